@@ -18,6 +18,7 @@ from costmodel.units import NS_PER_S
 from taxtui.report import variation
 from taxtui.report.answer.choice import BY_SUBSTRATE
 from taxtui.report.answer.order import tax_share
+from taxtui.report.bars import chart
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.numbers import NOTHING, UNSPLIT, duration, duration_plus_minus, number, plus_minus, usd
@@ -53,7 +54,7 @@ def sections(
     by: str | None = None,
     reference: Reference | None = None,
 ) -> list[Section]:
-    """The sentence, the table, and what of it is tax.
+    """The sentence, bars by cause, the table, and the tax.
 
     Args:
         found: the answer.
@@ -63,7 +64,7 @@ def sections(
         reference: what bounds a tax that is not known, for the note that says so.
     """
     entries = [entry for line in found.lines for entry in line.entries]
-    tables = [Section("", [], [], [said(found)]), main(found, asked, by), *modes(found)]
+    tables = [Section("", [], [], [said(found)]), *bars(found), main(found, asked, by), *modes(found)]
     taxed = any(entry.row.tax_worker_hours or entry.row.tax_between_worker_hours for entry in entries)
     parts = ["tax, as time and share"] * taxed
     parts += [] if workers is None else [f"wall-clock on {workers:,} worker{'s' * (workers != 1)}"]
@@ -75,6 +76,12 @@ def sections(
     if any(entry.row.cost for entry in entries):
         tables.append(_table("Dollars, and what of them is tax", found, by, _dollars)._replace(notes=_sheets(found)))
     return tables
+
+
+def bars(found: Answer) -> list[Section]:
+    """The causes of the headline's workload as bars; none where no cause is known."""
+    drawn = chart(found)
+    return [] if drawn is None else [Section("", [], [], [], drawn)]
 
 
 def main(found: Answer, asked: str, by: str | None = None, *, brief: bool = False) -> Section:

@@ -19,13 +19,15 @@ from costmodel.analysis.decision import (
     Unverified,
 )
 from costmodel.analysis.thresholds import Turn
+from costmodel.projection.row import CAUSES as ATTRIBUTED
 from costmodel.projection.row import Share
 from costmodel.statistics.intervals import Interval
 from costmodel.workload.scenario_range import Assumption
 from taxtui.report.formats import Section
 from taxtui.report.formats.markdown_tables import to_text as tables
 from taxtui.report.numbers import NOTHING, span
-from taxtui.report.projected.attributed import WORDS, Unit, compact, money
+from taxtui.report.projected.attributed import Unit, compact, money
+from taxtui.report.words import CAUSES
 from taxtui.sandboxes import registry
 from taxtui.terminal_text import clean
 
@@ -182,8 +184,8 @@ def _causes(found: Decision) -> Section:
     def cell(share: Share | None) -> str:
         return NOTHING if share is None else _amount(unit.of(share))
 
-    causes = [cause for cause in WORDS if any(_counts(split.get(cause)) for split in splits)]
-    rows = [[WORDS[cause], *(cell(split.get(cause)) for split in splits)] for cause in causes]
+    causes = [cause for cause in ATTRIBUTED if any(_counts(split.get(cause)) for split in splits)]
+    rows = [[CAUSES[cause], *(cell(split.get(cause)) for split in splits)] for cause in causes]
     return Section("", [unit.name, name_of(found.start), name_of(found.goal)], rows, [])
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from taxtui.report.bars import BarChart
 
 
 class Section(NamedTuple):
@@ -14,6 +17,7 @@ class Section(NamedTuple):
     head: list[str]
     rows: list[list[str]]
     notes: list[str]
+    bars: BarChart | None = None  # drawn below the notes, for people only
 
 
 class Report(NamedTuple):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from taxtui.report.bars import Pen, draw
 from taxtui.report.formats import Report, Section
 from taxtui.terminal_text import clean
 
+WIDTH = 80
+"""Columns of bars: they are in a block of code, which is not wrapped."""
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>&|#~!]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
 """What Markdown means something by; GitHub makes links of bare addresses too."""
 _BEGINS = re.compile(r"^\s*(?=[-+=]|\d+[.)]\s)(\d*)")
@@ -25,6 +28,8 @@ def to_text(sections: Sequence[Section]) -> str:
 
 
 def _section(section: Section) -> str:
+    if section.bars is not None:
+        return "\n".join(["```text", *draw(section.bars, WIDTH, Pen()), "```"])
     if not section.head:
         return "\n\n".join(map(_line, section.notes))
     lines = [f"### {_escape(section.title)}", ""] if section.title else []
