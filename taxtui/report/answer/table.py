@@ -22,6 +22,7 @@ from taxtui.report.bars import chart
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.numbers import NOTHING, UNSPLIT, duration, duration_plus_minus, number, plus_minus, usd
+from taxtui.report.words import INCONCLUSIVE, NO_DIFFERENCE, UNDECIDED
 from taxtui.terminal_text import clean, cut
 from taxtui.terminal_text import width as width_of
 
@@ -29,8 +30,6 @@ HEAD: Final = "tier n mode"
 LONGEST: Final = 60
 """Columns of a name in the sentence."""
 S_PER_HOUR: Final = 3_600.0
-VERDICTS: Final = {TIE: "tie", CANNOT_TELL: "?"}
-"""What follows a ratio that is no difference."""
 
 Pieces = Sequence[tuple[str, str]]
 """Of a cell: values, which end under one another in a column, each with what follows it."""
@@ -150,9 +149,10 @@ def _verdicts(found: Answer) -> list[str]:
     """What stands beside ratios, in words."""
     verdicts = [entry.verdict for line in found.lines for entry in line.entries if entry.verdict]
     verdicts += [one.verdict for one in found.modes]
-    lines = ["tie: the two cannot be told apart."] if any(one.kind == TIE for one in verdicts) else []
+    tie = any(one.kind == TIE for one in verdicts)
+    lines = [f"{NO_DIFFERENCE}: the interval of the difference includes 0."] * tie
     lines += dict.fromkeys(
-        f"?: cannot tell {one.reason}: more than varies within the runs, less than so few differ by."
+        f"{INCONCLUSIVE} {one.reason}: more than varies within a repetition, less than repetitions may differ by."
         for one in verdicts
         if one.kind == CANNOT_TELL
     )
@@ -185,9 +185,9 @@ def _compared(entry: Entry) -> tuple[str, str]:
 
 
 def _ratio(ratio: Interval, verdict: Finding | None) -> tuple[str, str]:
-    """``4.31x`` and ``±0.26 tie``."""
+    """``4.31x`` and ``±0.26 no difference``."""
     value, sure = _apart(plus_minus(ratio, unit="x"))
-    return value, f"{sure} {VERDICTS.get(verdict.kind if verdict else '', '')}".strip()
+    return value, f"{sure} {UNDECIDED.get(verdict.kind if verdict else '', '')}".strip()
 
 
 def _beside(entry: Entry, *, measure: str, taxed: bool, wall: bool) -> Pieces:

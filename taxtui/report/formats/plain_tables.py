@@ -15,7 +15,7 @@ from taxtui.terminal_text import width as width_of
 
 WIDTH: Final = 80
 """Of what knows no terminal: a pipe, unless ``COLUMNS`` says otherwise."""
-NARROWEST: Final = 48
+NARROWEST: Final = 50
 PROSE: Final = 100
 """Longer lines are hard to read; notes and titles are broken there, however wide the terminal is."""
 MIN_FIRST: Final = 12

@@ -7,12 +7,12 @@ from typing import NamedTuple
 from costmodel.analysis.ranking import Answer, Entry, WorkLine
 from costmodel.projection.tax_bounds import Reference
 from costmodel.projection.warnings import DO, WORDS
-from costmodel.statistics.verdict import CANNOT_TELL, TIE
 from taxtui.report.answer import table
 from taxtui.report.answer.order import tax_share
 from taxtui.report.marks import FlagMarks
 from taxtui.report.numbers import UNSPLIT, duration, number, plus_minus
 from taxtui.report.page.views import PageCell, cell_of, named, shown
+from taxtui.report.words import UNDECIDED
 from taxtui.terminal_text import clean
 
 
@@ -27,7 +27,7 @@ class AnswerTold(NamedTuple):
     """One work at one place."""
 
     cell: PageCell
-    verdict: str  # "cheapest", "tie", "cannot tell" or nothing
+    verdict: str  # "cheapest", a verdict of ``words.UNDECIDED`` or nothing
     ratio: str
     n: str  # with the letters of its flags
     tax: str
@@ -77,7 +77,7 @@ def _verdict(line: WorkLine, entry: Entry) -> str:
     if entry.place == line.reference:
         return "cheapest"
     kind = entry.verdict.kind if entry.verdict is not None else ""
-    return {TIE: "tie", CANNOT_TELL: "cannot tell"}.get(kind, "")
+    return UNDECIDED.get(kind, "")
 
 
 def _tax(entry: Entry) -> str:

@@ -8,15 +8,14 @@ from typing import Final, NamedTuple
 from costmodel.analysis.headline import sentence
 from costmodel.analysis.ranking import WORKER_HOURS, Answer, Entry, Place, WorkLine
 from costmodel.statistics.intervals import Interval
-from costmodel.statistics.verdict import CANNOT_TELL, TIE
 from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, duration_plus_minus, plus_minus
+from taxtui.report.words import UNDECIDED
 from taxtui.terminal_text import clean
 from taxtui.terminal_text import width as width_of
 from taxtui.tui.answer.arranging import GROUPS, Arrangement, arranged
 
 S_PER_HOUR: Final = 3_600.0
-VERDICTS: Final = {TIE: "tie", CANNOT_TELL: "?"}
 BEST, REFERENCE = "best", "1x"
 GAP: Final = 2
 
@@ -76,7 +75,7 @@ def cell_of(entry: Entry | None, found: Answer, line: WorkLine) -> AnswerCell:
             return cell._replace(ratio=REFERENCE if found.baseline else BEST)
         return cell
     ratio, mark, sure = plus_minus(entry.ratio, unit="x").partition(" ±")
-    verdict = VERDICTS.get(entry.verdict.kind, "") if entry.verdict else ""
+    verdict = UNDECIDED.get(entry.verdict.kind, "") if entry.verdict else ""
     return cell._replace(ratio=ratio, ratio_sure=f"±{sure}" if mark else "", verdict=verdict)
 
 
