@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from taxtui.report.bars import Pen, draw
+from taxtui.report.cells import text_of
 from taxtui.report.formats import Report, Section
 from taxtui.terminal_text import clean
 
@@ -35,7 +36,7 @@ def _section(section: Section) -> str:
     lines = [f"### {_escape(section.title)}", ""] if section.title else []
     lines.append(_row(section.head))
     lines.append("|" + "|".join(["---", *("---:" for _ in section.head[1:])]) + "|")
-    lines += [_row(row) for row in section.rows]
+    lines += [_row(list(map(text_of, row))) for row in section.rows]
     if section.notes:
         lines += ["", *(f"- {_line(note)}" for note in section.notes)]
     return "\n".join(lines)

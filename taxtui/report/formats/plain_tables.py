@@ -9,6 +9,7 @@ from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from taxtui.report.bars import Pen, draw, pen_of
+from taxtui.report.cells import aligned
 from taxtui.report.formats import Report, Section
 from taxtui.terminal_text import clean, clean_lines, cut, widest, wrap
 from taxtui.terminal_text import width as width_of
@@ -62,8 +63,9 @@ def laid_out(section: Section, width: int = WIDTH, pen: Pen = HATCHES) -> list[t
 
 def _fitted(section: Section, width: int) -> list[tuple[str, int | None]]:
     """Head and rows, in as many blocks of columns as it takes."""
-    rows = [list(map(clean_lines, row)) for row in section.rows]
-    columns = [_measured(cells) for cells in zip(section.head, *rows, strict=True)]
+    texts = [list(map(clean_lines, aligned(column))) for column in zip(*section.rows, strict=True)]
+    texts = texts or [[] for _ in section.head]
+    columns = [_measured([head, *cells]) for head, cells in zip(section.head, texts, strict=True)]
     gap = 2 if _needed(columns, 2) <= width else 1
     if _needed(columns, gap) > width:
         columns = [column.with_head(_broken(column.head, column.below)) for column in columns]

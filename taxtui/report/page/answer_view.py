@@ -7,10 +7,12 @@ from typing import NamedTuple
 from costmodel.analysis.ranking import Answer, Entry, WorkLine
 from costmodel.projection.tax_bounds import Reference
 from costmodel.projection.warnings import DO, WORDS
+from costmodel.units import NS_PER_S
 from taxtui.report.answer import table
 from taxtui.report.answer.order import tax_share
+from taxtui.report.cells import NS, Cell
 from taxtui.report.marks import FlagMarks
-from taxtui.report.numbers import UNSPLIT, duration, number, plus_minus
+from taxtui.report.numbers import UNSPLIT, number, percent, plus_minus
 from taxtui.report.page.views import PageCell, cell_of, named, shown
 from taxtui.report.words import UNDECIDED
 from taxtui.terminal_text import clean
@@ -65,8 +67,8 @@ def _told(line: WorkLine, entry: Entry | None, marks: FlagMarks) -> AnswerTold |
     row = entry.row
     if entry.amount is None:
         return AnswerTold(cell_of("no success"), "", "", "", "")
-    amount = entry.amount.times(1e9)
-    cell = cell_of(duration(*amount))._replace(sort=f"{amount.value:.12g}")
+    value, low, high = entry.amount.times(NS_PER_S)
+    cell = cell_of(Cell(value, NS, low, high))
     letters = marks.of(row.flags)
     n = "" if row.trials is None else f"n={row.trials:,}{f' [{letters}]' if letters else ''}"
     ratio = "" if entry.ratio is None else plus_minus(entry.ratio, unit="x")
@@ -84,7 +86,7 @@ def _tax(entry: Entry) -> str:
     """Its share, and what it comes to in a million trajectories, of which the row is."""
     row, share = entry.row, tax_share(entry.row)
     if share is not None and row.tax_worker_hours is not None:
-        return f"tax {100 * share:.0f} %, {number(row.tax_worker_hours.value)} h per 1M"
+        return f"tax {percent(share)}, {number(row.tax_worker_hours.value)} h per 1M"
     if row.tax_between_worker_hours is not None:
         low, high = row.tax_between_worker_hours
         return f"tax {number(low)} … {number(high)} h per 1M"
