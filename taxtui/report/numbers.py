@@ -29,8 +29,9 @@ DIGITS: Final = 3
 LOPSIDED: Final = 2.0
 _LARGE: Final = 1e9
 _SMALL: Final = 1e-4
-_SCALES: Final = ((3_600e9, "h"), (60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
-_FROM: Final = {"h": 2.0, "min": 2.0}
+_NS_PER_HOUR: Final = 3_600e9
+_SCALES: Final = ((86_400e9, "days"), (_NS_PER_HOUR, "h"), (60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+_FROM: Final = {"days": 2.0, "h": 2.0, "min": 2.0}
 """Of a unit, from how many of it on it is used, where that is not 1: 119 s are told in seconds."""
 
 
@@ -110,7 +111,7 @@ def duration(ns: float, low_ns: float | None = None, high_ns: float | None = Non
 
 def duration_plus_minus(hours: Interval) -> str:
     """``1.71 h ±0.26``, ``4.28 min ±0.69``: of hours, in the unit that fits."""
-    return " ".join(filter(None, duration_parts(hours.times(_SCALES[0][0]))))
+    return " ".join(filter(None, duration_parts(hours.times(_NS_PER_HOUR))))
 
 
 def duration_parts(interval_ns: Interval) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from costmodel.analysis.headline import sentence
 from costmodel.analysis.ranking import HELD, WORKER_HOURS, Answer, Entry, Place
 from costmodel.projection.row import Projection
 from costmodel.projection.tax_bounds import Reference
-from costmodel.projection.warnings import DO, WORDS
+from costmodel.projection.warnings import DO
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.verdict import CANNOT_TELL, TIE, Finding
 from costmodel.units import NS_PER_S
@@ -85,7 +85,7 @@ def bars(found: Answer) -> list[Section]:
 
 def main(found: Answer, asked: str, by: str | None = None, *, brief: bool = False) -> Section:
     """The table of amounts and ratios, with its notes; ``brief``: flags by name only."""
-    marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], WORDS, DO)
+    marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], DO)
     unit = "worker-hours" if found.measure == WORKER_HOURS else "What one delivered trajectory holds a worker for"
     heading = f"{asked}: {unit}" if asked else unit
     if any(line.reference for line in found.lines):

@@ -15,7 +15,7 @@ from taxtui.report.cells import Content, RowName
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import Row
-from taxtui.report.measured.tables import DO, HEAD, LATENCIES, PARTS, RESPONSE, WORDS, name_of, percentile
+from taxtui.report.measured.tables import DO, HEAD, LATENCIES, PARTS, RESPONSE, name_of, percentile
 from taxtui.report.numbers import NOTHING, duration
 
 _HOW_TO_READ: Final = (
@@ -46,7 +46,7 @@ def pairs(before: Sequence[Row], after: Sequence[Row]) -> list[Pair]:
 
 def sections(found: Sequence[Pair], tables: Sequence[str], before: str, after: str) -> list[Section]:
     """The tables asked for, as differences; ``before`` and ``after`` name the recordings."""
-    marks = FlagMarks([_flags(pair) for pair in found], WORDS, DO)
+    marks = FlagMarks([_flags(pair) for pair in found], DO)
     names = {pair: _name(pair, marks) for pair in found}
     shown = []
     for table in tables:

@@ -119,7 +119,7 @@ def sections(
 
 def marks_of(rows: Sequence[Row]) -> FlagMarks:
     """How rows are marked with their flags."""
-    return FlagMarks([row.flags for row in rows], WORDS, DO)
+    return FlagMarks([row.flags for row in rows], DO)
 
 
 def do_about(row: Row) -> list[str]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from costmodel.analysis.ranking import Answer, Entry, WorkLine
 from costmodel.projection.tax_bounds import Reference
-from costmodel.projection.warnings import DO, WORDS
+from costmodel.projection.warnings import DO
 from costmodel.units import NS_PER_S
 from taxtui.report.answer import table
 from taxtui.report.answer.order import tax_share
@@ -46,7 +46,7 @@ class AnswerView(NamedTuple):
 
 def answer_view(found: Answer, bounds: Reference | None = None) -> AnswerView:
     """Of what a delivered trajectory holds a worker for; ``bounds`` is what bounds a tax that is not known."""
-    marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], WORDS, DO)
+    marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], DO)
     apart = [clean(place.provenance) if place in found.unranked else "" for place in found.places]
     columns = [AnswerColumn(shown(place.name), how) for place, how in zip(found.places, apart, strict=True)]
     lines = [(named(line.name), [_told(line, line.at(place), marks) for place in found.places]) for line in found.lines]
