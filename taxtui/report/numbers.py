@@ -30,7 +30,15 @@ LOPSIDED: Final = 2.0
 _LARGE: Final = 1e9
 _SMALL: Final = 1e-4
 _NS_PER_HOUR: Final = 3_600e9
-_SCALES: Final = ((86_400e9, "days"), (_NS_PER_HOUR, "h"), (60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+_SCALES: Final = (
+    (86_400e9, "days"),
+    (_NS_PER_HOUR, "h"),
+    (60e9, "min"),
+    (1e9, "s"),
+    (1e6, "ms"),
+    (1e3, "µs"),
+    (1.0, "ns"),
+)
 _FROM: Final = {"days": 2.0, "h": 2.0, "min": 2.0}
 """Of a unit, from how many of it on it is used, where that is not 1: 119 s are told in seconds."""
 

@@ -1,4 +1,4 @@
-"""One colour, one letter and one hatch for each cause: terminal, screens, pages and README draw causes with these.
+"""One colour, one letter and one hatch for each cause: terminal, screens and pages draw causes with these.
 
 The hues are those of Okabe and Ito. Each colour has a contrast of at least 4.5 to the page that it is on (WCAG 2).
 """

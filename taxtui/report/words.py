@@ -82,7 +82,7 @@ FAMILY: Final[Mapping[str, str]] = {
     warnings.HELD_UNTOLD: IMPORTED,
     warnings.THINK_UNTOLD: IMPORTED,
     warnings.ACTIONS_UNTOLD: IMPORTED,
-    warnings.INCOMPLETE: IMPORTED,
+    warnings.INCOMPLETE: LITTLE_DATA,
     warnings.RUN_UNKNOWN: IMPORTED,
     warnings.ENVIRONMENT: ENVIRONMENTS,
     warnings.PROVENANCE: ENVIRONMENTS,
