@@ -15,7 +15,7 @@ SHARE: Final = "%"
 COUNT: Final = "n"
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """One amount with its interval. Without a value the limits are all that is known; without limits it is empty."""
 
     value: float | None = None  # a share of 1 where the unit is SHARE
@@ -40,31 +40,31 @@ class Cell(NamedTuple):
         value, sure = duration_parts(self.interval) if self.unit == NS else parts(self.interval, unit=self.unit)
         return value, f"{sure} {self.note}".strip()
 
-    def lines(self) -> list[CellLine]:
+    def lines(self) -> list[PrintedLine]:
         """The value, and its interval on a second line."""
         if self.value is None:
             if self.low is None or self.high is None:
-                return [CellLine(line) for line in self.note.split("\n") if line]
+                return [PrintedLine(line) for line in self.note.split("\n") if line]
             low, high = between(Between(self.low, self.high), lambda end: _printed(end, self.unit)).split("\n")
-            return [CellLine(low, self._only(self.low)), CellLine(high, self._only(self.high))]
+            return [PrintedLine(low, self._only(self.low)), PrintedLine(high, self._only(self.high))]
         value, sure = self.inline()
-        return [CellLine(value, self._only(self.value)), *([CellLine(sure, self)] if sure else [])]
+        return [PrintedLine(value, self._only(self.value)), *([PrintedLine(sure, self)] if sure else [])]
 
-    def _only(self, value: float) -> Cell:
-        return Cell(value, self.unit)
+    def _only(self, value: float) -> TableCell:
+        return TableCell(value, self.unit)
 
 
-class CellLine(NamedTuple):
+class PrintedLine(NamedTuple):
     """One line of a cell: its text, and the amount or the interval that it prints."""
 
     text: str
-    amount: Cell | None = None
+    amount: TableCell | None = None
 
 
 class CellGroup(NamedTuple):
     """Several amounts in one column: beside one another, or one below the other."""
 
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
     below: bool = False
 
 
@@ -81,27 +81,27 @@ class RowName(NamedTuple):
         return f"{self.label}{f' [{self.letters}]' if self.letters else ''}\n{self.details}"
 
 
-Content: TypeAlias = str | Cell | CellGroup | RowName
+Content: TypeAlias = str | TableCell | CellGroup | RowName
 """What a section holds; a text has no value and is sorted as text."""
 
 
-def duration_cell(ns: float | None, low_ns: float | None = None, high_ns: float | None = None) -> Cell | str:
+def duration_cell(ns: float | None, low_ns: float | None = None, high_ns: float | None = None) -> TableCell | str:
     """A duration with its interval; a dash where it is unknown."""
-    return NOTHING if ns is None else Cell(ns, NS, low_ns, high_ns)
+    return NOTHING if ns is None else TableCell(ns, NS, low_ns, high_ns)
 
 
-def lines_of(content: Content) -> list[CellLine]:
+def lines_of(content: Content) -> list[PrintedLine]:
     """The lines of a cell."""
     match content:
-        case Cell():
+        case TableCell():
             return content.lines()
         case CellGroup(cells=cells, below=True):
-            return [line for cell in cells for line in cell.lines()[:1] or [CellLine(NOTHING)]]
+            return [line for cell in cells for line in cell.lines()[:1] or [PrintedLine(NOTHING)]]
         case CellGroup(cells=cells):
-            return [CellLine("  ".join(" ".join(filter(None, cell.inline())) for cell in cells).rstrip())]
+            return [PrintedLine("  ".join(" ".join(filter(None, cell.inline())) for cell in cells).rstrip())]
         case RowName():
-            return [CellLine(line) for line in content.text.split("\n")]
-    return [CellLine(line) for line in content.split("\n")]
+            return [PrintedLine(line) for line in content.text.split("\n")]
+    return [PrintedLine(line) for line in content.split("\n")]
 
 
 def text_of(content: Content) -> str:
@@ -112,7 +112,7 @@ def text_of(content: Content) -> str:
 def number_of(content: Content) -> float | None:
     """The number that a column is sorted by; None of a text and of an unknown amount."""
     match content:
-        case Cell():
+        case TableCell():
             return content.low if content.value is None else content.value
         case CellGroup(cells=cells):
             return next((number for cell in cells if (number := number_of(cell)) is not None), None)

@@ -10,8 +10,6 @@ from zlib import crc32
 from rich.style import Style
 from textual.color import Color
 
-from taxtui.report.palette import LOOKS
-
 THEMES: Final = ("textual-dark", "textual-light", "nord", "gruvbox", "solarized-light", "ansi-dark", "ansi-light")
 
 USUAL: Final[Mapping[str, str]] = MappingProxyType({"docker": "runc", "local": "bwrap", "ecs": "fargate"})
@@ -79,6 +77,8 @@ def shade(hexadecimal: str, *, dark: bool) -> str:
 
 def cause_colour(cause: str, *, dark: bool) -> str:
     """The colour of a cause as #rrggbb."""
+    from taxtui.report.palette import LOOKS  # the first frame has no cause
+
     look = LOOKS[cause].shade
     return look.dark if dark else look.light
 

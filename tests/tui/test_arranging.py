@@ -2,17 +2,22 @@ from __future__ import annotations
 
 import pytest
 
-from taxtui.report.cells import DOLLARS, NS, TIMES, Cell, Content, RowName, text_of
+from taxtui.report.cells import DOLLARS, NS, TIMES, Content, RowName, TableCell, text_of
 from taxtui.tui.answer.arranging import Arrangement, arranged, natural
 
 
 @pytest.mark.parametrize(
     "cells",
     [
-        [*(Cell(ns, NS) for ns in (850, 12.3e3, 900e6, 1.1e9, 150e9, 7.2e12)), Cell(note="needs\nn≥72")],
+        [*(TableCell(ns, NS) for ns in (850, 12.3e3, 900e6, 1.1e9, 150e9, 7.2e12)), TableCell(note="needs\nn≥72")],
         ["T0 10 exec", "T0 50 exec", "T0 150 exec", "T1 10 exec", "–"],
-        [Cell(-3.1, DOLLARS), Cell(347.0, DOLLARS), Cell(1.27e6, DOLLARS), ""],
-        [Cell(0.5, TIMES, 0.4, 0.6), Cell(1.2, TIMES), Cell(None, TIMES, 3.4, 5.0), Cell(1024.0, TIMES)],
+        [TableCell(-3.1, DOLLARS), TableCell(347.0, DOLLARS), TableCell(1.27e6, DOLLARS), ""],
+        [
+            TableCell(0.5, TIMES, 0.4, 0.6),
+            TableCell(1.2, TIMES),
+            TableCell(None, TIMES, 3.4, 5.0),
+            TableCell(1024.0, TIMES),
+        ],
         [RowName("docker", "T0 10 exec", "a"), RowName("docker", "T1 10 exec"), RowName("local", "T0 10 exec")],
         ["9", "10", "11-12", "local:bwrap"],
     ],
@@ -22,10 +27,10 @@ def test_cells_stand_in_the_order_that_a_reader_expects(cells: list[Content]) ->
 
 
 ROWS: list[tuple[str, str, Content]] = [
-    ("local", "T0 10", Cell(20e6, NS)),
-    ("docker", "T0 150", Cell(253e6, NS)),
+    ("local", "T0 10", TableCell(20e6, NS)),
+    ("docker", "T0 150", TableCell(253e6, NS)),
     ("docker", "T0 10", "–"),
-    ("local", "T0 150", Cell(9e9, NS)),
+    ("local", "T0 150", TableCell(9e9, NS)),
 ]
 
 

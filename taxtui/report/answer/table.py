@@ -18,7 +18,7 @@ from taxtui.report import variation
 from taxtui.report.answer.choice import BY_SUBSTRATE
 from taxtui.report.answer.order import tax_share
 from taxtui.report.bars import chart
-from taxtui.report.cells import DOLLARS, NS, SHARE, TIMES, Cell, CellGroup, Content
+from taxtui.report.cells import DOLLARS, NS, SHARE, TIMES, CellGroup, Content, TableCell
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.numbers import NOTHING, UNSPLIT
@@ -31,7 +31,7 @@ LONGEST: Final = 60
 """Columns of a name in the sentence."""
 S_PER_HOUR: Final = 3_600.0
 
-Pieces = Sequence[Cell]
+Pieces = Sequence[TableCell]
 """The amounts of one row at one substrate."""
 
 
@@ -167,25 +167,25 @@ def _main(entry: Entry, found: Answer) -> Pieces:
     return [] if entry.amount is None else [amount_cell(entry.amount, found.measure), *ratio]
 
 
-def amount_cell(amount: Interval, measure: str) -> Cell:
+def amount_cell(amount: Interval, measure: str) -> TableCell:
     """The amount of an entry: worker-hours, or a duration."""
-    return Cell(*amount[:1], "", *amount[1:]) if measure == WORKER_HOURS else _duration(amount)
+    return TableCell(*amount[:1], "", *amount[1:]) if measure == WORKER_HOURS else _duration(amount)
 
 
-def _duration(seconds: Interval) -> Cell:
+def _duration(seconds: Interval) -> TableCell:
     value, low, high = seconds.times(NS_PER_S)
-    return Cell(value, NS, low, high)
+    return TableCell(value, NS, low, high)
 
 
-def _ratio(ratio: Interval, verdict: Finding | None) -> Cell:
+def _ratio(ratio: Interval, verdict: Finding | None) -> TableCell:
     """``4.31x ±0.26 no difference``."""
-    return Cell(ratio.value, TIMES, ratio.low, ratio.high, UNDECIDED.get(verdict.kind if verdict else "", ""))
+    return TableCell(ratio.value, TIMES, ratio.low, ratio.high, UNDECIDED.get(verdict.kind if verdict else "", ""))
 
 
 def _beside(entry: Entry, *, measure: str, taxed: bool, wall: bool) -> Pieces:
     """``745  87 %  1.71 h``."""
     hours = entry.row.wall_clock_hours
-    clock = Cell() if hours is None else Cell(hours.value * S_PER_HOUR * NS_PER_S, NS)
+    clock = TableCell() if hours is None else TableCell(hours.value * S_PER_HOUR * NS_PER_S, NS)
     return [*(_tax(entry, measure) if taxed else ()), *[clock] * wall]
 
 
@@ -201,19 +201,19 @@ def _bounds(entries: Sequence[Entry], reference: Reference | None) -> list[str]:
 def _tax(entry: Entry, measure: str) -> Pieces:
     row, between, share = entry.row, entry.row.tax_between_worker_hours, tax_share(entry.row)
     if entry.amount is None:
-        return [Cell(), Cell()]
+        return [TableCell(), TableCell()]
     if share is not None and row.tax_worker_hours is not None:
         if measure == HELD:
-            return [Cell(share * entry.amount.value * NS_PER_S, NS), Cell(share, SHARE)]
-        return [Cell(row.tax_worker_hours.value), Cell(share, SHARE)]
+            return [TableCell(share * entry.amount.value * NS_PER_S, NS), TableCell(share, SHARE)]
+        return [TableCell(row.tax_worker_hours.value), TableCell(share, SHARE)]
     if between is not None and row.worker_hours is not None and row.worker_hours.value:
         low, high = (end / row.worker_hours.value for end in between)
-        limits = Cell(None, SHARE, low, high)
+        limits = TableCell(None, SHARE, low, high)
         if measure == HELD:
             whole = entry.amount.value * NS_PER_S
-            return [Cell(None, NS, low * whole, high * whole), limits]
-        return [Cell(None, "", *between), limits]
-    return [Cell(), Cell()]
+            return [TableCell(None, NS, low * whole, high * whole), limits]
+        return [TableCell(None, "", *between), limits]
+    return [TableCell(), TableCell()]
 
 
 def _dollars(entry: Entry) -> Pieces:
@@ -221,7 +221,10 @@ def _dollars(entry: Entry) -> Pieces:
     cost, share = entry.row.cost, tax_share(entry.row)
     if cost is None:
         return []
-    return [Cell(cost.total_usd, DOLLARS), Cell() if share is None else Cell(cost.total_usd * share, DOLLARS)]
+    return [
+        TableCell(cost.total_usd, DOLLARS),
+        TableCell() if share is None else TableCell(cost.total_usd * share, DOLLARS),
+    ]
 
 
 def _sheets(found: Answer) -> list[str]:

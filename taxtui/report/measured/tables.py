@@ -12,7 +12,7 @@ from costmodel.recording.runner_health import DISTURBED_SHARE, FLOOR_LIMIT_NS, W
 from costmodel.statistics.quantiles import Percentile
 from costmodel.units import NS_PER_HOUR
 from taxtui.report import variation
-from taxtui.report.cells import COUNT, NS, SHARE, Cell, CellGroup, Content, RowName, duration_cell
+from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, RowName, TableCell, duration_cell
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured import laws
@@ -153,7 +153,7 @@ def _latencies(title: str, name: str, names: dict[Row, RowName], arranged: bool)
         line: list[Content] = [names[row], _counted(summary.n, row)]
         line += [percentile(one) for one in (summary.p50, summary.p95, summary.p99)]
         places = "" if rank is None else "-".join(map(str, dict.fromkeys(rank)))
-        lines.append([*line, duration_cell(*summary.mean), places, Cell(summary.outliers, COUNT)])
+        lines.append([*line, duration_cell(*summary.mean), places, TableCell(summary.outliers, COUNT)])
     return Section(title, head, lines, [])
 
 
@@ -202,8 +202,8 @@ def _breakdown(names: dict[Row, RowName]) -> Section:
 def _share(part_ns: float, total_ns: float | None) -> Content:
     """A duration and, where the whole is known, its share of the whole."""
     if total_ns is None:
-        return Cell(part_ns, NS)
-    return CellGroup((Cell(part_ns, NS), Cell(part_ns / total_ns if total_ns else 0.0, SHARE)), below=True)
+        return TableCell(part_ns, NS)
+    return CellGroup((TableCell(part_ns, NS), TableCell(part_ns / total_ns if total_ns else 0.0, SHARE)), below=True)
 
 
 def _beside(names: dict[Row, RowName]) -> Section:
@@ -258,10 +258,10 @@ def _bad_seconds(names: dict[Row, RowName]) -> list[Section]:
             continue
         low, high = found.every_ns.low, found.every_ns.high
         resolved = None if low is None or high is None else (high - low) / 2
-        counts = CellGroup((Cell(found.exposed, COUNT), Cell(note=f"of {found.successes:,}")), below=True)
+        counts = CellGroup((TableCell(found.exposed, COUNT), TableCell(note=f"of {found.successes:,}")), below=True)
         line: list[Content] = [named, counts, duration_cell(found.every_ns.value)]
         line += [duration_cell(found.clean_ns.value), duration_cell(found.difference_ns), duration_cell(resolved)]
-        line.append(Cell(found.share, SHARE))
+        line.append(TableCell(found.share, SHARE))
         lines.append([*line, "unknown" if found.throughout else "yes" if found.matters else "no"])
     head = [
         HEAD,
@@ -292,9 +292,9 @@ def _tax(names: dict[Row, RowName]) -> Section:
         own = NOTHING if held is None else _below(held, row.work_ns)
         if held is None or tax is None:
             limits = row.tax_between_ns
-            bounds = NOTHING if limits is None else Cell(None, NS, *limits)
+            bounds = NOTHING if limits is None else TableCell(None, NS, *limits)
             empty = [NOTHING] * (2 + len(columns))
-            lines.append([named, own, bounds, *empty, *[Cell(row.mean_ns("unsplit") or 0, NS)] * unsplit])
+            lines.append([named, own, bounds, *empty, *[TableCell(row.mean_ns("unsplit") or 0, NS)] * unsplit])
             continue
         causes = [[tax.causes[cause] for cause in column.split("\n") if cause] for column in columns]
         lines.append(
@@ -302,9 +302,9 @@ def _tax(names: dict[Row, RowName]) -> Section:
                 named,
                 own,
                 duration_cell(*tax.total),
-                Cell(tax.share, SHARE),
+                TableCell(tax.share, SHARE),
                 *(_below(*means) for means in causes),
-                Cell(tax.total.value * 1e6 / NS_PER_HOUR),
+                TableCell(tax.total.value * 1e6 / NS_PER_HOUR),
                 *[NOTHING] * unsplit,
             ]
         )
@@ -323,7 +323,7 @@ def _tax(names: dict[Row, RowName]) -> Section:
 
 def _below(*durations_ns: float | None) -> CellGroup:
     """Durations below one another; a dash where one is unknown."""
-    return CellGroup(tuple(Cell() if ns is None else Cell(ns, NS) for ns in durations_ns), below=True)
+    return CellGroup(tuple(TableCell() if ns is None else TableCell(ns, NS) for ns in durations_ns), below=True)
 
 
 def references(rows: Iterable[Row]) -> list[str]:
@@ -339,8 +339,8 @@ def files(sources: Sequence[Recording], notes: list[str]) -> Section:
         floor = duration_cell(None if source.floor_ns == UNKNOWN else source.floor_ns)
         state = "complete" if source.whole else "INCOMPLETE"
         name = f"{clean(source.name)}\n{clean(source.run_id)}"
-        lag, cpu = duration_cell(source.lag_p99_ns), Cell(source.cpu_permille / 1000, SHARE)
-        lines.append([name, Cell(source.trials, COUNT), lag, cpu, floor, state])
+        lag, cpu = duration_cell(source.lag_p99_ns), TableCell(source.cpu_permille / 1000, SHARE)
+        lines.append([name, TableCell(source.trials, COUNT), lag, cpu, floor, state])
         if source.at_once > 1:
             lines += [_worker(number, fitness) for number, fitness in sorted(source.workers.items())]
     if any(source.at_once > 1 for source in sources):
@@ -351,7 +351,7 @@ def files(sources: Sequence[Recording], notes: list[str]) -> Section:
 
 def _worker(number: int, fitness: WorkerFitness) -> list[Content]:
     """How fit one of several processes was."""
-    cpu, state = Cell(fitness.cpu_permille / 1000, SHARE), ", ".join(fitness.problems) or "fit"
+    cpu, state = TableCell(fitness.cpu_permille / 1000, SHARE), ", ".join(fitness.problems) or "fit"
     return [f"worker {number}\n", "", duration_cell(fitness.lag_p99_ns), cpu, "", state]
 
 
@@ -366,9 +366,11 @@ def _percent(share: float) -> str:
 
 def _counted(count: int, row: Row) -> CellGroup:
     """A number of values, and below it the share of trials that failed."""
-    return CellGroup((Cell(count, COUNT), Cell(note=_failed(row))), below=True)
+    return CellGroup((TableCell(count, COUNT), TableCell(note=_failed(row))), below=True)
 
 
-def percentile(one: Percentile) -> Cell:
+def percentile(one: Percentile) -> TableCell:
     """A percentile with its interval, or how many values it needs."""
-    return Cell(note=f"needs\nn≥{one.needs:,}") if one.value is None else Cell(one.value, NS, one.low, one.high)
+    return (
+        TableCell(note=f"needs\nn≥{one.needs:,}") if one.value is None else TableCell(one.value, NS, one.low, one.high)
+    )

@@ -10,7 +10,7 @@ from costmodel.projection.warnings import DO
 from costmodel.units import NS_PER_S
 from taxtui.report.answer import table
 from taxtui.report.answer.order import tax_share
-from taxtui.report.cells import NS, Cell
+from taxtui.report.cells import NS, TableCell
 from taxtui.report.marks import FlagMarks
 from taxtui.report.numbers import UNSPLIT, number, percent, plus_minus
 from taxtui.report.page.views import PageCell, cell_of, named, shown
@@ -68,7 +68,7 @@ def _told(line: WorkLine, entry: Entry | None, marks: FlagMarks) -> AnswerTold |
     if entry.amount is None:
         return AnswerTold(cell_of("no success"), "", "", "", "")
     value, low, high = entry.amount.times(NS_PER_S)
-    cell = cell_of(Cell(value, NS, low, high))
+    cell = cell_of(TableCell(value, NS, low, high))
     letters = marks.of(row.flags)
     n = "" if row.trials is None else f"n={row.trials:,}{f' [{letters}]' if letters else ''}"
     ratio = "" if entry.ratio is None else plus_minus(entry.ratio, unit="x")

@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup, escape
 
-from taxtui.report.cells import NS, Content, lines_of, number_of, text_of
-from taxtui.report.cells import CellLine as Line
+from taxtui.report.cells import NS, Content, PrintedLine, lines_of, number_of, text_of
 from taxtui.report.formats import Section
 from taxtui.terminal_text import clean, cut
 
@@ -79,7 +78,7 @@ def cell_of(content: Content) -> PageCell:
     return PageCell(tuple(map(_line, lines_of(content))), "" if number is None else f"{number:.12g}")
 
 
-def _line(line: Line) -> CellLine:
+def _line(line: PrintedLine) -> CellLine:
     amount = line.amount
     if amount is None or amount.unit != NS or amount.value is None:
         return CellLine(shown(line.text))

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from costmodel.analysis.headline import sentence
 from costmodel.analysis.ranking import Answer, Entry, Place, WorkLine
 from taxtui.report.answer import table
-from taxtui.report.cells import Cell, Content
+from taxtui.report.cells import Content, TableCell
 from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, parts
 from taxtui.report.words import UNDECIDED
@@ -142,7 +142,9 @@ def _by_place(found: Answer, asked: Arrangement) -> list[AnswerLine]:
             entry = one.line.at(one.place) if one.place else None
             if asked.column == 1:
                 return _sortable(entry)
-            return one.line.name if asked.column != 2 else Cell(entry.ratio.value if entry and entry.ratio else 1.0)
+            return (
+                one.line.name if asked.column != 2 else TableCell(entry.ratio.value if entry and entry.ratio else 1.0)
+            )
 
         def text(one: AnswerLine) -> str:
             return f"{one.line.name if one.line else ''} {one.place.name if one.place else ''}"
@@ -153,8 +155,8 @@ def _by_place(found: Answer, asked: Arrangement) -> list[AnswerLine]:
     return shown
 
 
-def _sortable(entry: Entry | None) -> Cell:
-    return Cell() if entry is None or entry.amount is None else Cell(entry.amount.value)
+def _sortable(entry: Entry | None) -> TableCell:
+    return TableCell() if entry is None or entry.amount is None else TableCell(entry.amount.value)
 
 
 def _text(line: WorkLine) -> str:

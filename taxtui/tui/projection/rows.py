@@ -11,7 +11,7 @@ from costmodel.projection.row import Projection
 from costmodel.projection.warnings import MOST
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.verdict import Finding
-from taxtui.report.cells import Cell, Content
+from taxtui.report.cells import Content, TableCell
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.numbers import NOTHING, clock, hours, rounded_seconds, span, usd
@@ -76,7 +76,7 @@ class ProjectionRows(CursorList[ProjectionLine]):
                     return _label(row)
                 case 1:
                     return _work(row)
-            return Cell(_amount(SORTED[asked.column - 2], row))
+            return TableCell(_amount(SORTED[asked.column - 2], row))
 
         def text(row: Projection) -> str:
             return f"{_label(row)} {_work(row)} {row.identity.actions}"
