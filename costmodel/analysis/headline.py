@@ -19,23 +19,11 @@ from costmodel.analysis.ranking import (
     middle,
 )
 from costmodel.projection import warnings
+from costmodel.projection.cause_names import NAMES
 from costmodel.projection.row import Projection
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.verdict import CANNOT_TELL, TIE
 
-WORDS: Final = {
-    "startup": "start-up",
-    "work": "the commands' own time",
-    "slowdown": "slower commands",
-    "contention": "waiting for each other",
-    "harness": "our own time between commands",
-    "queued": "throttling",
-    "think": "think time",
-    "failed": "failed attempts",
-    "cleanup": "clean-up",
-    "wasted": "rollouts launched in excess",
-}
-"""Causes whose names are no words."""
 UNKNOWN_MODE: Final = "unknown"
 ALL: Final = 0.995
 """From this share on a cause is all of a difference."""
@@ -144,7 +132,7 @@ def _cause(dear: Projection, cheap: Projection, *, among_several: bool = False) 
     found = excess(dear, cheap)
     if found is None:
         return ""
-    cause = WORDS.get(found.cause, found.cause)
+    cause = NAMES[found.cause]
     if found.cause == "dispatch":
         cause = f"{_short(found.per_action_s)} of dispatch per action"
     share = "all" if found.share >= ALL else f"{100 * found.share:.0f} %"

@@ -65,11 +65,9 @@ WORDS: Final = {
     "1.05 of its cost",
     BEYOND_LENGTH: "more actions than were recorded: each trial goes on as in its later cycles",
     BEYOND_CONCURRENCY: "more sandboxes at a time than were measured: contention may slow them down",
-    TAIL: "too few successes to have seen rare slow ones (a 1 % event is absent from 37 % of 100-trial recordings); "
-    "see the stress row, where 1 % take 30 times as long",
+    TAIL: "too few successes to have seen rare slow ones (a 1 % event is absent from 37 % of 100-trial recordings)",
     FEW_TRIALS: f"fewer than {FEW} successes: the interval is rough",
-    FEW_RUNS: "one or two runs only: how much runs differ from each other is assumed, not measured; "
-    "`taxtui run --repeat 3` measures it",
+    FEW_RUNS: "one or two runs only: how much runs differ from each other is assumed, not measured",
     NO_FAILURES: "no failure was seen, so none is projected; with K trials up to 3/K may still fail",
     LOCKSTEP: "workers move in waves, so the makespan has no closed form here: simulated, or the middle of its bounds",
     DISTORTED: "trials in seconds in which the measuring process was late or busy differ from the others by more than "
@@ -111,11 +109,11 @@ DO: Final = {
     FIRST_CYCLE: "record 50 actions or more",
     BEYOND_LENGTH: "record that length",
     BEYOND_CONCURRENCY: "record with --concurrency as high as it goes",
-    TAIL: "record more trials; read the stress row",
+    TAIL: "record more trials",
     FEW_TRIALS: "record more trials",
     FEW_RUNS: "taxtui run --repeat 3, or record again on other days and give all files",
-    NO_FAILURES: "record more trials, plan for retries",
-    LOCKSTEP: "nothing: --explain has the bounds",
+    NO_FAILURES: "plan for retries",
+    LOCKSTEP: "see the bounds with --explain",
     DISTORTED: "record on an idle machine; compare with the clean trials in taxtui report",
     DISTURBED: "measure again on an idle machine",
     INCOMPLETE: "taxtui recordings verify",

@@ -1,52 +1,70 @@
-"""Reasons to doubt rows, in a table: two letters per row at most, and one line for what all rows share."""
+"""Warnings of rows in eight families: two letters per row at most, one line per family, the advice once.
+
+JSON, CSV and ``--explain`` have every warning by its own key.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count
 from string import ascii_lowercase
 
 from costmodel.projection import warnings
+from taxtui.report.words import FAMILIES, FAMILY
 
 Flags = Sequence[str]
-"""Of one row, that first which could move it most. A flag may have a value behind a space."""
+"""The warnings of one row, first the one that could move it most. A key may have a value behind a space."""
+
+
+def families(row: Flags) -> tuple[str, ...]:
+    """The families of a row's warnings, in their order."""
+    return tuple(dict.fromkeys(FAMILY[flag.partition(" ")[0]] for flag in row))
 
 
 class FlagMarks:
-    """What a table marks its rows with; every text and screen that shows flags has it from here."""
+    """The marks of a table's rows; every text and screen that shows warnings has them from here."""
 
-    def __init__(self, rows: Sequence[Flags], words: Mapping[str, str], do: Mapping[str, str]) -> None:
-        """``words`` and ``do``: what a flag says and what to do about it."""
-        self._words, self._do = words, do
-        self.shared = warnings.shared(rows) if rows else ()
-        seen = dict.fromkeys(flag for row in rows for flag in warnings.marks(row, self.shared))
+    def __init__(self, rows: Iterable[Flags], do: Mapping[str, str]) -> None:
+        """``do``: the advice about each warning."""
+        self._rows, self._do = list(rows), do
+        grouped = [families(row) for row in self._rows]
+        self.shared = warnings.shared(grouped) if grouped else ()
+        seen = dict.fromkeys(family for row in grouped for family in warnings.marks(row, self.shared))
         letters = chain(ascii_lowercase, map("({})".format, count(1)))
         self.letters: dict[str, str] = dict(zip(seen, letters, strict=False))
 
     def own(self, row: Flags) -> tuple[str, ...]:
-        """The flags that a row is marked with."""
-        return warnings.marks(row, self.shared)
+        """The families that a row is marked with."""
+        return warnings.marks(families(row), self.shared)
 
     def of(self, row: Flags) -> str:
-        """Their letters."""
-        return "".join(self.letters.get(flag, "") for flag in self.own(row))
+        """The letters of a row."""
+        return "".join(self.letters.get(family, "") for family in self.own(row))
 
-    def told(self, flag: str) -> str:
-        """``few_runs: what it says; what to do``."""
-        return f"{flag}: {self._found(self._words, flag)}; {self._found(self._do, flag)}"
+    def line(self, family: str) -> str:
+        """``little data: intervals are rough …; record more trials``."""
+        return f"{family}: {FAMILIES[family]}; {self._advice(family)}"
 
     def notes(self) -> list[str]:
-        """A line for what all rows share, and one for each letter."""
-        return [*self.of_all(), *(f"{letter}  {self.told(flag)}" for flag, letter in self.letters.items())]
+        """A line for the warnings of all rows, and one for each letter."""
+        return [*self.of_all(), *(f"{letter}  {self.line(family)}" for family, letter in self.letters.items())]
 
     def of_all(self) -> list[str]:
-        """The line for what all rows share; none where that is nothing."""
-        parts = [f"{flag} ({self._found(self._do, flag)})" for flag in self.shared]
+        """The line for the warnings that all rows share, if there are any."""
+        parts = [f"{family} ({self._advice(family)})" for family in self.shared]
         return [f"All rows: {', '.join(parts)}."] if parts else []
 
     def brief(self) -> list[str]:
-        """One line: what each letter stands for."""
-        return [" · ".join(f"{letter} {flag}" for flag, letter in self.letters.items())] if self.letters else []
+        """One line: the family of each letter."""
+        return [" · ".join(f"{letter} {family}" for family, letter in self.letters.items())] if self.letters else []
 
-    def _found(self, among: Mapping[str, str], flag: str) -> str:
-        return among.get(flag) or among[flag.partition(" ")[0]]
+    def _advice(self, family: str) -> str:
+        """The advice about every warning of a family that a row has, each once."""
+        present = dict.fromkeys(flag for row in self._rows for flag in row)
+        advice = dict.fromkeys(
+            self._do.get(flag) or self._do[flag.partition(" ")[0]]
+            for flag in present
+            if FAMILY[flag.partition(" ")[0]] == family
+        )
+        values = [flag for flag in present if " " in flag and FAMILY[flag.partition(" ")[0]] == family]
+        return "; ".join([*values, *advice])

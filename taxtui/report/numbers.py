@@ -34,8 +34,17 @@ DIGITS: Final = 3
 LOPSIDED: Final = 2.0
 _LARGE: Final = 1e9
 _SMALL: Final = 1e-4
-_SCALES: Final = ((3_600e9, "h"), (60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
-_FROM: Final = {"h": 2.0, "min": 2.0}
+_NS_PER_HOUR: Final = 3_600e9
+_SCALES: Final = (
+    (86_400e9, "days"),
+    (_NS_PER_HOUR, "h"),
+    (60e9, "min"),
+    (1e9, "s"),
+    (1e6, "ms"),
+    (1e3, "µs"),
+    (1.0, "ns"),
+)
+_FROM: Final = {"days": 2.0, "h": 2.0, "min": 2.0}
 """Of a unit, from how many of it on it is used, where that is not 1: 119 s are told in seconds."""
 
 
@@ -64,29 +73,34 @@ hours = clock = rounded_seconds = number
 """Of worker-hours, of hours on the wall, and of seconds: their column says which."""
 
 
-def plus_minus(interval: Interval | None, *, unit: str = "") -> str:
-    """``855 ±121``, at the decimal place of the value: the farther limit's distance; ``≥ 742`` where there is one only.
+def parts(interval: Interval, *, unit: str = "", signed: bool = False) -> tuple[str, str]:
+    """``855`` and ``±121``, at the decimal place of the value: the farther limit's distance.
 
-    Both limits, ``254 (101…528)``, where one is twice as far as the other, or ± would reach below nothing. ``unit``
-    follows the value: ``3.48x ±0.12``.
+    Both limits, ``(101…528)``, where one is twice as far as the other, or ± would reach below nothing. ``≥ 742`` and
+    nothing where there is a lower limit only. ``unit`` follows the value.
     """
-    if interval is None:
-        return NOTHING
     value, low, high = interval
     if low is None:
-        return f"{number(value)}{unit}"
+        return f"{number(value, signed=signed)}{unit}", ""
     if high is None:
-        return f"≥ {number(low, like=value)}{unit}"
-    return stacked(interval, unit=unit).replace("\n", " ")
+        return f"≥ {number(low, like=value)}{unit}", ""
+    sure = _sure(interval, lambda end: number(end, like=value), lambda end: number(end, signed=signed, like=value))
+    return f"{number(value, signed=signed)}{unit}", sure
+
+
+def plus_minus(interval: Interval | None, *, unit: str = "") -> str:
+    """``855 ±121``, ``254 (101…528)``, ``≥ 742``, ``3.48x ±0.12``: the two parts on one line."""
+    return NOTHING if interval is None else " ".join(filter(None, parts(interval, unit=unit)))
 
 
 def stacked(interval: Interval | None, *, unit: str = "", signed: bool = False) -> str:
     """As ``plus_minus``, the interval on a second line: ``0.116`` and below it ``±0.018``."""
-    if interval is None or interval.low is None or interval.high is None:
-        return plus_minus(interval, unit=unit)
-    value = interval.value
-    sure = _sure(interval, lambda end: number(end, like=value), lambda end: number(end, signed=signed, like=value))
-    return f"{number(value, signed=signed)}{unit}\n{sure}"
+    return NOTHING if interval is None else "\n".join(filter(None, parts(interval, unit=unit, signed=signed)))
+
+
+def percent(share: float) -> str:
+    """``92 %``, ``3.1 %``: two digits of a share of 1."""
+    return f"{100 * share:.{0 if abs(share) >= 0.0995 or not share else 1}f} %"
 
 
 def _sure(interval: Interval, size: Callable[[float], str], end: Callable[[float], str]) -> str:
@@ -110,13 +124,17 @@ def duration(ns: float, low_ns: float | None = None, high_ns: float | None = Non
 
 def duration_plus_minus(hours: Interval) -> str:
     """``1.71 h ±0.26``, ``4.28 min ±0.69``: of hours, in the unit that fits."""
-    value, low, high = hours.times(_SCALES[0][0])
+    return " ".join(filter(None, duration_parts(hours.times(_NS_PER_HOUR))))
+
+
+def duration_parts(interval_ns: Interval) -> tuple[str, str]:
+    """``1.71 h`` and ``±0.26``; ``≥ 1.2 h`` and nothing where there is a lower limit only."""
+    value, low, high = interval_ns
     scale, unit = _unit(value)
     if low is not None and high is None:
-        return f"≥ {_scaled(low, scale, unit, value)} {unit}"
-    shown = f"{_scaled(value, scale, unit, value)} {unit}"
-    sure = _sure(Interval(value, low, high), *[lambda end: _scaled(end, scale, unit, value)] * 2)
-    return f"{shown} {sure}".rstrip()
+        return f"≥ {_scaled(low, scale, unit, value)} {unit}", ""
+    sure = _sure(interval_ns, *[lambda end: _scaled(end, scale, unit, value)] * 2)
+    return f"{_scaled(value, scale, unit, value)} {unit}", sure
 
 
 def short_duration(ns: float) -> str:

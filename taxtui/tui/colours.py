@@ -24,46 +24,6 @@ VARIANTS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
 )
 """Looks of a substrate's other variants."""
 
-PARTS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
-    {
-        "create": ("C", "create", "#56B4E9"),
-        "ready": ("R", "ready", "#0072B2"),
-        "preload": ("P", "preload", "#999999"),
-        "work": ("W", "work", "#009E73"),
-        "dispatch": ("D", "dispatch", "#E69F00"),
-        "unsplit": ("U", "work or dispatch", "#F0E442"),
-        "wrapper": ("B", "wrapper", "#8C8C5A"),
-        "harness": ("H", "harness", "#CC79A7"),
-        "cleanup": ("X", "cleanup", "#D55E00"),
-    }
-)
-"""Part of a trial's time → its letter in the phase bars, its name, its colour."""
-
-CAUSES: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
-    {
-        "startup": ("S", "start-up", "#56B4E9"),
-        "create": ("C", "create", "#56B4E9"),
-        "ready": ("R", "ready", "#0072B2"),
-        "image_pull": ("I", "image pulls", "#6A5ACD"),
-        "preload": ("P", "preparing", "#B0B0B0"),
-        "dispatch": ("D", "dispatch", "#E69F00"),
-        "slowdown": ("L", "slower commands", "#C8A165"),
-        "contention": ("N", "neighbours", "#8C6BB1"),
-        "wrapper": ("B", "taxtui's wrapper", "#8C8C5A"),
-        "harness": ("H", "harness", "#CC79A7"),
-        "queued": ("Q", "queued", "#F0B6D5"),
-        "throttle": ("Q", "waiting for limits", "#F0B6D5"),
-        "failed": ("F", "failed", "#D55E00"),
-        "failures": ("F", "failures", "#D55E00"),
-        "cleanup": ("X", "clean-up", "#A05A3C"),
-        "wasted": ("O", "in excess", "#999999"),
-        "unsplit": ("U", "work or dispatch", "#F0E442"),
-        "work": ("W", "work", "#009E73"),
-        "think": ("T", "think", "#D9D9D9"),
-    }
-)
-"""Cause, as ``ByCause`` and an attribution name it → its letter in stacked bars, its name, its colour."""
-
 LEVELS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "ok": ("✓", "text-success"),
@@ -98,6 +58,14 @@ def colour(label: str, *, dark: bool = True) -> str:
 def shade(hexadecimal: str, *, dark: bool) -> str:
     """The colour as it is on a dark background; readable on a light one too."""
     return hexadecimal if dark else Color.parse(hexadecimal).darken(0.22).hex
+
+
+def cause_colour(cause: str, *, dark: bool) -> str:
+    """The colour of a cause as #rrggbb."""
+    from taxtui.report.palette import LOOKS  # the first frame has no cause
+
+    look = LOOKS[cause].shade
+    return look.dark if dark else look.light
 
 
 def themed(variables: Mapping[str, str], name: str) -> Style:

@@ -12,20 +12,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from taxtui.report.palette import LOOKS
+from taxtui.report.words import CAUSES
+
 PICTURE: Final = Path("docs/screens/docker-against-local.svg")
 COMMAND: Final = "taxtui project recordings/run.msgpack --trajectories 1000000 --workers 500 --format json"
 TIER: Final = "T1"
 ACTIONS: Final = 50
 ORDER: Final = (("docker", "exec"), ("local", "exec"), ("docker", "session"), ("local", "session"))
 
-_COLOURS: Final = {
-    "startup": "#d97706",
-    "dispatch": "#b91c1c",
-    "work": "#0f766e",
-    "harness": "#78716c",
-    "queued": "#1d4ed8",
-    "failed": "#581c87",
-}
 _ROW, _TOP, _LEFT, _WIDTH, _BAR = 46, 66, 190, 760, 430
 
 
@@ -48,7 +43,7 @@ def svg(shown: Sequence[dict[str, Any]]) -> str:
         f'<rect width="{_WIDTH}" height="{height}" rx="8" fill="#ffffff" stroke="#d6d3d1"/>',
         f'<text x="20" y="32" font-size="17" font-weight="bold" fill="#1c1917">{title}</text>',
     ]
-    causes = [cause for cause in shown[0]["by_cause"] if any(row["by_cause"][cause] for row in shown)]
+    causes = [cause for cause in CAUSES if any(row["by_cause"].get(cause) for row in shown)]
     for number, row in enumerate(shown):
         lines += _bar(row, causes, _TOP + _ROW * number, _BAR / most)
     lines += [*_legend(causes, height - 22), "</svg>"]
@@ -61,7 +56,7 @@ def _bar(row: dict[str, Any], causes: Sequence[str], y: int, per_hour: float) ->
     yield f'<text x="{_LEFT - 12}" y="{y + 19}" font-size="14" text-anchor="end" fill="#1c1917">{name}</text>'
     for cause in causes:
         width = row["by_cause"][cause] * per_hour
-        yield f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="28" fill="{_COLOURS[cause]}"/>'
+        yield f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="28" fill="{LOOKS[cause].shade.light}"/>'
         x += width
     told = f"{hours['value']:,.0f} h"
     span = f"{hours['low']:,.0f} … {hours['high']:,.0f}"
@@ -71,9 +66,9 @@ def _bar(row: dict[str, Any], causes: Sequence[str], y: int, per_hour: float) ->
 
 def _legend(causes: Sequence[str], y: int) -> Iterator[str]:
     for number, cause in enumerate(causes):
-        x = _LEFT + 110 * number
-        yield f'<rect x="{x}" y="{y - 11}" width="12" height="12" fill="{_COLOURS[cause]}"/>'
-        yield f'<text x="{x + 18}" y="{y}" font-size="13" fill="#1c1917">{cause}</text>'
+        x = _LEFT + 140 * number
+        yield f'<rect x="{x}" y="{y - 11}" width="12" height="12" fill="{LOOKS[cause].shade.light}"/>'
+        yield f'<text x="{x + 18}" y="{y}" font-size="13" fill="#1c1917">{CAUSES[cause]}</text>'
 
 
 if __name__ == "__main__":

@@ -224,8 +224,8 @@ async def test_x_draws_completion_over_actions_wall_clock_over_workers_and_cause
             assert words in str(plot.border_title)
             await pilot.press("x")
         assert not plot.display
-        assert [bar.name for bar in bars.items] == ["local:bwrap", "docker:runc"]
-        assert bars.items[1].told.split(" ")[0] == number(rows(pilot).rows[1].worker_hours.value)  # type: ignore[union-attr]
+        assert [bar.name for bar in bars.items] == ["docker:runc", "local:bwrap"]
+        assert bars.items[0].text == number(rows(pilot).rows[1].worker_hours.value)  # type: ignore[union-attr]
         await pilot.press("x")
         await until(pilot, lambda: bars.empty == NO_STEPS)
 

@@ -69,7 +69,7 @@ async def test_3_says_which_is_cheapest_and_enter_shows_all_of_it(path: Path) ->
         assert " best " in drawn[0]
         assert f"{table.found.lines[0].entries[1].ratio.value:.2f}x" in drawn[0]  # type: ignore[union-attr]
         bars = results(pilot).query_one(StackedBars)
-        assert [bar.name for bar in bars.items] == ["local:bwrap", "docker:runc"]
+        assert [bar.name for bar in bars.items] == ["docker:runc", "local:bwrap"]
         await pilot.press("enter")
         await shown(pilot, "Completion")
         await pilot.press("down", "enter")

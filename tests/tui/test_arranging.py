@@ -2,36 +2,46 @@ from __future__ import annotations
 
 import pytest
 
+from taxtui.report.cells import DOLLARS, NS, TIMES, Content, RowName, TableCell, text_of
 from taxtui.tui.answer.arranging import Arrangement, arranged, natural
 
 
 @pytest.mark.parametrize(
     "cells",
     [
-        ["850 ns", "12.3 µs", "900 ms", "1.1 s", "2.5 min", "2 h", "needs n≥72"],
+        [*(TableCell(ns, NS) for ns in (850, 12.3e3, 900e6, 1.1e9, 150e9, 7.2e12)), TableCell(note="needs\nn≥72")],
         ["T0 10 exec", "T0 50 exec", "T0 150 exec", "T1 10 exec", "–"],
-        ["-$3.10", "$347", "$91.0k", "$1.27M", ""],
-        ["0.5x ±0.1", "1.2x", "≥ 3.4x", "1,024x"],
-        ["0% 0…3.7", "3% 1…9", "100% 97…100"],
+        [TableCell(-3.1, DOLLARS), TableCell(347.0, DOLLARS), TableCell(1.27e6, DOLLARS), ""],
+        [
+            TableCell(0.5, TIMES, 0.4, 0.6),
+            TableCell(1.2, TIMES),
+            TableCell(None, TIMES, 3.4, 5.0),
+            TableCell(1024.0, TIMES),
+        ],
+        [RowName("docker", "T0 10 exec", "a"), RowName("docker", "T1 10 exec"), RowName("local", "T0 10 exec")],
         ["9", "10", "11-12", "local:bwrap"],
     ],
 )
-def test_cells_stand_in_the_order_that_a_reader_expects(cells: list[str]) -> None:
+def test_cells_stand_in_the_order_that_a_reader_expects(cells: list[Content]) -> None:
     assert sorted(reversed(cells), key=natural) == cells
 
 
-ROWS = [
-    ("local", "T0 10", "20 ms"),
-    ("docker", "T0 150", "253 ms"),
+ROWS: list[tuple[str, str, Content]] = [
+    ("local", "T0 10", TableCell(20e6, NS)),
+    ("docker", "T0 150", TableCell(253e6, NS)),
     ("docker", "T0 10", "–"),
-    ("local", "T0 150", "9 s"),
+    ("local", "T0 150", TableCell(9e9, NS)),
 ]
 
 
 def of(asked: Arrangement) -> list[int]:
-    return arranged(
-        ROWS, asked, text=" ".join, group=lambda row: row[asked.group != "substrate"], cell=lambda row: row[2]
-    )
+    def text(row: tuple[str, str, Content]) -> str:
+        return " ".join(map(text_of, row))
+
+    def group(row: tuple[str, str, Content]) -> str:
+        return row[1] if asked.group != "substrate" else row[0]
+
+    return arranged(ROWS, asked, text=text, group=group, cell=lambda row: row[2])
 
 
 def test_what_says_nothing_is_last_in_both_directions() -> None:

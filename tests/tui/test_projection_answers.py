@@ -141,4 +141,4 @@ def test_costs_by_cause_are_those_of_the_attribution(path: Path) -> None:
     bars = cost_bars(line)
     assert [bar.name for bar in bars] == ["local", "docker"]
     assert bars[0].parts == {"failures": 234_000, "image_pull": 91_000, "dispatch": 4_000, "create": 200}
-    assert bars[0].told == "$312k of $1.27M"
+    assert bars[0].text == "$312k of $1.27M"

@@ -41,7 +41,7 @@ def said(*words: str, code: int = 0) -> str:
 
 def works(text: str) -> list[str]:
     """The first columns of the first table's lines."""
-    lines = text.split("\n\n")[2].splitlines()[2:]
+    lines = text.split("\n\n")[3].splitlines()[2:]
     return [" ".join(line.split()[:3]) for line in lines]
 
 
@@ -64,7 +64,7 @@ def test_the_sentence_and_the_table_come_first(command: tuple[str, ...]) -> None
 def test_no_name_and_no_number_is_cut_however_narrow_the_terminal() -> None:
     found = answer_of(project([read(RECORDINGS / "run.msgpack")], Demand(trajectories=10**6, workers=500)))
     told = table.sections(found, "asked", workers=500)
-    for columns in (48, 80, 120, 200):
+    for columns in (50, 80, 120, 200):
         text = to_text(told, columns)
         assert max(map(width, text.splitlines())) <= columns
         assert not re.search(r"\w…(\s|$)", text), "an ellipsis is in intervals only"
@@ -163,15 +163,15 @@ def test_the_baseline_is_what_ratios_are_to_also_where_it_is_not_shown() -> None
     text = said("project", SHORT, *ASK, "--baseline", "docker", "--substrate", "local", "--tier", "T1")
     assert "how many times docker" in " ".join(text.split())
     assert "0.276x" in text or "0.278x" in text, "local, in the table"
-    heads = text.split("\n\n")[2].splitlines()[0]
+    heads = text.split("\n\n")[3].splitlines()[0]
     assert "docker" not in heads
     hidden = ("--baseline", "docker", "--substrate", "local")
-    assert "docker" not in said("project", SHORT, *ASK, *hidden, "--group", "substrate").split("\n\n")[2]
+    assert "docker" not in said("project", SHORT, *ASK, *hidden, "--group", "substrate").split("\n\n")[3]
 
 
 def test_a_line_may_be_a_place() -> None:
     text = said("report", SHORT, "--group", "substrate", "--tier", "T1", "--actions", "10")
-    lines = text.split("\n\n")[2].splitlines()
+    lines = text.split("\n\n")[3].splitlines()
     assert lines[0].split() == ["sandbox", "T1", "10", "exec", "T1", "10", "session"]
     assert [line.split()[0] for line in lines[2:]] == ["local:bwrap", "docker:runc"]
 
@@ -193,11 +193,13 @@ def test_what_ran_at_a_time_is_a_line_of_its_own(tmp_path: Path) -> None:
     assert [row["answer"]["work"] for row in rows] == ["T2 3 exec concurrency 1", "T2 3 exec concurrency 8"]
 
 
-def test_a_run_ends_with_the_table_and_the_sentence() -> None:
+def test_a_run_ends_with_the_table_the_sentence_and_the_bars() -> None:
     told = summary(RECORDINGS / "short.msgpack")
     assert told.startswith("What one delivered trajectory holds a worker for, and how many times the")
-    assert " ".join(told.split("\n\n")[-1].split()).startswith("docker:runc exec runs 2.97 ± ")
-    assert len(told.splitlines()) <= 24, "one small screen"
+    *_, sentence, bars = told.split("\n\n")
+    assert " ".join(sentence.split()).startswith("docker:runc exec runs 2.97 ± ")
+    assert bars.startswith("Time of one delivered trajectory by cause, T1 x 10:\ndocker:runc  exec ")
+    assert len(told.splitlines()) <= 32, "less than two small screens"
 
 
 @pytest.mark.parametrize("label", ["x" * 250, "コンテナ" * 20, "a\x1b[31m[bold]|b"], ids=["long", "wide", "steering"])

@@ -3,33 +3,51 @@
 from __future__ import annotations
 
 from costmodel.projection import warnings as flags
+from taxtui.report import words
 from taxtui.report.marks import FlagMarks
+from taxtui.report.measured.tables import DO
 
 
-def test_what_all_rows_share_is_one_line_and_a_row_has_two_marks_at_most() -> None:
+def test_a_family_of_all_rows_is_one_line_and_a_row_has_two_letters_at_most() -> None:
     rows = [
         (flags.FEW_RUNS, flags.NO_FAILURES),
-        (flags.STAND_IN, flags.FEW_TRIALS, flags.FEW_RUNS, flags.LOCKSTEP, flags.NO_FAILURES),
-        (flags.FEW_TRIALS, flags.FEW_RUNS, flags.NO_FAILURES),
+        (flags.STAND_IN, flags.BEYOND_LENGTH, flags.FEW_TRIALS, flags.LOCKSTEP, flags.STALE_PRICES),
+        (flags.BEYOND_CONCURRENCY, flags.FEW_RUNS),
     ]
-    marks = FlagMarks(rows, flags.WORDS, flags.DO)
-    assert marks.shared == (flags.FEW_RUNS, flags.NO_FAILURES)
+    marks = FlagMarks(rows, flags.DO)
+    assert marks.shared == (words.LITTLE_DATA,)
     assert [marks.of(row) for row in rows] == ["", "ab", "b"]
-    assert list(marks.letters) == [flags.STAND_IN, flags.FEW_TRIALS]
+    assert list(marks.letters) == [words.NOT_MEASURED, words.BEYOND]
     shared, one, two = marks.notes()
-    assert shared == (
-        f"All rows: few_runs ({flags.DO[flags.FEW_RUNS]}), no_failures_seen ({flags.DO[flags.NO_FAILURES]})."
-    )
-    assert one.startswith("a  stand_in: ")
-    assert one.endswith(f"; {flags.DO[flags.STAND_IN]}")
-    assert two.startswith("b  few_trials: ")
+    advice = [flags.DO[flag] for flag in (flags.FEW_RUNS, flags.NO_FAILURES, flags.FEW_TRIALS)]
+    assert shared == f"All rows: little data ({'; '.join(advice)})."
+    assert one == f"a  not measured here: {words.FAMILIES[words.NOT_MEASURED]}; {flags.DO[flags.STAND_IN]}"
+    assert two.startswith(f"b  beyond what was measured: {words.FAMILIES[words.BEYOND]}; ")
+
+
+def test_the_advice_of_several_warnings_is_printed_once() -> None:
+    marks = FlagMarks([(flags.TAIL, flags.FEW_TRIALS), ()], flags.DO)
+    assert marks.notes() == [f"a  little data: {words.FAMILIES[words.LITTLE_DATA]}; record more trials"]
+
+
+def test_the_value_of_a_warning_is_in_its_line() -> None:
+    (line,) = FlagMarks([("arrival open:20/s",), ()], DO).notes()
+    assert line.startswith("a  environments differ: ")
+    assert "arrival open:20/s" in line
 
 
 def test_one_row_alone_shares_nothing() -> None:
-    marks = FlagMarks([(flags.STAND_IN, flags.FEW_TRIALS, flags.FEW_RUNS)], flags.WORDS, flags.DO)
+    marks = FlagMarks([(flags.STAND_IN, flags.FEW_TRIALS, flags.FEW_RUNS)], flags.DO)
     assert marks.of_all() == []
     assert marks.of((flags.STAND_IN, flags.FEW_TRIALS, flags.FEW_RUNS)) == "ab"
-    assert FlagMarks([], flags.WORDS, flags.DO).notes() == []
+    assert FlagMarks([], flags.DO).notes() == []
+
+
+def test_every_warning_is_of_one_of_eight_families_in_words() -> None:
+    assert words.FAMILY.keys() == flags.WORDS.keys() | DO.keys()
+    assert set(words.FAMILY.values()) == words.FAMILIES.keys()
+    assert len(words.FAMILIES) == 8
+    assert not any("_" in family for family in words.FAMILIES)
 
 
 def test_flags_are_in_the_order_of_what_they_could_move() -> None:

@@ -58,7 +58,7 @@ def test_signs_and_units() -> None:
     ("ns", "text"),
     [
         (0, "0 ns"), (12_345, "12.3 µs"), (612e6, "612 ms"), (999.96e6, "1.00 s"), (75e9, "75.0 s"), (119e9, "119 s"),
-        (120e9, "2.00 min"), (3_600e9, "60.0 min"), (7_200e9, "2.00 h"), (360_000e9, "100 h"),
+        (120e9, "2.00 min"), (3_600e9, "60.0 min"), (7_200e9, "2.00 h"), (90_000e9, "25.0 h"), (360_000e9, "4.17 days"),
     ],
 )  # fmt: skip
 def test_a_duration_is_in_the_unit_that_fits(ns: float, text: str) -> None:

@@ -101,7 +101,7 @@ def test_a_cell_without_a_success_has_no_change(tmp_path: Path) -> None:
     failed = [trial(n, outcome="failed") for n in range(5)]
     then = write(tmp_path / "then.msgpack", failed, cell(0), run_id="then")
     text = against(then, recording(tmp_path, "now", skewed(5, 9)))
-    assert "no_success" in text
+    assert "a  no success: " in text
 
 
 @pytest.mark.parametrize("form", ["json", "csv"])

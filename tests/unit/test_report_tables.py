@@ -129,7 +129,7 @@ def test_ranks_that_intervals_cannot_separate_are_ties(tmp_path: Path) -> None:
     found = {line.split()[0]: line.split()[-2] for line in lines if line.startswith(tuple(labels))}
     assert found == {"fast": "1-2", "also-fast": "1-2", "slow": "3"}
     assert any(line.startswith("STAND-IN stand-in [a]") for line in lines)
-    assert any(line.startswith("a  stand_in: measured against a local stand-in") for line in lines)
+    assert any(line.startswith("a  not measured here: published, emulated") for line in lines)
     order = [line.split()[0] for line in lines if line.startswith(tuple(labels))]
     assert order[-1] == "slow"
 
@@ -148,8 +148,8 @@ def test_breakdown_adds_up_to_completion(tmp_path: Path) -> None:
     assert "harness" in text
     assert "unsplit" not in text
     line = next(line for line in text.splitlines() if line.startswith("T2 3 exec c1"))
-    shares = [float(share.rstrip("%")) for share in line.split()[4:]]
-    assert shares == pytest.approx([100 * part / 9.3 for part in (3, 1, 1.75, 3.25, 0.3)], abs=0.06)
+    shares = [float(share) for share in line.split()[4:] if share != "%"]
+    assert shares == pytest.approx([100 * part / 9.3 for part in (3, 1, 1.75, 3.25, 0.3)], abs=0.5)
 
 
 def test_wrapper_time_is_a_cause_of_its_own_and_neither_dispatch_nor_tax(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_each_table_alone_and_all_of_them_within_80_columns(tmp_path: Path) -> N
     whole = report(path, "--full").splitlines()
     places = [whole.index(title) for title in titles]
     assert all(one < other for one, other in pairwise(places))
-    assert all("a preload_in_trial" in text for text in texts)
+    assert all("a environments differ" in text for text in texts)
 
 
 def test_a_cell_without_a_success_is_a_row_of_nulls(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_an_incomplete_recording_says_so(tmp_path: Path) -> None:
     path = write(tmp_path / "a.msgpack", [trial(0)], complete=False)
     text = report(path)
     assert "INCOMPLETE" in text
-    assert "a  incomplete_recording: the recording ends early" in report(path, "--full")
+    assert "taxtui recordings verify" in report(path, "--full")
 
 
 def test_markdown_escapes_what_comes_from_a_file(tmp_path: Path) -> None:
@@ -272,12 +272,12 @@ def test_nothing_to_report_is_one_line(tmp_path: Path) -> None:
         report(tmp_path / "b.msgpack")
 
 
-def test_more_reasons_than_letters(tmp_path: Path) -> None:
+def test_many_reasons_of_one_family_are_one_line_with_every_value(tmp_path: Path) -> None:
     cells = [cell(number, think=f"{number + 1}s") for number in range(30)]
     path = write(tmp_path / "a.msgpack", [trial(number, cell=number) for number in range(30)], *cells)
     text = report(path, "--table", "fresh")
-    assert "z  think " in text
-    assert "(4)  think " in text
+    assert text.count("All rows: environments differ (") == 1
+    assert all(f"think {number + 1}s" in " ".join(text.split()) for number in range(30))
     rows = rows_of(read_samples([path])[0])
     assert all(row.rank("trajectory") is None for row in rows)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
@@ -11,16 +10,19 @@ from costmodel.analysis.headline import sentence
 from costmodel.analysis.ranking import HELD, WORKER_HOURS, Answer, Entry, Place
 from costmodel.projection.row import Projection
 from costmodel.projection.tax_bounds import Reference
-from costmodel.projection.warnings import DO, WORDS
+from costmodel.projection.warnings import DO
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.verdict import CANNOT_TELL, TIE, Finding
 from costmodel.units import NS_PER_S
 from taxtui.report import variation
 from taxtui.report.answer.choice import BY_SUBSTRATE
 from taxtui.report.answer.order import tax_share
+from taxtui.report.bars import chart
+from taxtui.report.cells import DOLLARS, NS, SHARE, TIMES, CellGroup, Content, TableCell
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
-from taxtui.report.numbers import NOTHING, UNSPLIT, duration, duration_plus_minus, number, plus_minus, usd
+from taxtui.report.numbers import NOTHING, UNSPLIT
+from taxtui.report.words import INCONCLUSIVE, NO_DIFFERENCE, UNDECIDED
 from taxtui.terminal_text import clean, cut
 from taxtui.terminal_text import width as width_of
 
@@ -28,11 +30,9 @@ HEAD: Final = "tier n mode"
 LONGEST: Final = 60
 """Columns of a name in the sentence."""
 S_PER_HOUR: Final = 3_600.0
-VERDICTS: Final = {TIE: "tie", CANNOT_TELL: "?"}
-"""What follows a ratio that is no difference."""
 
-Pieces = Sequence[tuple[str, str]]
-"""Of a cell: values, which end under one another in a column, each with what follows it."""
+Pieces = Sequence[TableCell]
+"""The amounts of one row at one substrate."""
 
 
 def said(found: Answer) -> str:
@@ -53,7 +53,7 @@ def sections(
     by: str | None = None,
     reference: Reference | None = None,
 ) -> list[Section]:
-    """The sentence, the table, and what of it is tax.
+    """The sentence, bars by cause, the table, and the tax.
 
     Args:
         found: the answer.
@@ -63,7 +63,7 @@ def sections(
         reference: what bounds a tax that is not known, for the note that says so.
     """
     entries = [entry for line in found.lines for entry in line.entries]
-    tables = [Section("", [], [], [said(found)]), main(found, asked, by), *modes(found)]
+    tables = [Section("", [], [], [said(found)]), *bars(found), main(found, asked, by), *modes(found)]
     taxed = any(entry.row.tax_worker_hours or entry.row.tax_between_worker_hours for entry in entries)
     parts = ["tax, as time and share"] * taxed
     parts += [] if workers is None else [f"wall-clock on {workers:,} worker{'s' * (workers != 1)}"]
@@ -77,9 +77,15 @@ def sections(
     return tables
 
 
+def bars(found: Answer) -> list[Section]:
+    """The causes of the headline's workload as bars; none where no cause is known."""
+    drawn = chart(found)
+    return [] if drawn is None else [Section("", [], [], [], drawn)]
+
+
 def main(found: Answer, asked: str, by: str | None = None, *, brief: bool = False) -> Section:
     """The table of amounts and ratios, with its notes; ``brief``: flags by name only."""
-    marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], WORDS, DO)
+    marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], DO)
     unit = "worker-hours" if found.measure == WORKER_HOURS else "What one delivered trajectory holds a worker for"
     heading = f"{asked}: {unit}" if asked else unit
     if any(line.reference for line in found.lines):
@@ -96,11 +102,13 @@ def modes(found: Answer) -> list[Section]:
     places = [place for place in found.places if any(one.place == place for one in found.modes)]
     names = list(dict.fromkeys(one.name for one in found.modes))
     cells = [
-        [_ratio(one.ratio, one.verdict) if (one := ratios.get((name, place))) else (NOTHING, "") for place in places]
+        [
+            CellGroup((_ratio(one.ratio, one.verdict),)) if (one := ratios.get((name, place))) else NOTHING
+            for place in places
+        ]
         for name in names
     ]
-    columns = [_aligned([[cell] for cell in column]) for column in zip(*cells, strict=True)]
-    lines = [list(row) for row in zip(map(clean, names), *columns, strict=True)]
+    lines: list[list[Content]] = [[clean(name), *row] for name, row in zip(names, cells, strict=True)]
     return [Section("How many times longer exec runs than session", ["tier n", *map(_heading, places)], lines, [])]
 
 
@@ -143,9 +151,10 @@ def _verdicts(found: Answer) -> list[str]:
     """What stands beside ratios, in words."""
     verdicts = [entry.verdict for line in found.lines for entry in line.entries if entry.verdict]
     verdicts += [one.verdict for one in found.modes]
-    lines = ["tie: the two cannot be told apart."] if any(one.kind == TIE for one in verdicts) else []
+    tie = any(one.kind == TIE for one in verdicts)
+    lines = [f"{NO_DIFFERENCE}: the interval of the difference includes 0."] * tie
     lines += dict.fromkeys(
-        f"?: cannot tell {one.reason}: more than varies within the runs, less than so few differ by."
+        f"{INCONCLUSIVE} {one.reason}: more than varies within a repetition, less than repetitions may differ by."
         for one in verdicts
         if one.kind == CANNOT_TELL
     )
@@ -154,40 +163,30 @@ def _verdicts(found: Answer) -> list[str]:
 
 def _main(entry: Entry, found: Answer) -> Pieces:
     """``855 ±121  3.48x ±0.12``."""
-    return [_apart(_amount(entry.amount, found.measure)), _compared(entry)]
+    ratio = [] if entry.ratio is None else [_ratio(entry.ratio, entry.verdict)]
+    return [] if entry.amount is None else [amount_cell(entry.amount, found.measure), *ratio]
 
 
-def _apart(text: str) -> tuple[str, str]:
-    """The value, and its interval."""
-    value, *sure = re.split(r" (?=[±(])", text, maxsplit=1)
-    return value, "".join(sure)
+def amount_cell(amount: Interval, measure: str) -> TableCell:
+    """The amount of an entry: worker-hours, or a duration."""
+    return TableCell(*amount[:1], "", *amount[1:]) if measure == WORKER_HOURS else _duration(amount)
 
 
-def _amount(amount: Interval | None, measure: str) -> str:
-    if amount is None:
-        return NOTHING
-    if measure == WORKER_HOURS:
-        return plus_minus(amount)
-    return duration_plus_minus(amount.times(1 / S_PER_HOUR))
+def _duration(seconds: Interval) -> TableCell:
+    value, low, high = seconds.times(NS_PER_S)
+    return TableCell(value, NS, low, high)
 
 
-def _compared(entry: Entry) -> tuple[str, str]:
-    if entry.ratio is None:
-        return "", ""
-    return _ratio(entry.ratio, entry.verdict)
-
-
-def _ratio(ratio: Interval, verdict: Finding | None) -> tuple[str, str]:
-    """``4.31x`` and ``±0.26 tie``."""
-    value, sure = _apart(plus_minus(ratio, unit="x"))
-    return value, f"{sure} {VERDICTS.get(verdict.kind if verdict else '', '')}".strip()
+def _ratio(ratio: Interval, verdict: Finding | None) -> TableCell:
+    """``4.31x ±0.26 no difference``."""
+    return TableCell(ratio.value, TIMES, ratio.low, ratio.high, UNDECIDED.get(verdict.kind if verdict else "", ""))
 
 
 def _beside(entry: Entry, *, measure: str, taxed: bool, wall: bool) -> Pieces:
     """``745  87 %  1.71 h``."""
     hours = entry.row.wall_clock_hours
-    clock = NOTHING if hours is None else duration_plus_minus(Interval(hours.value))
-    return [*(_tax(entry, measure) if taxed else ()), *[(clock, "")] * wall]
+    clock = TableCell() if hours is None else TableCell(hours.value * S_PER_HOUR * NS_PER_S, NS)
+    return [*(_tax(entry, measure) if taxed else ()), *[clock] * wall]
 
 
 def _bounds(entries: Sequence[Entry], reference: Reference | None) -> list[str]:
@@ -201,26 +200,31 @@ def _bounds(entries: Sequence[Entry], reference: Reference | None) -> list[str]:
 
 def _tax(entry: Entry, measure: str) -> Pieces:
     row, between, share = entry.row, entry.row.tax_between_worker_hours, tax_share(entry.row)
-    if share is not None and row.tax_worker_hours is not None and entry.amount is not None:
-        value = number(row.tax_worker_hours.value)
+    if entry.amount is None:
+        return [TableCell(), TableCell()]
+    if share is not None and row.tax_worker_hours is not None:
         if measure == HELD:
-            value = duration(share * entry.amount.value * NS_PER_S)
-        return [(value, ""), (f"{100 * share:.0f} %", "")]
-    if between is not None and row.worker_hours is not None and row.worker_hours.value and entry.amount is not None:
-        shares = [end / row.worker_hours.value for end in between]
-        ends = [number(end) for end in between]
+            return [TableCell(share * entry.amount.value * NS_PER_S, NS), TableCell(share, SHARE)]
+        return [TableCell(row.tax_worker_hours.value), TableCell(share, SHARE)]
+    if between is not None and row.worker_hours is not None and row.worker_hours.value:
+        low, high = (end / row.worker_hours.value for end in between)
+        limits = TableCell(None, SHARE, low, high)
         if measure == HELD:
-            ends = [duration(share * entry.amount.value * NS_PER_S) for share in shares]
-        return [(" … ".join(ends), ""), (" … ".join(f"{100 * share:.0f}" for share in shares) + " %", "")]
-    return [(NOTHING, ""), ("", "")]
+            whole = entry.amount.value * NS_PER_S
+            return [TableCell(None, NS, low * whole, high * whole), limits]
+        return [TableCell(None, "", *between), limits]
+    return [TableCell(), TableCell()]
 
 
 def _dollars(entry: Entry) -> Pieces:
     """All that is charged, and as much of it as the tax is of the worker-hours."""
     cost, share = entry.row.cost, tax_share(entry.row)
     if cost is None:
-        return [(NOTHING, ""), ("", "")]
-    return [(usd(cost.total_usd), ""), ("" if share is None else usd(cost.total_usd * share), "")]
+        return []
+    return [
+        TableCell(cost.total_usd, DOLLARS),
+        TableCell() if share is None else TableCell(cost.total_usd * share, DOLLARS),
+    ]
 
 
 def _sheets(found: Answer) -> list[str]:
@@ -233,21 +237,23 @@ def _sheets(found: Answer) -> list[str]:
 def _table(
     heading: str, found: Answer, by: str | None, pieces: Callable[[Entry], Pieces], marks: FlagMarks | None = None
 ) -> Section:
-    """A cell per work and place, laid out in columns of its own; lines are marked with the flags of their rows."""
-    nothing: Pieces = [(NOTHING, "")]
-    lines = [{entry.place: pieces(entry) for entry in line.entries} for line in found.lines]
-    cells = [[own.get(place, nothing) for place in found.places] for own in lines]
+    """A cell per workload and substrate; the names of rows have the letters of their warnings."""
+    lines = [{entry.place: _content(pieces(entry)) for entry in line.entries} for line in found.lines]
+    cells = [[own.get(place, NOTHING) for place in found.places] for own in lines]
     works = [clean(line.name) for line in found.lines]
     if by != BY_SUBSTRATE:
-        columns = map(_aligned, zip(*cells, strict=True))
         head = [HEAD, *map(_heading, found.places)]
         names = [f"{work}{_letters(line.entries, marks)}" for work, line in zip(works, found.lines, strict=True)]
     else:
-        columns = map(_aligned, cells)
+        cells = [list(column) for column in zip(*cells, strict=True)]
         head = ["sandbox", *works]
         of_place = {place: [one for line in found.lines if (one := line.at(place))] for place in found.places}
         names = [f"{_heading(place)}{_letters(own, marks)}".replace("\n", " ") for place, own in of_place.items()]
-    return Section(heading, head, [list(row) for row in zip(names, *columns, strict=True)], [])
+    return Section(heading, head, [[name, *row] for name, row in zip(names, cells, strict=True)], [])
+
+
+def _content(pieces: Pieces) -> Content:
+    return CellGroup(tuple(pieces)) if any(map(any, pieces)) else NOTHING
 
 
 def _letters(entries: Sequence[Entry], marks: FlagMarks | None) -> str:
@@ -258,23 +264,3 @@ def _letters(entries: Sequence[Entry], marks: FlagMarks | None) -> str:
 def _heading(place: Place) -> str:
     name = clean(place.name)
     return name if place.provenance == "measured" else f"{name}\n{clean(place.provenance).replace('_', '-')}"
-
-
-def _aligned(cells: Sequence[Pieces]) -> list[str]:
-    """The cells of a column with their pieces under one another, all equally wide."""
-    count = max(map(len, cells))
-    padded = [[*cell, *[("", "")] * (count - len(cell))] for cell in cells]
-    widths = [
-        [max(map(width_of, texts)) for texts in zip(*column, strict=True)] for column in zip(*padded, strict=True)
-    ]
-    lines = []
-    for cell in padded:
-        pieces = []
-        for (value, after), (room, room_after) in zip(cell, widths, strict=True):
-            if room or room_after:
-                gap = " " if room_after else ""
-                pieces.append(
-                    f"{' ' * (room - width_of(value))}{value}{gap}{after}{' ' * (room_after - width_of(after))}"
-                )
-        lines.append("  ".join(pieces))
-    return lines

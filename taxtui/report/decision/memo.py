@@ -10,6 +10,7 @@ from typing import Final
 from costmodel.analysis.bill import USD, Bill, Side
 from costmodel.analysis.decision import CANNOT_TELL, MEASURED, MOVE, UNMEASURED, Decision
 from costmodel.analysis.thresholds import Effect, Turn
+from costmodel.projection.row import CAUSES as ATTRIBUTED
 from costmodel.projection.row import Share
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import poisoned_groups
@@ -17,7 +18,8 @@ from costmodel.workload.scenario_range import Assumption
 from taxtui.report.decision.layout import Block, Code, Items, Page, Paragraph, Part, Table
 from taxtui.report.decision.sources import rests_on
 from taxtui.report.numbers import NOTHING, span
-from taxtui.report.projected.attributed import WORDS, Unit, compact, money
+from taxtui.report.projected.attributed import Unit, compact, money
+from taxtui.report.words import CAUSES
 from taxtui.sandboxes import registry
 from taxtui.terminal_text import clean
 
@@ -281,8 +283,8 @@ def _causes(found: Decision) -> Iterator[Block]:
     def cell(share: Share | None) -> str:
         return NOTHING if share is None else _amount(unit.of(share))
 
-    causes = [cause for cause in WORDS if any(_counts(split.get(cause)) for split in splits)]
-    rows = tuple((WORDS[cause], *(cell(split.get(cause)) for split in splits)) for cause in causes)
+    causes = [cause for cause in ATTRIBUTED if any(_counts(split.get(cause)) for split in splits)]
+    rows = tuple((CAUSES[cause], *(cell(split.get(cause)) for split in splits)) for cause in causes)
     if rows:
         yield Table((unit.name, name_of(found.start), name_of(found.goal)), rows)
 

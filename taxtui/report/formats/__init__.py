@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from taxtui.report.bars import BarChart
+    from taxtui.report.cells import Content
 
 
 class Section(NamedTuple):
-    """One table. A cell is text, or two lines of it: the value and what belongs below it. Without a head: prose."""
+    """One table of typed cells; a text may have two lines. Without a head: prose."""
 
     title: str
     head: list[str]
-    rows: list[list[str]]
+    rows: Sequence[Sequence[Content]]
     notes: list[str]
+    bars: BarChart | None = None  # drawn below the notes, for people only
 
 
 class Report(NamedTuple):

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from taxtui.report.bars import Pen, draw
+from taxtui.report.cells import text_of
 from taxtui.report.formats import Report, Section
 from taxtui.terminal_text import clean
 
+WIDTH = 80
+"""Columns of bars: they are in a block of code, which is not wrapped."""
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>&|#~!]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
 """What Markdown means something by; GitHub makes links of bare addresses too."""
 _BEGINS = re.compile(r"^\s*(?=[-+=]|\d+[.)]\s)(\d*)")
@@ -25,12 +29,14 @@ def to_text(sections: Sequence[Section]) -> str:
 
 
 def _section(section: Section) -> str:
+    if section.bars is not None:
+        return "\n".join(["```text", *draw(section.bars, WIDTH, Pen()), "```"])
     if not section.head:
         return "\n\n".join(map(_line, section.notes))
     lines = [f"### {_escape(section.title)}", ""] if section.title else []
     lines.append(_row(section.head))
     lines.append("|" + "|".join(["---", *("---:" for _ in section.head[1:])]) + "|")
-    lines += [_row(row) for row in section.rows]
+    lines += [_row(list(map(text_of, row))) for row in section.rows]
     if section.notes:
         lines += ["", *(f"- {_line(note)}" for note in section.notes)]
     return "\n".join(lines)

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
+from taxtui.report.bars import Pen, draw, pen_of
+from taxtui.report.cells import aligned
 from taxtui.report.formats import Report, Section
 from taxtui.terminal_text import clean, clean_lines, cut, widest, wrap
 from taxtui.terminal_text import width as width_of
 
 WIDTH: Final = 80
 """Of what knows no terminal: a pipe, unless ``COLUMNS`` says otherwise."""
-NARROWEST: Final = 48
+NARROWEST: Final = 50
 PROSE: Final = 100
 """Longer lines are hard to read; notes and titles are broken there, however wide the terminal is."""
 MIN_FIRST: Final = 12
+HATCHES: Final = Pen()
 MOST_LINES: Final = 12
 """Of a name that is wider than the table."""
 
 
 def render(report: Report) -> str:
     """The sections, or the report's own lines where it has some; as wide as the terminal."""
-    return report.lines() if report.lines else to_text(report.sections(), terminal_width())
+    return report.lines() if report.lines else to_text(report.sections(), terminal_width(), pen_of(sys.stdout))
 
 
 def terminal_width() -> int:
@@ -31,12 +35,12 @@ def terminal_width() -> int:
     return max(NARROWEST, shutil.get_terminal_size((WIDTH, 24)).columns)
 
 
-def to_text(sections: Sequence[Section], width: int = WIDTH) -> str:
-    """All sections, a blank line between them."""
-    return "\n\n".join("\n".join(line for line, _ in laid_out(section, width)) for section in sections)
+def to_text(sections: Sequence[Section], width: int = WIDTH, pen: Pen = HATCHES) -> str:
+    """All sections, a blank line between them; bars as the pen can draw them."""
+    return "\n\n".join("\n".join(line for line, _ in laid_out(section, width, pen)) for section in sections)
 
 
-def laid_out(section: Section, width: int = WIDTH) -> list[tuple[str, int | None]]:
+def laid_out(section: Section, width: int = WIDTH, pen: Pen = HATCHES) -> list[tuple[str, int | None]]:
     """The lines of a section at most ``width`` columns wide, each with the number of the row that it belongs to.
 
     A title, its blank line, the head and its rule, and notes belong to none. Columns that do not fit beside the others
@@ -52,13 +56,16 @@ def laid_out(section: Section, width: int = WIDTH) -> list[tuple[str, int | None
     for note in section.notes:
         indent = ("   " if note[1:3] == "  " else "  ") if section.head else ""
         lines += [(line, None) for line in wrap(clean(note), min(width, PROSE), indent)]
+    if section.bars is not None:
+        lines += [(line, None) for line in draw(section.bars, width, pen)]
     return lines
 
 
 def _fitted(section: Section, width: int) -> list[tuple[str, int | None]]:
     """Head and rows, in as many blocks of columns as it takes."""
-    rows = [list(map(clean_lines, row)) for row in section.rows]
-    columns = [_measured(cells) for cells in zip(section.head, *rows, strict=True)]
+    texts = [list(map(clean_lines, aligned(column))) for column in zip(*section.rows, strict=True)]
+    texts = texts or [[] for _ in section.head]
+    columns = [_measured([head, *cells]) for head, cells in zip(section.head, texts, strict=True)]
     gap = 2 if _needed(columns, 2) <= width else 1
     if _needed(columns, gap) > width:
         columns = [column.with_head(_broken(column.head, column.below)) for column in columns]

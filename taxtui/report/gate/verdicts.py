@@ -11,6 +11,7 @@ from costmodel.recording.reader import Recording
 from costmodel.statistics.intervals import Interval
 from costmodel.workload.pool import Pool
 from taxtui.report import variation
+from taxtui.report.cells import Content
 from taxtui.report.formats import Report, Section
 from taxtui.report.measured.rows import Row, namesakes
 from taxtui.report.measured.tables import HEAD, marks_of, name_of
@@ -69,7 +70,7 @@ class Verdicts:
         """The whole table."""
         marks = marks_of(list(self.rows.values()))
         names = {pool: name_of(row, marks, row.flags) for pool, row in self.rows.items()}
-        lines = [
+        lines: list[list[Content]] = [
             [
                 names[one.after],
                 f"{one.metric.name}\n≤ {_limit(one)}",

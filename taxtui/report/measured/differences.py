@@ -11,10 +11,11 @@ from costmodel.statistics.quantiles import Percentile
 from costmodel.statistics.repetitions import Assumed
 from costmodel.statistics.verdict import CANNOT_TELL, TIE, Difference, across, judge
 from taxtui.report import variation
+from taxtui.report.cells import Content, RowName
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import Row
-from taxtui.report.measured.tables import DO, HEAD, LATENCIES, PARTS, RESPONSE, WORDS, name_of, percentile
+from taxtui.report.measured.tables import DO, HEAD, LATENCIES, PARTS, RESPONSE, name_of, percentile
 from taxtui.report.numbers import NOTHING, duration
 
 _HOW_TO_READ: Final = (
@@ -45,7 +46,7 @@ def pairs(before: Sequence[Row], after: Sequence[Row]) -> list[Pair]:
 
 def sections(found: Sequence[Pair], tables: Sequence[str], before: str, after: str) -> list[Section]:
     """The tables asked for, as differences; ``before`` and ``after`` name the recordings."""
-    marks = FlagMarks([_flags(pair) for pair in found], WORDS, DO)
+    marks = FlagMarks([_flags(pair) for pair in found], DO)
     names = {pair: _name(pair, marks) for pair in found}
     shown = []
     for table in tables:
@@ -70,23 +71,23 @@ def _flags(pair: Pair) -> list[str]:
     )
 
 
-def _name(pair: Pair, marks: FlagMarks) -> str:
+def _name(pair: Pair, marks: FlagMarks) -> RowName:
     name = name_of(pair.after, marks, _flags(pair))
     if pair.before.identity.label == pair.after.identity.label:
         return name
-    return f"{name}, was {pair.before.label}"
+    return name._replace(details=f"{name.details}, was {pair.before.label}")
 
 
-def _latencies(title: str, name: str, names: dict[Pair, str]) -> Section:
+def _latencies(title: str, name: str, names: dict[Pair, RowName]) -> Section:
     head = [HEAD, "n before\nn after", "p50\nbefore", "p50\nafter", "change\n", "of the mean\n"]
-    lines = []
+    lines: list[list[Content]] = []
     for pair, named in names.items():
         before, after = pair.before.summary(name), pair.after.summary(name)
         counts = f"{before.n if before else 0:,}\n{after.n if after else 0:,}"
         if before is None or after is None:
             lines.append([named, counts, *[NOTHING] * 4])
             continue
-        line = [named, counts, percentile(before.p50), percentile(after.p50)]
+        line: list[Content] = [named, counts, percentile(before.p50), percentile(after.p50)]
         assume = _assumed(pair)
         median = difference(_interval(after.p50), _interval(before.p50))
         within = difference(_interval(after.middle), _interval(before.middle))
@@ -106,9 +107,9 @@ def _interval(median: Percentile) -> Interval:
     return Interval(median.value or 0, median.low, median.high)
 
 
-def _breakdown(names: dict[Pair, str]) -> Section:
+def _breakdown(names: dict[Pair, RowName]) -> Section:
     parts = {part: mean for part, mean in PARTS.items() if any(mean(row) for pair in names for row in pair)}
-    lines = []
+    lines: list[list[Content]] = []
     for pair, named in names.items():
         if pair.before.mean_ns("trajectory") is None or pair.after.mean_ns("trajectory") is None:
             lines.append([named, *[NOTHING] * len(parts)])
@@ -119,14 +120,14 @@ def _breakdown(names: dict[Pair, str]) -> Section:
     return Section(title, [HEAD, *(f"{part}\n" for part in parts)], lines, [])
 
 
-def _tax(names: dict[Pair, str]) -> Section:
-    lines = []
+def _tax(names: dict[Pair, RowName]) -> Section:
+    lines: list[list[Content]] = []
     for pair, named in names.items():
         before, after = pair.before.tax, pair.after.tax
         if before is None or after is None:
             lines.append([named, *[NOTHING] * 4])
             continue
-        line = [
+        line: list[Content] = [
             named,
             duration(*before.total),
             duration(*after.total),

@@ -8,6 +8,7 @@ from typing import Any, Final
 from costmodel.statistics.intervals import Interval
 from costmodel.training.length import FIXED
 from costmodel.workload.characterization import FailureLaw, Laws, LengthLaw, Shared, ThinkLaw, laws
+from taxtui.report.cells import Content, text_of
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import Row
 from taxtui.report.numbers import NOTHING, rounded_seconds
@@ -28,9 +29,9 @@ def laws_of(row: Row) -> Laws:
     return found
 
 
-def sections(names: Mapping[Row, str], head: str) -> list[Section]:
+def sections(names: Mapping[Row, Content], head: str) -> list[Section]:
     """A table per law that any of the rows tells; how often trials fail, all of them do."""
-    found = {name: laws_of(row) for row, name in names.items()}
+    found = {text_of(name): laws_of(row) for row, name in names.items()}
     tables = [_think(found, head), _length(found, head), _failures(found, head), _shared(found, head)]
     return [table for table in tables if table is not None]
 

@@ -12,11 +12,12 @@ from costmodel.recording.runner_health import DISTURBED_SHARE, FLOOR_LIMIT_NS, W
 from costmodel.statistics.quantiles import Percentile
 from costmodel.units import NS_PER_HOUR
 from taxtui.report import variation
+from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, RowName, TableCell, duration_cell
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured import laws
 from taxtui.report.measured.rows import PRELOADED, TAXES, Row, namesakes
-from taxtui.report.numbers import CLOSED_LOOP, NOTHING, UNSPLIT, WRAPPER, between, duration, hours, left_out
+from taxtui.report.numbers import CLOSED_LOOP, NOTHING, UNSPLIT, WRAPPER, duration, left_out
 from taxtui.terminal_text import clean
 
 LATENCIES: Final = {
@@ -119,7 +120,7 @@ def sections(
 
 def marks_of(rows: Sequence[Row]) -> FlagMarks:
     """How rows are marked with their flags."""
-    return FlagMarks([row.flags for row in rows], WORDS, DO)
+    return FlagMarks([row.flags for row in rows], DO)
 
 
 def do_about(row: Row) -> list[str]:
@@ -127,10 +128,9 @@ def do_about(row: Row) -> list[str]:
     return [f"{flag}: {DO[flag.partition(' ')[0]]}" for flag in row.flags[: warnings.MOST]]
 
 
-def name_of(row: Row, marks: FlagMarks, doubts: Sequence[str]) -> str:
-    """What a row is, on two lines, with the letters of ``doubts``."""
-    letters = marks.of(doubts)
-    return f"{row.label}{f' [{letters}]' if letters else ''}\n{row.details}"
+def name_of(row: Row, marks: FlagMarks, doubts: Sequence[str]) -> RowName:
+    """The name of a row, with the letters of ``doubts``."""
+    return RowName(row.label, row.details, marks.of(doubts))
 
 
 _HOW_TO_READ: Final = [
@@ -142,23 +142,23 @@ _HOW_TO_READ: Final = [
 ]
 
 
-def _latencies(title: str, name: str, names: dict[Row, str], arranged: bool) -> Section:
+def _latencies(title: str, name: str, names: dict[Row, RowName], arranged: bool) -> Section:
     """One kind of duration, a line per row; among comparable rows the smallest median first, unless ``arranged``."""
     head = [HEAD, "n\nfailed", "p50\n", "p95\n", "p99\n", "mean\n", "rank\n", "outl.\n"]
-    lines = []
+    lines: list[list[Content]] = []
     for row in names if arranged else ranked(list(names), name):
         summary, rank = row.summary(name), row.rank(name)
         if summary is None:
-            lines.append([names[row], f"0\n{_failed(row)}", *[NOTHING] * 4, "", ""])
+            lines.append([names[row], _counted(0, row), *[NOTHING] * 4, "", ""])
             continue
-        line = [names[row], f"{summary.n:,}\n{_failed(row)}"]
+        line: list[Content] = [names[row], _counted(summary.n, row)]
         line += [percentile(one) for one in (summary.p50, summary.p95, summary.p99)]
         places = "" if rank is None else "-".join(map(str, dict.fromkeys(rank)))
-        lines.append([*line, duration(*summary.mean), places, f"{summary.outliers:,}"])
+        lines.append([*line, duration_cell(*summary.mean), places, TableCell(summary.outliers, COUNT)])
     return Section(title, head, lines, [])
 
 
-def _response(names: dict[Row, str], arranged: bool) -> list[Section]:
+def _response(names: dict[Row, RowName], arranged: bool) -> list[Section]:
     """Of rows whose arrival has a schedule; of others what they cannot see."""
     scheduled = {row: named for row, named in names.items() if row.scheduled}
     unseen = [CLOSED_LOOP] if len(scheduled) < len(names) else []
@@ -177,11 +177,11 @@ def _median(row: Row, name: str) -> int:
     return summary.p50.value or 0 if summary else 1 << 63
 
 
-def _breakdown(names: dict[Row, str]) -> Section:
+def _breakdown(names: dict[Row, RowName]) -> Section:
     optional = ("preload", "contention", "unsplit", "wrapper")
     found = {part: mean for part, mean in PARTS.items() if part not in optional or any(map(mean, names))}
     columns = {"dispatch": "dispatch_total", "wrapper": "wrapper_total"}
-    lines = []
+    lines: list[list[Content]] = []
     for row, named in names.items():
         total = row.mean_ns("trajectory")
         if not row.cell.succeeded:
@@ -191,7 +191,7 @@ def _breakdown(names: dict[Row, str]) -> Section:
             NOTHING if columns.get(part, part) in row.untold else _share(mean(row), total)
             for part, mean in found.items()
         ]
-        lines.append([named, *shares, NOTHING if total is None else duration(total)])
+        lines.append([named, *shares, duration_cell(total)])
     title = "Breakdown of completion: mean of each cause and its share"
     notes = [
         "work: the commands' own time in the sandbox, dispatch: the rest of theirs, for set-up and actions alike. "
@@ -202,20 +202,20 @@ def _breakdown(names: dict[Row, str]) -> Section:
     return Section(title, [HEAD, *(f"{part}\n" for part in found), "all\n"], lines, notes)
 
 
-def _share(part_ns: float, total_ns: float | None) -> str:
-    """A duration and, where the whole is known, what share of it this is."""
+def _share(part_ns: float, total_ns: float | None) -> Content:
+    """A duration and, where the whole is known, its share of the whole."""
     if total_ns is None:
-        return duration(part_ns)
-    return f"{duration(part_ns)}\n{part_ns / total_ns if total_ns else 0.0:.1%}"
+        return TableCell(part_ns, NS)
+    return CellGroup((TableCell(part_ns, NS), TableCell(part_ns / total_ns if total_ns else 0.0, SHARE)), below=True)
 
 
-def _beside(names: dict[Row, str]) -> Section:
+def _beside(names: dict[Row, RowName]) -> Section:
     columns = ["orchestration", "ready_again", "setup", "queued", "think", "verify", "cleanup", "held"]
     if not any(row.mean_ns("verify") for row in names):
         columns.remove("verify")
     late = [row for row in names if (row.mean_ns("start_delay") or 0.0) > SHOWN_DELAY_NS]
     columns += ["start_delay"] * bool(late)
-    lines = [[named, *(_mean(row, name) for name in columns)] for row, named in names.items()]
+    lines = [[named, *(duration_cell(row.mean_ns(name)) for name in columns)] for row, named in names.items()]
     notes = [
         "orchestration: the part of create and ready before the sandbox's own process ran, where marks show it. "
         "ready_again: a second no-op. setup: the phase, whose commands are in work and dispatch above. "
@@ -229,9 +229,9 @@ def _beside(names: dict[Row, str]) -> Section:
     return Section("Beside completion: means", head, lines, notes)
 
 
-def _in_time(names: dict[Row, str]) -> Section:
+def _in_time(names: dict[Row, RowName]) -> Section:
     """The rows whose completions are not alike in time, with what was found and its size."""
-    lines = []
+    lines: list[list[Content]] = []
     for row, named in names.items():
         found = row.stability
         if not any(found):
@@ -252,17 +252,19 @@ def _in_time(names: dict[Row, str]) -> Section:
     return Section("In time", [HEAD, "drift\n", "neighbours\n", "first\n", "modes\n"], lines, notes)
 
 
-def _bad_seconds(names: dict[Row, str]) -> list[Section]:
+def _bad_seconds(names: dict[Row, RowName]) -> list[Section]:
     """Rows with trials in seconds in which the measuring process was not fit; no table where there are none."""
-    lines = []
+    lines: list[list[Content]] = []
     for row, named in names.items():
         found = row.exposure
         if found is None:
             continue
         low, high = found.every_ns.low, found.every_ns.high
-        resolved = NOTHING if low is None or high is None else f"± {duration((high - low) / 2)}"
-        line = [named, f"{found.exposed:,}\nof {found.successes:,}", duration(found.every_ns.value)]
-        line += [duration(found.clean_ns.value), duration(found.difference_ns), resolved, f"{found.share:.0%}"]
+        resolved = None if low is None or high is None else (high - low) / 2
+        counts = CellGroup((TableCell(found.exposed, COUNT), TableCell(note=f"of {found.successes:,}")), below=True)
+        line: list[Content] = [named, counts, duration_cell(found.every_ns.value)]
+        line += [duration_cell(found.clean_ns.value), duration_cell(found.difference_ns), duration_cell(resolved)]
+        line.append(TableCell(found.share, SHARE))
         lines.append([*line, "unknown" if found.throughout else "yes" if found.matters else "no"])
     head = [
         HEAD,
@@ -270,7 +272,7 @@ def _bad_seconds(names: dict[Row, str]) -> list[Section]:
         "all\n",
         "clean\n",
         "difference\n",
-        "resolved\n",
+        "resolved\n±",
         "bad share\n",
         "matters\n",
     ]
@@ -283,25 +285,32 @@ def _bad_seconds(names: dict[Row, str]) -> list[Section]:
     return [Section("Trials in bad seconds of the runner", head, lines, notes)] if lines else []
 
 
-def _tax(names: dict[Row, str]) -> Section:
+def _tax(names: dict[Row, RowName]) -> Section:
     known = any(row.cell.contended is not None for row in names)
     columns = ["startup\nqueued", "dispatch\nharness", "failed\ncontention" if known else "failed\n"]
-    lines = []
+    lines: list[list[Content]] = []
     unsplit = any(row.mean_ns("unsplit") for row in names)
     for row, named in names.items():
         held, tax = row.held_ns, row.tax
-        work = NOTHING if row.work_ns is None else duration(row.work_ns)
+        own = NOTHING if held is None else _below(held, row.work_ns)
         if held is None or tax is None:
             limits = row.tax_between_ns
-            told = NOTHING if limits is None else between(limits, duration)
-            own = NOTHING if held is None else f"{duration(held)}\n{work}"
+            bounds = NOTHING if limits is None else TableCell(None, NS, *limits)
             empty = [NOTHING] * (2 + len(columns))
-            lines.append([named, own, told, *empty, *[duration(row.mean_ns("unsplit") or 0)] * unsplit])
+            lines.append([named, own, bounds, *empty, *[TableCell(row.mean_ns("unsplit") or 0, NS)] * unsplit])
             continue
-        line = [named, f"{duration(held)}\n{work}", duration(*tax.total), f"{tax.share:.1%}"]
-        causes = {"": ""} | {cause: NOTHING if mean is None else duration(mean) for cause, mean in tax.causes.items()}
-        line += ["\n".join(causes[cause] for cause in column.split("\n")) for column in columns]
-        lines.append([*line, hours(tax.total.value * 1e6 / NS_PER_HOUR), *[NOTHING] * unsplit])
+        causes = [[tax.causes[cause] for cause in column.split("\n") if cause] for column in columns]
+        lines.append(
+            [
+                named,
+                own,
+                duration_cell(*tax.total),
+                TableCell(tax.share, SHARE),
+                *(_below(*means) for means in causes),
+                TableCell(tax.total.value * 1e6 / NS_PER_HOUR),
+                *[NOTHING] * unsplit,
+            ]
+        )
     head = [HEAD, "held\nwork", "tax\n", "share\n", *columns, "h per 1M\n", *["unsplit\n"] * unsplit]
     notes = [
         f"Per successful trial. tax = held − think − work − wrapper = {' + '.join(TAXES)} trials; work: the commands' "
@@ -315,6 +324,11 @@ def _tax(names: dict[Row, str]) -> Section:
     return Section("Tax", head, lines, notes + [UNSPLIT] * unsplit + references(names))
 
 
+def _below(*durations_ns: float | None) -> CellGroup:
+    """Durations below one another; a dash where one is unknown."""
+    return CellGroup(tuple(TableCell() if ns is None else TableCell(ns, NS) for ns in durations_ns), below=True)
+
+
 def references(rows: Iterable[Row]) -> list[str]:
     """Which dispatch bounds the tax, by substrate."""
     found = {row.identity.substrate: row.median_dispatch for row in rows if row.median_dispatch and row.tax_between_ns}
@@ -323,12 +337,13 @@ def references(rows: Iterable[Row]) -> list[str]:
 
 def files(sources: Sequence[Recording], notes: list[str]) -> Section:
     """The recordings, and how fit the process was that measured."""
-    lines = []
+    lines: list[list[Content]] = []
     for source in sources:
-        lag, floor = duration(source.lag_p99_ns), NOTHING if source.floor_ns == UNKNOWN else duration(source.floor_ns)
+        floor = duration_cell(None if source.floor_ns == UNKNOWN else source.floor_ns)
         state = "complete" if source.whole else "INCOMPLETE"
-        cpu = f"{source.cpu_permille / 10:.0f}%"
-        lines.append([f"{clean(source.name)}\n{clean(source.run_id)}", f"{source.trials:,}", lag, cpu, floor, state])
+        name = f"{clean(source.name)}\n{clean(source.run_id)}"
+        lag, cpu = duration_cell(source.lag_p99_ns), TableCell(source.cpu_permille / 1000, SHARE)
+        lines.append([name, TableCell(source.trials, COUNT), lag, cpu, floor, state])
         if source.at_once > 1:
             lines += [_worker(number, fitness) for number, fitness in sorted(source.workers.items())]
     if any(source.at_once > 1 for source in sources):
@@ -337,10 +352,10 @@ def files(sources: Sequence[Recording], notes: list[str]) -> Section:
     return Section("Recordings", head, lines, notes)
 
 
-def _worker(number: int, fitness: WorkerFitness) -> list[str]:
+def _worker(number: int, fitness: WorkerFitness) -> list[Content]:
     """How fit one of several processes was."""
-    cpu = f"{fitness.cpu_permille / 10:.0f}%"
-    return [f"worker {number}\n", "", duration(fitness.lag_p99_ns), cpu, "", ", ".join(fitness.problems) or "fit"]
+    cpu, state = TableCell(fitness.cpu_permille / 1000, SHARE), ", ".join(fitness.problems) or "fit"
+    return [f"worker {number}\n", "", duration_cell(fitness.lag_p99_ns), cpu, "", state]
 
 
 def _failed(row: Row) -> str:
@@ -352,11 +367,13 @@ def _percent(share: float) -> str:
     return f"{share:.0%}"[:-1] if share >= 0.0995 else f"{100 * share:.2g}"
 
 
-def _mean(row: Row, name: str) -> str:
-    mean = row.mean_ns(name)
-    return NOTHING if mean is None else duration(mean)
+def _counted(count: int, row: Row) -> CellGroup:
+    """A number of values, and below it the share of trials that failed."""
+    return CellGroup((TableCell(count, COUNT), TableCell(note=_failed(row))), below=True)
 
 
-def percentile(one: Percentile) -> str:
-    """A percentile with its interval on a second line, or how many values it needs."""
-    return f"needs\nn≥{one.needs:,}" if one.value is None else duration(one.value, one.low, one.high)
+def percentile(one: Percentile) -> TableCell:
+    """A percentile with its interval, or how many values it needs."""
+    return (
+        TableCell(note=f"needs\nn≥{one.needs:,}") if one.value is None else TableCell(one.value, NS, one.low, one.high)
+    )

@@ -6,13 +6,15 @@ from typing import NamedTuple
 
 from costmodel.analysis.ranking import Answer, Entry, WorkLine
 from costmodel.projection.tax_bounds import Reference
-from costmodel.projection.warnings import DO, WORDS
-from costmodel.statistics.verdict import CANNOT_TELL, TIE
+from costmodel.projection.warnings import DO
+from costmodel.units import NS_PER_S
 from taxtui.report.answer import table
 from taxtui.report.answer.order import tax_share
+from taxtui.report.cells import NS, TableCell
 from taxtui.report.marks import FlagMarks
-from taxtui.report.numbers import UNSPLIT, duration, number, plus_minus
+from taxtui.report.numbers import UNSPLIT, number, percent, plus_minus
 from taxtui.report.page.views import PageCell, cell_of, named, shown
+from taxtui.report.words import UNDECIDED
 from taxtui.terminal_text import clean
 
 
@@ -27,7 +29,7 @@ class AnswerTold(NamedTuple):
     """One work at one place."""
 
     cell: PageCell
-    verdict: str  # "cheapest", "tie", "cannot tell" or nothing
+    verdict: str  # "cheapest", a verdict of ``words.UNDECIDED`` or nothing
     ratio: str
     n: str  # with the letters of its flags
     tax: str
@@ -44,7 +46,7 @@ class AnswerView(NamedTuple):
 
 def answer_view(found: Answer, bounds: Reference | None = None) -> AnswerView:
     """Of what a delivered trajectory holds a worker for; ``bounds`` is what bounds a tax that is not known."""
-    marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], WORDS, DO)
+    marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], DO)
     apart = [clean(place.provenance) if place in found.unranked else "" for place in found.places]
     columns = [AnswerColumn(shown(place.name), how) for place, how in zip(found.places, apart, strict=True)]
     lines = [(named(line.name), [_told(line, line.at(place), marks) for place in found.places]) for line in found.lines]
@@ -65,8 +67,8 @@ def _told(line: WorkLine, entry: Entry | None, marks: FlagMarks) -> AnswerTold |
     row = entry.row
     if entry.amount is None:
         return AnswerTold(cell_of("no success"), "", "", "", "")
-    amount = entry.amount.times(1e9)
-    cell = cell_of(duration(*amount))._replace(sort=f"{amount.value:.12g}")
+    value, low, high = entry.amount.times(NS_PER_S)
+    cell = cell_of(TableCell(value, NS, low, high))
     letters = marks.of(row.flags)
     n = "" if row.trials is None else f"n={row.trials:,}{f' [{letters}]' if letters else ''}"
     ratio = "" if entry.ratio is None else plus_minus(entry.ratio, unit="x")
@@ -77,14 +79,14 @@ def _verdict(line: WorkLine, entry: Entry) -> str:
     if entry.place == line.reference:
         return "cheapest"
     kind = entry.verdict.kind if entry.verdict is not None else ""
-    return {TIE: "tie", CANNOT_TELL: "cannot tell"}.get(kind, "")
+    return UNDECIDED.get(kind, "")
 
 
 def _tax(entry: Entry) -> str:
     """Its share, and what it comes to in a million trajectories, of which the row is."""
     row, share = entry.row, tax_share(entry.row)
     if share is not None and row.tax_worker_hours is not None:
-        return f"tax {100 * share:.0f} %, {number(row.tax_worker_hours.value)} h per 1M"
+        return f"tax {percent(share)}, {number(row.tax_worker_hours.value)} h per 1M"
     if row.tax_between_worker_hours is not None:
         low, high = row.tax_between_worker_hours
         return f"tax {number(low)} … {number(high)} h per 1M"

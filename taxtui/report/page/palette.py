@@ -11,19 +11,20 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from taxtui import shipped
-
-
-class Shade(NamedTuple):
-    """One colour as #rrggbb on a light page and on a dark one."""
-
-    light: str
-    dark: str
-
+from taxtui.report.palette import LOOKS, Shade
 
 SURFACE: Final = "surface"
 INK: Final = "ink"
 MUTED: Final = "muted"
 RULE: Final = "rule"
+
+_ROLES: Final[Mapping[Shade, str]] = {look.shade: cause for cause, look in reversed(list(LOOKS.items()))}
+
+
+def role_of(cause: str) -> str:
+    """The role that a cause is drawn in: causes of one colour have one role."""
+    return _ROLES[LOOKS[cause].shade]
+
 
 SHADES: Final[Mapping[str, Shade]] = MappingProxyType(
     {
@@ -40,17 +41,7 @@ SHADES: Final[Mapping[str, Shade]] = MappingProxyType(
         "other4": Shade("#736f00", "#bcb93c"),
         "other5": Shade("#7a3fa0", "#b98ae0"),
         "other6": Shade("#5c6470", "#99a3ae"),
-        "create": Shade("#2479b6", "#57b5ea"),
-        "ready": Shade("#0b4f86", "#3f8fd0"),
-        "preload": Shade("#6a7280", "#9a9fa8"),
-        "work": Shade("#008063", "#01b584"),
-        "contention": Shade("#332289", "#8f86e9"),
-        "dispatch": Shade("#a96500", "#e6a001"),
-        "unsplit": Shade("#867600", "#f0e543"),
-        "wrapper": Shade("#6b5b45", "#a8977c"),
-        "harness": Shade("#ae5386", "#cd7aa8"),
-        "queued": Shade("#21786f", "#45ab9a"),
-        "failed": Shade("#c62828", "#ff6b5e"),
+        **{cause: shade for shade, cause in _ROLES.items()},
     }
 )
 """Role → its shades. No two roles share a light one: a picture is drawn in those, and each is then told from it."""

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup, escape
 
+from taxtui.report.cells import NS, Content, PrintedLine, lines_of, number_of, text_of
 from taxtui.report.formats import Section
 from taxtui.terminal_text import clean, cut
 
@@ -54,7 +55,7 @@ def table_of(section: Section) -> PageTable:
     return PageTable(
         clean(section.title),
         [[clean(line) for line in cell.split("\n") if line] for cell in section.head],
-        [[named(row[0]), *map(cell_of, row[1:])] for row in section.rows],
+        [[named(text_of(row[0])), *map(cell_of, row[1:])] for row in section.rows],
         [clean(note) for note in section.notes],
     )
 
@@ -69,8 +70,25 @@ def named(text: str) -> PageCell:
     return PageCell(tuple(CellLine(shown(line)) for line in text.split("\n") if line), "")
 
 
-def cell_of(text: str) -> PageCell:
-    """A cell as the command line prints it: ``253 ms`` above ``219…291``."""
+def cell_of(content: Content) -> PageCell:
+    """A cell as the command line prints it, with its exact amounts: ``253 ms`` above ``219…291``."""
+    if isinstance(content, str):
+        return _text_cell(content)
+    number = number_of(content)
+    return PageCell(tuple(map(_line, lines_of(content))), "" if number is None else f"{number:.12g}")
+
+
+def _line(line: PrintedLine) -> CellLine:
+    amount = line.amount
+    if amount is None or amount.unit != NS or amount.value is None:
+        return CellLine(shown(line.text))
+    if amount.low is None or amount.high is None:
+        return CellLine(line.text, ns=f"{amount.value:.9g}")
+    return CellLine(line.text, low_ns=f"{amount.low:.9g}", high_ns=f"{amount.high:.9g}")
+
+
+def _text_cell(text: str) -> PageCell:
+    """A cell of a table whose cells are texts yet."""
     lines = [shown(line) for line in text.split("\n") if line.strip()]
     found: list[CellLine] = []
     factor: float | None = None

@@ -15,22 +15,9 @@ from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, hours, rounded_seconds, span
 from taxtui.report.projected import waiting
 from taxtui.report.projected.sections import name_of
+from taxtui.report.words import CAUSES
 from taxtui.terminal_text import clean
 
-WORDS: Final = {
-    "create": "creates",
-    "ready": "getting ready",
-    "image_pull": "image pulls",
-    "preload": "preparing",
-    "dispatch": "dispatch",
-    "slowdown": "slower commands",
-    "contention": "neighbours",
-    "harness": "harness",
-    "throttle": "waiting for limits",
-    "failures": "failures",
-    "cleanup": "clean-up",
-}
-"""A cause as a sentence has it."""
 IN_DETAIL: Final = 3
 """So many rows have a table of causes each; of more, one table has a line each."""
 TOLD: Final = 3
@@ -83,7 +70,7 @@ def headline(found: Attribution) -> str:
     known = {cause: unit.of(share) for cause, share in found.causes.items() if share is not None}
     sure = [cause for cause, amount in known.items() if amount.value > 0 and (amount.low is None or amount.low > 0)]
     largest = sorted(sure, key=lambda cause: -known[cause].value)[:TOLD]
-    causes = ", ".join(f"{WORDS[cause]} {unit.shown(known[cause].value)}" for cause in largest)
+    causes = ", ".join(f"{CAUSES[cause]} {unit.shown(known[cause].value)}" for cause in largest)
     limits = " (too few trials for limits)"
     if whole.low is not None:
         limits = f" ({in_words(whole, money if unit.usd else compact)})"
@@ -142,10 +129,10 @@ def _causes(name: str, found: Attribution) -> Section:
         cells += [_cell(share.gpu_hours)] * gpus + [_cell(share.usd)] * dollars
         return [title, *cells]
 
-    lines = [line(WORDS[cause], share) for cause, share in found.causes.items() if share is None or _anything(share)]
+    lines = [line(CAUSES[cause], share) for cause, share in found.causes.items() if share is None or _anything(share)]
     lines += [line("interaction", found.interaction), line("the sandbox", found.sandbox), line("the run", found.run)]
     head = ["cause\n", "s\nper step", "worker-hours\n", *["GPU-hours\nwaiting"] * gpus, *["$\n"] * dollars]
-    unknown = [WORDS[cause] for cause, share in found.causes.items() if share is None]
+    unknown = [CAUSES[cause] for cause, share in found.causes.items() if share is None]
     notes = [
         critical_second(found),
         "Each cause: the same run simulated without it, with the same random numbers. interaction: what is saved only "
@@ -182,7 +169,7 @@ def _rows(found: Sequence[tuple[str, Attribution]]) -> Section:
         parts = [NOTHING if share is None else compact(unit.of(share).value) for share in shares]
         lines.append([name, _cell(whole), compact(run), *parts])
     head = ["sandbox\ntier n mode", f"the sandbox\n{unit.name}", f"the run\n{unit.name}"]
-    head += [WORDS[cause].replace(" ", "\n") for cause in columns]
+    head += [CAUSES[cause].replace(" ", "\n") for cause in columns]
     note = f"The largest causes of all rows. Up to {IN_DETAIL} rows have every cause: --cell ID picks one."
     return Section("What the sandbox costs this run", head, lines, [note])
 

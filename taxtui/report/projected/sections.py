@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from costmodel.analysis.sensitivity import levers, sensitivity
 from costmodel.projection.row import Projection
 from costmodel.projection.tax_bounds import Reference
-from costmodel.projection.warnings import DO, TAIL, WORDS
+from costmodel.projection.warnings import DO, TAIL
 from costmodel.recording.published import Published
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.verdict import CANNOT_TELL, TIE, Finding
@@ -52,7 +52,7 @@ def tax_in_words(cleanup: bool) -> str:
 
 def marks_of(rows: Sequence[Projection]) -> FlagMarks:
     """How rows are marked with their flags."""
-    return FlagMarks([row.flags for row in rows], WORDS, DO)
+    return FlagMarks([row.flags for row in rows], DO)
 
 
 def title(rows: Sequence[Projection], demand: Demand) -> str:

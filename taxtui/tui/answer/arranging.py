@@ -1,4 +1,4 @@
-"""How a table is sorted, filtered and grouped: by what stands in it, so any table can be."""
+"""How a table is sorted, filtered and grouped: by its typed cells, so any table can be."""
 
 from __future__ import annotations
 
@@ -6,17 +6,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
+from taxtui.report.cells import Content, RowName, number_of
+
 Item = TypeVar("Item")
 Key = tuple[int, float, tuple[tuple[bool, int, str], ...]]
 
 GROUPS: Final = ("", "work", "substrate")
 """What rows can stand together by; "" is the table's own order."""
-SCALES: Final = {
-    **{"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0},
-    **{"k": 1e3, "M": 1e6, "B": 1e9, "%": 0.01},
-}
-"""Unit behind a number → what it counts, so that 900 ms stand before 1.1 s."""
-_AMOUNT: Final = re.compile(r"[≥≤≈~$\s]*([+-]?\s*\$?[\d,]*\.?\d+(?:e[+-]?\d+)?)\s?([a-zµA-Z%]*)")
 _PIECES: Final = re.compile(r"\d+|\D+")
 AMOUNT, TEXT, NOTHING = range(3)
 """Amounts stand before texts, and what says nothing stands last, in whichever direction."""
@@ -53,20 +49,19 @@ class Arrangement(NamedTuple):
         return " · ".join(parts)
 
 
-def natural(text: str) -> Key:
-    """A cell's place among those of its column: amounts by size whatever their unit, texts with numbers in order.
+def natural(content: Content) -> Key:
+    """The place of a cell among those of its column: amounts by size, texts with the numbers in them in order.
 
-    ``T0×10`` stands before ``T0×150``, ``900 ms`` before ``1.1 s``, and ``–`` or ``needs n≥72`` behind all.
+    ``T0×10`` is before ``T0×150``, ``900 ms`` before ``1.1 s``; an unknown amount is behind all.
     """
-    text = text.partition("\n")[0].strip()
-    if not any(map(str.isalnum, text)) or text.startswith("needs"):
+    if not isinstance(content, str | RowName):
+        number = number_of(content)
+        return (NOTHING, 0.0, ()) if number is None else (AMOUNT, number, ())
+    text = f"{content.label} {content.details}" if isinstance(content, RowName) else content.partition("\n")[0].strip()
+    if not any(map(str.isalnum, text)):
         return NOTHING, 0.0, ()
-    found = _AMOUNT.match(text)
-    if found and (found[2] in SCALES or not found[2] or found[2] == "x"):
-        value = float(re.sub(r"[,$\s]", "", found[1]))
-        return AMOUNT, value * SCALES.get(found[2], 1.0), ()
     pieces = _PIECES.findall(text.casefold())
-    return TEXT, 0.0, tuple((one[0].isdigit(), int(one) if one[0].isdigit() else 0, one) for one in pieces)
+    return TEXT, 0.0, tuple((not one[0].isdigit(), int(one) if one[0].isdigit() else 0, one) for one in pieces)
 
 
 def arranged(
@@ -75,7 +70,7 @@ def arranged(
     *,
     text: Callable[[Item], str],
     group: Callable[[Item], str],
-    cell: Callable[[Item], str],
+    cell: Callable[[Item], Content],
 ) -> list[int]:
     """Which rows are shown, by their number, in the order asked for.
 

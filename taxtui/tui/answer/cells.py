@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from costmodel.analysis.headline import sentence
-from costmodel.analysis.ranking import WORKER_HOURS, Answer, Entry, Place, WorkLine
-from costmodel.statistics.intervals import Interval
-from costmodel.statistics.verdict import CANNOT_TELL, TIE
+from costmodel.analysis.ranking import Answer, Entry, Place, WorkLine
+from taxtui.report.answer import table
+from taxtui.report.cells import Content, TableCell
 from taxtui.report.formats import Section
-from taxtui.report.numbers import NOTHING, duration_plus_minus, plus_minus
+from taxtui.report.numbers import NOTHING, parts
+from taxtui.report.words import UNDECIDED
 from taxtui.terminal_text import clean
 from taxtui.terminal_text import width as width_of
 from taxtui.tui.answer.arranging import GROUPS, Arrangement, arranged
 
-S_PER_HOUR: Final = 3_600.0
-VERDICTS: Final = {TIE: "tie", CANNOT_TELL: "?"}
 BEST, REFERENCE = "best", "1x"
 GAP: Final = 2
 
@@ -67,21 +66,15 @@ def cell_of(entry: Entry | None, found: Answer, line: WorkLine) -> AnswerCell:
     """An entry in its parts; the one that others are compared with says so."""
     if entry is None or entry.amount is None:
         return ABSENT
-    hours = found.measure == WORKER_HOURS
-    told = plus_minus(entry.amount) if hours else _duration(entry.amount)
-    value, mark, sure = told.partition(" ±")
-    cell = AnswerCell(value, f"±{sure}" if mark else "")
+    value, sure = table.amount_cell(entry.amount, found.measure).inline()
+    cell = AnswerCell(value, sure)
     if entry.ratio is None:
         if entry.place == line.reference:
             return cell._replace(ratio=REFERENCE if found.baseline else BEST)
         return cell
-    ratio, mark, sure = plus_minus(entry.ratio, unit="x").partition(" ±")
-    verdict = VERDICTS.get(entry.verdict.kind, "") if entry.verdict else ""
-    return cell._replace(ratio=ratio, ratio_sure=f"±{sure}" if mark else "", verdict=verdict)
-
-
-def _duration(seconds: Interval) -> str:
-    return duration_plus_minus(seconds.times(1 / S_PER_HOUR))
+    ratio, ratio_sure = parts(entry.ratio, unit="x")
+    verdict = UNDECIDED.get(entry.verdict.kind, "") if entry.verdict else ""
+    return cell._replace(ratio=ratio, ratio_sure=ratio_sure, verdict=verdict)
 
 
 def titles(found: Answer, asked: Arrangement) -> list[str]:
@@ -127,7 +120,7 @@ def _total(widths: Sequence[int]) -> int:
 def _order(found: Answer, asked: Arrangement) -> list[int]:
     """Which lines are shown, in which order."""
 
-    def cell(line: WorkLine) -> str:
+    def cell(line: WorkLine) -> Content:
         if not asked.column:
             return line.name
         place = found.places[asked.column - 1] if asked.column <= len(found.places) else None
@@ -144,12 +137,14 @@ def _by_place(found: Answer, asked: Arrangement) -> list[AnswerLine]:
     for place in found.places:
         own = [AnswerLine(line, place) for line in found.lines if line.at(place)]
 
-        def cell(one: AnswerLine) -> str:
+        def cell(one: AnswerLine) -> Content:
             assert one.line is not None
             entry = one.line.at(one.place) if one.place else None
             if asked.column == 1:
                 return _sortable(entry)
-            return one.line.name if asked.column != 2 else f"{entry.ratio.value if entry and entry.ratio else 1:f}"
+            return (
+                one.line.name if asked.column != 2 else TableCell(entry.ratio.value if entry and entry.ratio else 1.0)
+            )
 
         def text(one: AnswerLine) -> str:
             return f"{one.line.name if one.line else ''} {one.place.name if one.place else ''}"
@@ -160,8 +155,8 @@ def _by_place(found: Answer, asked: Arrangement) -> list[AnswerLine]:
     return shown
 
 
-def _sortable(entry: Entry | None) -> str:
-    return "" if entry is None or entry.amount is None else f"{entry.amount.value:f}"
+def _sortable(entry: Entry | None) -> TableCell:
+    return TableCell() if entry is None or entry.amount is None else TableCell(entry.amount.value)
 
 
 def _text(line: WorkLine) -> str:

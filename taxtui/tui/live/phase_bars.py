@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from rich.style import Style
 from rich.text import Text
 
-from taxtui.live.cell_state import CellState
+from taxtui.live.cell_state import PARTS, CellState
+from taxtui.report.palette import LOOKS
 from taxtui.terminal_text import fit
 from taxtui.tui import units
-from taxtui.tui.colours import PARTS, glyph, shade, substrate_style
+from taxtui.tui.colours import cause_colour, glyph, substrate_style
 from taxtui.tui.lists.line_list import LineList
+from taxtui.tui.stacked_bars import legend as legend_of
 from taxtui.tui.stacked_bars import shares
 
 
@@ -37,17 +39,11 @@ class PhaseBars(LineList[CellState]):
         room = width - line.cell_len - 9
         scale = room / max(self._longest_ns, 1)
         for part, letters in shares(parts, scale, room).items():
-            letter, _, colour = PARTS[part]
-            line.append(letter * letters, Style(color="#000000", bgcolor=shade(colour, dark=dark)))
+            line.append(LOOKS[part].letter * letters, Style(color="#000000", bgcolor=cause_colour(part, dark=dark)))
         line.append(f" {units.duration(total)}")
         return line
 
 
 def legend(cells: Sequence[CellState], *, dark: bool) -> Text:
-    """``C create R ready W work …`` of the parts that occur."""
-    line = Text()
-    for part, (letter, name, colour) in PARTS.items():
-        if any(cell.mean_ns(part) for cell in cells):
-            line.append(f" {letter}", Style(color=shade(colour, dark=dark), bold=True))
-            line.append(f" {name}")
-    return line
+    """``C create R ready # command time …`` of the parts that occur."""
+    return legend_of((part for part in PARTS if any(cell.mean_ns(part) for cell in cells)), dark=dark)

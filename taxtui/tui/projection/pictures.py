@@ -10,10 +10,10 @@ from costmodel.analysis.baseline import break_even
 from costmodel.analysis.ranking import WorkLine
 from costmodel.analysis.sensitivity import Curve
 from costmodel.projection.row import BreakEven
+from taxtui.report.bars import Bar
 from taxtui.report.numbers import number
 from taxtui.report.projected.attributed import compact, money, unit_of
 from taxtui.terminal_text import clean
-from taxtui.tui.stacked_bars import Bar
 
 Picture = Literal["cost", "actions", "workers", "causes"]
 PICTURES: Final[tuple[Picture, ...]] = ("cost", "actions", "workers", "causes")
@@ -80,8 +80,10 @@ def cost_title(line: WorkLine) -> str:
 
 def cost_bars(line: WorkLine | None) -> list[Bar]:
     """What the sandbox costs a run in steps at each place, by cause: in dollars where there are prices, else hours."""
+    if line is None:
+        return []
     bars = []
-    for entry in line.entries if line else ():
+    for entry in line.entries:
         found = entry.row.attribution
         if found is not None:
             unit = unit_of(found)
@@ -89,5 +91,5 @@ def cost_bars(line: WorkLine | None) -> list[Bar]:
             parts = {cause: amount for cause, amount in told.items() if amount > 0}
             show = money if unit.usd else compact
             whole = f"{show(unit.of(found.sandbox).value)} of {show(unit.of(found.run).value)}"
-            bars.append(Bar(entry.place.label, entry.place.name, parts, whole))
+            bars.append(Bar(entry.place.label, entry.place.name, line.work.mode, parts, whole))
     return bars

@@ -11,6 +11,7 @@ from costmodel.projection.row import Projection
 from costmodel.projection.warnings import MOST
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.verdict import Finding
+from taxtui.report.cells import Content, TableCell
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.numbers import NOTHING, clock, hours, rounded_seconds, span, usd
@@ -69,13 +70,13 @@ class ProjectionRows(CursorList[ProjectionLine]):
         return ["substrate", "cell", *(column.title for column in SORTED)]
 
     def _order(self, rows: Sequence[Projection], asked: Arrangement) -> list[int]:
-        def cell(row: Projection) -> str:
+        def cell(row: Projection) -> Content:
             match asked.column:
                 case None | 0:
                     return _label(row)
                 case 1:
                     return _work(row)
-            return _value(SORTED[asked.column - 2], row)
+            return TableCell(_amount(SORTED[asked.column - 2], row))
 
         def text(row: Projection) -> str:
             return f"{_label(row)} {_work(row)} {row.identity.actions}"
@@ -174,6 +175,21 @@ def _value(column: TableColumn, row: Projection) -> str:
     if column is MONEY:
         return usd(row.cost.total_usd) if row.cost else NOTHING
     return _versus(row.versus.worker_hours, row.versus.verdict) if row.versus else NOTHING
+
+
+def _amount(column: TableColumn, row: Projection) -> float | None:
+    """The number that a column is sorted by."""
+    total, tax = row.worker_hours, row.tax_worker_hours
+    match column.title:
+        case WORKER_HOURS.title:
+            return total.value if total else None
+        case WALL.title:
+            return row.wall_clock_hours.value if row.wall_clock_hours else None
+        case TRAJECTORY.title:
+            return row.trajectory_s.mean.value if row.trajectory_s else None
+        case TAX.title:
+            return tax.value / total.value if tax and total and total.value else None
+    return row.cost.total_usd if row.cost else None
 
 
 def _versus(delta: Interval, verdict: Finding) -> str:

@@ -235,7 +235,7 @@ class ProjectionScreen(TypingScreen):
             marks = self.query_one(ProjectionRows).marks
             brief = self.has_class("-medium")
             own = dict.fromkeys(flag for row in rows for flag in marks.own(row.flags))
-            flags = [f"{marks.letters[flag]} {flag.replace('_', ' ') if brief else marks.told(flag)}" for flag in own]
+            flags = [f"{marks.letters[flag]} {flag if brief else marks.line(flag)}" for flag in own]
             told.append(" · ".join([*flags, *marks.of_all()]) or "no reason to doubt this", "dim")
         self.query_one("#words", Static).update(told)
         self.set_class(bool(self.refusal), "-refused")

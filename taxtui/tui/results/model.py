@@ -14,12 +14,13 @@ from costmodel.training.length import FIXED
 from taxtui.errors import RecordingError
 from taxtui.live.cell_state import CellState
 from taxtui.report.answer import measured
+from taxtui.report.cells import Content, RowName, text_of
 from taxtui.report.formats import Section
 from taxtui.report.measured import differences, ladders
 from taxtui.report.measured.ladders import LADDER, ladders_of
 from taxtui.report.measured.rows import Row, rows_of
 from taxtui.report.measured.samples import read_samples
-from taxtui.report.measured.tables import HEAD, LATENCIES, ranked, sections
+from taxtui.report.measured.tables import LATENCIES, ranked, sections
 from taxtui.terminal_text import clean
 from taxtui.tui.answer.arranging import Arrangement, arranged
 from taxtui.tui.recordings import catalogue
@@ -68,26 +69,30 @@ class ResultsShown(NamedTuple):
 def arranged_part(part: Part, asked: Arrangement) -> Part:
     """A section whose lines are rows, as a person wants it; another one as it is."""
     section = part.section
-    if not section.head or section.head[0] != HEAD or asked == Arrangement():
+    named_rows = [row for row in section.rows if isinstance(row[0], RowName)]
+    if len(named_rows) < len(section.rows) or not named_rows or asked == Arrangement():
         return part
 
-    def group(row: Sequence[str]) -> str:
-        label, _, work = row[0].partition("\n")
-        return work if asked.group == "work" else label.partition(" [")[0]
+    def group(row: Sequence[Content]) -> str:
+        name = row[0]
+        assert isinstance(name, RowName)
+        return name.details if asked.group == "work" else name.label
 
-    def cell(row: Sequence[str]) -> str:
+    def text(row: Sequence[Content]) -> str:
+        return " ".join(map(text_of, row))
+
+    def cell(row: Sequence[Content]) -> Content:
         column = asked.column or 0
         return row[column] if column < len(row) else ""
 
-    order = arranged(section.rows, asked, text=" ".join, group=group, cell=cell)
+    order = arranged(section.rows, asked, text=text, group=group, cell=cell)
     rows = [part.rows[number] for number in order] if part.rows else ()
     return part._replace(section=section._replace(rows=[section.rows[number] for number in order]), rows=rows)
 
 
-def named(row: Row, told: str) -> bool:
+def named(row: Row, name: Content) -> bool:
     """Whether the first cell of a line names this row."""
-    label, _, details = told.partition("\n")
-    return (label.partition(" [")[0], details) == (row.label, row.details)
+    return isinstance(name, RowName) and (name.label, name.details) == (row.label, row.details)
 
 
 def of_row(row: Row, cell: CellState) -> bool:

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from rich.text import Text
 from textual.message import Message
 
+from taxtui.report.cells import text_of
 from taxtui.report.formats.plain_tables import WIDTH, laid_out
 from taxtui.report.measured.rows import PROVENANCES, Row
 from taxtui.terminal_text import clean
@@ -126,7 +127,7 @@ class ResultTable(CursorList[ResultLine]):
             line.stylize(MUTED)
             return Text.assemble("  ", line)
         if item.first:
-            label = part.section.rows[item.row][0].split("\n")[0]
+            label = text_of(part.section.rows[item.row][0]).partition("\n")[0]
             name = next((word for word in label.split() if word not in PROVENANCES.values()), label)
             style = substrate_style(name, dark=self.app.current_theme.dark)
             line.stylize(style, 0, len(label))

@@ -8,48 +8,30 @@ from itertools import groupby
 from typing import Any, Final
 
 from costmodel import Projection
+from costmodel.projection.row import CAUSES as ATTRIBUTED
+from costmodel.projection.row import ByCause
 from costmodel.statistics.intervals import Interval
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.numbers import NOTHING, number, span
 from taxtui.report.page.lines import MarkLine
 from taxtui.report.page.material import Material
+from taxtui.report.page.palette import role_of
 from taxtui.report.page.panel import Figure, Panel
 from taxtui.report.page.scales import amounts
 from taxtui.report.page.settings import MOST_ROWS, NAME_COLUMNS, file_name, fitting, left_notes
 from taxtui.report.page.stacks import Stack, draw_stacks, stacks_height
-from taxtui.report.projected.attributed import WORDS, money, unit_of
+from taxtui.report.projected.attributed import money, unit_of
 from taxtui.report.projected.sections import marks_of
+from taxtui.report.words import CAUSES
 from taxtui.terminal_text import clean, cut
 
 NAME: Final = "attribution"
-STEPS: Final = {
-    "create": "create",
-    "ready": "ready",
-    "image_pull": "other5",
-    "preload": "preload",
-    "dispatch": "dispatch",
-    "slowdown": "work",
-    "contention": "contention",
-    "harness": "harness",
-    "throttle": "queued",
-    "failures": "failed",
-    "cleanup": "unsplit",
-}
-"""Cause of an attribution → its colour."""
+STEPS: Final = ATTRIBUTED
+"""The causes of an attribution."""
 MEASURED: Final = "measured"
-HOURS: Final = {
-    "startup": "create",
-    "dispatch": "dispatch",
-    "slowdown": "work",
-    "contention": "contention",
-    "harness": "harness",
-    "queued": "queued",
-    "failed": "failed",
-    "cleanup": "unsplit",
-    "wasted": "other1",
-}
-"""The causes of a tax in worker-hours → their colours."""
+HOURS: Final = tuple(cause for cause in ByCause._fields if cause not in ("work", "unsplit", "think", "wrapper"))
+"""The causes of a tax in worker-hours."""
 
 
 def figures(material: Material) -> list[Figure]:
@@ -81,21 +63,20 @@ def _panel(provenance: str, tier: str, rows: Sequence[Projection], marks: FlagMa
     rows = rows[:MOST_ROWS]
     dollars = all(row.attribution is not None and row.attribution.run.usd is not None for row in rows)
     found = [_parts(row, dollars=dollars) for row in rows]
-    roles = STEPS if any(row.attribution is not None for row in rows) else HOURS
-    words = {cause: WORDS.get(cause, cause) for cause in roles}
+    causes = STEPS if any(row.attribution is not None for row in rows) else HOURS
     show = money if dollars else number
     stacks = []
     for row, (whole, parts) in zip(rows, found, strict=True):
         ends = span(whole, money if dollars else number)
         told = NOTHING if whole is None else f"{show(whole.value)}{f' ({ends})' if ends else ''}"
-        drawn = {words[cause]: max(0.0, amount) for cause, amount in parts.items()}
+        drawn = {CAUSES[cause]: max(0.0, amount) for cause, amount in parts.items()}
         stacks.append(Stack(MarkLine(_name(row, marks), told), drawn))
     top = max(sum(stack.parts.values()) for stack in stacks)
     unit = "$" if dollars else ""
     draw = partial(
         draw_stacks,
         stacks=stacks,
-        roles={words[cause]: role for cause, role in roles.items()},
+        roles={CAUSES[cause]: role_of(cause) for cause in causes},
         ticks=amounts(0, top, log=False, unit=unit),
     )
     data = [_record(row, whole, parts, unit) for row, (whole, parts) in zip(rows, found, strict=True)]

@@ -11,12 +11,14 @@ from taxtui.report.measured.tables import PARTS
 from taxtui.report.numbers import duration
 from taxtui.report.page.lines import MarkLine
 from taxtui.report.page.material import Material
+from taxtui.report.page.palette import role_of
 from taxtui.report.page.panel import Figure, Panel
 from taxtui.report.page.scales import NS, durations
 from taxtui.report.page.settings import Setting, identified, name_in
 from taxtui.report.page.stacks import Stack, draw_stacks, stacks_height
+from taxtui.report.words import CAUSES
 
-ROLES: Final = {part: part for part in PARTS}
+ROLES: Final = {CAUSES[part]: role_of(part) for part in PARTS}
 
 
 def figures(material: Material) -> list[Figure]:
@@ -25,7 +27,7 @@ def figures(material: Material) -> list[Figure]:
     shares = [_panel(material, setting, shares=True) for setting in material.settings if _rows(setting)]
     notes = material.notes(
         "Means over the trials that succeeded, from the create request to the end of the last action; think time and "
-        "throttles are in none of it. work: the commands' own time in the sandbox, dispatch: the rest of theirs.",
+        "throttles are in none of it. Command time: what commands take in the sandbox; dispatch: the rest of theirs.",
     )
     return [
         Figure("latency", "Where a completion goes", panels, ["On the right the mean with its 95 % interval.", *notes]),
@@ -52,10 +54,10 @@ def _panel(material: Material, setting: Setting, *, shares: bool) -> Panel:
         mean = summary.mean
         value, _, limits = duration(*mean).partition("\n")
         largest = max(parts, key=lambda part: parts[part])
-        share = f"{largest} {parts[largest] / (sum(parts.values()) or 1):.0%}"
+        share = f"{CAUSES[largest]} {parts[largest] / (sum(parts.values()) or 1):.0%}"
         told = share if shares else f"{value} ({limits})" if limits else value
         name = f"{name_in(row, rows, material.letters(row))}, n={len(row.good):,}"
-        stacks.append(Stack(MarkLine(name, told), {part: ns * NS for part, ns in parts.items()}))
+        stacks.append(Stack(MarkLine(name, told), {CAUSES[part]: ns * NS for part, ns in parts.items()}))
         ends = {"mean_ns": mean.value, "low_ns": mean.low, "high_ns": mean.high}
         data.append({**identified(row), **ends, **{f"{part}_ns": ns for part, ns in parts.items()}})
     kind = "composition" if shares else "latency"

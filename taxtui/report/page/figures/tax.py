@@ -9,12 +9,14 @@ from taxtui.report.measured.rows import TAXES, Row
 from taxtui.report.numbers import NOTHING, between, duration
 from taxtui.report.page.lines import MarkLine
 from taxtui.report.page.material import Material
+from taxtui.report.page.palette import role_of
 from taxtui.report.page.panel import Figure, Panel
 from taxtui.report.page.scales import NS, durations
 from taxtui.report.page.settings import Setting, identified, name_in
 from taxtui.report.page.stacks import Stack, draw_stacks, stacks_height
+from taxtui.report.words import CAUSES
 
-ROLES: Final = {**{cause: cause for cause in TAXES}, "startup": "create"}
+ROLES: Final = {CAUSES[cause]: role_of(cause) for cause in TAXES}
 
 
 def figures(material: Material) -> list[Figure]:
@@ -35,7 +37,7 @@ def _panel(material: Material, setting: Setting) -> Panel:
         stacks.append(
             Stack(
                 MarkLine(f"{name_in(row, rows, material.letters(row))}, n={len(row.good):,}", _told(row)),
-                {cause: ns * NS for cause, ns in causes.items()},
+                {CAUSES[cause]: ns * NS for cause, ns in causes.items()},
             )
         )
         data.append({**identified(row), **_amounts(row), **{f"{cause}_ns": ns for cause, ns in causes.items()}})

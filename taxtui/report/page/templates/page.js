@@ -8,7 +8,7 @@
       const in_unit = (ns) => digits(ns / units[name]);
       line.textContent = !units[name] ? own
         : line.dataset.ns ? `${in_unit(line.dataset.ns)} ${name}`
-        : `${in_unit(line.dataset.low)}…${in_unit(line.dataset.high)}`;
+        : `(${in_unit(line.dataset.low)}…${in_unit(line.dataset.high)})`;
     }
   };
   const choice = document.createElement("label");

@@ -1,0 +1,101 @@
+"""The names of causes, verdicts and families of warnings, as every table, screen and page prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from costmodel.projection import warnings
+from costmodel.projection.cause_names import NAMES as CAUSES
+from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, TIE
+
+__all__ = [
+    "BETTER",
+    "CAUSES",
+    "FAMILIES",
+    "FAMILY",
+    "INCONCLUSIVE",
+    "NO_DIFFERENCE",
+    "UNDECIDED",
+    "WORSE",
+    "verdict",
+]
+
+NO_DIFFERENCE: Final = "no difference"
+INCONCLUSIVE: Final = "inconclusive"
+BETTER: Final = "better"
+WORSE: Final = "worse"
+UNDECIDED: Final = {TIE: NO_DIFFERENCE, CANNOT_TELL: INCONCLUSIVE}
+"""Verdict of a ratio to the cheapest, where that is not simply longer."""
+
+
+def verdict(kind: str, change: float) -> str:
+    """Return the verdict on an amount of which less is better; ``change`` is positive if there is more of it now."""
+    if kind == DIFFERS:
+        return WORSE if change > 0 else BETTER
+    return UNDECIDED.get(kind, "")
+
+
+LITTLE_DATA: Final = "little data"
+BEYOND: Final = "beyond what was measured"
+NOT_MEASURED: Final = "not measured here"
+PRICES: Final = "prices uncertain"
+IMPORTED: Final = "imported data incomplete"
+OVERLOADED: Final = "runner overloaded"
+ENVIRONMENTS: Final = "environments differ"
+NO_SUCCESS: Final = "no success"
+
+FAMILIES: Final[Mapping[str, str]] = {
+    NO_SUCCESS: "no trial succeeded, so there is no duration",
+    NOT_MEASURED: "published, emulated, imported or estimated figures, never ranked with measured rows",
+    OVERLOADED: "the runner was late or busy, so durations are too long by an unknown amount",
+    IMPORTED: "the recording lacks a part of the time, so a cause or the tax is unknown",
+    BEYOND: "longer or more concurrent than the trials were",
+    ENVIRONMENTS: "compared rows differ in machine, image, arrival, think time or acquisition",
+    PRICES: "the dollars are less certain than their interval",
+    LITTLE_DATA: "intervals are rough, and rare slow trials or failures may be missing",
+}
+"""Family of warnings → its meaning, for all warnings of the family."""
+
+FAMILY: Final[Mapping[str, str]] = {
+    warnings.NO_SUCCESS: NO_SUCCESS,
+    warnings.PUBLISHED: NOT_MEASURED,
+    warnings.COMPOSED: NOT_MEASURED,
+    warnings.STAND_IN: NOT_MEASURED,
+    warnings.IMPORTED: NOT_MEASURED,
+    warnings.DISPATCH_BORROWED: NOT_MEASURED,
+    warnings.SPEED_ASSUMED: NOT_MEASURED,
+    warnings.LENGTH_UNKNOWN: BEYOND,
+    warnings.FIRST_CYCLE: BEYOND,
+    warnings.BEYOND_LENGTH: BEYOND,
+    warnings.BEYOND_CONCURRENCY: BEYOND,
+    warnings.LOCKSTEP: BEYOND,
+    warnings.CONTENTION_UNKNOWN: BEYOND,
+    warnings.TAIL: LITTLE_DATA,
+    warnings.FEW_TRIALS: LITTLE_DATA,
+    warnings.FEW_RUNS: LITTLE_DATA,
+    warnings.NO_FAILURES: LITTLE_DATA,
+    warnings.DISTORTED: OVERLOADED,
+    warnings.DISTURBED: OVERLOADED,
+    warnings.OPTION_UNUSED: IMPORTED,
+    warnings.CREATE_UNTOLD: IMPORTED,
+    warnings.HELD_UNTOLD: IMPORTED,
+    warnings.THINK_UNTOLD: IMPORTED,
+    warnings.ACTIONS_UNTOLD: IMPORTED,
+    warnings.INCOMPLETE: LITTLE_DATA,
+    warnings.RUN_UNKNOWN: IMPORTED,
+    warnings.ENVIRONMENT: ENVIRONMENTS,
+    warnings.PROVENANCE: ENVIRONMENTS,
+    "preload_in_trial": ENVIRONMENTS,
+    "arrival": ENVIRONMENTS,
+    "think": ENVIRONMENTS,
+    "acquire": ENVIRONMENTS,
+    warnings.STALE_PRICES: PRICES,
+    warnings.PRICES_DISPUTED: PRICES,
+    warnings.CPU_UNKNOWN: PRICES,
+    warnings.IDLE_UNKNOWN: PRICES,
+    warnings.EGRESS_LEFT_OUT: PRICES,
+    warnings.POOL_LEFT_OUT: PRICES,
+    warnings.BILLED_MEAN: PRICES,
+}
+"""Warning by its key → its family."""
