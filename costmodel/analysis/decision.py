@@ -122,7 +122,7 @@ def decide(
     one, other = start.row, goal.row
     if (one.identity.tier, one.length) != (other.identity.tier, other.length):
         works = " and ".join(f"{row.identity.tier} {row.length}" for row in (one, other))
-        raise DemandError(f"{start.name} and {goal.name} did different work, {works}; give the length with --actions")
+        raise DemandError(f"{start.name} and {goal.name} did different work, {works}; give the length with --length")
     for side in (start, goal):
         if side.row.worker_hours is None:
             raise DemandError(f"there is no number for {side.name}: {', '.join(side.row.flags)}")
@@ -165,7 +165,9 @@ def _check_prices(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) 
     other, substrate = goal if side is start else start, side.row.identity.substrate
     add = f"a price sheet of it with --compose {substrate}:prices=FILE"
     if side.row.provenance != COMPOSED:
-        add = f"nodes, pods_per_node and node_usd_hour under [at.{substrate}.nodes] of --demand FILE, or --prices FILE"
+        add = (
+            f"nodes, pods_per_node and node_usd_hour under [at.{substrate}.nodes] of --training FILE, or --prices FILE"
+        )
     raise DemandError(f"{side.name} costs nothing here and {other.name} is billed: add {add}")
 
 

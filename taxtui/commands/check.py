@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from taxtui.errors import Regressed, TooLittleData, UsageError, WriteFailed
+from taxtui.options.run_spread import LIMIT, run_sd_option
 from taxtui.report.formats import BY_NAME, NAMES
-from taxtui.report.run_spread import LIMIT, run_sd_option
 
 if TYPE_CHECKING:
     from costmodel.analysis.regression import Metric

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from taxtui.errors import UsageError
-from taxtui.report.answer.choice import choosing, taken
+from taxtui.options.rows import MODE, SUBSTRATE, TIER, choosing, taken
+from taxtui.options.run_spread import run_sd_option
 from taxtui.report.formats import BY_NAME, NAMES, Report
-from taxtui.report.run_spread import run_sd_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from costmodel import Projection
-    from taxtui.report.answer.choice import RowChoice
+    from taxtui.options.rows import RowChoice
 
 
 @click.command("compare")
 @click.argument("before", metavar="RECORDING")
 @click.argument("after", metavar="RECORDING")
 @click.option("-n", "--actions", metavar="N", help="Compare at this length (as `project -n`), not the recorded.")
-@choosing(order=False)
+@choosing(SUBSTRATE, TIER, MODE)
 @click.option(
     "--pair-all",
     is_flag=True,

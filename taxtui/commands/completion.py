@@ -109,5 +109,5 @@ _NAMES: Final[Mapping[str, Callable[[], Sequence[str]]]] = {
     "--prices": _sheets,
 }
 _ALSO_FILES: Final = frozenset({"--tier", "--profile", "--compose", "--prices"})
-_FILES: Final = frozenset({"--demand", "--reference", "--against", "--images"})
+_FILES: Final = frozenset({"--training", "--reference", "--against", "--images"})
 _ARGUMENTS: Final[Mapping[str, Callable[[], Sequence[str]]]] = {"scenario": _scenarios, "given": _formats}

@@ -11,8 +11,9 @@ import click
 
 from taxtui.commands.waiting import waiting
 from taxtui.errors import UsageError
-from taxtui.report.projected.asking import idle_places, place_of, providers_of
-from taxtui.report.projected.options import OPTIONS, AskingCommand
+from taxtui.options.asking import idle_places, place_of, providers_of
+from taxtui.options.rows import ACTIONS, choosing
+from taxtui.options.training import TYPED, AskingCommand
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from costmodel.analysis.thresholds import Turn
     from costmodel.providers.provider import Provider
     from costmodel.workload.scenario_range import Assumption
+    from taxtui.commands.decide_workload import Workload
 
 UNDECIDED: Final = 6
 """The exit code of CAN'T TELL: the question was understood, and the data are too few."""
@@ -36,58 +38,73 @@ NOT_ASKED: Final = ("baseline", "deltas")
 """Options of a projection that say nothing here."""
 
 
-@click.command("decide", cls=AskingCommand, params=[one for one in OPTIONS if one.name not in NOT_ASKED])
+@click.command("decide", cls=AskingCommand, params=list(TYPED), unknown=NOT_ASKED)
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
-@click.option("--from", "start", required=True, metavar="SUBSTRATE", help="Where the run is: docker, docker:runsc.")
-@click.option("--to", "goal", required=True, metavar="SUBSTRATE", help="Where it could go.")
-@click.option("--tier", metavar="TIER", help="Which work, where the recordings hold several: T1.")
-@click.option("--mode", metavar="MODE", help="... and how commands get in: exec, session.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the page to a file.")
-@click.option("--format", "form", type=click.Choice(["markdown", "json"]), default="markdown", show_default=True)
+@click.option("--to", "goal", required=True, metavar="SUBSTRATE", help="Substrate to move to: daytona, docker:runsc.")
+@click.option("--from", "start", metavar="SUBSTRATE", help="Substrate to move from.  [the measured one]")
+@choosing(ACTIONS)
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the page to a new file.")
 @click.option(
-    "--quick", is_flag=True, help="A rough simulation, and without looking for what would turn it by simulating anew."
+    "--format",
+    "form",
+    type=click.Choice(["markdown", "json"]),
+    default="markdown",
+    show_default=True,
+    help="Output format.",
 )
+@click.option("--quick", is_flag=True, help="Simulate roughly, and do not simulate the inputs that could turn it.")
 @click.pass_context
 def command(
     context: click.Context,
     /,
     recordings: tuple[str, ...],
-    start: str,
+    start: str | None,
     goal: str,
-    tier: str | None,
-    mode: str | None,
     output: Path | None,
     form: str,
     quick: bool,
+    lengths: tuple[int, ...],
     **_: Any,
 ) -> None:
-    """MOVE, STAY or CAN'T TELL: one page with the money, what would turn it, and what is not verified.
+    """Decide whether to move a training run: MOVE, STAY or CAN'T TELL, with the money and the inputs that turn it.
 
-    Both places are asked the same; what holds at one of them only (its nodes, its limits, its prices) stands in the
-    demand file under [at.SUBSTRATE]. Exit code 0: MOVE or STAY; 6: CAN'T TELL.
+    Both substrates get the same training run. Nodes, limits and prices of one substrate are in the training file,
+    under [at.SUBSTRATE]. A substrate that was not measured is estimated from published figures.
+
+    The workload is the training file's, or that of --tier, --mode and -n; else the middle one of the recordings.
+    Exit code 0: MOVE or STAY; 6: CAN'T TELL.
     """
     from costmodel.analysis.decision import CANNOT_TELL, decide
     from costmodel.analysis.thresholds import turns
+    from costmodel.recording.reader import Recording
+    from taxtui.commands.decide_workload import estimated, found_start, found_workload
     from taxtui.commands.opening import opened, opened_all
     from taxtui.report.projected.given import given
 
-    if start == goal:
-        raise UsageError(f"--from and --to are both {start}", fix="name two places")
     if output is not None and output.exists():
         raise _taken(output)
     sources = opened_all(recordings)
+    cells = [cell.identity for one in sources if isinstance(one, Recording) for cell in one.cells]
+    origin, choices = found_start(start, goal, cells)
+    if origin == goal:
+        raise UsageError(f"--from and --to are both {origin}", fix="name two substrates")
     providers = providers_of(context, opened)
+    providers += estimated(goal, cells, providers, opened)
+    workload, more = found_workload(context, origin, goal, cells, lengths)
+    choices += more
+    for choice in choices:
+        click.echo(f"taxtui: {clean(f'{choice.name} {choice.value}: {choice.source}')}", err=True)
     effort, sides = ROUGH if quick else 1.0, []
-    for spec in (start, goal):
+    for spec in (origin, goal):
         with waiting(f"simulating {clean(spec)}"):
-            sides.append(_side(spec, sources, providers, context, tier, mode, effort))
+            sides.append(_side(spec, sources, providers, context, workload, effort))
     for line in idle_places(context, [side.row.identity for side in sides]):
         click.echo(f"taxtui: {clean(line)}", err=True)
     with waiting("simulating what moving saves"):
         found = decide(*sides, effort=effort)
     with waiting("looking for what would turn it"):
         turned = turns(found, simulate=not quick)
-    asked = _assumptions(found, [given(context, spec) for spec in (start, goal)])
+    asked = [*choices, *_assumptions(found, [given(context, spec) for spec in (origin, goal)])]
     text = _told(form, found, turned, asked, rough=quick)
     if output is None:
         click.echo(text)
@@ -102,8 +119,7 @@ def _side(
     sources: Sequence[Recording | Published],
     providers: Sequence[Provider],
     context: click.Context,
-    tier: str | None,
-    mode: str | None,
+    workload: Workload,
     shown: float,
 ) -> Side:
     """One place: the one row that is meant.
@@ -118,7 +134,7 @@ def _side(
     from costmodel.recording.reader import CellIdentity, Recording
 
     def wanted(identity: CellIdentity) -> bool:
-        return meant(identity, spec) and tier in (None, identity.tier) and mode in (None, identity.mode)
+        return meant(identity, spec) and workload.matches(identity)
 
     place = place_of(context, spec)
     recordings = [one for one in sources if isinstance(one, Recording)]
@@ -127,9 +143,9 @@ def _side(
     def at(demand: Demand, effort: float = COARSE) -> Projection:
         rows = project(recordings, demand, place.prices, None, known, effort=effort, wanted=wanted, stressed=False)
         if not rows:
-            raise _nothing(_meant(spec, tier, mode), recordings)
+            raise _nothing(f"{spec} {workload}", recordings)
         if len(rows) != 1:
-            raise _several(_meant(spec, tier, mode), rows)
+            raise _several(f"{spec} {workload}", rows)
         return rows[0]
 
     row = at(place.demand, shown)
@@ -145,13 +161,9 @@ def _nothing(meant: str, recordings: Sequence[Recording]) -> UsageError:
 
 
 def _several(meant: str, rows: Sequence[Projection]) -> UsageError:
-    told = dict.fromkeys(f"{row.label} {row.identity.tier} {row.length} {row.identity.mode}" for row in rows)
-    fix = "say which by --tier, --mode, -n ACTIONS, or SUBSTRATE:key=value"
-    return UsageError(f"{len(rows)} rows are {meant}: {', '.join(told)}", fix=fix)
-
-
-def _meant(spec: str, tier: str | None, mode: str | None) -> str:
-    return " ".join(filter(None, (spec, tier, mode)))
+    names = dict.fromkeys(f"{row.label} {row.identity.tier} {row.length} {row.identity.mode}" for row in rows)
+    fix = "choose one with --tier, --mode, -n ACTIONS, or SUBSTRATE:key=value"
+    return UsageError(f"{len(rows)} rows match {meant}: {', '.join(names)}", fix=fix)
 
 
 def _assumptions(found: Decision, given: Sequence[Sequence[Assumption]]) -> list[Assumption]:

@@ -11,15 +11,15 @@ import click
 from taxtui.commands import page_files
 from taxtui.commands.waiting import waiting
 from taxtui.errors import RecordingError, UsageError
+from taxtui.options.rows import ACTIONS, GROUP, MODE, SORT, SUBSTRATE, TIER, choosing, taken
+from taxtui.options.run_spread import run_sd_option
 from taxtui.report import row_limits
-from taxtui.report.answer.choice import choosing, taken
 from taxtui.report.formats import BY_NAME, NAMES, Report
-from taxtui.report.run_spread import run_sd_option
 
 if TYPE_CHECKING:
     from costmodel.projection.tax_bounds import Reference
     from costmodel.recording.reader import Recording
-    from taxtui.report.answer.choice import RowChoice
+    from taxtui.options.rows import RowChoice
     from taxtui.report.formats import Section
     from taxtui.report.measured.rows import Row
 
@@ -37,7 +37,7 @@ MORE = f"Every table: --full. One: --table {', '.join(ONE_BY_ONE[:-1])} or {ONE_
     type=click.Choice([*ONE_BY_ONE, "all"]),
     help="This table instead of the answer; all: every one but the laws, below it.",
 )
-@choosing(lengths=True)
+@choosing(SUBSTRATE, TIER, ACTIONS, MODE, SORT, GROUP)
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
 @click.option(
     "--reference", metavar="RECORDING", help="Its dispatch bounds the tax of what does not tell its commands' own time."
@@ -46,7 +46,7 @@ MORE = f"Every table: --full. One: --table {', '.join(ONE_BY_ONE[:-1])} or {ONE_
 @run_sd_option
 @page_files.html_option
 @page_files.figures_option
-@page_files.demand_option
+@page_files.training_option
 def command(
     recordings: tuple[str, ...],
     full: bool,
@@ -57,7 +57,7 @@ def command(
     run_sd: float | None,
     html: Path | None,
     pictures: Path | None,
-    demand: str | None,
+    training: str | None,
     **chosen: Any,
 ) -> None:
     """What was measured: which substrate is cheapest for the same work, by how much, how sure; every table behind it.
@@ -71,8 +71,8 @@ def command(
     if html is not None or pictures is not None:
         others = {"--table": name, "--full": full, "--format": form != NAMES[0], "--against": against}
         page_files.check(html, pictures, {**others, "--group": choice.group})
-        places, providers = ([], []) if demand is None else page_files.asked_by_file(demand)
-        again = {"--demand": demand and Path(demand).name, "--run-sd": run_sd}
+        places, providers = ([], []) if training is None else page_files.asked_by_file(training)
+        again = {"--training": training and Path(training).name, "--run-sd": run_sd}
         with waiting("drawing the page"):
             made = page_files.make(
                 recordings,
@@ -88,8 +88,10 @@ def command(
         for path in made:
             click.echo(path)
         return
-    if demand is not None:
-        raise UsageError("--demand goes with --html and --figures", fix="without them: taxtui project --demand FILE")
+    if training is not None:
+        raise UsageError(
+            "--training needs --html or --figures", fix="without them: taxtui project FILE --training FILE"
+        )
     from taxtui.commands.opening import located, reference_of
     from taxtui.report.measured import ladders
     from taxtui.report.measured.record import record

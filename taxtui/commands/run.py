@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import math
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from taxtui.commands.run_shown import Shown, conclude, say, tell
+from taxtui.commands.waiting import waiting
 from taxtui.errors import UsageError
+from taxtui.options.count import COUNT
 from taxtui.plan import crowding
 from taxtui.plan.arrivals import KINDS, notation
-from taxtui.plan.count_option import COUNT
 from taxtui.terminal_text import clean, is_utf8
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ PROGRESS_S = 0.5
 @click.option("--max-cost", type=float, metavar="USD", help="Stop before the estimated cost passes this.")
 @click.option("--prices", type=click.Path(path_type=Path), help="Price sheet for --max-cost.")
 @click.option("--yes", is_flag=True, help="Do not ask before a paid run.")
+@click.option("--dry-run", is_flag=True, help="Print the plan, its time and its cost; measure nothing.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The recording; never overwritten.")
 @click.option(
     "--resume",
@@ -85,8 +87,9 @@ def command(
 ) -> None:
     """Measure substrates and write a recording; ends with the answer, and prints the path.
 
-    SCENARIO is a TOML or JSON file, or the name of a shipped one; options replace what it says. Without any, a quick
-    run on this machine. Ctrl-C once: start nothing more, finish what runs; twice: abandon what runs. Both clean up.
+    SCENARIO is a TOML or JSON file, or the name of a shipped one; options replace its values. Without SCENARIO and
+    -s, taxtui measures T1 in both modes on each of local and docker that works here: one to two minutes.
+    Ctrl-C once: start nothing more, finish what runs; twice: abandon what runs. Both clean up.
     """
     if run_id is not None:  # it names sandboxes, folders and labels
         from taxtui import folders
@@ -95,7 +98,22 @@ def command(
     if resume is not None and output is not None:
         raise UsageError("--resume goes on in its own file", fix="leave --output out")
     ray = _ray(options)
-    plan = _plan(scenario, options)
+    dry = options["dry_run"]
+    if scenario is None and not options["substrates"]:
+        from taxtui.commands.run_plan import outline, usable_here
+
+        plan = _plan(None, options, usable_here(tell, build=not dry))
+        if not dry and progress != "json":
+            tell(f"taxtui: {outline(plan)}")
+    else:
+        plan = _plan(scenario, options)
+    if dry:
+        from taxtui.commands.run_plan import describe
+
+        with waiting("estimating"):
+            lines = describe(plan, str(options["prices"] or ""))
+        click.echo("\n".join(map(clean, lines)))
+        return
     prices = _prices(plan, options["prices"])
     _confirm_paid(plan, prices, yes=options["yes"])
     _build_fixtures(plan)
@@ -176,21 +194,26 @@ def _run(
     return run_of(plan, path, run_id, ray=ray, prices=prices, software=software, resumed=unfinished)
 
 
-def _plan(name: str | None, options: dict[str, Any]) -> Plan:
-    """The scenario with the options laid over it; every block of cells takes the same ones."""
+def _plan(name: str | None, options: dict[str, Any], usual: Sequence[str] = ()) -> Plan:
+    """Return the plan of a scenario, with the options in place of its values in every block of cells.
+
+    ``usual``: the substrates of the shipped scenario ``quick``, which stands in where ``name`` is None.
+    """
     import msgspec
 
     from taxtui.plan import scenario
 
     file, folder = scenario.load_file(name or "quick")
     if name is None and any(options[key] for key in ("substrates", "tiers", "actions", "trials")):
-        file = msgspec.structs.replace(file, name="", budget="")  # the quick look's limit is not this run's
+        file = msgspec.structs.replace(file, name="", budget="")  # quick's budget is for its own trials
     # A tier or substrate on the command line is a new question, not the scenario's blocks asked once more.
     blocks = file.cells[:1] if options["substrates"] or options["tiers"] else file.cells
     changes: dict[str, Any] = {}
     for key in ("substrates", "tiers", "actions", "modes", "concurrency"):
         if options[key]:
             changes[key] = list(options[key])
+    if usual:
+        changes["substrates"] = list(usual)
     if "tiers" in changes:  # typed here, so relative to here; the scenario's own are relative to its folder
         changes["tiers"] = [str(Path(tier).absolute()) if tier.endswith(".toml") else tier for tier in changes["tiers"]]
     for key in ("trials", "warmup", "arrival", "think", "acquire", "ladder"):

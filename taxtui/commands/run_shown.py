@@ -148,7 +148,8 @@ def conclude(run: Run | Repetitions, shown: Shown) -> None:
         tell(f"taxtui: earlier runs left sandboxes: {', '.join(left)}; see what: taxtui sweep --dry-run")
     if run.cleanup_failed or run.unmeasured:
         sys.exit(1)
-    tell(f"next: taxtui project {run.path} --trajectories 1000000 --workers 500")
+    tell(f"again: taxtui report {run.path}")
+    tell(f"next: taxtui project {run.path}")
 
 
 def _hand_over(path: str) -> None:

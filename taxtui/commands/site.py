@@ -9,8 +9,8 @@ import click
 
 from taxtui.commands import new_file
 from taxtui.errors import RecordingError
-from taxtui.plan.count_option import COUNT
-from taxtui.report.run_spread import run_sd_option
+from taxtui.options.count import COUNT
+from taxtui.options.run_spread import run_sd_option
 
 
 @click.command("site")

@@ -377,9 +377,9 @@ def rows(*more):
     return json.loads(said(*ask, "--train-seconds", "5", "--gpus", "2", "--format", "json", *more))
 print(json.dumps({
     "help": "|twice]" in said("project", "--help"), "stops": fields()["policy"].stops,
-    "once": rows()[0], "twice": rows("--policy", "twice")[0],
-    "table": said(*ask, "--full", "--policy", "twice"),
-    "floor": said(*ask, "--full", "--policy", "twice", "--over-provision", "0.5"),
+    "once": rows()[0], "twice": rows("--set", "policy=twice")[0],
+    "table": said(*ask, "--full", "--set", "policy=twice"),
+    "floor": said(*ask, "--full", "--set", "policy=twice", "--set", "over_provision=0.5"),
 }))
 """,
         place,

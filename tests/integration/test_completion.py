@@ -48,7 +48,7 @@ def completed(script: Path, line: str) -> list[str]:
         "taxtui run -t my",
         "taxtui run --prices my",
         "taxtui run --resume rec",
-        "taxtui project a.msgpack --demand lab",
+        "taxtui project a.msgpack --training lab",
         "taxtui project a.msgpack --profile my",
         "taxtui recordings verify rec",
         "taxtui tier from-repo src",

@@ -123,7 +123,7 @@ def test_wide_names_stay_within_the_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("project", GOLDEN, *DEMAND, "--baseline", "\x1b]52;c;aGk=\x07"),
+        ("project", GOLDEN, *DEMAND, "--set", "baseline=\x1b]52;c;aGk=\x07"),
         ("project", GOLDEN, *DEMAND, "--prices", "\x1b]52;c;aGk=\x07"),
         ("project", GOLDEN, "--trajectories", "\x1b[31m", "--workers", "1"),
         ("recordings", "verify", "\x1b[31m"),
