@@ -31,8 +31,7 @@ test: ready lint suite
 
 ready: $(VENV)/.test
 	@if docker image inspect taxtui-base:bookworm >/dev/null 2>&1; then \
-		$(BIN)/taxtui image build --base taxtui-base:bookworm >/dev/null; \
-		[ $$(id -u) != 0 ] || $(BIN)/taxtui image unpack >/dev/null; fi
+		$(BIN)/taxtui setup --base taxtui-base:bookworm >/dev/null; fi
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -126,7 +126,7 @@ def conclude(run: Run | Repetitions, shown: Shown) -> None:
     _hand_over(str(run.path))
     if run.write_error is not None:
         raise run.write_error
-    check = f"taxtui sweep --run {run.run_id} --force --dry-run"
+    check = f"taxtui clean --run {run.run_id} --force --dry-run"
     if run.cleanup_failed:
         say(f"taxtui: a clean-up failed; check with: {check}")
     if run.crash is not None:
@@ -145,7 +145,7 @@ def conclude(run: Run | Repetitions, shown: Shown) -> None:
     if (settled := getattr(run, "settled", None)) is not None:
         tell(f"taxtui: after {progress.repetition} runs the widest interval is ±{settled:.1%} of its cell's mean")
     if left := getattr(run, "left_behind", []):
-        tell(f"taxtui: earlier runs left sandboxes: {', '.join(left)}; see what: taxtui sweep --dry-run")
+        tell(f"taxtui: earlier runs left sandboxes: {', '.join(left)}; see what: taxtui clean --dry-run")
     if run.cleanup_failed or run.unmeasured:
         sys.exit(1)
     tell(f"again: taxtui report {run.path}")

@@ -85,7 +85,8 @@ class RowChoice(NamedTuple):
             for one in wanted:
                 asked.append(f"{option} {one}")
                 if not any(fits(row, one) for row in rows):
-                    raise UsageError(f"no row is of {option} {one}", fix=f"there are {_listed(map(told, rows))}")
+                    more = "; taxtui project --length extrapolates to others" if option == "--actions" else ""
+                    raise UsageError(f"no row is of {option} {one}", fix=f"there are {_listed(map(told, rows))}{more}")
             if wanted:
                 found = [row for row in found if any(fits(row, one) for one in wanted)]
         if not found:

@@ -50,7 +50,7 @@ LET_GO_S: Final = 5.0
 """How long a trial that has passed that deadline, and is cancelled in its clean-up, is waited for."""
 
 
-LEFT_BEHIND: Final = "{} earlier runs of this machine were not swept clean; taxtui sweep looks what is left of them"
+LEFT_BEHIND: Final = "{} earlier runs of this machine were not cleaned; taxtui clean looks what is left of them"
 
 
 class Run(Steered):
@@ -86,7 +86,7 @@ class Run(Steered):
         self.outcome = "finished"
         self.out_of_time = False  # its budget has stopped the launching
         self.clean = True  # nothing was made, or nothing is left
-        self.left_behind: list[str] = []  # earlier runs that were not swept clean
+        self.left_behind: list[str] = []  # earlier runs that were not cleaned
         self._part = part
         self._resumed = resumed
         self._software = software or {}
@@ -371,7 +371,7 @@ class Run(Steered):
         """A last look by label at every substrate; True when nothing of this run is left anywhere."""
         left = await last_look(substrates, self.run_id, self._is_ours)
         for text in left:
-            journal.emit(Notice(journal.now(), "error", f"{text}; taxtui sweep --run {self.run_id} --force"))
+            journal.emit(Notice(journal.now(), "error", f"{text}; taxtui clean --run {self.run_id} --force"))
         if not left and (failed := self._failed_removals):
             text = f"the last look found nothing left; {failed} clean-up{'s' if failed > 1 else ''} had failed before"
             journal.emit(Notice(journal.now(), "info", text))

@@ -114,7 +114,7 @@ def test_a_report_format_is_one_file_and_one_line(copy: Copy, place: Path) -> No
         + """
 name, scale = "recordings/small.msgpack", ("--trajectories", "10", "--workers", "2")
 commands = {
-    "project": (name, *scale), "report": (name,), "compare": (name, name), "substrates": (),
+    "project": (name, *scale), "report": (name,), "compare": (name, name), "doctor": (),
 }
 from taxtui.report.formats import FORMATS, Report
 print(json.dumps({

@@ -63,7 +63,7 @@ def test_files_are_completed(script: Path, line: str) -> None:
     ("line", "names"),
     [
         ("taxtui run -s do", ["docker"]),
-        ("taxtui sweep -s do", ["docker"]),
+        ("taxtui clean -s do", ["docker"]),
         ("taxtui decide a.msgpack --from lo", ["local"]),
         ("taxtui report a.msgpack --substrate lo", ["local"]),
         ("taxtui run -t ", [FILES, "T0", "T1", "T2"]),

@@ -118,7 +118,7 @@ def _bare_image() -> str:
     finally:
         client.close()
     if not tags:
-        pytest.skip("no base image: taxtui image build")
+        pytest.skip("no base image: taxtui setup")
     return tags[0]
 
 
@@ -155,7 +155,7 @@ async def test_missing_things_are_said_in_one_line() -> None:
 
 async def test_the_default_image_is_built_by_us(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("taxtui.substrates.docker.substrate.DEFAULT_IMAGE", "no-such:default")
-    assert DockerSubstrate(DockerOptions(image="no-such:default"))._image_fix() == "taxtui image build"
+    assert DockerSubstrate(DockerOptions(image="no-such:default"))._image_fix() == "taxtui setup"
 
 
 class TestNoDaemon:

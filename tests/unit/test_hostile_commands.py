@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import costmodel
 from taxtui.cli import app
-from taxtui.commands import run, sweep
+from taxtui.commands import clean, run
 from taxtui.errors import RecordingError, TaxtuiError, UsageError
 from taxtui.recording.frames import frame
 from taxtui.sandboxes.conformance import __main__ as conformance
@@ -150,10 +150,10 @@ def test_what_a_provider_says_does_not_steer_the_terminal(
     async def check(_: LocalSubstrate) -> Availability:
         return Availability(ok=False, detail="gone\x1b[2J", fix="look\u202e")
 
-    monkeypatch.setattr(sweep, "_sweep", swept)
+    monkeypatch.setattr(clean, "_sweep", swept)
     monkeypatch.setattr(LocalSubstrate, "check", check)
     outputs = [
-        CliRunner().invoke(sweep.command, ["-s", "local"]).output,
+        CliRunner().invoke(clean.command, ["-s", "local"]).output,
         CliRunner().invoke(conformance.main, ["local"]).output,
     ]
     run.tell("fake:x=\x1b[2J: costs money\u202e")

@@ -138,7 +138,7 @@ class DockerSubstrate:
             raise not_made(error, self.options.image, self._image_fix()) from error
 
     def _image_fix(self) -> str:
-        return "taxtui image build" if self.options.image == DEFAULT_IMAGE else f"docker pull {self.options.image}"
+        return "taxtui setup" if self.options.image == DEFAULT_IMAGE else f"docker pull {self.options.image}"
 
     def _container(self, spec: SandboxSpec, image: Image) -> dict[str, Any]:
         """Arguments for ``create_container``. Raises ``requests`` and ``docker`` errors in the caller's thread.
