@@ -42,7 +42,6 @@ MORE = f"Every table: --full. One: --table {', '.join(ONE_BY_ONE[:-1])} or {ONE_
 @click.option(
     "--reference", metavar="RECORDING", help="Its dispatch bounds the tax of what does not tell its commands' own time."
 )
-@click.option("--against", metavar="RECORDING", help="Show what changed from this one, cell by cell.")
 @run_sd_option
 @page_files.html_option
 @page_files.figures_option
@@ -53,7 +52,6 @@ def command(
     name: str | None,
     form: str,
     reference: str | None,
-    against: str | None,
     run_sd: float | None,
     html: Path | None,
     pictures: Path | None,
@@ -69,7 +67,7 @@ def command(
     """
     choice = taken(chosen)
     if html is not None or pictures is not None:
-        others = {"--table": name, "--full": full, "--format": form != NAMES[0], "--against": against}
+        others = {"--table": name, "--full": full, "--format": form != NAMES[0]}
         page_files.check(html, pictures, {**others, "--group": choice.group})
         places, providers = ([], []) if training is None else page_files.asked_by_file(training)
         again = {"--training": training and Path(training).name, "--run-sd": run_sd}
@@ -97,7 +95,7 @@ def command(
     from taxtui.report.measured.record import record
     from taxtui.report.measured.rows import bound, rows_of
     from taxtui.report.measured.samples import read_samples
-    from taxtui.report.measured.tables import LAWS, TABLES, sections
+    from taxtui.report.measured.tables import TABLES, sections
 
     if full and name not in (None, "all"):
         raise UsageError(f"--full is every table, --table {name} one", fix="leave one of them out")
@@ -116,15 +114,7 @@ def command(
     if bounds is not None:
         bound(rows, bounds)
     tables = TABLES if name in (None, "all") else (name,)
-    if against is not None:
-        if name in (LAWS, ladders.LADDER):
-            raise UsageError(f"--against compares durations: it does not go with --table {name}")
-        if choice.sort or choice.group:
-            raise UsageError("--against shows changes cell by cell: it does not go with --sort and --group")
-        found = _differences(rows, recordings, against, tables, run_sd, choice)
-        if not BY_NAME[form].tells(found):
-            raise UsageError(f"--against is for people; it does not go with --format {form}")
-    elif name in (None, "all"):
+    if name in (None, "all"):
         found = _answered(rows, sources, choice, run_sd, bounds, unfinished, full=full or name is not None)
     else:
         if choice.sort or choice.group:
@@ -174,23 +164,3 @@ def _answered(
         return [{**record(row, TABLES), "answer": added.get(measured.key_of(row))} for row in shown]
 
     return Report(told, data)
-
-
-def _differences(
-    rows: Sequence[Row],
-    recordings: Sequence[str],
-    against: str,
-    tables: Sequence[str],
-    run_sd: float | None,
-    choice: RowChoice,
-) -> Report:
-    from taxtui.commands.opening import located
-    from taxtui.report.measured.differences import pairs, sections
-    from taxtui.report.measured.rows import rows_of
-    from taxtui.report.measured.samples import read_samples
-
-    found = pairs(choice.of(rows_of(read_samples([located(against)])[0], run_sd)), rows)
-    names = ", ".join(Path(name).name for name in recordings)
-    if not found:
-        raise UsageError(f"{against} and {names} share no cell: no tier was run in the same way at the same length")
-    return Report(lambda: sections(found, tables, Path(against).name, names))

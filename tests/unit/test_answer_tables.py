@@ -178,7 +178,6 @@ def test_tables_are_the_answer_or_one_or_all_and_nothing_is_ignored() -> None:
     assert "--full is every table, --table tax one" in said("report", SHORT, "--full", "--table", "tax", code=2)
     assert "--full is for people" in said("report", SHORT, "--full", *JSON, code=2)
     assert "order the answer" in said("report", SHORT, "--table", "tax", "--sort", "ratio", code=2)
-    assert "--against" in said("report", SHORT, "--against", SHORT, "--sort", "ratio", code=2)
 
 
 def test_what_ran_at_a_time_is_a_line_of_its_own(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ COMMANDS = (
     ("recordings", "verify", "FILE"),
     ("report", "FILE"),
     ("report", "FILE", "--format", "json"),
-    ("report", "FILE", "--against", GOLDEN),
+    ("compare", GOLDEN, "FILE"),
     ("compare", "FILE", GOLDEN),
     ("project", "FILE", *DEMAND),
     ("project", "FILE", *DEMAND, "--explain"),
