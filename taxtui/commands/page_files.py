@@ -23,14 +23,14 @@ html_option = click.option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="A page to send, in one new file: answer, figures, tables, data.",
+    help="Write a page to send, in one new file: answer, figures, tables, data.",
 )
 figures_option = click.option(
     "--figures",
     "pictures",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Its figures in a new folder, as SVG and PNG, with what is drawn as CSV.",
+    help="Write the figures of the page to a new folder, as SVG, PNG and CSV.",
 )
 
 

@@ -30,18 +30,16 @@ MORE = f"Every table: --full. One: --table {', '.join(ONE_BY_ONE[:-1])} or {ONE_
 
 @click.command("report")
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
-@click.option("--full", is_flag=True, help="The tables behind the answer too: --table all.")
+@click.option("--full", is_flag=True, help="Print the tables behind the answer too, as --table all.")
 @click.option(
     "--table",
     "name",
     type=click.Choice([*ONE_BY_ONE, "all"]),
-    help="This table instead of the answer; all: every one but the laws, below it.",
+    help="Print this table instead of the answer; all: every table but the laws, below the answer.",
 )
 @choosing(SUBSTRATE, TIER, ACTIONS, MODE, SORT, GROUP)
-@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
-@click.option(
-    "--reference", metavar="RECORDING", help="Its dispatch bounds the tax of what does not tell its commands' own time."
-)
+@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
+@click.option("--reference", metavar="RECORDING", help="Recording whose dispatch bounds the tax of imported rows.")
 @run_sd_option
 @page_files.html_option
 @page_files.figures_option
@@ -58,12 +56,12 @@ def command(
     training: str | None,
     **chosen: Any,
 ) -> None:
-    """What was measured: which substrate is cheapest for the same work, by how much, how sure; every table behind it.
+    """Print the cheapest substrate for the same work, by how much and how sure, and the tables behind it.
 
     The tables, with --full or one by one with --table: cold start, fresh episode, completion, per action, response,
-    breakdown, tax; ladder, laws. Percentiles and means with what supports them, from the exact samples; recordings of
-    the same cells are pooled. csv and json have a row per cell, in nanoseconds; the ladder's a row per level. The laws
-    (think time, lengths, failures, groups) are no part of all: they describe the workload, for models of a run.
+    breakdown, tax; ladder, laws. Percentiles and means come from the exact samples; equal cells of several recordings
+    are pooled. csv and json have a row per cell, in nanoseconds; the ladder has a row per concurrency. The laws (think
+    time, lengths, failures, groups) describe the workload, for models of a training run.
     """
     choice = taken(chosen)
     if html is not None or pictures is not None:

@@ -6,13 +6,43 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from taxtui.errors import SubstrateUnavailable, TaxtuiError
+from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 
 if TYPE_CHECKING:
     from taxtui.plan.spec import Plan
 
 FREE_HERE: Final = ("local", "docker")
 """Substrates that create sandboxes on this machine and cost nothing."""
+
+
+_SET: Final = {
+    "timeout": str,
+    "create_timeout": str,
+    "gap": str,
+    "until": str,
+    "seed": int,
+    "bracket": bool,
+    "side_by_side": bool,
+}
+"""Values of a scenario that ``--set`` takes."""
+
+
+def scenario_changes(words: Sequence[str]) -> dict[str, Any]:
+    """Return the values of ``KEY=VALUE`` words. Raises ``UsageError``: a key is unknown, or a value cannot be read."""
+    found: dict[str, Any] = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        if not equals or key not in _SET:
+            raise UsageError(f"--set {word}: not KEY=VALUE of a scenario", fix=f"KEY is one of {', '.join(_SET)}")
+        kind = _SET[key]
+        try:
+            found[key] = {"true": True, "false": False}[text] if kind is bool else kind(text)
+        except (KeyError, ValueError):
+            wanted = "true or false" if kind is bool else "a number"
+            raise UsageError(
+                f"--set {word}: {key} is {wanted}", fix=f"write {key}={'false' if kind is bool else 1}"
+            ) from None
+    return found
 
 
 def usable_here(say: Callable[[str], None], *, build: bool = True) -> list[str]:
