@@ -118,12 +118,12 @@ def command(
         raise UsageError("--resume goes on in its own file", fix="leave --output out")
     ray = _ray(options)
     dry = options["dry_run"]
+    chosen = ""
     if scenario is None and not options["substrates"]:
         from taxtui.commands.run_plan import outline, usable_here
 
         plan = _plan(None, options, usable_here(tell, build=not dry))
-        if not dry and progress != "json":
-            tell(f"taxtui: {outline(plan)}")
+        chosen = outline(plan)
     else:
         plan = _plan(scenario, options)
     if dry:
@@ -146,7 +146,7 @@ def command(
     load = _load(options["wait_idle"])
     software = {"ui": "tui" if control else "none", **({"engine": "ray"} if ray else {})}
     run = _run(plan, prices, options["prices"], output, resume, run_id, software, ray)
-    shown = Shown(progress, plan.budget_s, controlled=control is not None, load=load)
+    shown = Shown(progress, plan.budget_s, controlled=control is not None, load=load, plan=chosen)
     asyncio.run(_execute(run, control, shown.show))
     shown.end(run.progress, run.outcome)
     conclude(run, shown)

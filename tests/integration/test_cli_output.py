@@ -91,7 +91,7 @@ def test_an_error_in_a_locale_that_lacks_a_character_and_a_file_in_utf8(tmp_path
         "--compose",
         "daytona",
     ]
-    more = ["--tier", "T0", "--mode", "exec", "--quick", "-o", str(tmp_path / "memo.md")]
+    more = ["--think", "1s", "--tier", "T0", "--mode", "exec", "--quick", "-o", str(tmp_path / "memo.md")]
     done = subprocess.run([*command, *more], env=LATIN, capture_output=True, check=False)
     assert b"Traceback" not in done.stderr
     assert "…" in (tmp_path / "memo.md").read_text(encoding="utf-8")
