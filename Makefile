@@ -1,4 +1,4 @@
-# make run    set up and open the TUI; without a terminal: a quick measurement and its projection
+# make run    set up and open the TUI; without a terminal: a measurement of one to two minutes and its projection
 # make test   set up, lint and run the whole suite; what this machine lacks is skipped and said
 # make ready  what the suite needs: the packages and, where there is docker, the image
 # make suite  the tests and the coverage gate alone, once all is ready
@@ -24,14 +24,14 @@ COVERED := 'costmodel/*,taxtui/recording/*,taxtui/live/state.py,taxtui/sandboxes
 
 run: $(VENV)/.run
 	@if [ -t 0 ] && [ -t 1 ]; then exec $(BIN)/taxtui; else \
-		recording=$$($(BIN)/taxtui run quick) && \
-		$(BIN)/taxtui project "$$recording" --trajectories 1000000 --workers 500; fi
+		recording=$$($(BIN)/taxtui run) && \
+		$(BIN)/taxtui project "$$recording"; fi
 
 test: ready lint suite
 
 ready: $(VENV)/.test
 	@if docker image inspect taxtui-base:bookworm >/dev/null 2>&1; then \
-		$(BIN)/taxtui image build --base taxtui-base:bookworm >/dev/null; fi
+		$(BIN)/taxtui setup --base taxtui-base:bookworm >/dev/null; fi
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -19,36 +19,48 @@ from taxtui import starting
 from taxtui.errors import TaxtuiError, UsageError
 from taxtui.terminal_text import clean_lines
 
-COMMANDS: Final = {
-    "run": "Measure: create sandboxes, run trajectories, write a recording.",
-    "project": "Project recordings to any number of trajectories and workers.",
-    "decide": "Move to another place, or stay: one page, with what would turn it.",
-    "compare": "Compare two recordings, cell by cell.",
-    "check": "A gate for CI: fail if cells got worse by more than a limit.",
-    "report": "Tables of what was measured.",
-    "site": "Pages over a folder of recordings, to put on a server.",
-    "export": "Take the data away: csv, jsonl, parquet, OTLP spans, Prometheus metrics.",
-    "replay": "Open the TUI on a recording.",
-    "import": "Make a recording of the logs of other tools.",
-    "recordings": "Inspect, verify, salvage and compact recordings.",
-    "substrates": "List substrates; --check says whether they can be used.",
-    "doctor": "Say what this machine is and what works on it, ready to be pasted.",
-    "sweep": "Find and remove sandboxes that a run left behind.",
-    "tier": "Make a tier from a trajectory or a repository of your own.",
-    "fixtures": "Build the offline fixtures of T1 and T2.",
-    "image": "Build the container image that holds the fixtures.",
+FIRST: Final = {
+    "run": "Measure substrates and write a recording. Without options: those that work here.",
+    "report": "Print the answer and the tables of a recording.",
+    "project": "Project a recording to a training run of any size.",
+    "decide": "Decide whether to move a training run to another substrate.",
+    "compare": "Compare two recordings, or the substrates of one; fail above a limit in CI.",
+    "import": "Make a recording from logs of other tools.",
+    "doctor": "Check this machine and its substrates.",
+    "clean": "Remove sandboxes that a run left.",
 }
+"""Commands of the three jobs, with their one-line help."""
+
+MORE: Final = {
+    "setup": "Build the fixtures and the container image of T1 and T2.",
+    "tier": "Make a tier from a trajectory or a repository.",
+    "recordings": "List, inspect, verify and compact recordings.",
+    "export": "Export csv, jsonl, parquet, OTLP spans or Prometheus metrics.",
+    "site": "Write pages over a folder of recordings.",
+    "replay": "Open the terminal user interface on a recording.",
+    "tui": "Open the terminal user interface, as taxtui without a command.",
+}
+COMMANDS: Final = FIRST | MORE
 """Subcommand → its one-line help. The module is ``taxtui.commands.<name>``, its function ``command``."""
 
 MODULES: Final = {"import": "importing"}
-"""Where a subcommand's name cannot be a module's."""
+"""Modules of subcommands whose name is a keyword."""
+
+RENAMED: Final = {
+    "sweep": "clean",
+    "substrates": "doctor",
+    "fixtures": "setup",
+    "image": "setup",
+    "check": "compare BEFORE AFTER --fail-above 10%",
+}
+"""Old names of subcommands → their new ones."""
 
 
 class LazyGroup(click.Group):
     """Knows the names and one-line helps of its subcommands without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which they are used, not of the alphabet."""
+        """Return the names in the order of their use."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -56,6 +68,8 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             if ctx.resilient_parsing:  # a shell asks for completions
                 return None
+            if cmd_name in RENAMED:
+                raise UsageError(f"there is no command {cmd_name!r} any more", fix=f"taxtui {RENAMED[cmd_name]}")
             close = difflib.get_close_matches(cmd_name, COMMANDS, 1)
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(COMMANDS)}"
             raise UsageError(f"unknown command {cmd_name!r}", fix=hint)
@@ -79,9 +93,10 @@ class LazyGroup(click.Group):
             return 0
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the table above; importing every subcommand for its help would cost a second."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        """List the tables above; importing every subcommand for its help would cost a second."""
+        for heading, commands in (("Commands", FIRST), ("More", MORE)):
+            with formatter.section(heading):
+                formatter.write_dl(list(commands.items()))
 
 
 @click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})

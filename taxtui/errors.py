@@ -17,8 +17,8 @@
     │   └── CleanupFailed                     it may still exist: say so loudly
     ├── RunCrashed                   exit 1   a bug, of taxtui or of an adapter, ended a run
     ├── RecordingError               exit 4   not a recording, damaged, or of a newer version
-    ├── Regressed                    exit 5   ``taxtui check``: something got worse by more than its limit
-    ├── TooLittleData                exit 6   ``taxtui check``: nothing did for sure, but that it did not is not sure
+    ├── Regressed                    exit 5   ``taxtui compare --fail-above``: a metric got worse by more than its limit
+    ├── TooLittleData                exit 6   ``taxtui compare --fail-above``: inconclusive
     └── WriteFailed                  exit 1   the recording could not be written on: disk full, disk gone
 
 An error says what went wrong and where, and apart from that, where it is known, how to fix it; together they are one

@@ -52,7 +52,7 @@ def _docker() -> str:
     if found.returncode != 0:
         return "no docker daemon"
     image = subprocess.run(["docker", "image", "inspect", DEFAULT_IMAGE], capture_output=True, check=False)
-    return "" if image.returncode == 0 else "no sandbox image: taxtui image build"
+    return "" if image.returncode == 0 else "no sandbox image: taxtui setup"
 
 
 @functools.cache

@@ -75,7 +75,9 @@ def check_prices(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -
     other, substrate = goal if side is start else start, side.row.identity.substrate
     add = f"a price sheet of it with --compose {substrate}:prices=FILE"
     if side.row.provenance != warnings.COMPOSED:
-        add = f"nodes, pods_per_node and node_usd_hour under [at.{substrate}.nodes] of --demand FILE, or --prices FILE"
+        add = (
+            f"nodes, pods_per_node and node_usd_hour under [at.{substrate}.nodes] of --training FILE, or --prices FILE"
+        )
     raise DemandError(f"{side.name} costs nothing here and {other.name} is billed: add {add}")
 
 

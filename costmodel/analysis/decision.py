@@ -95,7 +95,7 @@ def decide(
     one, other = start.row, goal.row
     if (one.identity.tier, one.length) != (other.identity.tier, other.length):
         works = " and ".join(f"{row.identity.tier} {row.length}" for row in (one, other))
-        raise DemandError(f"{start.name} and {goal.name} did different work, {works}; give the length with --actions")
+        raise DemandError(f"{start.name} and {goal.name} did different work, {works}; give the length with --length")
     for side in (start, goal):
         if side.row.worker_hours is None:
             raise DemandError(f"there is no number for {side.name}: {', '.join(side.row.flags)}")

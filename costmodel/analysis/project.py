@@ -97,7 +97,7 @@ def project(
     if all(row.worker_hours is None for row in rows) and (rows or wanted is None):
         if any(warnings.LENGTH_UNKNOWN in row.flags for row in rows):
             raise DemandError(
-                f"nothing was published for {demand.actions} actions; leave -n out, or --compose NAME "
+                f"nothing was published for {demand.actions} actions; leave --length out, or --compose NAME "
                 "with recorded work of that length"
             )
         raise SourceError("nothing to project: no cell has a successful trial")

@@ -39,9 +39,9 @@ from costmodel.statistics.repetitions import (
 )
 from costmodel.workload.pool import Pool, pools
 
-PASSED: Final = "passed"
-REGRESSED: Final = "regressed"
-TOO_LITTLE: Final = "too_little_data"
+PASSED: Final = "no difference"
+REGRESSED: Final = "worse"
+TOO_LITTLE: Final = "inconclusive"
 
 FAILURE_RATE: Final = "failure_rate"
 HELD: Final = "held_per_success"

@@ -44,6 +44,8 @@ def refused(demand: Demand, kind: str) -> list[str]:
 
 def option(field: str) -> str:
     """The command line's name of a demand's field: ``--train-seconds`` of ``train_s``."""
+    if field == "actions":
+        return "--length"
     words = field[:-2] + "-seconds" if field.endswith("_s") and not field.endswith("_gb_s") else field
     return f"--{words.replace('_', '-')}"
 

@@ -1,54 +1,119 @@
-"""``taxtui compare``: what changed from one recording to another."""
+"""``taxtui compare``: two recordings, or the substrates of one; with ``--fail-above`` a check for CI."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from taxtui.errors import UsageError
-from taxtui.report.answer.choice import choosing, taken
+from taxtui.options.rows import MODE, SUBSTRATE, TIER, choosing, taken
+from taxtui.options.run_spread import LIMIT, run_sd_option
 from taxtui.report.formats import BY_NAME, NAMES, Report
-from taxtui.report.run_spread import run_sd_option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from costmodel import Projection
-    from taxtui.report.answer.choice import RowChoice
+    from taxtui.options.rows import RowChoice
+
+FOR_A_LIMIT = ("names", "junit", "summary", "pool_before", "pool_after")
+"""Parameters that need ``--fail-above``."""
 
 
 @click.command("compare")
-@click.argument("before", metavar="RECORDING")
-@click.argument("after", metavar="RECORDING")
-@click.option("-n", "--actions", metavar="N", help="Compare at this length (as `project -n`), not the recorded.")
-@choosing(order=False)
+@click.argument("before", metavar="BEFORE")
+@click.argument("after", metavar="[AFTER]", required=False)
 @click.option(
-    "--pair-all",
-    is_flag=True,
-    help="Pair what is left by tier and length, whatever its substrate, mode or concurrency.",
+    "--fail-above",
+    "limit",
+    type=LIMIT,
+    metavar="SHARE",
+    help="Exit 5 if a metric got worse by more than this, 6 if the data cannot tell: 10%.",
 )
 @click.option(
-    "--reference", metavar="RECORDING", help="Its dispatch bounds the tax of what does not tell its commands' own time."
+    "--metric",
+    "names",
+    multiple=True,
+    metavar="METRIC[=SHARE]",
+    help="Metric of --fail-above, with its own limit, repeatable: p95:cold_start=25%.  "
+    "[mean:trajectory, p50:action, failure_rate]",
 )
+@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write JUnit XML.")
+@click.option(
+    "--summary",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Append the table as Markdown, for $GITHUB_STEP_SUMMARY.",
+)
+@click.option("--pool-before", multiple=True, metavar="RECORDING", help="Pool this recording with BEFORE, repeatable.")
+@click.option("--pool-after", multiple=True, metavar="RECORDING", help="Pool this recording with AFTER, repeatable.")
+@click.option("--length", metavar="N", help="Compare at this number of actions, as project --length.")
+@choosing(SUBSTRATE, TIER, MODE)
+@click.option("--pair-all", is_flag=True, help="Pair cells of a tier and length that differ in anything else too.")
+@click.option("--reference", metavar="RECORDING", help="Recording whose dispatch bounds the tax of imported rows.")
 @run_sd_option
-@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
+@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
+@click.pass_context
 def command(
+    context: click.Context,
+    /,
     before: str,
-    after: str,
-    actions: str | None,
+    after: str | None,
+    limit: float | None,
+    length: str | None,
     pair_all: bool,
     reference: str | None,
     run_sd: float | None,
     form: str,
     **chosen: Any,
 ) -> None:
-    """Compare two recordings: the second against the first, with intervals that include how much runs differ.
+    """Compare AFTER with BEFORE, cell by cell: better, worse, no difference, or inconclusive.
 
-    Cells pair up that are equal: substrate and variant, tier, length, mode, and how it was asked for. Each change
-    differs, is a tie, or cannot be told from so few runs. What was not paired is named.
+    With one recording: compare its substrates, as taxtui report does. Cells are paired where substrate, variant, tier,
+    length, mode and concurrency are equal. Intervals are 95 % and include how much runs differ: record both sides with
+    --repeat 3 or more.
+
+    Exit codes with --fail-above: 0 every metric stayed within its limit; 5 a metric got worse; 6 inconclusive.
     """
+    others = {name: chosen.pop(name) for name in FOR_A_LIMIT}
+    choice = taken(chosen)
+    if after is None:
+        from taxtui.commands.report import command as report
+
+        if limit is not None:
+            raise UsageError("--fail-above compares two recordings", fix="give BEFORE and AFTER")
+        rows = {"substrates": choice.substrates, "tiers": choice.tiers, "modes": choice.modes}
+        context.invoke(report, recordings=(before,), form=form, reference=reference, run_sd=run_sd, **rows)
+        return
+    if limit is not None:
+        from taxtui.commands.compare_limit import check
+
+        if length is not None or pair_all or reference is not None or choice != taken({}):
+            raise UsageError(
+                "--fail-above compares every cell as it was recorded",
+                fix="leave -s, -t, --mode, --length, --pair-all and --reference out",
+            )
+        sides = (before, *others["pool_before"]), (after, *others["pool_after"])
+        check(*sides, limit, others["names"], run_sd, form, others["junit"], others["summary"])
+        return
+    if given := next((name for name in FOR_A_LIMIT if others[name]), None):
+        flag = "--metric" if given == "names" else f"--{given.replace('_', '-')}"
+        raise UsageError(f"{flag} needs --fail-above", fix="add --fail-above 10%")
+    _compare(before, after, length, choice, pair_all, reference, run_sd, form)
+
+
+def _compare(
+    before: str,
+    after: str,
+    actions: str | None,
+    choice: RowChoice,
+    pair_all: bool,
+    reference: str | None,
+    run_sd: float | None,
+    form: str,
+) -> None:
+    """Print the changes of each pair of cells."""
     from costmodel.analysis.baseline import compare, unpaired
     from costmodel.analysis.project import project
     from costmodel.projection.tax_bounds import check_used
@@ -59,7 +124,6 @@ def command(
     from taxtui.report.projected import changes
     from taxtui.report.row_limits import ANSWER
 
-    choice = taken(chosen)
     length = None if actions is None else parse_length(actions)
     demand = Demand(trajectories=1, workers=1, actions=length, run_sd=run_sd)
     bounds = None if reference is None else reference_of(reference)
@@ -77,7 +141,7 @@ def command(
     found = compare(one, other, run_sd, pair_all=pair_all)
     if not found:
         loose = "" if pair_all else ", or --pair-all to pair other cells of a tier and length"
-        raise UsageError(f"{before} and {after} share no equal cell", fix=f"try -n for another length{loose}")
+        raise UsageError(f"{before} and {after} share no equal cell", fix=f"try --length for another length{loose}")
     left = unpaired(one, other, found)
     names = Path(before).name, Path(after).name
     told = Report(lambda: changes.sections(found, left, *names, bounds), lambda: changes.records(found))

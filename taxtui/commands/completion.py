@@ -1,4 +1,4 @@
-"""Shell completion of files, substrates, tiers, modes, profiles, providers and price sheets.
+"""Shell completion of files, substrates, tiers, modes, providers and price sheets.
 
 Imported only when a shell asks for completions: the options themselves do not change.
 """
@@ -82,12 +82,6 @@ def _formats() -> Sequence[str]:
     return names()
 
 
-def _profiles() -> Sequence[str]:
-    from costmodel.providers.limits import known_profiles
-
-    return known_profiles()
-
-
 def _providers() -> Sequence[str]:
     from costmodel.providers.provider import known_providers
 
@@ -101,13 +95,12 @@ def _sheets() -> Sequence[str]:
 
 
 _NAMES: Final[Mapping[str, Callable[[], Sequence[str]]]] = {
-    **dict.fromkeys(("--substrate", "--baseline", "--full-speed", "--from", "--to"), _substrates),
+    **dict.fromkeys(("--substrate", "--from", "--to"), _substrates),
     "--tier": _tiers,
     "--mode": _modes,
-    "--profile": _profiles,
     "--compose": _providers,
     "--prices": _sheets,
 }
-_ALSO_FILES: Final = frozenset({"--tier", "--profile", "--compose", "--prices"})
-_FILES: Final = frozenset({"--demand", "--reference", "--against", "--images"})
+_ALSO_FILES: Final = frozenset({"--tier", "--compose", "--prices"})
+_FILES: Final = frozenset({"--training", "--reference", "--pool-before", "--pool-after"})
 _ARGUMENTS: Final[Mapping[str, Callable[[], Sequence[str]]]] = {"scenario": _scenarios, "given": _formats}

@@ -12,8 +12,9 @@ import click
 
 from taxtui.commands.waiting import waiting
 from taxtui.errors import UsageError
-from taxtui.report.projected.asking import idle_places, place_of, providers_of, stated_at
-from taxtui.report.projected.options import OPTIONS, AskingCommand
+from taxtui.options.asking import idle_places, place_of, providers_of, stated_at
+from taxtui.options.rows import ACTIONS, choosing
+from taxtui.options.training import TYPED, AskingCommand
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from costmodel.providers.provider import Provider
     from costmodel.recording.reader import CellIdentity
     from costmodel.workload.scenario_range import Assumption
+    from taxtui.commands.decide_workload import Workload
 
 UNDECIDED: Final = 6
 """The exit code of CAN'T TELL: the question was understood, and the data are too few."""
@@ -45,57 +47,65 @@ NOT_ASKED: Final = ("baseline", "deltas")
 """Options of a projection that say nothing here."""
 
 
-@click.command("decide", cls=AskingCommand, params=[one for one in OPTIONS if one.name not in NOT_ASKED])
+@click.command("decide", cls=AskingCommand, params=list(TYPED), unknown=NOT_ASKED)
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
-@click.option("--from", "start", required=True, metavar="SUBSTRATE", help="Where the run is: docker, docker:runsc.")
-@click.option("--to", "goal", required=True, metavar="SUBSTRATE", help="Where it could go.")
-@click.option("--tier", metavar="TIER", help="Which work, where the recordings hold several: T1.")
-@click.option("--mode", metavar="MODE", help="... and how commands get in: exec, session.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the page to a file.")
+@click.option("--to", "goal", required=True, metavar="SUBSTRATE", help="Substrate to move to: daytona, docker:runsc.")
+@click.option("--from", "start", metavar="SUBSTRATE", help="Substrate to move from.  [the measured one]")
+@choosing(ACTIONS)
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the page to a new file.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["text", "markdown", "json"]),
-    help="Default: text, and Markdown with -o, whose FILE.json is JSON.",
+    help="Output format.  [text; with -o Markdown, or JSON for FILE.json]",
 )
-@click.option(
-    "--quick", is_flag=True, help="A rough simulation, and without looking for what would turn it by simulating anew."
-)
+@click.option("--quick", is_flag=True, help="Simulate roughly, and do not simulate the inputs that could turn it.")
 @click.pass_context
 def command(
     context: click.Context,
     /,
     recordings: tuple[str, ...],
-    start: str,
+    start: str | None,
     goal: str,
-    tier: str | None,
-    mode: str | None,
     output: Path | None,
     form: str | None,
     quick: bool,
+    lengths: tuple[int, ...],
     **_: Any,
 ) -> None:
-    """MOVE, STAY or CAN'T TELL: one page with the money, what would turn it, and what is not verified.
+    """Decide whether to move a training run: MOVE, STAY or CAN'T TELL, with the money and the inputs that turn it.
 
-    Both places are asked the same; what holds at one of them only (its nodes, its limits, its prices) stands in the
-    demand file under [at.SUBSTRATE]. Exit code 0: MOVE or STAY; 6: CAN'T TELL.
+    Both substrates get the same training run. Nodes, limits and prices of one substrate are in the training file,
+    under [at.SUBSTRATE]. A substrate that was not measured is estimated from published figures.
+
+    The workload is the training file's, or that of --tier, --mode and -n; else the middle one of the recordings.
+    Exit code 0: MOVE or STAY; 6: CAN'T TELL.
     """
     from costmodel.analysis.decision import CANNOT_TELL, decide
     from costmodel.analysis.thresholds import effects, turns
+    from costmodel.recording.reader import Recording
+    from taxtui.commands.decide_workload import estimated, found_start, found_workload
     from taxtui.commands.opening import opened, opened_all
     from taxtui.report.projected.given import given
 
-    if start == goal:
-        raise UsageError(f"--from and --to are both {start}", fix="name two places")
     if output is not None and output.exists():
         raise _taken(output)
     sources = opened_all(recordings)
+    cells = [cell.identity for one in sources if isinstance(one, Recording) for cell in one.cells]
+    origin, choices = found_start(start, goal, cells)
+    if origin == goal:
+        raise UsageError(f"--from and --to are both {origin}", fix="name two substrates")
     providers = providers_of(context, opened)
+    providers += estimated(goal, cells, providers, opened)
+    workload, more = found_workload(context, origin, goal, cells, lengths)
+    choices += more
+    for choice in choices:
+        click.echo(f"taxtui: {clean(f'{choice.name} {choice.value}: {choice.source}')}", err=True)
     effort, sides = ROUGH if quick else EACH, list["Side"]()
-    for spec, other in ((start, goal), (goal, start)):
+    for spec, other in ((origin, goal), (goal, origin)):
         with waiting(f"simulating {clean(spec)}"):
             known = sides[0].row.identity if sides else None
-            sides.append(_side(spec, other, sources, providers, context, tier, mode, effort, like=known))
+            sides.append(_side(spec, other, sources, providers, context, workload, effort, like=known))
     for line in idle_places(context, [side.row.identity for side in sides]):
         click.echo(f"taxtui: {clean(line)}", err=True)
     with waiting("simulating what moving saves") as progress:
@@ -103,7 +113,7 @@ def command(
     with waiting("looking for what would turn it") as progress:
         moved = effects(found, progress, rough=quick)
         turned = turns(found, simulate=not quick)
-    asked = _assumptions(found, [given(context, spec) for spec in (start, goal)])
+    asked = [*choices, *_assumptions(found, [given(context, spec) for spec in (origin, goal)])]
     if form is None:
         form = "text" if output is None else "json" if output.suffix == ".json" else "markdown"
     text = _told(form, found, moved, turned, asked, rough=quick)
@@ -121,8 +131,7 @@ def _side(
     sources: Sequence[Recording | Published],
     providers: Sequence[Provider],
     context: click.Context,
-    tier: str | None,
-    mode: str | None,
+    workload: Workload,
     shown: float,
     *,
     like: CellIdentity | None,
@@ -141,11 +150,8 @@ def _side(
     from costmodel.analysis.project import project
     from costmodel.recording.reader import Recording
 
-    def same_work(identity: CellIdentity) -> bool:
-        return tier in (None, identity.tier) and mode in (None, identity.mode)
-
     def wanted(identity: CellIdentity) -> bool:
-        return meant(identity, spec) and same_work(identity)
+        return meant(identity, spec) and workload.matches(identity)
 
     place = place_of(context, spec)
     recordings = [one for one in sources if isinstance(one, Recording)]
@@ -156,23 +162,23 @@ def _side(
             recordings,
             place,
             known[-1],
-            same_work,
+            workload.matches,
             stated=stated_at(context, spec),
             images_gb=() if images is None else images.sizes_gb,
             like=like,
         )
         if not candidates:
-            raise _nothing(_meant(spec, tier, mode), recordings)
-        return _unmeasured(candidates, _meant(spec, tier, mode), shown)
+            raise _nothing(f"{spec} {workload}", recordings)
+        return _unmeasured(candidates, f"{spec} {workload}", shown)
 
     def at(demand: Demand, effort: float = COARSE) -> Projection:
         rows = project(
             sources, demand, place.prices, None, (), effort=effort, wanted=wanted, stressed=False, causes=shown > ROUGH
         )
         if not rows:
-            raise _nothing(_meant(spec, tier, mode), recordings)
+            raise _nothing(f"{spec} {workload}", recordings)
         if len(rows) != 1:
-            raise _several(_meant(spec, tier, mode), rows)
+            raise _several(f"{spec} {workload}", rows)
         return rows[0]
 
     row = at(place.demand, shown)
@@ -213,13 +219,9 @@ def _nothing(meant: str, recordings: Sequence[Recording]) -> UsageError:
 
 
 def _several(meant: str, rows: Sequence[Projection]) -> UsageError:
-    told = dict.fromkeys(f"{row.label} {row.identity.tier} {row.length} {row.identity.mode}" for row in rows)
-    fix = "say which by --tier, --mode, -n ACTIONS, or SUBSTRATE:key=value"
-    return UsageError(f"{len(rows)} rows are {meant}: {', '.join(told)}", fix=fix)
-
-
-def _meant(spec: str, tier: str | None, mode: str | None) -> str:
-    return " ".join(filter(None, (spec, tier, mode)))
+    names = dict.fromkeys(f"{row.label} {row.identity.tier} {row.length} {row.identity.mode}" for row in rows)
+    fix = "choose one with --tier, --mode, -n ACTIONS, or SUBSTRATE:key=value"
+    return UsageError(f"{len(rows)} rows match {meant}: {', '.join(names)}", fix=fix)
 
 
 def _assumptions(found: Decision, given: Sequence[Sequence[Assumption]]) -> list[Assumption]:

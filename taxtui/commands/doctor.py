@@ -1,4 +1,4 @@
-"""``taxtui doctor``: what this machine is, what works on it, and what earlier runs left; ready to be pasted."""
+"""``taxtui doctor``: this machine, its substrates, and what earlier runs left; can be pasted into a bug report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import resource
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
@@ -17,10 +17,11 @@ from typing import Any, Final
 import click
 
 from taxtui import shipped
-from taxtui.errors import TaxtuiError
+from taxtui.errors import SubstrateUnavailable, TaxtuiError
 from taxtui.report.formats import BY_NAME, NAMES, Report, Section
 from taxtui.terminal_text import clean
 
+SUBSTRATES: Final = "substrates"
 Fact = tuple[str, str, str]
 """Part, name, value."""
 
@@ -32,17 +33,38 @@ WIDTH: Final = 24
 
 
 @click.command("doctor")
-@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
-def command(form: str) -> None:
-    """Say what a person has to know who is to help you: versions, limits, clocks, isolation, substrates, leftovers.
+@click.option(
+    "-s",
+    "--substrate",
+    "chosen",
+    multiple=True,
+    metavar="NAME[:key=value,…]",
+    help="Check this substrate only, repeatable; exit 3 if it cannot be used.",
+)
+@click.option(
+    "--probe",
+    "probing",
+    is_flag=True,
+    help="Create two sandboxes of each usable substrate and try what they can reach; of paid ones only with -s.",
+)
+@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
+def command(chosen: tuple[str, ...], probing: bool, form: str) -> None:
+    """Check this machine and its substrates: versions, limits, clocks, isolation, what works, and what runs left.
 
-    Nothing is made and nothing is sent. Names of machines, accounts and folders are left out, so it can be pasted
-    as it is. Exit code: 0, also where something is wrong.
+    Names of machines, accounts and folders are left out of the whole list, so that it can be pasted into a bug report.
+    Without --probe nothing is created; nothing is sent. With -s only these substrates are checked, with their options.
+    Exit codes: 0, also where something is wrong; 3 a substrate that was named cannot be used.
     """
+    from taxtui.commands import substrates
     from taxtui.runner.redaction import scrub
 
-    found = [(part, name, value) for part, name, value in _facts()]
-    found += [("substrates", name, scrub(value)) for name, value in asyncio.run(_substrates())]
+    checks = asyncio.run(substrates.checked(substrates.parsed(chosen), probing=probing, named=bool(chosen)))
+    if chosen:
+        click.echo(BY_NAME[form].render(substrates.report(checks)))
+        if not all(row["ok"] for row in checks):
+            sys.exit(SubstrateUnavailable.exit_code)
+        return
+    found = [*_facts(), *((SUBSTRATES, name, value) for name, value in _substrates(checks, scrub))]
     rows = [{"part": part, "name": name, "value": value} for part, name, value in found]
     told = Report(
         lambda: [Section("", ["part", "name", "value"], [list(fact) for fact in found], [])],
@@ -122,22 +144,22 @@ def _leftovers() -> Iterator[tuple[str, str]]:
     except TaxtuiError as error:
         yield "runs", f"cannot be looked at: {type(error).__name__}"
         return
-    yield "runs going on", str(len(alive))
+    yield "runs in progress", str(len(alive))
     for run_id in left:
-        yield f"run {run_id}", f"not swept clean; taxtui sweep --run {run_id} --force --dry-run"
+        yield f"run {run_id}", f"not cleaned; taxtui clean --run {run_id} --force --dry-run"
     if not left:
-        yield "runs not swept clean", "none"
+        yield "runs not cleaned", "none"
 
 
-async def _substrates() -> list[tuple[str, str]]:
-    """Each installed one by its own answer, as ``taxtui substrates --check`` asks."""
-    from taxtui.commands.substrates import checked
-    from taxtui.plan.spec import SubstrateRef
-    from taxtui.sandboxes import registry
-
-    rows: list[dict[str, Any]] = await checked([SubstrateRef(name=name) for name in registry.names()])
+def _substrates(rows: list[dict[str, Any]], scrub: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+    """Yield each substrate with its own answer, its fix, and what a probe found."""
     states = {True: "ready", False: "unavailable"}
-    return [(row["name"], f"{states[bool(row['ok'])]}: {row['detail'].removeprefix('ready, ')}") for row in rows]
+    for row in rows:
+        fix = f"; fix it with: taxtui doctor -s {row['name']}" if row["fix"] else ""
+        yield row["name"], f"{states[bool(row['ok'])]}: {scrub(row['detail'].removeprefix('ready, '))}{fix}"
+        for tried in row.get("isolation", ()):
+            holds = {True: "holds", False: "OPEN", None: "unknown"}[tried["holds"]]
+            yield f"{row['name']} {tried['aspect']}", f"{holds}: {scrub(tried['detail'])}"
 
 
 def _lines(found: list[Fact]) -> Iterator[str]:

@@ -16,10 +16,16 @@ TABLES = ("trials", "actions", "health")
 
 @click.command("export", epilog="\n".join(f"{one.name}: {one.about}." for one in FORMATS))
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
-@click.option("--format", "form", type=click.Choice(NAMES), help=f"[default: by the name of -o, else {NAMES[0]}]")
-@click.option("--table", type=click.Choice(TABLES), help="Which rows: csv, jsonl and parquet.  [default: trials]")
 @click.option(
-    "-o", "out", type=click.Path(path_type=Path, dir_okay=False), help="A new file; without it standard output."
+    "--format", "form", type=click.Choice(NAMES), help=f"Output format.  [by the name of -o, else {NAMES[0]}]"
+)
+@click.option("--table", type=click.Choice(TABLES), help="Rows of csv, jsonl and parquet.  [default: trials]")
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write to a new file.  [standard output]",
 )
 def command(recordings: tuple[str, ...], form: str | None, table: str | None, out: Path | None) -> None:
     """Take the data away: trials, commands and the runner's health as rows, spans or metrics.

@@ -27,7 +27,15 @@ MEANINGS = ("action", THINK, CREATE, READY, SETUP, VERIFY, CLEANUP)
 
 @click.command("import")
 @click.argument("given", nargs=-1, required=True, metavar="[FORMAT] PATH...")
-@click.option("-o", "--out", required=True, metavar="FILE", type=click.Path(path_type=Path), help="The new recording.")
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    required=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="New file for the recording.",
+)
 @click.option("--map", "spans", multiple=True, metavar="SPAN=PHASE", help=f"otlp: {', '.join(MEANINGS)} by span name.")
 @click.option("--keep-names", is_flag=True, help="Keep names of tasks, images, agents, groups; else digests of them.")
 @click.option("--strict", is_flag=True, help="Refuse where a file cannot be read, instead of leaving it out.")

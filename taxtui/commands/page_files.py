@@ -16,26 +16,28 @@ from taxtui.report.row_limits import PAGE
 if TYPE_CHECKING:
     from costmodel.analysis.per_substrate import PlaceAsked
     from costmodel.providers.provider import Provider
-    from taxtui.report.answer.choice import RowChoice
+    from taxtui.options.rows import RowChoice
     from taxtui.report.page.material import Material
 
 html_option = click.option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="A page to send, in one new file: answer, figures, tables, data.",
+    help="Write a page to send, in one new file: answer, figures, tables, data.",
 )
 figures_option = click.option(
     "--figures",
     "pictures",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Its figures in a new folder, as SVG and PNG, with what is drawn as CSV.",
+    help="Write the figures of the page to a new folder, as SVG, PNG and CSV.",
 )
 
 
-demand_option = click.option(
-    "--demand", metavar="FILE", help="With --html or --figures: what the sandbox costs this run, as project has it."
+training_option = click.option(
+    "--training",
+    metavar="FILE",
+    help="Training file whose costs the page of --html or --figures shows too.",
 )
 
 
@@ -116,18 +118,13 @@ def make(
     return written if pictures is None else [*written, _write_figures(material, pictures)]
 
 
-def asked_by_file(demand: str) -> tuple[list[PlaceAsked], list[Provider]]:
-    """What a demand file asks of each place, and whom it composes, as ``taxtui project --demand`` has it."""
+def asked_by_file(training: str) -> tuple[list[PlaceAsked], list[Provider]]:
+    """What a training file asks of each place, and whom it composes, as ``taxtui project --training`` has it."""
     from taxtui.commands.opening import opened
-    from taxtui.report.projected.asking import places_of, providers_of
-    from taxtui.report.projected.options import OPTIONS
+    from taxtui.options.asking import places_of, providers_of
+    from taxtui.options.training import OPTIONS
 
-    asking = click.Command("report", params=list(OPTIONS))
-    try:
-        context = asking.make_context("report", ["--demand", demand])
-    except click.MissingParameter as error:
-        lacking = str(error.param.name) if error.param else "a value"
-        raise UsageError(f"{demand} lacks {lacking}", fix=f"write {lacking} = … below [run]") from error
+    context = click.Command("report", params=list(OPTIONS)).make_context("report", ["--training", training])
     return places_of(context), providers_of(context, opened)
 
 
@@ -136,22 +133,24 @@ _FILES: Final = ("file", "prices", "profile", "images", "compose")
 
 
 def words(context: click.Context) -> list[str]:
-    """What the command line asked of a projection, as it can be typed again."""
-    from taxtui.report.projected.options import OPTIONS
+    """Return the options of a training run on the command line, as they can be typed again."""
+    from taxtui.options.training import OPTIONS, SET, TYPED, is_typed, value_of
+    from taxtui.options.training_file import field_of
 
-    given = click.core.ParameterSource.COMMANDLINE
     found: list[str] = []
     for option in OPTIONS:
-        name, value = str(option.name), context.params[str(option.name)]
-        if context.get_parameter_source(name) != given:
+        name, value = str(option.name), value_of(context, option)
+        file = name == "file" and value is not None
+        if name in ("changes", "tiers", "modes") or not (file or is_typed(context, name)):
             continue
-        flag = option.opts[-1]
+        flag, key = (option.opts[-1], "") if option in TYPED else (SET.opts[-1], f"{field_of(option)}=")
         if option.is_flag:
-            found.append(flag)
+            found += [flag, f"{key}true"]
             continue
-        for one in value if option.multiple else [value.path if name == "file" else value]:
+        for one in value if option.multiple else [value.path if file else value]:
             text = f"{one:g}" if isinstance(one, float) else str(one)
             text = re.sub(r"[^\s:,=]*/", "", text) if name in _FILES else text
+            text = f"{key}{text}"
             found += [f"{flag}={text}"] if text.startswith("-") else [flag, text]
     return found
 

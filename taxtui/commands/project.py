@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from taxtui.commands import page_files
 from taxtui.commands.waiting import waiting
 from taxtui.errors import UsageError
-from taxtui.report.answer.choice import choosing, taken
+from taxtui.options.asking import idle_places, place_among, places_of, providers_of
+from taxtui.options.rows import ACTIONS, SORT, SUBSTRATE, choosing, taken
+from taxtui.options.training import TYPED, AskingCommand, is_typed
 from taxtui.report.formats import BY_NAME, NAMES, Report
-from taxtui.report.projected.asking import idle_places, place_among, places_of, providers_of
-from taxtui.report.projected.options import OPTIONS, AskingCommand
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
@@ -26,43 +25,57 @@ if TYPE_CHECKING:
     from costmodel.analysis.project import Wanted
     from costmodel.projection.tax_bounds import Reference
     from costmodel.recording.reader import CellIdentity
-    from taxtui.report.answer.choice import RowChoice
+    from taxtui.options.rows import RowChoice
     from taxtui.report.formats import Section
 
 
-@click.command("project", cls=AskingCommand, params=list(OPTIONS))
+SIZE: Final = ("trajectories", "workers")
+USUAL_SIZE: Final = (
+    "The size of the training run is taxtui's default: 1,000,000 trajectories on 500 workers. Change it with "
+    "--trajectories and --workers, or describe your run: taxtui project --init > lab.toml, then --training lab.toml."
+)
+
+
+def _print_template(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    """Print the training file and end."""
+    if wanted and not context.resilient_parsing:
+        from taxtui.options.training_file import TEMPLATE
+
+        click.echo(TEMPLATE, nl=False)
+        context.exit()
+
+
+@click.command("project", cls=AskingCommand, params=list(TYPED))
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
-@click.option("--cell", "cells", multiple=True, metavar="ID", help="Show only this row; repeat for several.")
 @click.option(
-    "--reference", metavar="RECORDING", help="Its dispatch bounds the tax of what does not tell its commands' own time."
+    "--init",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_template,
+    help="Print a commented training file to start from: taxtui project --init > lab.toml",
 )
-@choosing()
-@click.option(
-    "--full", is_flag=True, help="The tables behind the answer too: causes, money, steps, what a change adds."
-)
-@click.option("--explain", is_flag=True, help="Every input, formula and intermediate value of each row.")
-@click.option("--plot", is_flag=True, help="Curves in the terminal.")
-@click.option(
-    "--over", type=click.Choice(["trajectories", "workers", "actions"]), default="trajectories", help="... over this."
-)
-@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
+@choosing(SUBSTRATE, ACTIONS, SORT)
+@click.option("--reference", metavar="RECORDING", help="Recording whose dispatch bounds the tax of imported rows.")
+@click.option("--full", is_flag=True, help="Print the tables behind the answer too: causes, money, steps.")
+@click.option("--explain", is_flag=True, help="Print every input, formula and intermediate value of each row.")
+@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
 @page_files.html_option
 @click.pass_context
 def command(
     context: click.Context,
     /,
     recordings: tuple[str, ...],
-    cells: tuple[str, ...],
     reference: str | None,
     full: bool,
     explain: bool,
-    plot: bool,
-    over: str,
     form: str,
     html: Path | None,
     **asked: Any,
 ) -> None:
-    """Project recordings to N trajectories on W workers: what is cheapest for the same work, by how much, how sure.
+    """Project recordings to a training run: cost per substrate, ratio to the cheapest, and their intervals.
+
+    Without a training file or options the run has 1,000,000 trajectories on 500 workers.
 
     RECORDING is a file that `taxtui run` wrote, or published latencies (a .toml file); shipped ones go by name, as
     scenarios/published/essay.toml. Recordings of the same cells are pooled. A published latency answers how many
@@ -73,16 +86,14 @@ def command(
     from costmodel.training.run import Demand
     from taxtui.commands.opening import opened, opened_all, reference_of
 
-    if (full or explain or plot) and not BY_NAME[form].people:
-        raise UsageError(f"--full, --explain and --plot are for people; they do not go with --format {form}")
+    if (full or explain) and not BY_NAME[form].people:
+        raise UsageError(f"--full and --explain are for people; they do not go with --format {form}")
     choice = taken(asked)
     if html is not None:
-        others = {"--cell": cells, "--full": full, "--explain": explain, "--plot": plot, "--group": choice.group}
+        others = {"--full": full, "--explain": explain}
         page_files.check(html, None, {**others, "--format": form != NAMES[0]})
     places = places_of(context)
     demand = places[-1].demand
-    if plot and len(places) > 1:
-        raise UsageError(f"--plot asks every place the same, and {asked['file'].path} does not", fix="leave it out")
     if html is not None:
         with waiting("simulating and drawing the page"):
             made = page_files.make(
@@ -100,7 +111,7 @@ def command(
         click.echo(made[0])
         return
     sources = opened_all(recordings)
-    _check_rows(recordings, sources, choice, cells, demand, brief=BY_NAME[form].people and not full and not explain)
+    _check_rows(recordings, sources, choice, demand, brief=BY_NAME[form].people and not full and not explain)
     bounds = None if reference is None else reference_of(reference)
     providers = providers_of(context, opened)
     if choice.substrates:  # a composed provider was named too
@@ -108,7 +119,7 @@ def command(
         choice = choice._replace(substrates=tuple(dict.fromkeys([*choice.substrates, *names])))
     seen = full or not BY_NAME[form].people  # the answer alone has no stress
     with waiting("simulating" if demand.step_rollouts else "projecting"):
-        found = project_places(sources, places, bounds, providers, _wanted(choice, cells, demand), stressed=seen)
+        found = project_places(sources, places, bounds, providers, _wanted(choice, demand), stressed=seen)
     rows = every = [_sourced(row, context, places) for row in found]
     if not rows:  # what was chosen is not there: without steps it takes no time to say what is
         plain = Demand(trajectories=demand.trajectories, workers=demand.workers)
@@ -117,20 +128,14 @@ def command(
         click.echo(f"taxtui: {clean(line)}", err=True)
     if bounds is not None:
         check_used(bounds, (row.identity.substrate for row in rows if row.tax_between_worker_hours))
-    if cells:
-        if unknown := set(cells) - {row.identity.cell_id for row in rows}:
-            known = ", ".join(row.identity.cell_id for row in rows)
-            raise UsageError(f"no row has the cell id {min(unknown)}", fix=f"there are {known}")
-        rows = [row for row in rows if row.identity.cell_id in cells]
     rows = choice.of(rows)
-    click.echo(BY_NAME[form].render(_told(rows, every, demand, sources, bounds, choice, full)))
+    size = "" if any(is_typed(context, name) or _in_file(context, name) for name in SIZE) else USUAL_SIZE
+    click.echo(BY_NAME[form].render(_told(rows, every, demand, sources, bounds, choice, full, size)))
     if explain:
         from taxtui.report.projected import explain as explanation
 
         for row in rows:
             click.echo(f"\n{explanation.to_text(row, place_among(places, row.identity).demand)}")
-    if plot:
-        _plot(sources, demand, over, {row.identity._replace(actions=0) for row in rows})
 
 
 def _sourced(row: Projection, context: click.Context, places: Sequence[PlaceAsked]) -> Projection:
@@ -144,16 +149,22 @@ def _sourced(row: Projection, context: click.Context, places: Sequence[PlaceAske
     return replace(row, attribution=row.attribution._replace(assumptions=told))
 
 
-def _wanted(choice: RowChoice, cells: Sequence[str], demand: Demand) -> Wanted | None:
+def _in_file(context: click.Context, name: str) -> bool:
+    """Whether the training file has a value of an option."""
+    file = context.params["file"]
+    return file is not None and name in file.values
+
+
+def _wanted(choice: RowChoice, demand: Demand) -> Wanted | None:
     """Which cells are projected: where there are steps to simulate, only those that are shown or compared with."""
-    if demand.step_rollouts is None or not (cells or choice.tiers or choice.modes or choice.substrates):
+    if demand.step_rollouts is None or not (choice.tiers or choice.modes or choice.substrates):
         return None
     from costmodel.analysis.baseline import meant
 
     def wanted(identity: CellIdentity) -> bool:
         if demand.baseline is not None and meant(identity, demand.baseline):
             return True
-        return (not cells or identity.cell_id in cells) and choice.means(identity)
+        return choice.means(identity)
 
     return wanted
 
@@ -162,7 +173,6 @@ def _check_rows(
     names: Sequence[str],
     sources: Sequence[Recording | Published],
     choice: RowChoice,
-    cells: Sequence[str],
     demand: Demand,
     *,
     brief: bool,
@@ -177,11 +187,11 @@ def _check_rows(
         (cell.identity._replace(concurrency=1, arrival=""), cell.provenance)
         for _, source in files
         for cell in source.cells
-        if choice.means(cell.identity) and (not cells or cell.identity.cell_id in cells)
+        if choice.means(cell.identity)
     ]
     rows = {(one if demand.length is None else one._replace(actions=0), provenance) for one, provenance in asked}
     limit = ANSWER if brief else TABLES
-    limit.check(len(rows), [located(name) for name, _ in files], "--tier, --mode, --substrate or --cell")
+    limit.check(len(rows), [located(name) for name, _ in files], "--tier, --mode, --substrate or --actions")
 
 
 def _told(
@@ -192,6 +202,7 @@ def _told(
     bounds: Reference | None,
     choice: RowChoice,
     full: bool,
+    size: str,
 ) -> Report:
     """The answer, then, where asked for, the tables behind it; or all of that in every row."""
     from taxtui.report.answer import projected, record
@@ -204,6 +215,8 @@ def _told(
         from taxtui.report.projected.sections import sections
 
         answer = [*attributed.sections(shown, demand), *projected.sections(found, demand, choice, bounds)]
+        if size:
+            answer[-1] = answer[-1]._replace(notes=[size, *answer[-1].notes])
         if not full:
             return answer
         told = {section.title for section in answer}
@@ -216,12 +229,3 @@ def _told(
         return [{**projection(row), "answer": added[projected.key_of(row)]} for row in data]
 
     return Report(sections, records)
-
-
-def _plot(sources: Sequence[Recording | Published], demand: Demand, over: str, wanted: set[Any]) -> None:
-    from costmodel.analysis.sensitivity import curve
-    from taxtui.report.projected import plot
-
-    axis: Any = over
-    curves = [one for one in curve(sources, demand, axis) if one.identity._replace(actions=0) in wanted]
-    click.echo(f"\n{plot.to_text(curves, axis, color=sys.stdout.isatty())}")

@@ -11,15 +11,15 @@ import click
 from taxtui.commands import page_files
 from taxtui.commands.waiting import waiting
 from taxtui.errors import RecordingError, UsageError
+from taxtui.options.rows import ACTIONS, GROUP, MODE, SORT, SUBSTRATE, TIER, choosing, taken
+from taxtui.options.run_spread import run_sd_option
 from taxtui.report import row_limits
-from taxtui.report.answer.choice import choosing, taken
 from taxtui.report.formats import BY_NAME, NAMES, Report
-from taxtui.report.run_spread import run_sd_option
 
 if TYPE_CHECKING:
     from costmodel.projection.tax_bounds import Reference
     from costmodel.recording.reader import Recording
-    from taxtui.report.answer.choice import RowChoice
+    from taxtui.options.rows import RowChoice
     from taxtui.report.formats import Section
     from taxtui.report.measured.rows import Row
 
@@ -30,49 +30,45 @@ MORE = f"Every table: --full. One: --table {', '.join(ONE_BY_ONE[:-1])} or {ONE_
 
 @click.command("report")
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
-@click.option("--full", is_flag=True, help="The tables behind the answer too: --table all.")
+@click.option("--full", is_flag=True, help="Print the tables behind the answer too, as --table all.")
 @click.option(
     "--table",
     "name",
     type=click.Choice([*ONE_BY_ONE, "all"]),
-    help="This table instead of the answer; all: every one but the laws, below it.",
+    help="Print this table instead of the answer; all: every table but the laws, below the answer.",
 )
-@choosing(lengths=True)
-@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
-@click.option(
-    "--reference", metavar="RECORDING", help="Its dispatch bounds the tax of what does not tell its commands' own time."
-)
-@click.option("--against", metavar="RECORDING", help="Show what changed from this one, cell by cell.")
+@choosing(SUBSTRATE, TIER, ACTIONS, MODE, SORT, GROUP)
+@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
+@click.option("--reference", metavar="RECORDING", help="Recording whose dispatch bounds the tax of imported rows.")
 @run_sd_option
 @page_files.html_option
 @page_files.figures_option
-@page_files.demand_option
+@page_files.training_option
 def command(
     recordings: tuple[str, ...],
     full: bool,
     name: str | None,
     form: str,
     reference: str | None,
-    against: str | None,
     run_sd: float | None,
     html: Path | None,
     pictures: Path | None,
-    demand: str | None,
+    training: str | None,
     **chosen: Any,
 ) -> None:
-    """What was measured: which substrate is cheapest for the same work, by how much, how sure; every table behind it.
+    """Print the cheapest substrate for the same work, by how much and how sure, and the tables behind it.
 
     The tables, with --full or one by one with --table: cold start, fresh episode, completion, per action, response,
-    breakdown, tax; ladder, laws. Percentiles and means with what supports them, from the exact samples; recordings of
-    the same cells are pooled. csv and json have a row per cell, in nanoseconds; the ladder's a row per level. The laws
-    (think time, lengths, failures, groups) are no part of all: they describe the workload, for models of a run.
+    breakdown, tax; ladder, laws. Percentiles and means come from the exact samples; equal cells of several recordings
+    are pooled. csv and json have a row per cell, in nanoseconds; the ladder has a row per concurrency. The laws (think
+    time, lengths, failures, groups) describe the workload, for models of a training run.
     """
     choice = taken(chosen)
     if html is not None or pictures is not None:
-        others = {"--table": name, "--full": full, "--format": form != NAMES[0], "--against": against}
+        others = {"--table": name, "--full": full, "--format": form != NAMES[0]}
         page_files.check(html, pictures, {**others, "--group": choice.group})
-        places, providers = ([], []) if demand is None else page_files.asked_by_file(demand)
-        again = {"--demand": demand and Path(demand).name, "--run-sd": run_sd}
+        places, providers = ([], []) if training is None else page_files.asked_by_file(training)
+        again = {"--training": training and Path(training).name, "--run-sd": run_sd}
         with waiting("drawing the page"):
             made = page_files.make(
                 recordings,
@@ -88,14 +84,16 @@ def command(
         for path in made:
             click.echo(path)
         return
-    if demand is not None:
-        raise UsageError("--demand goes with --html and --figures", fix="without them: taxtui project --demand FILE")
+    if training is not None:
+        raise UsageError(
+            "--training needs --html or --figures", fix="without them: taxtui project FILE --training FILE"
+        )
     from taxtui.commands.opening import located, reference_of
     from taxtui.report.measured import ladders
     from taxtui.report.measured.record import record
     from taxtui.report.measured.rows import bound, rows_of
     from taxtui.report.measured.samples import read_samples
-    from taxtui.report.measured.tables import LAWS, TABLES, sections
+    from taxtui.report.measured.tables import TABLES, sections
 
     if full and name not in (None, "all"):
         raise UsageError(f"--full is every table, --table {name} one", fix="leave one of them out")
@@ -114,15 +112,7 @@ def command(
     if bounds is not None:
         bound(rows, bounds)
     tables = TABLES if name in (None, "all") else (name,)
-    if against is not None:
-        if name in (LAWS, ladders.LADDER):
-            raise UsageError(f"--against compares durations: it does not go with --table {name}")
-        if choice.sort or choice.group:
-            raise UsageError("--against shows changes cell by cell: it does not go with --sort and --group")
-        found = _differences(rows, recordings, against, tables, run_sd, choice)
-        if not BY_NAME[form].tells(found):
-            raise UsageError(f"--against is for people; it does not go with --format {form}")
-    elif name in (None, "all"):
+    if name in (None, "all"):
         found = _answered(rows, sources, choice, run_sd, bounds, unfinished, full=full or name is not None)
     else:
         if choice.sort or choice.group:
@@ -172,23 +162,3 @@ def _answered(
         return [{**record(row, TABLES), "answer": added.get(measured.key_of(row))} for row in shown]
 
     return Report(told, data)
-
-
-def _differences(
-    rows: Sequence[Row],
-    recordings: Sequence[str],
-    against: str,
-    tables: Sequence[str],
-    run_sd: float | None,
-    choice: RowChoice,
-) -> Report:
-    from taxtui.commands.opening import located
-    from taxtui.report.measured.differences import pairs, sections
-    from taxtui.report.measured.rows import rows_of
-    from taxtui.report.measured.samples import read_samples
-
-    found = pairs(choice.of(rows_of(read_samples([located(against)])[0], run_sd)), rows)
-    names = ", ".join(Path(name).name for name in recordings)
-    if not found:
-        raise UsageError(f"{against} and {names} share no cell: no tier was run in the same way at the same length")
-    return Report(lambda: sections(found, tables, Path(against).name, names))

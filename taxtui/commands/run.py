@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,12 @@ import click
 
 from taxtui import shipped
 from taxtui.commands.run_shown import Shown, conclude, say, tell
+from taxtui.commands.waiting import waiting
 from taxtui.errors import UsageError
+from taxtui.options.count import COUNT
 from taxtui.plan import crowding
 from taxtui.plan.arrivals import KINDS, notation
-from taxtui.plan.count_option import COUNT
+from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
     from costmodel.pricing.sheet import Prices
@@ -32,46 +34,66 @@ PROGRESS_S = 0.5
 
 @click.command("run")
 @click.argument("scenario", required=False)
-@click.option("-s", "--substrate", "substrates", multiple=True, metavar="NAME[:key=value,…]", help="Where to measure.")
-@click.option("-t", "--tier", "tiers", multiple=True, help="Workload: T0, T1, T2, or the path of your own.")
-@click.option("-n", "--actions", multiple=True, type=COUNT, help="Trajectory length; repeat for several.")
+@click.option(
+    "-s",
+    "--substrate",
+    "substrates",
+    multiple=True,
+    metavar="NAME[:key=value,…]",
+    help="Measure this substrate, repeatable.  [local and docker, where they work]",
+)
+@click.option(
+    "-t", "--tier", "tiers", multiple=True, help="Measure this tier, repeatable: T0, T1, T2, or the path of your own."
+)
+@click.option("-n", "--actions", multiple=True, type=COUNT, help="Actions per trajectory, repeatable.")
+@click.option("--mode", "modes", multiple=True, help="Measure this mode, repeatable: exec or session.")
 @click.option("--trials", type=COUNT, help="Trials per cell.")
 @click.option("--warmup", type=COUNT, help="Trials per cell that are recorded but not counted.")
-@click.option("--concurrency", multiple=True, type=COUNT, help="Trials in flight; repeat for several.")
-@click.option("--ladder", metavar="LOW:HIGH[:xF]", help="Levels of concurrency, doubling or xF: 1:256; for its knee.")
-@click.option("--mode", "modes", multiple=True, help="exec: one dispatch per action; session: one persistent shell.")
+@click.option("--concurrency", multiple=True, type=COUNT, help="Trials in flight, repeatable.")
+@click.option(
+    "--ladder", metavar="LOW:HIGH[:xF]", help="Concurrencies to find the saturation point: 1:256, or 1:64:x4."
+)
 @click.option("--arrival", help=" | ".join(map(notation, KINDS)))
-@click.option("--timeout", help="Per command, as 120s.")
 @click.option("--think", help="Idle time between actions: 8s, or lognormal:8s,0.6")
-@click.option("--acquire", help="create | reset | pool:NAME")
-@click.option("--budget", help="Stop launching after this, as 3m; every cell gets its share.")
-@click.option("--wait-idle", metavar="TIME", help="Wait at most this long for the machine's load to fall, as 10m.")
-@click.option("--repeat", type=COUNT, metavar="R", help="Complete runs, one after the other, in one recording.")
-@click.option("--gap", help="Wait this long between them, as 10m.")
-@click.option("--until", metavar="SHARE", help="Repeat until half of every cell's interval is at most this, as 5%.")
-@click.option("--seed", type=int, help="Decides the order of blocks, and think times.")
-@click.option("--workers", type=COUNT, metavar="K", help="Processes that measure; they share each cell's concurrency.")
-@click.option("--engine", type=click.Choice(["ray"]), help="Have the workers on the nodes of a Ray cluster.")
-@click.option("--address", metavar="ADDRESS", help="Of the cluster: auto, HOST:PORT or ray://HOST:PORT.  [auto]")
-@click.option("--per-node", type=COUNT, metavar="K", help="At most so many of the workers on one node.")
-@click.option("--no-bracket", is_flag=True, help="Do not measure the run inside the sandbox.")
-@click.option("--side-by-side", is_flag=True, help="Measure substrates at the same time (recorded; they may disturb).")
-@click.option("--max-sandboxes", type=COUNT, help="Never make more than this many.")
-@click.option("--max-cost", type=float, metavar="USD", help="Stop before the estimated cost passes this.")
-@click.option("--prices", type=click.Path(path_type=Path), help="Price sheet for --max-cost.")
-@click.option("--yes", is_flag=True, help="Do not ask before a paid run.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The recording; never overwritten.")
+@click.option("--acquire", help="Origin of sandboxes: create, reset or pool:NAME.")
+@click.option("--budget", help="Start no more trials after this time: 3m. Every cell gets its share.")
+@click.option("--wait-idle", metavar="TIME", help="Wait at most this long until the machine is idle: 10m.")
+@click.option("--repeat", type=COUNT, metavar="R", help="Repetitions of the whole measurement, in one recording.")
+@click.option(
+    "--set", "changes", multiple=True, metavar="KEY=VALUE", help="Set a value of the scenario, repeatable: timeout=60s."
+)
+@click.option("--processes", "workers", type=COUNT, metavar="K", help="Processes that share each cell's concurrency.")
+@click.option("--engine", type=click.Choice(["ray"]), help="Start the processes on the nodes of a Ray cluster.")
+@click.option(
+    "--address", metavar="ADDRESS", help="Address of the cluster: auto, HOST:PORT or ray://HOST:PORT.  [auto]"
+)
+@click.option("--per-node", type=COUNT, metavar="K", help="Most processes on one node of the cluster.")
+@click.option("--max-sandboxes", type=COUNT, help="Create no more sandboxes than this.")
+@click.option("--max-cost", type=float, metavar="USD", help="Stop before the estimated cost exceeds this.")
+@click.option("--prices", type=click.Path(path_type=Path), help="Price sheet of --max-cost.")
+@click.option("--yes", is_flag=True, help="Measure paid substrates; needs --max-cost or --max-sandboxes.")
+@click.option("--dry-run", is_flag=True, help="Print the plan, its time and its cost; measure nothing.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="New file for the recording.")
 @click.option(
     "--resume",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     metavar="FILE",
-    help="Go on with a run that was cut short: the same scenario and options; no trial is done twice.",
+    help="Continue a measurement that was cut short, with the same scenario and options.",
 )
-@click.option("--run-id", hidden=True, help="Of the interface, which has named the recording after it.")
+@click.option("--run-id", hidden=True, help="Run id, given by the interface that named the recording.")
 @click.option(
-    "--control", type=click.Choice(["stdin"]), help="Take pause, resume and cancel as JSON lines; EOF cancels."
+    "--control",
+    type=click.Choice(["stdin"]),
+    hidden=True,
+    help="Read pause, resume and cancel as JSON lines; EOF cancels.",
 )
-@click.option("--progress", type=click.Choice(["auto", "plain", "json", "none"]), default="auto", show_default=True)
+@click.option(
+    "--progress",
+    type=click.Choice(["auto", "plain", "json", "none"]),
+    default="auto",
+    show_default=True,
+    help="Form of the progress on stderr.",
+)
 def command(
     scenario: str | None,
     output: Path | None,
@@ -83,8 +105,9 @@ def command(
 ) -> None:
     """Measure substrates and write a recording; ends with the answer, and prints the path.
 
-    SCENARIO is a TOML or JSON file, or the name of a shipped one; options replace what it says. Without any, a quick
-    run on this machine. Ctrl-C once: start nothing more, finish what runs; twice: abandon what runs. Both clean up.
+    SCENARIO is a TOML or JSON file, or the name of a shipped one; options replace its values. Without SCENARIO and
+    -s, taxtui measures T1 in both modes on each of local and docker that works here: one to two minutes.
+    Ctrl-C once: start nothing more, finish what runs; twice: abandon what runs. Both clean up.
     """
     if run_id is not None:  # it names sandboxes, folders and labels
         from taxtui import folders
@@ -93,7 +116,22 @@ def command(
     if resume is not None and output is not None:
         raise UsageError("--resume goes on in its own file", fix="leave --output out")
     ray = _ray(options)
-    plan = _plan(scenario, options)
+    dry = options["dry_run"]
+    chosen = ""
+    if scenario is None and not options["substrates"]:
+        from taxtui.commands.run_plan import outline, usable_here
+
+        plan = _plan(None, options, usable_here(tell, build=not dry))
+        chosen = outline(plan)
+    else:
+        plan = _plan(scenario, options)
+    if dry:
+        from taxtui.commands.run_plan import describe
+
+        with waiting("estimating"):
+            lines = describe(plan, str(options["prices"] or ""))
+        click.echo("\n".join(map(clean, lines)))
+        return
     prices = _prices(plan, options["prices"])
     _confirm_paid(plan, prices, yes=options["yes"])
     _build_fixtures(plan)
@@ -107,7 +145,7 @@ def command(
     load = _load(options["wait_idle"])
     software = {"ui": "tui" if control else "none", **({"engine": "ray"} if ray else {})}
     run = _run(plan, prices, output, resume, run_id, software, ray)
-    shown = Shown(progress, plan.budget_s, controlled=control is not None, load=load)
+    shown = Shown(progress, plan.budget_s, controlled=control is not None, load=load, plan=chosen)
     asyncio.run(_execute(run, control, shown.show))
     shown.end(run.progress, run.outcome)
     conclude(run, shown)
@@ -166,21 +204,27 @@ def _run(
     return Run(plan, path, run_id, ray=ray, prices=prices, software=software, resumed=unfinished)
 
 
-def _plan(name: str | None, options: dict[str, Any]) -> Plan:
-    """The scenario with the options laid over it; every block of cells takes the same ones."""
+def _plan(name: str | None, options: dict[str, Any], usual: Sequence[str] = ()) -> Plan:
+    """Return the plan of a scenario, with the options in place of its values in every block of cells.
+
+    ``usual``: the substrates of the shipped scenario ``quick``, which stands in where ``name`` is None.
+    """
     import msgspec
 
+    from taxtui.commands.run_plan import scenario_changes
     from taxtui.plan import scenario
 
     file, folder = scenario.load_file(name or "quick")
     if name is None and any(options[key] for key in ("substrates", "tiers", "actions", "trials")):
-        file = msgspec.structs.replace(file, name="", budget="")  # the quick look's limit is not this run's
+        file = msgspec.structs.replace(file, name="", budget="")  # quick's budget is for its own trials
     # A tier or substrate on the command line is a new question, not the scenario's blocks asked once more.
     blocks = file.cells[:1] if options["substrates"] or options["tiers"] else file.cells
     changes: dict[str, Any] = {}
     for key in ("substrates", "tiers", "actions", "modes", "concurrency"):
         if options[key]:
             changes[key] = list(options[key])
+    if usual:
+        changes["substrates"] = list(usual)
     if "tiers" in changes:  # typed here, so relative to here; the scenario's own are relative to its folder
         changes["tiers"] = [str(Path(tier).absolute()) if tier.endswith(".toml") else tier for tier in changes["tiers"]]
     for key in ("trials", "warmup", "arrival", "think", "acquire", "ladder"):
@@ -192,15 +236,12 @@ def _plan(name: str | None, options: dict[str, Any]) -> Plan:
     if Path(argument).is_file():  # a trace of start times
         changes["arrival"] = f"{kind}{colon}{Path(argument).absolute()}"
     top: dict[str, Any] = {"cells": [msgspec.structs.replace(block, **changes) for block in blocks]}
-    for key in ("timeout", "budget", "seed", "max_sandboxes", "repeat", "gap", "until", "workers"):
+    top |= scenario_changes(options["changes"])
+    for key in ("budget", "max_sandboxes", "repeat", "workers"):
         if options[key] is not None:
             top[key] = options[key]
     if options["max_cost"] is not None:
         top["max_cost_usd"] = options["max_cost"]
-    if options["no_bracket"]:
-        top["bracket"] = False
-    if options["side_by_side"]:
-        top["side_by_side"] = True
     whole: ScenarioFile = msgspec.structs.replace(file, **top)
     return scenario.plan(whole, folder)
 

@@ -40,16 +40,19 @@ def tell(text: str) -> None:
 class Shown:
     """Progress on stderr: a line that is rewritten, lines, JSON lines, or nothing."""
 
-    def __init__(self, kind: str, budget_s: float | None, *, controlled: bool = False, load: str = "") -> None:
+    def __init__(
+        self, kind: str, budget_s: float | None, *, controlled: bool = False, load: str = "", plan: str = ""
+    ) -> None:
         """``kind`` as ``--progress`` has it; a run is never said to last longer than its budget.
 
         ``controlled`` by another program, which shows the answer itself. ``load`` is what people should know of the
-        machine's load; it is said once the run has begun, since a refusal is one line.
+        machine's load, ``plan`` an outline of a plan that taxtui chose; both are printed once the run has begun, since
+        a refusal is one line.
         """
         self.kind = ("line" if sys.stderr.isatty() else "plain") if kind == "auto" else kind
         self.for_people = self.kind != "json" and not controlled
         """Somebody reads what is said at the end."""
-        self._load = load if self.for_people else ""
+        self._first = [text for text in (plan, load) if text and self.for_people]
         self._budget_s = budget_s
         self._began = self._told = time.monotonic()
         self._left_s: float | None = None
@@ -83,8 +86,8 @@ class Shown:
             say("\r\x1b[K", nl=False)
 
     def _tell_load(self) -> None:
-        text, self._load = self._load, ""
-        if text:
+        lines, self._first = self._first, []
+        for text in lines:
             tell(f"taxtui: {text}")
 
     def _json(self, progress: Progress, more: dict[str, object]) -> None:
@@ -125,7 +128,7 @@ def conclude(run: Run, shown: Shown) -> None:
     _hand_over(str(run.path))
     if run.write_error is not None:
         raise run.write_error
-    check = f"taxtui sweep --run {run.run_id} --force --dry-run"
+    check = f"taxtui clean --run {run.run_id} --force --dry-run"
     if run.cleanup_failed:
         say(f"taxtui: a clean-up failed; check with: {check}")
     if run.crash is not None:
@@ -144,10 +147,10 @@ def conclude(run: Run, shown: Shown) -> None:
     if (settled := run.settled) is not None:
         tell(f"taxtui: after {progress.repetition} runs the widest interval is ±{settled:.1%} of its cell's mean")
     if left := run.left_behind:
-        tell(f"taxtui: earlier runs left sandboxes: {', '.join(left)}; see what: taxtui sweep --dry-run")
+        tell(f"taxtui: earlier runs left sandboxes: {', '.join(left)}; see what: taxtui clean --dry-run")
     if run.cleanup_failed or run.unmeasured:
         sys.exit(1)
-    tell(f"next: taxtui project {run.path} --trajectories 1000000 --workers 500")
+    tell(f"next: taxtui project {run.path}; the answer again: taxtui report {run.path}")
 
 
 def _hand_over(path: str) -> None:

@@ -9,18 +9,29 @@ import click
 
 from taxtui.commands import new_file
 from taxtui.errors import RecordingError
-from taxtui.plan.count_option import COUNT
-from taxtui.report.run_spread import run_sd_option
+from taxtui.options.count import COUNT
+from taxtui.options.run_spread import run_sd_option
 
 
 @click.command("site")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("-o", "out", type=click.Path(path_type=Path, file_okay=False), required=True, help="A new folder.")
 @click.option(
-    "--prices", "sheets", multiple=True, metavar="FILE", help="A price sheet (TOML), or a shipped one: several."
+    "-o",
+    "--output",
+    "out",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="Write to a new folder.",
 )
-@click.option("--trajectories", type=COUNT, default="1M", show_default=True, metavar="N", help="Of the run to rank by.")
-@click.option("--workers", type=COUNT, default="500", show_default=True, metavar="W", help="... on so many workers.")
+@click.option(
+    "--prices", "sheets", multiple=True, metavar="FILE", help="Price sheet (TOML), or a shipped one, repeatable."
+)
+@click.option(
+    "--trajectories", type=COUNT, default="1M", show_default=True, metavar="N", help="Trajectories of the training run."
+)
+@click.option(
+    "--workers", type=COUNT, default="500", show_default=True, metavar="W", help="Rollout workers of the training run."
+)
 @run_sd_option
 def command(
     folder: Path, out: Path, sheets: tuple[str, ...], trajectories: int, workers: int, run_sd: float | None

@@ -1,22 +1,18 @@
-"""``taxtui substrates``: what can be measured on, and with ``--check`` whether it can be measured on now."""
+"""The checks of ``taxtui doctor``: which substrates can be used, and what a sandbox can reach."""
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import click
 import msgspec
 
 from taxtui import installed, shipped
-from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
+from taxtui.errors import TaxtuiError, UsageError
 from taxtui.plan.notation import parse_substrate
 from taxtui.plan.spec import SubstrateRef
-from taxtui.report.formats import BY_NAME, NAMES, Report, Section
-from taxtui.sandboxes import new, registry
+from taxtui.report.formats import Report, Section
+from taxtui.sandboxes import registry
 from taxtui.terminal_text import clean
 
 _DEADLINES = {
@@ -26,43 +22,18 @@ _DEADLINES = {
 }
 
 
-@click.command("substrates")
-@click.option("--check", "checking", is_flag=True, help="Ask each whether it can be used; imports its SDK.")
-@click.option(
-    "--probe",
-    "probing",
-    is_flag=True,
-    help="Also make two sandboxes of each and try what they can get at; what costs money only where it is named.",
-)
-@click.option(
-    "-s", "--substrate", "chosen", multiple=True, metavar="NAME[:key=value,…]", help="Only this; repeat for several."
-)
-@click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True)
-@click.option(
-    "--new", "new_name", metavar="NAME", help="Write the first files of a new substrate: NAME.py, pyproject.toml."
-)
-def command(checking: bool, probing: bool, chosen: tuple[str, ...], form: str, new_name: str | None) -> None:
-    """List the installed substrates, what each still needs, and how to get it.
-
-    Exit code: 3 when a substrate that was named with -s was checked and cannot be used.
-    """
-    if new_name is not None:
-        for path in new.write(new_name, Path.cwd()):
-            click.echo(f"wrote {path.name}")
-        click.echo(f"next: pip install -e . && python -m taxtui.sandboxes.conformance {new_name}")
-        return
+def parsed(chosen: Sequence[str]) -> list[SubstrateRef]:
+    """Return the substrates that are named, or all that are installed. Raises ``UsageError``: one is unknown."""
     known = registry.names()
     refs = [parse_substrate(text) for text in chosen] or [SubstrateRef(name=name) for name in known]
     if unknown := [ref.name for ref in refs if ref.name not in known]:
         raise UsageError(f"unknown substrate {unknown[0]!r}", fix=f"known: {', '.join(known)}")
-    checking |= probing
-    rows = [_listed(ref) for ref in refs]
-    if checking:
-        rows = asyncio.run(checked(refs, probing=probing, named=bool(chosen)))
-    told = Report(lambda: _sections(rows), lambda: rows, lambda: "\n".join(_lines(rows)))
-    click.echo(BY_NAME[form].render(told))
-    if checking and chosen and not all(row["ok"] for row in rows):
-        sys.exit(SubstrateUnavailable.exit_code)
+    return refs
+
+
+def report(rows: list[dict[str, Any]]) -> Report:
+    """Return rows of ``checked`` for every output format."""
+    return Report(lambda: _sections(rows), lambda: rows, lambda: "\n".join(lines(rows)))
 
 
 def _words(row: dict[str, Any]) -> list[str]:
@@ -86,8 +57,8 @@ def _tried(finding: dict[str, Any]) -> list[str]:
     return [finding["aspect"], {True: "holds", False: "OPEN", None: "unknown"}[finding["holds"]], finding["detail"]]
 
 
-def _lines(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """As wide as they are: a reason is not cut to the terminal's width."""
+def lines(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return a line per substrate, not cut to the terminal's width."""
     width = max((len(row["name"]) for row in rows), default=0)
     found = []
     for row in rows:

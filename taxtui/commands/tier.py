@@ -25,8 +25,8 @@ def command() -> None:
 
 @command.command("from-trajectory")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--name", help="Of the tier.  [the file's own]")
-@click.option("--trial", type=int, default=1, show_default=True, help="Which one, of a file that holds several.")
+@click.option("--name", help="Name of the tier.  [the file's own]")
+@click.option("--trial", type=int, default=1, show_default=True, help="Number of the trajectory in a file of several.")
 @click.option("--redact", is_flag=True, help="Write REDACTED for what looks like a credential, instead of refusing.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The tier.  [NAME.toml]")
 def from_trajectory(file: Path, name: str | None, trial: int, redact: bool, output: Path | None) -> None:
@@ -58,8 +58,13 @@ def from_trajectory(file: Path, name: str | None, trial: int, redact: bool, outp
 
 @command.command("from-repo")
 @click.argument("source", metavar="PATH_OR_URL")
-@click.option("--name", help="Of the tiers.  [the repository's own]")
-@click.option("--test", "test", metavar="COMMAND", help="What runs its tests, in its root.  [as its files tell]")
+@click.option("--name", help="Name of the tiers.  [the repository's own]")
+@click.option(
+    "--test",
+    "test",
+    metavar="COMMAND",
+    help="Command that runs the tests, in the repository's root.  [found in its files]",
+)
 @click.option("--setup", multiple=True, metavar="COMMAND", help="Before the first test; repeat for several.")
 @click.option("--no-test", is_flag=True, help="The inspection tier alone.")
 @click.option("--network", is_flag=True, help="The test tier needs one.")

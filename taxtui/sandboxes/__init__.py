@@ -6,7 +6,7 @@
 
 The conformance suite is ``taxtui.sandboxes.conformance``, a substrate for tests of one's own
 ``taxtui.sandboxes.fake``. docs/authoring/substrate.md has a complete example,
-which ``taxtui substrates --new NAME`` writes.
+which ``taxtui setup --new NAME`` writes.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Example(SimpleSubstrate):
         await self.client.close()
 
     async def ping(self) -> str:
-        """Ask whether the provider answers. Shown by ``taxtui substrates --check``."""
+        """Ask whether the provider answers. Shown by ``taxtui doctor``."""
         return f"ready, {await self.client.version()}"
 
     # ---- sandboxes

@@ -53,6 +53,18 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     pushed: str | None = None
 
 
+def exists() -> bool:
+    """Whether docker has ``DEFAULT_IMAGE``. Raises ``SubstrateUnavailable``: docker cannot be used."""
+    asked_of_docker(
+        "docker cannot be used (is it started, and may you use it?)", "version", "--format={{.Server.Version}}"
+    )
+    try:
+        asked_of_docker("there is no image", "image", "inspect", "--format={{.Id}}", DEFAULT_IMAGE)
+    except SubstrateUnavailable:
+        return False
+    return True
+
+
 def build(
     base: str | None = None, *, push: str | None = None, progress: Callable[[str], None] = lambda _: None
 ) -> Built:

@@ -1,4 +1,4 @@
-"""How often ``taxtui check`` raises a false alarm and finds a planted +20 %: real repetitions, and simulated runs.
+"""How often ``taxtui compare`` raises a false alarm and finds a planted +20 %: real repetitions, and simulated runs.
 
 A check compares every cell by the default metrics; of real repetitions 13 cells, of simulated ones one.
 

@@ -28,7 +28,7 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "report --format json": ("report", "FILE", "--format", "json"),
     "report --html": ("report", "FILE", "--html", "NEW.html"),
     "compare": ("compare", "FILE", "OTHER"),
-    "check": ("check", "FILE", "--against", "OTHER"),
+    "compare --fail-above": ("compare", "OTHER", "FILE", "--fail-above", "10%"),
     "project": ("project", "FILE", *ASK),
     "project --full": ("project", "FILE", *ASK, "--full"),
     "project --format json": ("project", "FILE", *ASK, "--format", "json"),

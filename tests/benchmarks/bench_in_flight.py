@@ -48,7 +48,7 @@ def measured(folder: Path, in_flight: int, actions: int) -> Level:
     path, tier = folder / f"{in_flight}.msgpack", paced_fake.tier(folder)
     words = ["-s", f"{paced_fake.NAME}:median_s={COMMAND_S},sigma=0.5", "-t", str(tier), "-n", str(actions)]
     words += ["--trials", str(2 * in_flight), "--warmup", "0", "--concurrency", str(in_flight), "--mode", "exec"]
-    words += ["--no-bracket", "-o", str(path), "--progress", "none"]
+    words += ["--set", "bracket=false", "-o", str(path), "--progress", "none"]
     state = {"XDG_STATE_HOME": str(folder / "state"), "XDG_DATA_HOME": str(folder / "data")}
     with patch.dict(os.environ, state | paced_fake.environment(folder)):
         used = taken([sys.executable, "-m", "taxtui", "run", *words])

@@ -46,7 +46,7 @@ def climbed(folder: Path, actions: int, highest: int) -> Ladder:
     """A ladder as a user runs it."""
     tier, path = folder / "true.toml", folder / "ladder.msgpack"
     tier.write_text(TIER)
-    words = ["run", "-s", "docker", "-t", str(tier), "-n", str(actions), "--mode", "exec", "--no-bracket"]
+    words = ["run", "-s", "docker", "-t", str(tier), "-n", str(actions), "--mode", "exec", "--set", "bracket=false"]
     words += ["--trials", "4", "--warmup", "1", "--ladder", f"1:{highest}", "-o", str(path), "--progress", "none"]
     state = {"XDG_STATE_HOME": str(folder / "state"), "XDG_DATA_HOME": str(folder / "data")}
     subprocess.run(

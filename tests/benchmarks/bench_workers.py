@@ -66,7 +66,7 @@ def measure(folder: Path, trials: int, *more: str, **variables: str) -> float:
     """One run in a process of its own."""
     path = folder / "r.msgpack"
     tier = paced_fake.tier(folder)
-    more = ("--no-bracket", "-o", str(path), "--progress", "none", *more)
+    more = ("--set", "bracket=false", "-o", str(path), "--progress", "none", *more)
     words = ["-s", paced_fake.NAME, "-t", str(tier), "-n", str(ACTIONS), "--trials", str(trials), "--warmup", "1"]
     subprocess.run(
         [sys.executable, "-m", "taxtui", "run", *words, "--concurrency", str(CONCURRENCY), "--mode", "exec", *more],
@@ -101,7 +101,7 @@ def cpu_s(cluster: TwoNodes) -> float:
 
 def main(trials: int, rounds: int) -> int:
     """Measure each in turn, so often; the medians of their rates and of the ratios within a round."""
-    two = ("--workers", "2")
+    two = ("--processes", "2")
     kinds: dict[str, tuple[str, ...]] = {"1 worker": (), "2 workers": two, "2 on Ray": (*two, "--engine", "ray")}
     rates: dict[str, list[float]] = {name: [] for name in kinds}
     with tempfile.TemporaryDirectory() as folder:

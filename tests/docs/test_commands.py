@@ -157,10 +157,10 @@ def test_completion_as_the_readme_switches_it_on(shell: str) -> None:
 def test_bash_takes_the_readmes_line() -> None:
     [line] = re.findall(r'^(eval "\$\(_TAXTUI_COMPLETE=bash.*?)\s+#', text_of(README), re.MULTILINE)
     path = f"{Path(program()).parent}{os.pathsep}{os.environ['PATH']}"
-    press = "COMP_WORDS=(taxtui sub) COMP_CWORD=1; _taxtui_completion taxtui"
+    press = "COMP_WORDS=(taxtui doc) COMP_CWORD=1; _taxtui_completion taxtui"
     ask = f"{line}\n{press}\necho ${{COMPREPLY[0]}}; complete -p taxtui"
     shown = subprocess.run(
         ["bash", "-c", ask], env=os.environ | {"PATH": path}, capture_output=True, text=True, check=True
     ).stdout
-    assert shown.splitlines()[0] == "substrates"
+    assert shown.splitlines()[0] == "doctor"
     assert "_taxtui_completion" in shown

@@ -153,7 +153,9 @@ def test_the_ray_job_has_a_node_for_each_worker_and_the_ray_of_the_image() -> No
     spec = manifest("rayjob.yaml")["spec"]
     [group] = spec["rayClusterSpec"]["workerGroupSpecs"]
     words = shlex.split(spec["entrypoint"])
-    assert int(words[words.index("--workers") + 1]) == group["replicas"] == group["minReplicas"] == group["maxReplicas"]
+    assert (
+        int(words[words.index("--processes") + 1]) == group["replicas"] == group["minReplicas"] == group["maxReplicas"]
+    )
     assert spec["rayClusterSpec"]["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
     image = (FOLDER / "Dockerfile").read_text()
     assert f"ARG RAY={spec['rayClusterSpec']['rayVersion']}\n" in image

@@ -60,53 +60,53 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_it_passes_and_says_so(folder: Path) -> None:
-    done = stepped(folder, recordings="same.msgpack", against="base.msgpack\n", junit="j.xml")
-    assert (done.code, done.outputs) == (0, "verdict=passed\n"), done.log
-    assert "### 3 comparisons: 0 regressed" in done.summary
+    done = stepped(folder, after="same.msgpack", before="base.msgpack\n", junit="j.xml")
+    assert (done.code, done.outputs) == (0, "verdict=ok\n"), done.log
+    assert "### 3 comparisons: 0 worse" in done.summary
     assert (folder / "j.xml").exists()
 
 
 def test_a_regression_fails_the_job(folder: Path) -> None:
-    done = stepped(folder, recordings="slow.msgpack", against="base.msgpack", metrics="mean:trajectory\n\n")
-    assert (done.code, done.outputs) == (5, "verdict=regressed\n"), done.log
+    done = stepped(folder, after="slow.msgpack", before="base.msgpack", metrics="mean:trajectory\n\n")
+    assert (done.code, done.outputs) == (5, "verdict=worse\n"), done.log
     assert "1 of 1 comparisons got worse" in done.log
 
 
 @pytest.mark.parametrize(("wanted", "code"), [("warn", 0), ("fail", 6)])
 def test_too_little_data_is_a_warning_or_a_failure_as_asked_for(folder: Path, wanted: str, code: int) -> None:
-    inputs = {"metrics": "p95:cold_start=25%", "too-little-data": wanted}
-    done = stepped(folder, recordings="same.msgpack", against="base.msgpack", **inputs)
-    assert (done.code, done.outputs) == (code, "verdict=too_little_data\n"), done.log
+    inputs = {"metrics": "p95:cold_start=25%", "inconclusive": wanted}
+    done = stepped(folder, after="same.msgpack", before="base.msgpack", **inputs)
+    assert (done.code, done.outputs) == (code, "verdict=inconclusive\n"), done.log
     assert ("::warning::" in done.log) == (wanted == "warn")
 
 
 def test_inputs_are_data_and_never_commands(folder: Path) -> None:
     hostile = "$(touch pwned) `touch pwned`; touch pwned"
-    done = stepped(folder, recordings=hostile, against=hostile, metrics=hostile)
+    done = stepped(folder, after=hostile, before=hostile, metrics=hostile)
     assert (done.code, done.outputs) == (2, ""), done.log
     assert not (folder / "pwned").exists()
-    assert stepped(folder, recordings="--help", against="base.msgpack").code == 4
-    assert stepped(folder, recordings="a", against="b", **{"too-little-data": "ignore"}).code == 2
+    assert stepped(folder, after="--help", before="base.msgpack").code == 4
+    assert stepped(folder, after="a", before="b", **{"inconclusive": "ignore"}).code == 2
 
 
 @pytest.mark.parametrize(
-    "line", ["-h", "--help", "base.msgpack\n-h", "--junit=pwned", "base.msgpack\n--max-regression=5000%"]
+    "line", ["-h", "--help", "base.msgpack\n-h", "--junit=pwned", "base.msgpack\n--fail-above=5000%"]
 )
 def test_a_line_of_against_is_a_recording_and_never_an_option(folder: Path, line: str) -> None:
-    done = stepped(folder, recordings="slow.msgpack", against=line, metrics="mean:trajectory")
+    done = stepped(folder, after="slow.msgpack", before=line, metrics="mean:trajectory")
     assert (done.code, done.outputs) == (4, ""), done.log
     assert "taxtui: there is no -" in done.log
     assert not (folder / "pwned").exists()
 
 
 def test_names_in_recordings_are_no_commands_to_the_runner(folder: Path) -> None:
-    lines = stepped(folder, recordings="slow.msgpack", against="base.msgpack").log.splitlines()
+    lines = stepped(folder, after="slow.msgpack", before="base.msgpack").log.splitlines()
     stop = next(number for number, line in enumerate(lines) if line.startswith("::stop-commands::"))
     again = lines.index(f"::{lines[stop].removeprefix('::stop-commands::')}::")
     table = next(number for number, line in enumerate(lines) if "comparisons:" in line)
     assert stop < table < again
     token = lines[stop]
-    assert token not in stepped(folder, recordings="slow.msgpack", against="base.msgpack").log
+    assert token not in stepped(folder, after="slow.msgpack", before="base.msgpack").log
 
 
 def test_no_input_is_text_of_a_script() -> None:

@@ -114,7 +114,7 @@ def test_a_report_format_is_one_file_and_one_line(copy: Copy, place: Path) -> No
         + """
 name, scale = "recordings/small.msgpack", ("--trajectories", "10", "--workers", "2")
 commands = {
-    "project": (name, *scale), "report": (name,), "compare": (name, name), "substrates": (),
+    "project": (name, *scale), "report": (name,), "compare": (name, name), "doctor": (),
 }
 from taxtui.report.formats import FORMATS, Report
 print(json.dumps({
@@ -377,9 +377,9 @@ def rows(*more):
     return json.loads(said(*ask, "--train-seconds", "5", "--gpus", "2", "--format", "json", *more))
 print(json.dumps({
     "help": "|twice]" in said("project", "--help"), "stops": fields()["policy"].stops,
-    "once": rows()[0], "twice": rows("--policy", "twice")[0],
-    "table": said(*ask, "--full", "--policy", "twice"),
-    "floor": said(*ask, "--full", "--policy", "twice", "--over-provision", "0.5"),
+    "once": rows()[0], "twice": rows("--set", "policy=twice")[0],
+    "table": said(*ask, "--full", "--set", "policy=twice"),
+    "floor": said(*ask, "--full", "--set", "policy=twice", "--set", "over_provision=0.5"),
 }))
 """,
         place,

@@ -21,7 +21,7 @@ FULL = Path("/dev/full")
     "arguments",
     [
         ["project", "published/essay.toml", "--trajectories", "10", "--workers", "2"],
-        ["substrates", "--format", "json"],
+        ["doctor", "--format", "json"],
         ["--help"],
     ],
 )

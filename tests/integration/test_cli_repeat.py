@@ -34,7 +34,7 @@ def test_repetitions_are_workers_of_one_recording(home: Home) -> None:
 
 
 def test_ctrl_c_between_runs_ends_it_at_once(home: Home) -> None:
-    process = home.start("run", *TINY, "--repeat", "2", "--gap", "1h")
+    process = home.start("run", *TINY, "--repeat", "2", "--set", "gap=1h")
 
     def waits() -> bool:
         path = home.cwd / "r.msgpack"

@@ -119,7 +119,7 @@ def _bare_image() -> str:
     finally:
         client.close()
     if not tags:
-        pytest.skip("no base image: taxtui image build")
+        pytest.skip("no base image: taxtui setup")
     return tags[0]
 
 
@@ -156,7 +156,7 @@ async def test_missing_things_are_said_in_one_line() -> None:
 
 async def test_the_default_image_is_built_by_us(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("taxtui.substrates.docker.containers.DEFAULT_IMAGE", "no-such:default")
-    assert DockerSubstrate(DockerOptions(image="no-such:default")).containers.image_fix == "taxtui image build"
+    assert DockerSubstrate(DockerOptions(image="no-such:default")).containers.image_fix == "taxtui setup"
 
 
 class TestNoDaemon:

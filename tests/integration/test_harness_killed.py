@@ -54,7 +54,7 @@ def test_a_killed_run_is_swept(name: str, options: str, module: str) -> None:
     assert said("docker", "ps", "--quiet", "--filter", label)
     assert said("docker", "network", "ls", "--quiet", "--filter", label)
     swept = subprocess.run(
-        [sys.executable, "-m", "taxtui", "sweep", "-s", name, "--run", run], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "taxtui", "clean", "-s", name, "--run", run], capture_output=True, text=True, check=False
     )
     assert (swept.returncode, f"removed {name} taxtui-{run}-1" in swept.stdout) == (0, True), swept.stderr
     assert said("docker", "ps", "--all", "--quiet", "--filter", label) == ""

@@ -25,7 +25,7 @@ class TellingSubstrate(PacedSubstrate):
 """
 
 
-@pytest.mark.parametrize("words", [[], ["--workers", "2"], ["--repeat", "2"]], ids=["one", "workers", "repetitions"])
+@pytest.mark.parametrize("words", [[], ["--processes", "2"], ["--repeat", "2"]], ids=["one", "workers", "repetitions"])
 def test_whoever_makes_sandboxes_is_settled(tmp_path: Path, words: list[str]) -> None:
     there = paced_fake.environment(tmp_path)
     (tmp_path / "telling.py").write_text(TELLER)
@@ -41,7 +41,8 @@ def test_whoever_makes_sandboxes_is_settled(tmp_path: Path, words: list[str]) ->
         "1",
         "--mode",
         "exec",
-        "--no-bracket",
+        "--set",
+        "bracket=false",
     ]
     run += ["--trials", "4", "--warmup", "0", "--concurrency", "2", "--progress", "none"]
     subprocess.run(

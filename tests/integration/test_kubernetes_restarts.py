@@ -134,7 +134,7 @@ async def test_rights_that_are_revoked_end_the_run_with_the_reason_and_what_may_
     assert "grant docs/substrates/kubernetes.md's role" in got.end.message
     assert got.cleanup_failed
     assert any("may still exist" in text and "this user cannot delete" in text for text in got.notices)
-    assert any("is left: " in text and "taxtui sweep --run" in text for text in got.notices)
+    assert any("is left: " in text and "taxtui clean --run" in text for text in got.notices)
     assert standin.left() == (1, 1)
 
 

@@ -59,7 +59,7 @@ def paced(nodes: Nodes, name: str, *more: str) -> list[int]:
     words = ("-t", str(tier(nodes.here.cwd / f"{name}.toml", "true")), "-n", "5", "--trials", "60", "--warmup", "1")
     told = nodes.here.run(
         *("run", "-s", f"{paced_fake.NAME}:median_s=0.2", *words, "--concurrency", "30", "--mode", "exec"),
-        *("--no-bracket", "-o", str(path), "--progress", "none", *more),
+        *("--set", "bracket=false", "-o", str(path), "--progress", "none", *more),
     )
     assert told.code == 0, told
     warm = {event.trial for event in events(path) if isinstance(event, TrialStarted) and event.warm_up}
@@ -79,8 +79,8 @@ def apart(one: list[int], other: list[int]) -> float:
 
 def test_one_process_two_workers_and_two_nodes_find_the_same_law(nodes: Nodes) -> None:
     alone = paced(nodes, "alone")
-    pair = paced(nodes, "pair", "--workers", "2")
-    spread = paced(nodes, "spread", "--workers", "2", "--per-node", "1", "--address", nodes.cluster.address, *RAY)
+    pair = paced(nodes, "pair", "--processes", "2")
+    spread = paced(nodes, "spread", "--processes", "2", "--per-node", "1", "--address", nodes.cluster.address, *RAY)
     assert len(alone) == len(pair) == len(spread) == 300
     assert max(apart(alone, pair), apart(alone, spread), apart(pair, spread)) < UNLIKELY
     assert apart(alone, [2 * took for took in alone]) > UNLIKELY, "it would tell twice the time"
@@ -92,7 +92,7 @@ def test_one_process_two_workers_and_two_nodes_find_the_same_law(nodes: Nodes) -
 def test_a_limit_is_that_of_all_nodes_together(nodes: Nodes) -> None:
     path = nodes.here.cwd / "limited.msgpack"
     words = (*PLAIN, "-t", "T0", "-n", "2", "--trials", "30", "--concurrency", "4", "--mode", "exec")
-    limited = ("--max-sandboxes", "9", "--workers", "2", "--warmup", "1")
+    limited = ("--max-sandboxes", "9", "--processes", "2", "--warmup", "1")
     told = nodes.here.run("run", *words, *limited, *RAY, "-o", str(path), "--progress", "none")
     assert told.code == 0, told
     assert sum(isinstance(event, TrialStarted) for event in events(path)) in range(5, 10)  # a permit may come too late
@@ -150,7 +150,7 @@ def test_a_cluster_that_is_not_there_or_too_small_is_refused_in_a_line(home: Hom
     unreachable = refused(home, *RAY, "--address", "127.0.0.1:1")
     assert "no cluster at --address 127.0.0.1:1: " in unreachable.complaint
     at = (*RAY, "--address", nodes.cluster.address)
-    assert "find room for" in refused(home, *at, "--workers", "9", "--concurrency", "9").complaint
+    assert "find room for" in refused(home, *at, "--processes", "9", "--concurrency", "9").complaint
 
 
 def test_what_ray_and_its_nodes_need_is_said(home: Home, tmp_path: Path) -> None:

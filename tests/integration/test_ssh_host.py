@@ -170,7 +170,7 @@ def test_a_sweep_finds_it_by_its_run(box: SshBox, home: Home) -> None:
     for folder in ("taxtui-left-1/work", "taxtui-else-1/work"):
         (box.sandboxes / folder).mkdir(parents=True)
     box.sandboxes.chmod(0o700)
-    done = home.run("sweep", "-s", box.named(), "--run", "left", "--force")
+    done = home.run("clean", "-s", box.named(), "--run", "left", "--force")
     assert (done.code, box.left()) == (0, ["taxtui-else-1"])
 
 

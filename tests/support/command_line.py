@@ -83,7 +83,7 @@ class Home:
         return sorted(path.name for root in (self.folder / "tmp").glob("taxtui-*") for path in root.iterdir())
 
     def ledger(self) -> list[str]:
-        """Runs that were not swept clean."""
+        """Runs that were not cleaned."""
         return sorted(path.name for path in (self.folder / "state").rglob("*.json"))
 
     def close(self) -> None:

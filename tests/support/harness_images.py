@@ -71,7 +71,7 @@ def _says(*argv: str) -> str:
 def swerex_image() -> str:
     """The name of taxtui's own image with SWE-ReX in it, or why there is none, with a blank in front."""
     if not _says("docker", "image", "inspect", "--format", "{{.Id}}", DEFAULT_IMAGE):
-        return " no image: taxtui image build"
+        return " no image: taxtui setup"
     name = f"taxtui-test-swerex:{importlib.metadata.version('swe-rex')}-{DEFAULT_IMAGE.rpartition(':')[2]}"
     if _says("docker", "image", "inspect", "--format", "{{.Id}}", name):
         return name

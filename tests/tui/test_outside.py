@@ -58,7 +58,7 @@ async def test_the_rows_of_the_check_are_read_and_cleaned(taxtui_says: Says) -> 
 
 async def test_a_check_that_fails_is_one_line(taxtui_says: Says) -> None:
     taxtui_says("", "Traceback\nsomething\nboom\n")
-    with pytest.raises(SubstrateUnavailable, match=r"--check: boom$"):
+    with pytest.raises(SubstrateUnavailable, match=r"taxtui doctor: boom$"):
         await availability.check()
 
 

@@ -12,7 +12,7 @@ from costmodel.errors import DemandError
 from costmodel.training.length import Length
 from taxtui.commands.project import command
 from taxtui.errors import UsageError
-from taxtui.report.projected.options import OPTIONS
+from taxtui.options.training import OPTIONS, TYPED
 from taxtui.tui.projection import form
 
 LADDERS = [field for field in form.fields().values() if len(field.stops) > 1]
@@ -20,8 +20,8 @@ LADDERS = [field for field in form.fields().values() if len(field.stops) > 1]
 
 def test_every_option_of_the_cost_model_is_in_the_panel_once() -> None:
     named = [field.name for group in form.groups().values() for field in group]
-    assert sorted(named) == sorted(str(option.name) for option in OPTIONS)
-    assert {option.name for option in OPTIONS} <= {option.name for option in command.params}
+    assert sorted(named) == sorted(str(option.name) for option in OPTIONS if option.name not in form.HIDDEN)
+    assert {option.name for option in TYPED} <= {option.name for option in command.params}
     assert tuple(field.name for field in form.groups()[""]) == form.FIRST
     assert not set(form.STOPS) - set(named)
 
@@ -58,7 +58,10 @@ def test_a_demand_file_is_not_overridden_by_what_is_usual(tmp_path: Path) -> Non
     assert (others.demand.trajectories, others.demand.workers) == (2_000_000, 7)
     typed = {**form.USUAL, "file": str(file), "workers": "9"}
     assert form.parsed(typed).demand.workers == 9
-    assert form.command([], typed) == f"taxtui project --demand {file} --workers 9"
+    assert form.command([], {"nodes": "3", "include_cleanup": "yes"}) == (
+        "taxtui project --set include_cleanup=true --set nodes=3"
+    )
+    assert form.command([], typed) == f"taxtui project --training {file} --workers 9"
 
 
 def test_what_is_usually_asked_is_the_readmes() -> None:
@@ -75,7 +78,6 @@ def test_what_is_usually_asked_is_the_readmes() -> None:
         ({"think": "soon"}, "soon"),
         ({"deltas": "5"}, "is not a change"),
         ({"train_seconds": "60"}, "add --batch B"),
-        ({"trajectories": ""}, "Missing option '--trajectories'"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(more: dict[str, str], words: str) -> None:

@@ -120,15 +120,14 @@ def test_shipped_files_go_by_name_from_anywhere(tmp_path: Path, monkeypatch: pyt
 
 
 EVERYTHING = """
-    --baseline docker --full-speed docker --batch 512 --train-seconds 60 --gpus 256 --gpu-usd-hour 2 --max-attempts 3
-    --think lognormal:2s,0.6 --create-rate 5 --create-burst 10 --warm-pool 50 --refill-seconds 2 --over-provision 0.2
-    --timeout-seconds 10000 --backoff-seconds 1 --quota 400 --delta 250ms/action --delta -2s/rollout --include-cleanup
+    --set baseline=docker --set full_speed=docker --batch 512 --train-seconds 60 --gpus 256 --gpu-usd-hour 2
+    --set max_attempts=3 --think lognormal:2s,0.6 --set create_rate=5 --set create_burst=10 --set warm_pool=50
+    --set refill_s=2 --set over_provision=0.2 --set timeout_s=10000 --set backoff_s=1 --set quota=400
+    --set deltas=250ms/action --set deltas=-2s/rollout --set include_cleanup=true
 """.split()  # noqa: SIM905  # words of a command line, as one would type them
 
 
-@pytest.mark.parametrize(
-    "more", [[], ["--explain", "--plot"], [*EVERYTHING, "--explain"], ["-n", "90", "--plot", "--over", "actions"]]
-)
+@pytest.mark.parametrize("more", [[], ["--explain"], [*EVERYTHING, "--explain"], ["--length", "90"]])
 def test_the_table_fits_80_columns(recording: str, more: list[str]) -> None:
     published = [] if "--think" in more else [ESSAY]  # which refuses next to everything
     lines = projected(recording, *published, *ASK, *more, "--full").splitlines()
@@ -161,7 +160,7 @@ def test_the_unrounded_latency_recomputes_the_table(recording: str) -> None:
 
 
 def test_json_rows_hold_the_contract(recording: str) -> None:
-    docker, kata = json.loads(projected(recording, *ASK, "--baseline", "docker", "--format", "json"))
+    docker, kata = json.loads(projected(recording, *ASK, "--set", "baseline=docker", "--format", "json"))
     assert set(docker) >= ROW
     assert set(docker["trajectory_s"]) == {
         *("mean", "low", "high"),
@@ -190,7 +189,7 @@ def test_lengths_money_and_break_even_in_every_format(tmp_path: Path) -> None:
     for name in ("docker", "local"):
         stanza = f'[[sandbox]]\nsubstrate = "{name}"\nusd_per_hour = 1\nminimum_s = 60\nincrement_s = 1\nsource = "x"\n'
         prices.write_text((prices.read_text() if prices.exists() else "date = 2026-01-01\n") + stanza)
-    ask = (*ASK, "--prices", str(prices), "--baseline", "docker", "--warm-pool", "2", "--group-size", "4")
+    ask = (*ASK, "--prices", str(prices), "--set", "baseline=docker", "--set", "warm_pool=2", "--group-size", "4")
     short, long, other = json.loads(output("project", file, *ask, "--format", "json"))
     check = long["held_out"]["2_to_4"]
     assert check["predicted_s"]["value"] == pytest.approx(check["measured_s"]["value"], rel=0.2)
@@ -230,7 +229,7 @@ def test_strings_of_a_recording_are_data(hostile: str, form: str) -> None:
     if form == "csv":
         (row,) = csv.DictReader(io.StringIO(text))
         assert [row[key][0] for key in ("substrate", "tier", "mode")] == ["'"] * 3
-    explained = output("project", hostile, *ASK, "--explain", "--plot")
+    explained = output("project", hostile, *ASK, "--explain")
     assert "\x1b" not in explained
     assert "\u202e" not in explained
 
@@ -250,7 +249,7 @@ def test_explain_can_be_followed_by_hand(recording: str) -> None:
     (row,) = [
         row for row in json.loads(projected(recording, *ASK, "--format", "json")) if row["substrate"] == "kubernetes"
     ]
-    text = projected(recording, *ASK, "--explain", "--cell", row["cell_id"])
+    text = projected(recording, *ASK, "--explain", "-s", "kubernetes")
     words = " ".join(text.split())
     held = [trial(n, create=(9 + n % 3) * S)[-1][6] - n * 1000 * S for n in range(50, 90)]
     assert f"H_ok, held by successes {numbers.seconds(sum(held) / S)} s" in words
@@ -263,17 +262,17 @@ def test_explain_can_be_followed_by_hand(recording: str) -> None:
 
 @pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
 def test_rows_are_compared_with_a_baseline_that_is_not_shown(recording: str, form: str) -> None:
-    ask = (*ASK, "--baseline", "docker")
+    ask = (*ASK, "--set", "baseline=docker")
     docker, kata = json.loads(projected(recording, *ask, "--format", "json"))
     people = ["--full"] if form in ("table", "markdown") else []
-    text = projected(recording, *ask, "--cell", kata["cell_id"], *people, "--format", form)
+    text = projected(recording, *ask, "-s", "kubernetes", *people, "--format", form)
     if form == "json":
         assert json.loads(text) == [kata]
     else:
         assert ("vs docker" if form != "csv" else docker["cell_id"]) in text
         delta = kata["vs_baseline"]["worker_hours"]
         assert (numbers.hours(delta, signed=True) if form != "csv" else str(delta)) in text
-    alone = projected(recording, *ask, "--cell", docker["cell_id"], "--full")
+    alone = projected(recording, *ask, "-s", "docker", "--full")
     assert "vs docker" not in alone
 
 
@@ -298,21 +297,19 @@ def test_explain_of_other_kinds_of_rows(recording: str, tmp_path: Path) -> None:
 
 
 BAD = [
-    (["--workers", "5"], 2),
     (["--trajectories", "x", "--workers", "5"], 2),
     (["--trajectories", "-1", "--workers", "5"], 2),
     (["--trajectories", "5", "--workers", "0"], 2),
-    ([*ASK, "-n", "0"], 2),
-    ([*ASK, "--baseline", "podman"], 2),
-    ([*ASK, "--full-speed", "podman"], 2),
-    ([*ASK, "--policy", "sync"], 2),
+    ([*ASK, "--length", "0"], 2),
+    ([*ASK, "--set", "baseline=podman"], 2),
+    ([*ASK, "--set", "full_speed=podman"], 2),
+    ([*ASK, "--set", "policy=sync"], 2),
     ([*ASK, "--train-seconds", "nan", "--batch", "5"], 2),
-    ([*ASK, "--create-rate", "inf"], 2),
+    ([*ASK, "--set", "create_rate=inf"], 2),
     ([*ASK, "--think", "soon"], 2),
-    ([*ASK, "--delta", "5ms"], 2),
-    ([*ASK, "--delta", "5ms/step"], 2),
-    ([*ASK, "--cell", "nope"], 2),
-    ([*ASK, "--format", "json", "--plot"], 2),
+    ([*ASK, "--set", "deltas=5ms"], 2),
+    ([*ASK, "--set", "deltas=5ms/step"], 2),
+    ([*ASK, "--format", "json", "--explain"], 2),
     ([*ASK, "--format", "json", "--full"], 2),
     ([*ASK, "--tier", "T9"], 2),
     ([*ASK, "--tier", "T2", "--substrate", "local"], 2),

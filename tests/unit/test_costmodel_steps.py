@@ -98,7 +98,7 @@ def test_nothing_launched_in_excess_is_as_ever(file: Path, sheet: Path) -> None:
 
 
 def test_explain_tells_kept_from_thrown_away(file: Path) -> None:
-    ask = [str(file), "--trajectories=2000", "--workers=500", "--batch=100", "--over-provision=0.5"]
+    ask = [str(file), "--trajectories=2000", "--workers=500", "--batch=100", "--set=over_provision=0.5"]
     told = " ".join(CliRunner().invoke(command, [*ask, "--explain", "--full"]).output.split())
     (row,) = json.loads(CliRunner().invoke(command, [*ask, "--format=json"]).output)
     assert "= 150, B = 100 are kept" in told

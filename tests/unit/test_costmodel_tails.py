@@ -220,8 +220,8 @@ def test_at_least_is_what_is_printed(file: str) -> None:
 
 
 def test_a_timeout_is_offered_and_helps(file: str) -> None:
-    (row,) = json.loads(projected(file, "--timeout-seconds=20", "--format=json"))
+    (row,) = json.loads(projected(file, "--set=timeout_s=20", "--format=json"))
     wall = row["wall_clock_hours"]
     assert wall["needs_trials"] is None
     assert wall["value"] < wall["high"] < 5 * 20 / HOUR
-    assert "or the timeout" in " ".join(projected(file, "--timeout-seconds=20", "--explain").split())
+    assert "or the timeout" in " ".join(projected(file, "--set=timeout_s=20", "--explain").split())

@@ -370,7 +370,7 @@ def asked(*words: str, think: tuple[str, ...] = ("--think", "0s")) -> tuple[int,
 def test_the_command_answers_and_its_exit_code_says_whether(recording: str, tmp_path: Path) -> None:
     code, told = asked(recording, "--from", "docker", "--to", "kubernetes", "--tier", "T2")
     assert (code, told.partition("\n")[0]) == (0, "STAY with docker")
-    code, told = asked(recording, "--from", "docker", "--to", "kubernetes", "--tier", "T2", "--run-sd", "90%")
+    code, told = asked(recording, "--from", "docker", "--to", "kubernetes", "--tier", "T2", "--set", "run_sd=90%")
     assert (code, told.partition("\n")[0]) == (0, "STAY with docker")  # of the same run, so that runs cancel
     memo = tmp_path / "memo.md"
     code, told = asked(recording, "--from", "kubernetes", "--to", "docker", "--tier", "T2", "-o", str(memo))
@@ -398,14 +398,18 @@ def test_the_command_names_what_to_measure_of_a_provider(recording: str) -> None
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--from", "docker", "--to", "docker"], "--from and --to are both docker; name two places"),
+        (["--from", "docker", "--to", "docker"], "--from and --to are both docker; name two substrates"),
         (
-            ["--from", "docker", "--to", "e2b"],
-            "2 rows are docker: docker T2 3 exec, docker T1 3 exec; say which by",
+            ["--to", "e2b"],
+            "2 measured substrates to move from; choose one with --from: docker, kubernetes",
         ),
         (
-            ["--from", "docker", "--to", "e2b", "--tier", "T2"],
-            "nothing was recorded of e2b T2; there are docker T2 exec, kubernetes T2 exec, docker T1 exec",
+            ["--from", "docker", "--to", "nowhere", "--tier", "T2"],
+            "nothing was recorded of nowhere T2 x 3 exec; there are docker T2 exec, kubernetes T2 exec, docker T1 exec",
+        ),
+        (
+            ["--from", "docker", "--to", "e2b", "--tier", "T9"],
+            "nothing was recorded of docker T9; recorded: T1 x 3 exec, T2 x 3 exec",
         ),
     ],
 )
@@ -416,10 +420,26 @@ def test_what_is_not_there_is_said_with_what_is(recording: str, words: list[str]
     assert "\n" not in line
 
 
+def test_the_workload_is_the_middle_one_and_is_printed(recording: str, tmp_path: Path) -> None:
+    code, text = asked(recording, "--from", "docker", "--to", "daytona", "--quick")
+    assert code == 6
+    assert "workload T1 x 3 exec: the middle of 2 recorded workloads" in text.splitlines()[0]
+    assert "| workload | T1 x 3 exec | the middle of 2" in text
+    file = tmp_path / "lab.toml"
+    file.write_text('[workload]\ntier = "T2"\n')
+    code, text = asked(recording, "--from", "docker", "--to", "kubernetes", "--training", str(file))
+    assert (code, text.partition("\n")[0]) == (0, "# STAY with docker")
+
+
+def test_the_start_is_the_measured_substrate_and_is_printed(recording: str) -> None:
+    code, text = asked(recording, "--to", "kubernetes", "--tier", "T2")
+    assert (code, text.splitlines()[0]) == (0, "taxtui: from docker: the measured substrate")
+
+
 def test_an_option_that_says_nothing_here_is_not_taken(recording: str, tmp_path: Path) -> None:
-    assert asked(recording, "--from", "docker", "--to", "kubernetes", "--baseline", "docker")[0] == 2
+    assert asked(recording, "--from", "docker", "--to", "kubernetes", "--set", "baseline=docker")[0] == 2
     file = tmp_path / "lab.toml"
     file.write_text('[run]\nbaseline = "docker"\n')
-    code, told = asked(recording, "--from", "docker", "--to", "kubernetes", "--demand", str(file))
+    code, told = asked(recording, "--from", "docker", "--to", "kubernetes", "--training", str(file))
     assert code == 2
     assert "[run] baseline is unknown" in told

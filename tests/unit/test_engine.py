@@ -251,7 +251,7 @@ async def test_what_stays_behind_is_named_and_the_watchdog_goes_on(
     run, got = await execute(tmp_path, plan(trials=1, warmup=0))
     assert run.cleanup_failed
     assert not any("nothing left" in notice.text for notice in of(got, Notice))
-    assert any("is left; taxtui sweep --run" in notice.text for notice in of(got, Notice))
+    assert any("is left; taxtui clean --run" in notice.text for notice in of(got, Notice))
     assert QuietWatchdog.released == [False]
 
 
@@ -329,7 +329,7 @@ async def test_what_earlier_runs_left_is_said_at_the_start(tmp_path: Path, fake:
     ledger.write(died)
     _, got = await execute(tmp_path, plan(trials=1))
     assert [notice.text for notice in of(got, Notice)] == [
-        "1 earlier runs of this machine were not swept clean; taxtui sweep looks what is left of them"
+        "1 earlier runs of this machine were not cleaned; taxtui clean looks what is left of them"
     ]
     ledger.remove(died.run_id)
     (tmp_path / "r.msgpack").unlink()

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from taxtui import installed
-from taxtui.commands import substrates, sweep
+from taxtui.commands import clean, doctor
 from taxtui.errors import SubstrateUnavailable
 from taxtui.plan.notation import parse_substrate
 from taxtui.sandboxes import registry
@@ -31,11 +31,11 @@ def test_every_place_where_a_sandbox_may_stand(text: str, places: list[str]) -> 
 def test_what_a_sweep_did_not_look_at_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("inspect_ai")
     monkeypatch.setenv("PATH", str(tmp_path))
-    done = CliRunner().invoke(sweep.command, ["-s", "inspect", "--dry-run"])
-    words = "taxtui: not swept: inspect: docker does not answer: the program docker is not installed"
+    done = CliRunner().invoke(clean.command, ["-s", "inspect", "--dry-run"])
+    words = "taxtui: not searched: inspect: docker does not answer: the program docker is not installed"
     assert done.exit_code == 0
     assert f"{words}; install or start docker" in done.output.splitlines()  # others measure on this machine too
-    named = CliRunner().invoke(sweep.command, ["-s", "inspect:environment=docker", "--dry-run"])
+    named = CliRunner().invoke(clean.command, ["-s", "inspect:environment=docker", "--dry-run"])
     assert isinstance(named.exception, SubstrateUnavailable)
 
 
@@ -47,7 +47,7 @@ def test_a_python_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
     fix = installed.extra_command("harbor", python="3.12")
     assert str(told) == f"harbor: needs Python 3.12 or newer, and this is Python 3.11; {fix}"
     assert registry.needs_newer_python("docker") is None
-    done = CliRunner().invoke(substrates.command, ["-s", "harbor"])
+    done = CliRunner().invoke(doctor.command, ["-s", "harbor"])
     assert "needs Python 3.12 or newer, and this is Python 3.11" in done.output
     monkeypatch.setattr(sys, "version_info", (3, 12, 0, "final", 0))
     assert registry.needs_newer_python("harbor") is None

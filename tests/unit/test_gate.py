@@ -1,4 +1,4 @@
-"""``taxtui check``: what passes, what regresses and what cannot be told, from recordings whose truth is known."""
+"""``taxtui compare --fail-above``: the verdicts on recordings whose truth is known."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from costmodel.recording.reader import read_recording
 from costmodel.statistics.intervals import Interval, difference, ratio, student_t
 from costmodel.statistics.quantiles import Percentile, spread_of, with_runs
 from costmodel.statistics.repetitions import Assumed, assumed
-from taxtui.commands.check import command
+from taxtui.commands.compare import command
 from taxtui.errors import Regressed, TaxtuiError, TooLittleData, UsageError
 from tests.support.costmodel_files import S, cell, trial, write
 
@@ -50,7 +50,9 @@ def new(tmp_path: Path, scale: float = 1.0, **more: Any) -> Path:
 
 
 def checked(tmp_path: Path, after: Path, before: Path, *options: str) -> Result:
-    return CliRunner().invoke(command, [str(after), "--against", str(before), *options])
+    return CliRunner().invoke(
+        command, [str(before), str(after), *([] if "--fail-above" in options else ["--fail-above", "10%"]), *options]
+    )
 
 
 def verdicts(result: Result) -> dict[str, str]:
@@ -60,7 +62,7 @@ def verdicts(result: Result) -> dict[str, str]:
 def test_what_has_not_changed_passes_with_exit_0(tmp_path: Path) -> None:
     result = checked(tmp_path, new(tmp_path), base(tmp_path))
     assert (result.exit_code, result.exception) == (0, None)
-    assert result.stdout.startswith("3 comparisons: 0 regressed, 0 too little, 3 passed")
+    assert result.stdout.startswith("3 comparisons: 0 worse, 0 inconclusive, 3 no difference")
 
 
 def test_what_is_surely_beyond_the_limit_has_regressed_with_exit_5(tmp_path: Path) -> None:
@@ -74,8 +76,7 @@ def test_what_is_surely_beyond_the_limit_has_regressed_with_exit_5(tmp_path: Pat
         "failure_rate": regression.PASSED,
     }
     assert (
-        checked(tmp_path, tmp_path / "new.msgpack", tmp_path / "base.msgpack", "--max-regression", "50%").exception
-        is None
+        checked(tmp_path, tmp_path / "new.msgpack", tmp_path / "base.msgpack", "--fail-above", "50%").exception is None
     )
 
 
@@ -85,7 +86,7 @@ def test_what_one_run_each_cannot_tell_is_exit_6(tmp_path: Path) -> None:
     assert isinstance(result.exception, TooLittleData)
     assert result.exception.exit_code == 6
     assert f"assumed for 1 run: sd {100 * assumed('docker').sd:g} %" in result.stdout
-    alone = checked(tmp_path, after, before, "--run-sd", "0", "--max-regression", "15%")
+    alone = checked(tmp_path, after, before, "--run-sd", "0", "--fail-above", "15%")
     assert alone.exception is None, "of these runs only it can be told"
 
 
@@ -141,7 +142,7 @@ def test_equal_cells_alone_are_compared_and_the_others_are_named(tmp_path: Path)
         write(tmp_path / f"{name}.msgpack", trials, cell(0), cell(1, tier=tier), run_id=name)
         for name, tier in (("then", "Tgone"), ("now", "Tnew"))
     ]
-    result = checked(tmp_path, paths[1], paths[0], "--max-regression", "60%", "--junit", str(tmp_path / "j.xml"))
+    result = checked(tmp_path, paths[1], paths[0], "--fail-above", "60%", "--junit", str(tmp_path / "j.xml"))
     assert result.exception is None, result.output
     text = " ".join(result.stdout.split())
     assert "Only before, so not compared: docker Tgone 3 exec c1." in text
@@ -161,21 +162,27 @@ def test_what_a_cell_ran_on_may_differ_and_is_said(tmp_path: Path) -> None:
 
 
 def test_runs_of_several_files_pool_on_each_side(tmp_path: Path) -> None:
-    before = [recorded(tmp_path / f"b{n}.msgpack", runs=1, seed=n, environment=f"env{n}") for n in range(4)]
-    after = str(new(tmp_path))
-    each = [part for path in before for part in ("--against", str(path))]
-    together = ["--against", *map(str, before)]
-    for arguments in (
-        [after, *each],
-        [after, *together],
-        [*together, "--max-regression", "10%", after],
-        [*together, "--", after],
-    ):
-        result = CliRunner().invoke(command, arguments)
-        assert result.exception is None, result.output
-        assert "measured over 8 runs" in " ".join(result.stdout.split())
-    for arguments in ([after, "--against"], [*together, after]):
-        assert CliRunner().invoke(command, arguments).exit_code == 2
+    before = [str(recorded(tmp_path / f"b{n}.msgpack", runs=1, seed=n, environment=f"env{n}")) for n in range(4)]
+    pooled = [part for path in before[1:] for part in ("--pool-before", path)]
+    result = CliRunner().invoke(command, [before[0], str(new(tmp_path)), *pooled, "--fail-above", "10%"])
+    assert result.exception is None, result.output
+    assert "measured over 8 runs" in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "options", [["--metric", "p50:action"], ["--junit", "x.xml"], ["--pool-after", "x"], ["--summary", "x"]]
+)
+def test_an_option_of_a_limit_needs_the_limit(options: list[str]) -> None:
+    result = CliRunner().invoke(command, ["a.msgpack", "b.msgpack", *options])
+    assert str(result.exception) == f"{options[0]} needs --fail-above; add --fail-above 10%"
+
+
+def test_a_limit_is_for_two_recordings_and_for_every_cell() -> None:
+    alone = CliRunner().invoke(command, ["a.msgpack", "--fail-above", "10%"])
+    assert str(alone.exception) == "--fail-above compares two recordings; give BEFORE and AFTER"
+    chosen = CliRunner().invoke(command, ["a.msgpack", "b.msgpack", "--fail-above", "10%", "-t", "T1"])
+    assert isinstance(chosen.exception, UsageError)
+    assert "leave -s, -t, --mode" in str(chosen.exception)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +215,7 @@ def test_what_cannot_be_compared_is_refused_with_exit_2(tmp_path: Path) -> None:
         assert isinstance(result.exception, DemandError | UsageError), result.output
         assert (result.exception.exit_code, result.stdout) == (2, "")
         assert told in str(result.exception)
-    assert checked(tmp_path, after, before, "--max-regression", "10").exit_code == 2
+    assert checked(tmp_path, after, before, "--fail-above", "10").exit_code == 2
 
 
 def test_reports_are_written_and_nothing_that_is_no_report_is_overwritten(tmp_path: Path) -> None:
@@ -223,7 +230,7 @@ def test_reports_are_written_and_nothing_that_is_no_report_is_overwritten(tmp_pa
     assert [case.get("name") for case in suite.findall("testcase[failure]")] == ["mean:trajectory", "p50:action"]
     told = summary.read_text()
     assert told.startswith("of an earlier step\n")
-    assert told.count("## taxtui check") == 2
+    assert told.count("## taxtui compare") == 2
     refused = checked(tmp_path, after, before, "--junit", str(before))
     assert isinstance(refused.exception, UsageError)
     missing = checked(tmp_path, after, before, "--summary", str(tmp_path / "no" / "s.md"))

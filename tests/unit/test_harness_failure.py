@@ -16,7 +16,7 @@ FEWER = "fewer at once, or more address pools for docker"
         (
             "No services started.\nCompose up stderr:  default\nError response from daemon: No such image: x:1\n",
             "inspect_ai did not start it: Error response from daemon: No such image: x:1",
-            "taxtui image build",
+            "taxtui setup",
         ),
         (f"No services started.\n{POOLS}", f"inspect_ai did not start it: {POOLS}", FEWER),
         ("", "inspect_ai did not start it: RuntimeError", ""),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import costmodel
 from taxtui.cli import app
-from taxtui.commands import run, sweep
+from taxtui.commands import clean, run
 from taxtui.errors import RecordingError, TaxtuiError, UsageError
 from taxtui.recording.frames import frame
 from taxtui.sandboxes.conformance import __main__ as conformance
@@ -35,7 +35,7 @@ COMMANDS = (
     ("recordings", "verify", "FILE"),
     ("report", "FILE"),
     ("report", "FILE", "--format", "json"),
-    ("report", "FILE", "--against", GOLDEN),
+    ("compare", GOLDEN, "FILE"),
     ("compare", "FILE", GOLDEN),
     ("project", "FILE", *DEMAND),
     ("project", "FILE", *DEMAND, "--explain"),
@@ -123,7 +123,7 @@ def test_wide_names_stay_within_the_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("project", GOLDEN, *DEMAND, "--baseline", "\x1b]52;c;aGk=\x07"),
+        ("project", GOLDEN, *DEMAND, "--set", "baseline=\x1b]52;c;aGk=\x07"),
         ("project", GOLDEN, *DEMAND, "--prices", "\x1b]52;c;aGk=\x07"),
         ("project", GOLDEN, "--trajectories", "\x1b[31m", "--workers", "1"),
         ("recordings", "verify", "\x1b[31m"),
@@ -150,10 +150,10 @@ def test_what_a_provider_says_does_not_steer_the_terminal(
     async def check(_: LocalSubstrate) -> Availability:
         return Availability(ok=False, detail="gone\x1b[2J", fix="look\u202e")
 
-    monkeypatch.setattr(sweep, "_sweep", swept)
+    monkeypatch.setattr(clean, "_sweep", swept)
     monkeypatch.setattr(LocalSubstrate, "check", check)
     outputs = [
-        CliRunner().invoke(sweep.command, ["-s", "local"]).output,
+        CliRunner().invoke(clean.command, ["-s", "local"]).output,
         CliRunner().invoke(conformance.main, ["local"]).output,
     ]
     run.tell("fake:x=\x1b[2J: costs money\u202e")

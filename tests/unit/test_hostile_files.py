@@ -95,11 +95,11 @@ def test_a_file_without_a_size_is_read_up_to_its_limit() -> None:
     "words",
     [
         ("report", "FILE"),
-        ("report", "FILE", "--against", GOLDEN),
+        ("compare", GOLDEN, "FILE"),
         ("project", "FILE", *DEMAND),
         ("compare", "FILE", GOLDEN),
         ("export", "FILE", "--format", "csv", "-o", "OUT"),
-        ("check", "FILE", "--against", GOLDEN),
+        ("compare", GOLDEN, "FILE", "--fail-above", "10%"),
         ("recordings", "info", "FILE"),
         ("recordings", "verify", "FILE"),
         ("recordings", "verify", "FILE", "--salvage", "OUT"),

@@ -39,7 +39,7 @@ def commands() -> Iterator[tuple[str, ...]]:
         yield "report", "A", "--table", each
     for one in choices(report.command, "format"):
         yield "report", "A", "--full", "--format", one
-        yield "report", "A", "--against", "B", "--format", one
+        yield "compare", "A", "B", "--format", one
         yield "compare", "A", "B", "--format", one
         yield "project", "A", *DEMAND, "--full", "--format", one
     yield "project", "A", *DEMAND, "--explain"

@@ -86,12 +86,6 @@ def test_project_imports_neither_screens_nor_sdks() -> None:
     assert not {name for name in modules if name.startswith(("taxtui.runner", "taxtui.substrates", "taxtui.tui"))}
 
 
-def test_substrates_without_check_imports_no_sdk() -> None:
-    modules = command_line("substrates")
-    assert packages(modules) & (SDKS | SCREENS) == set()
-    assert not {name for name in modules if name.startswith("taxtui.substrates")}
-
-
 def test_a_run_on_this_machine_imports_no_sdk_and_no_screen(tmp_path: Path) -> None:
     options = ["-s", "local:isolation=plain", "-t", "T0", "-n", "1", "--trials", "1", "--warmup", "0"]
     modules = command_line("run", *options, "-o", str(tmp_path / "measured.msgpack"))

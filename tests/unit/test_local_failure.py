@@ -28,7 +28,7 @@ SETPRIV = b"setpriv: setgroups failed: Operation not permitted\n"
         (
             not_made(SPEC, FileExistsError(17, "File exists")),
             CreateFailed,
-            "taxtui-r-1 exists already; taxtui sweep --run r --force removes it",
+            "taxtui-r-1 exists already; taxtui clean --run r --force removes it",
         ),
         (
             not_made(SPEC, FULL),

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from costmodel.training.length import Length
 from taxtui.errors import UsageError
+from taxtui.options.count import COUNT
 from taxtui.plan import arrivals
 from taxtui.plan.arrivals import Staggered
-from taxtui.plan.count_option import COUNT
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.notation import parse_count, parse_length, parse_substrate, parse_think
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, ThinkTime, Tier

@@ -12,24 +12,25 @@ from click.testing import CliRunner
 from costmodel import Delta, Demand, DemandError, Images, Think
 from costmodel.projection.option_support import option, used_by
 from taxtui.cli import app
-from taxtui.report.projected.demand_file import field_of
-from taxtui.report.projected.options import OPTIONS, demand_of
+from taxtui.options.training import OPTIONS, TYPED, as_typed, asked_at, demand_of
+from taxtui.options.training_file import field_of
 from tests.support.asked_demands import ASKED, STEP_MODEL_ASKED
 
 ALL = ASKED | STEP_MODEL_ASKED
 BY_FIELD = {field_of(one): one for one in OPTIONS}
 USUAL = {"trajectories": 2000, "workers": 7}
-NOT_OF_A_DEMAND = {"file", "profile", "compose", "prices"}
+NOT_OF_A_DEMAND = {"file", "changes", "tier", "mode", "profile", "compose", "prices"}
 INSIDE: set[str] = {"tolerance", "effort"}
 """How finely something is simulated is not asked on a command line."""
 
 
 def words(asked: dict[str, Any]) -> list[str]:
-    """As one would type it."""
+    """As one would type it: with the option of a command, or with ``--set``."""
     found = []
     for name, value in asked.items():
-        flag = BY_FIELD[name].opts[-1]
-        found += [flag] if value is True else [flag, _typed(value)]
+        option = BY_FIELD[name]
+        text = "true" if value is True else _typed(value)
+        found += [option.opts[-1], text] if option in TYPED else ["--set", f"{name}={text}"]
     return found
 
 
@@ -52,7 +53,8 @@ def test_every_field_has_an_option_and_every_option_a_field() -> None:
 @pytest.mark.parametrize("name", sorted(set(ALL) - INSIDE))
 def test_an_option_reaches_its_field_by_the_name_that_refusals_have(name: str) -> None:
     asked = USUAL | ALL[name]
-    params = click.Command("project", params=list(OPTIONS)).make_context("project", words(asked)).params
+    context = click.Command("project", params=list(TYPED)).make_context("project", words(asked))
+    params = asked_at("", context)
     del params["prices"]
     found, wanted = demand_of(params), Demand(**asked)
     assert replace(found, actions=None) == replace(wanted, actions=None)
@@ -68,7 +70,7 @@ def test_a_published_row_answers_an_option_or_refuses_it_by_name(name: str) -> N
     if refused:
         assert isinstance(result.exception, DemandError), result.output
         for field in refused:
-            assert BY_FIELD[field].opts[-1] in str(result.exception)
+            assert as_typed(BY_FIELD[field].opts[-1]) in str(result.exception)
         assert "\n" not in str(result.exception)
     else:
         assert result.exit_code == 0, result.exception

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from taxtui.commands import sweep as sweep_command
+from taxtui.commands import clean as sweep_command
 from taxtui.errors import CleanupFailed, SubstrateUnavailable, TaxtuiError
 from taxtui.plan.spec import SubstrateRef
 from taxtui.runner.cleanup import watchdog

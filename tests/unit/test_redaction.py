@@ -161,7 +161,7 @@ def test_the_user_and_the_machine_are_replaced_everywhere(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     "text",
     [
-        "image missing: run `taxtui image build`, then wait 30 s (exit 3)",
+        "image missing: run `taxtui setup`, then wait 30 s (exit 3)",
         "no command answered within 300 s of create; a sandbox is not ready yet: ImagePullBackOff",
         "0/3 nodes are available: 3 Insufficient cpu",
         "the docker daemon does not answer: Connection reset by peer",

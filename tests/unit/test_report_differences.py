@@ -1,4 +1,4 @@
-"""What ``taxtui report --against`` says changed, recomputed from the values that were written."""
+"""The changes that Results shows of two recordings, recomputed from the values that were written."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from pathlib import Path
 from random import Random
 from statistics import fmean, median_low
 
-import pytest
-from click.testing import CliRunner
-
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.verdict import Difference, Finding
-from taxtui.commands.report import command
-from taxtui.errors import UsageError
-from taxtui.report.measured.differences import change, pairs
+from taxtui.report.formats import BY_NAME, Report
+from taxtui.report.measured.differences import change, pairs, sections
 from taxtui.report.measured.rows import rows_of
 from taxtui.report.measured.samples import read_samples
+from taxtui.report.measured.tables import TABLES
 from tests.support.costmodel_files import S, cell, trial, write
 
 MS = S // 1000
@@ -33,15 +30,15 @@ def skewed(count: int, seed: int, scale: float = 1.0) -> list[int]:
     return [round(S * scale * random.lognormvariate(0, 0.3)) for _ in range(count)]
 
 
-def against(before: Path, after: Path, *options: str) -> str:
-    result = CliRunner().invoke(command, [str(after), "--against", str(before), *options], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.output
+def against(before: Path, after: Path, *tables: str, form: str = "table") -> str:
+    found = pairs(*(rows_of(read_samples([path])[0]) for path in (before, after)))
+    shown = sections(found, tables or TABLES, before.name, after.name)
+    return BY_NAME[form].render(Report(lambda: shown, list))
 
 
 def test_a_change_is_the_difference_of_the_medians_and_of_the_means(tmp_path: Path) -> None:
     then, now = skewed(80, 1), skewed(90, 2, scale=3.0)
-    text = against(recording(tmp_path, "then", then), recording(tmp_path, "now", now), "--table", "cold-start")
+    text = against(recording(tmp_path, "then", then), recording(tmp_path, "now", now), "cold-start")
     assert re.search(r"\b80\b", text)
     assert re.search(r"\b90\b", text)
     of_medians, of_means = median_low(now) - median_low(then), fmean(now) - fmean(then)
@@ -52,7 +49,7 @@ def test_a_change_is_the_difference_of_the_medians_and_of_the_means(tmp_path: Pa
 
 def test_equal_recordings_tie(tmp_path: Path) -> None:
     values = skewed(40, 3)
-    text = against(recording(tmp_path, "then", values), recording(tmp_path, "now", values), "--table", "completion")
+    text = against(recording(tmp_path, "then", values), recording(tmp_path, "now", values), "completion")
     assert text.count(" tie") >= 2
 
 
@@ -68,7 +65,7 @@ def test_the_interval_of_a_change_is_recovered_from_the_two(tmp_path: Path) -> N
         value + math.copysign(math.hypot(end - now.value, other - then.value), end - now.value) for end, other in limits
     )
     expected = change(Difference(Interval(value, low, high), Finding("tie"))).replace("\n", "")
-    text = against(*paths, "--table", "cold-start")
+    text = against(*paths, "cold-start")
     assert expected.split(" ms")[0] in text
 
 
@@ -94,7 +91,7 @@ def test_breakdown_and_tax_are_compared_too(tmp_path: Path) -> None:
     text = against(*paths)
     for title in ("Breakdown of completion", "Tax: per successful trial", "Dispatch", "before: then.msgpack"):
         assert title in text
-    assert against(*paths, "--format", "markdown").count("\n### ") >= 5
+    assert against(*paths, form="markdown").count("\n### ") >= 5
 
 
 def test_a_cell_without_a_success_has_no_change(tmp_path: Path) -> None:
@@ -102,16 +99,3 @@ def test_a_cell_without_a_success_has_no_change(tmp_path: Path) -> None:
     then = write(tmp_path / "then.msgpack", failed, cell(0), run_id="then")
     text = against(then, recording(tmp_path, "now", skewed(5, 9)))
     assert "a  no success: " in text
-
-
-@pytest.mark.parametrize("form", ["json", "csv"])
-def test_differences_are_for_people(tmp_path: Path, form: str) -> None:
-    path = recording(tmp_path, "one", skewed(5, 1))
-    with pytest.raises(UsageError, match="does not go with"):
-        CliRunner().invoke(command, [str(path), "--against", str(path), "--format", form], catch_exceptions=False)
-
-
-def test_recordings_without_a_common_cell_are_refused(tmp_path: Path) -> None:
-    paths = [recording(tmp_path, tier, skewed(5, 1), tier=tier) for tier in ("T0", "T1")]
-    with pytest.raises(UsageError, match="share no cell"):
-        CliRunner().invoke(command, [str(paths[0]), "--against", str(paths[1])], catch_exceptions=False)

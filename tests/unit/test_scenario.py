@@ -114,7 +114,7 @@ def test_what_is_wrong_is_said_in_one_line_with_its_place(tmp_path: Path, text: 
 def test_a_number_that_no_recording_can_hold_is_refused_wherever_it_comes_from() -> None:
     with pytest.raises(click.BadParameter, match="is no count"):
         run_command.command.make_context("run", ["-t", "T0", "-n", "10", "--trials", str(1 << 64)])
-    params = run_command.command.make_context("run", ["-t", "T0", "-n", "10", "--seed", str(1 << 64)]).params
+    params = run_command.command.make_context("run", ["-t", "T0", "-n", "10", "--set", f"seed={1 << 64}"]).params
     with pytest.raises(ScenarioError, match=r"^seed: expected `int` <= 9223372036854775807$"):
         run_command._plan(None, params)
 

@@ -50,7 +50,7 @@ def test_why_a_folder_was_not_made_or_removed() -> None:
     told = not_made("taxtui-r1-1", "r1", EXISTS, b"")
     assert (type(told), str(told)) == (
         CreateFailed,
-        "taxtui-r1-1 exists already; taxtui sweep --run r1 --force removes it",
+        "taxtui-r1-1 exists already; taxtui clean --run r1 --force removes it",
     )
     assert str(not_made("n", "r", 1, b"mkdir: n: No space left on device\n")).endswith("No space left on device")
     assert not_removed(1, b"") == "its folder or processes are still there: exit 1"

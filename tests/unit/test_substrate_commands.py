@@ -1,4 +1,4 @@
-"""``taxtui substrates`` and ``taxtui sweep``."""
+"""``taxtui doctor`` and ``taxtui clean``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from taxtui import installed
-from taxtui.commands import substrates, sweep
+from taxtui.commands import clean, doctor
 from taxtui.errors import CleanupFailed, CreateFailed, SubstrateUnavailable, UsageError
 from taxtui.plan.notation import parse_substrate
 from taxtui.plan.spec import Limits, SandboxSpec
@@ -60,8 +59,8 @@ async def test_what_exists_already_is_removed_by_the_command_that_is_named() -> 
     with pytest.raises(CreateFailed) as raised:
         await leave_one(7, ahead)
     words = raised.value.fix.removesuffix(" removes it").split()
-    assert words[:2] == ["taxtui", "sweep"]
-    done = await asyncio.to_thread(CliRunner().invoke, sweep.command, [*words[2:], "-s", PLAIN])
+    assert words[:2] == ["taxtui", "clean"]
+    done = await asyncio.to_thread(CliRunner().invoke, clean.command, [*words[2:], "-s", PLAIN])
     assert (done.exit_code, f"removed local {name}" in done.output) == (0, True)
 
 
@@ -71,34 +70,21 @@ class TestSubstrates:
             raise RuntimeError("boom")
 
         monkeypatch.setattr(LocalSubstrate, "check", check)
-        done = CliRunner().invoke(substrates.command, ["--check", "-s", "local", "--format", "json"])
+        done = CliRunner().invoke(doctor.command, ["-s", "local", "--format", "json"])
         [row] = json.loads(done.stdout)
         assert (done.exit_code, row["ok"], row["fix"]) == (3, False, "report it to the adapter's author")
         assert re.fullmatch(r"unexpected RuntimeError \(test_substrate_commands\.py:\d+\)", row["detail"])
 
-    def test_listing_imports_no_sdk(self) -> None:
-        script = (
-            "import sys; from taxtui.cli import app\n"
-            "try: app(['substrates'])\n"
-            "except SystemExit: pass\n"
-            "sdks = {'docker', 'requests', 'kubernetes', 'boto3', 'daytona_api_client_async'}\n"
-            "print(sorted(sdks & set(sys.modules)))"
-        )
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-        assert done.stdout.splitlines()[-1] == "[]"
-        assert "local" in done.stdout
-
     def test_a_missing_extra_is_a_row_with_its_fix(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(installed, "is_installed", lambda package: package != "docker")
-        rows = json.loads(CliRunner().invoke(substrates.command, ["--format", "json"]).stdout)
-        row = next(row for row in rows if row["name"] == "docker")
+        [row] = json.loads(CliRunner().invoke(doctor.command, ["-s", "docker", "--format", "json"]).stdout)
         assert row == {
             "name": "docker",
             "ok": False,
             "detail": "docker is not installed",
             "fix": installed.extra_command("docker"),
         }
-        checked = CliRunner().invoke(substrates.command, ["--check"])
+        checked = CliRunner().invoke(doctor.command, ["-s", "docker"])
         assert f"unavailable  docker is not installed  →  {installed.extra_command('docker')}" in checked.stdout
 
     @pytest.mark.parametrize(
@@ -112,13 +98,13 @@ class TestSubstrates:
         self, monkeypatch: pytest.MonkeyPatch, missing: set[str], words: str
     ) -> None:
         monkeypatch.setattr(installed, "is_installed", lambda package: package not in missing)
-        rows = json.loads(CliRunner().invoke(substrates.command, ["--format", "json"]).stdout)
-        assert next(row for row in rows if row["name"] == "ec2")["detail"] == words
+        [row] = json.loads(CliRunner().invoke(doctor.command, ["-s", "ec2", "--format", "json"]).stdout)
+        assert row["detail"] == words
 
     def test_check_asks_each(self) -> None:
-        done = CliRunner().invoke(substrates.command, ["--check", "--format", "json"])
+        done = CliRunner().invoke(doctor.command, ["-s", "local", "--format", "json"])
         assert done.exit_code == 0
-        row = next(row for row in json.loads(done.stdout) if row["name"] == "local")
+        [row] = json.loads(done.stdout)
         assert row["ok"] is True
         assert row["limits"]
         assert row["capabilities"]["deadline"] == "none"
@@ -128,19 +114,19 @@ class TestSubstrates:
             raise UsageError("local: no", fix="do this")
 
         monkeypatch.setattr("taxtui.sandboxes.registry.build", refuse)
-        rows = json.loads(CliRunner().invoke(substrates.command, ["--check", "--format", "json"]).stdout)
+        rows = json.loads(CliRunner().invoke(doctor.command, ["-s", "local", "--format", "json"]).stdout)
         assert {"name": "local", "ok": False, "detail": "no", "fix": "do this"} in rows
 
 
 class TestSweep:
     def test_dry_run_then_for_real(self) -> None:
         name = asyncio.run(leave_one(1))
-        told = CliRunner().invoke(sweep.command, ["-s", PLAIN, "--run", RUN, "--dry-run"])
+        told = CliRunner().invoke(clean.command, ["-s", PLAIN, "--run", RUN, "--dry-run"])
         assert (told.exit_code, told.stdout.startswith(f"would remove local {name} ")) == (0, True)
         assert asyncio.run(found()) == [name]
-        young = CliRunner().invoke(sweep.command, ["-s", PLAIN, "--run", RUN, "--older-than", "1h"])
+        young = CliRunner().invoke(clean.command, ["-s", PLAIN, "--run", RUN, "--older-than", "1h"])
         assert (young.exit_code, young.stdout) == (0, "")
-        done = CliRunner().invoke(sweep.command, ["-s", PLAIN, "--run", RUN])
+        done = CliRunner().invoke(clean.command, ["-s", PLAIN, "--run", RUN])
         assert (done.exit_code, done.stdout.startswith(f"removed local {name} ")) == (0, True)
         assert asyncio.run(found()) == []
 
@@ -152,12 +138,12 @@ class TestSweep:
             raise CleanupFailed("it would not go")
 
         monkeypatch.setattr(LocalSubstrate, "reap", fail)
-        done = CliRunner().invoke(sweep.command, ["-s", PLAIN, "--run", RUN])
+        done = CliRunner().invoke(clean.command, ["-s", PLAIN, "--run", RUN])
         assert done.exit_code == 1
         assert f"may still exist: local {name}" in done.stderr
         assert "it would not go" in done.stderr
         monkeypatch.setattr(LocalSubstrate, "reap", sound)
-        assert CliRunner().invoke(sweep.command, ["-s", PLAIN, "--run", RUN]).exit_code == 0
+        assert CliRunner().invoke(clean.command, ["-s", PLAIN, "--run", RUN]).exit_code == 0
 
     @pytest.mark.parametrize("who", ["of another machine", "which is going on here", "whose process has ended"])
     def test_before_its_deadline_it_takes_force(
@@ -172,16 +158,16 @@ class TestSweep:
             None: ", of another user, machine or state folder,",
         }
         until = "until the last one's deadline, 2100-01-01 00:00:00 UTC; --force removes them"
-        words = f"spared 1 of run {RUN}{known.get(pid, ', whose process on this machine has ended,')} {until}\n"
+        words = f"kept 1 of run {RUN}{known.get(pid, ', whose process on this machine has ended,')} {until}\n"
         name = asyncio.run(leave_one(3, "4102444800"))
         for args, code in ([], 0), (["--dry-run"], 0), (["--run", RUN, "--dry-run"], 0), (["--run", RUN], 1):
-            spared = CliRunner().invoke(sweep.command, ["-s", PLAIN, *args])
+            spared = CliRunner().invoke(clean.command, ["-s", PLAIN, *args])
             assert (spared.exit_code, spared.stdout) == (code, "")
             assert spared.stderr == f"taxtui: {PLAIN}: {words}"
         assert asyncio.run(found()) == [name]
-        told = CliRunner().invoke(sweep.command, ["-s", PLAIN, "--run", RUN, "--force", "--dry-run"])
+        told = CliRunner().invoke(clean.command, ["-s", PLAIN, "--run", RUN, "--force", "--dry-run"])
         assert told.stdout.startswith(f"would remove local {name} ")
-        assert CliRunner().invoke(sweep.command, ["-s", PLAIN, "--run", RUN, "--force"]).exit_code == 0
+        assert CliRunner().invoke(clean.command, ["-s", PLAIN, "--run", RUN, "--force"]).exit_code == 0
         assert asyncio.run(found()) == []
 
     def test_a_reused_process_id_spares_nothing_whose_deadline_has_passed(
@@ -191,7 +177,7 @@ class TestSweep:
         monkeypatch.setattr("taxtui.sandboxes.registry.names", list)
         ledger.write(LedgerEntry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=os.getpid()))
         name = asyncio.run(leave_one(5))
-        assert f"removed local {name}" in CliRunner().invoke(sweep.command, []).stdout
+        assert f"removed local {name}" in CliRunner().invoke(clean.command, []).stdout
         assert [entry.run_id for entry in ledger.entries()] == [RUN], "it may be going on, and make more"
 
     def test_a_named_sweep_forgets_a_run_that_used_nothing_else(
@@ -201,7 +187,7 @@ class TestSweep:
         both = (parse_substrate(PLAIN), parse_substrate("fake"))
         for run, used in ((RUN, both[:1]), (f"{RUN}b", both)):
             ledger.write(LedgerEntry(run_id=run, substrates=used, create_timeout_s=5))
-        assert CliRunner().invoke(sweep.command, ["-s", PLAIN]).exit_code == 0
+        assert CliRunner().invoke(clean.command, ["-s", PLAIN]).exit_code == 0
         assert [entry.run_id for entry in ledger.entries()] == [f"{RUN}b"], "the other place was not looked at"
 
     def test_without_a_deadline_only_a_run_that_goes_on_here_is_spared(
@@ -210,17 +196,17 @@ class TestSweep:
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
         ledger.write(LedgerEntry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=os.getpid()))
         name = asyncio.run(leave_one(6, ""))
-        spared = CliRunner().invoke(sweep.command, ["-s", PLAIN])
+        spared = CliRunner().invoke(clean.command, ["-s", PLAIN])
         assert f"which is going on here (process {os.getpid()}), until it ends; --force" in spared.stderr
         ledger.remove(RUN)
-        assert f"removed local {name}" in CliRunner().invoke(sweep.command, ["-s", PLAIN]).stdout
+        assert f"removed local {name}" in CliRunner().invoke(clean.command, ["-s", PLAIN]).stdout
 
     def test_a_deadline_that_no_calendar_has(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
         monkeypatch.setattr("taxtui.sandboxes.registry.names", list)
         ledger.write(LedgerEntry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5))
         asyncio.run(leave_one(7, "9" * 30))
-        assert "deadline, 9999-12-31" in CliRunner().invoke(sweep.command, []).stderr
+        assert "deadline, 9999-12-31" in CliRunner().invoke(clean.command, []).stderr
         assert [entry.run_id for entry in ledger.entries()] == [RUN], "what is spared is not forgotten"
 
     def test_where_a_dead_run_had_been_is_looked_at_and_then_forgotten(
@@ -229,7 +215,7 @@ class TestSweep:
         monkeypatch.setattr("taxtui.sandboxes.registry.names", list)
         ledger.write(LedgerEntry(run_id=RUN, substrates=(parse_substrate(PLAIN),), create_timeout_s=5, pid=ended_pid))
         name = asyncio.run(leave_one(4))
-        swept = CliRunner().invoke(sweep.command, ["--run", RUN])
+        swept = CliRunner().invoke(clean.command, ["--run", RUN])
         assert f"removed local {name}" in swept.stdout
         assert ledger.entries() == []
 
@@ -238,13 +224,13 @@ class TestSweep:
     ) -> None:
         monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
         monkeypatch.setattr("taxtui.sandboxes.registry.names", lambda: ["docker", "local"])
-        done = CliRunner().invoke(sweep.command, ["--run", "no-such-run"])
+        done = CliRunner().invoke(clean.command, ["--run", "no-such-run"])
         assert done.exit_code == 0
-        assert "not swept: docker: no docker daemon" in done.stderr
-        named = CliRunner().invoke(sweep.command, ["--run", "no-such-run", "-s", "docker"])
+        assert "not searched: docker: no docker daemon" in done.stderr
+        named = CliRunner().invoke(clean.command, ["--run", "no-such-run", "-s", "docker"])
         assert isinstance(named.exception, SubstrateUnavailable)
         assert named.exception.exit_code == 3
 
     def test_bad_arguments(self) -> None:
         for arguments in (["--older-than", "soon"], ["-s", "no-such"], ["-s", "local:isolation=magic"]):
-            assert isinstance(CliRunner().invoke(sweep.command, arguments).exception, UsageError)
+            assert isinstance(CliRunner().invoke(clean.command, arguments).exception, UsageError)

@@ -1,4 +1,4 @@
-"""``taxtui substrates -s``: only those that are named, asked with their options."""
+"""``taxtui doctor -s``: checks the substrates that are named, with their options."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from taxtui.commands.substrates import command
+from taxtui.commands.doctor import command
 from taxtui.errors import UsageError
 
 
@@ -18,15 +18,8 @@ def rows(*args: str, exit_code: int = 0) -> list[dict[str, object]]:
     return found
 
 
-def test_only_what_is_named_is_listed_under_the_name_that_was_given() -> None:
-    assert [row["name"] for row in rows("-s", "local", "-s", "docker:runtime=runsc")] == [
-        "local",
-        "docker:runtime=runsc",
-    ]
-
-
-def test_a_substrate_is_checked_with_its_options() -> None:
-    [row] = rows("--check", "-s", "local:isolation=plain")
+def test_a_substrate_is_checked_with_its_options_under_the_name_that_was_given() -> None:
+    [row] = rows("-s", "local:isolation=plain")
     assert (row["name"], row["ok"], row["variant"]) == ("local:isolation=plain", True, "plain")
 
 
@@ -34,13 +27,13 @@ def test_a_substrate_is_checked_with_its_options() -> None:
     ("ref", "detail"), [("local:isolated=plain", "no option 'isolated'"), ("local:isolation=no", "isolation")]
 )
 def test_an_option_that_it_does_not_take_is_its_answer(ref: str, detail: str) -> None:
-    [row] = rows("--check", "-s", ref, exit_code=3)
+    [row] = rows("-s", ref, exit_code=3)
     assert row["ok"] is False
     assert detail in str(row["detail"])
 
 
 def test_a_problem_is_never_cut_apart() -> None:
-    [row] = rows("--check", "-s", "local:iso; lation=plain", exit_code=3)
+    [row] = rows("-s", "local:iso; lation=plain", exit_code=3)
     assert (row["detail"], row["fix"]) == ("local has no option 'iso; lation'", "did you mean 'isolation'?")
 
 
@@ -53,9 +46,8 @@ def test_what_is_no_substrate_is_refused(ref: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("args", "exit_code"),
     [
-        (["--check", "-s", "local:isolation=plain"], 0),
-        (["--check", "-s", "local:isolation=plain", "-s", "docker:host=unix:///nonexistent"], 3),
-        (["-s", "docker:host=unix:///nonexistent"], 0),  # only listed
+        (["-s", "local:isolation=plain"], 0),
+        (["-s", "local:isolation=plain", "-s", "docker:host=unix:///nonexistent"], 3),
     ],
 )
 def test_what_was_named_and_cannot_be_used_is_the_exit_code(args: list[str], exit_code: int) -> None:

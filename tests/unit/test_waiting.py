@@ -104,7 +104,7 @@ def test_nothing_is_written_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) 
         (report, "report a.msgpack --html a.html", ["drawing the page"]),
         (
             decide,
-            "decide a.msgpack --from docker --to daytona --compose daytona --trajectories 9 --workers 3 --think 1s",
+            "decide a.msgpack --from docker --to daytona --trajectories 9 --workers 3 --think 1s",
             [
                 "simulating docker",
                 "simulating daytona",

@@ -1,4 +1,4 @@
-"""``taxtui image build`` against a docker command of the test's own, which notes what it is asked."""
+"""``taxtui setup`` against a docker command of the test's own, which notes what it is asked."""
 
 import json
 import os
@@ -14,7 +14,7 @@ DOCKER = """#!/bin/sh
 printf '%s\\n' "$*" >> "$CALLS"
 case "$1 $2" in
 "version "*) [ "$DAEMON" = up ] || { echo "Cannot connect to the Docker daemon." >&2; exit 1; } ;;
-"image inspect") echo sha256:abc ;;
+"image inspect") [ "$PRESENT" ] || grep -q "^build --quiet --network" "$CALLS" || exit 1; echo sha256:abc ;;
 "run "*) [ -z "$LACKS" ] || echo "$LACKS" ;;
 esac
 """
@@ -30,7 +30,13 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "taxtui" / f"fixtures-{fixtures.DIGEST}"
     folder.mkdir(parents=True)
     (folder / fixtures.MANIFEST).write_text("{}")
-    environment = {"CALLS": str(tmp_path / "calls"), "DAEMON": "up", "LACKS": "", "XDG_CACHE_HOME": str(tmp_path)}
+    environment = {
+        "CALLS": str(tmp_path / "calls"),
+        "DAEMON": "up",
+        "LACKS": "",
+        "PRESENT": "",
+        "XDG_CACHE_HOME": str(tmp_path),
+    }
     for key, value in environment.items():
         monkeypatch.setenv(key, value)
     monkeypatch.setenv("PATH", str(docker.parent), prepend=os.pathsep)
@@ -38,13 +44,13 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def build(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "taxtui", "image", "build", *arguments]
+    command = [sys.executable, "-m", "taxtui", "setup", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_stdout_is_the_name_and_the_network_is_off(calls: Path) -> None:
     done = build("--base", "mine:1")
-    assert (done.returncode, done.stdout) == (0, image.DEFAULT_IMAGE + "\n")
+    assert (done.returncode, done.stdout) == (0, f"{fixtures.cached()}\n{image.DEFAULT_IMAGE}\n")
     (built,) = (line for line in calls.read_text().splitlines() if line.startswith("build "))
     assert "--network=none" in built
     assert "--build-arg=BASE=mine:1" in built
@@ -59,9 +65,24 @@ def test_without_a_base_the_ordinary_one_is_made_first(calls: Path) -> None:
     assert f"--build-arg=BASE={image.ORDINARY_BASE}" in builds[1]
 
 
+def test_an_image_that_exists_is_kept(calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PRESENT", "yes")
+    done = build()
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, image.DEFAULT_IMAGE)
+    assert f"{image.DEFAULT_IMAGE} exists already" in done.stderr
+    assert "build" not in calls.read_text()
+
+
+def test_without_docker_the_fixtures_are_enough(calls: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAEMON", "down")
+    done = build()
+    assert (done.returncode, done.stdout) == (0, f"{fixtures.cached()}\n")
+    assert done.stderr.startswith("taxtui: no image for docker: docker cannot be used")
+
+
 def test_push_tags_and_pushes_and_json_says_so(calls: Path) -> None:
-    done = build("--base", "mine:1", "--push", "registry.example/team/sandbox:1", "--json")
-    assert json.loads(done.stdout) == {
+    done = build("--base", "mine:1", "--push", "registry.example/team/sandbox:1", "--format", "json")
+    assert json.loads(done.stdout)["image"] == {
         "image": image.DEFAULT_IMAGE,
         "id": "sha256:abc",
         "base": "mine:1",
@@ -90,7 +111,7 @@ def test_no_daemon_is_one_line_and_exit_3(calls: Path, monkeypatch: pytest.Monke
     assert done.returncode == 3
     assert done.stderr.startswith("taxtui: docker cannot be used")
     assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
+    assert done.stdout == ""  # no image of that base, so not the fixtures alone
 
 
 def test_no_docker_command_is_one_line_and_exit_3(monkeypatch: pytest.MonkeyPatch) -> None:

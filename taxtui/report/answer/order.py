@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from costmodel.analysis.ranking import Answer, WorkLine
 from costmodel.projection.row import Projection
 from costmodel.recording.reader import CellIdentity
-from taxtui.report.answer.choice import BY_SUBSTRATE, SORTS
+from taxtui.options.rows import BY_SUBSTRATE, SORTS
 
 R = TypeVar("R")
 

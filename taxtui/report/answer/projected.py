@@ -9,8 +9,8 @@ from costmodel.analysis.ranking import Answer, answer_of
 from costmodel.projection.row import Projection
 from costmodel.projection.tax_bounds import Reference
 from costmodel.training.run import Demand
+from taxtui.options.rows import BY_SUBSTRATE, RowChoice
 from taxtui.report.answer import table
-from taxtui.report.answer.choice import BY_SUBSTRATE, RowChoice
 from taxtui.report.answer.order import arranged as in_order
 from taxtui.report.answer.order import key_of, sorted_by
 from taxtui.report.formats import Section

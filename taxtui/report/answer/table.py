@@ -14,8 +14,8 @@ from costmodel.projection.warnings import DO
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.verdict import CANNOT_TELL, TIE, Finding
 from costmodel.units import NS_PER_S
+from taxtui.options.rows import BY_SUBSTRATE
 from taxtui.report import variation
-from taxtui.report.answer.choice import BY_SUBSTRATE
 from taxtui.report.answer.order import tax_share
 from taxtui.report.bars import chart
 from taxtui.report.cells import DOLLARS, NS, SHARE, TIMES, CellGroup, Content, TableCell

@@ -1,1 +1,1 @@
-"""What ``taxtui check`` found: tables and plain data, and a report for CI."""
+"""What ``taxtui compare --fail-above`` found: tables and plain data, and a report for CI."""

@@ -18,7 +18,7 @@ _NO_CHARACTERS: Final = re.compile("[\ufffe\uffff]")
 
 def render(told: Verdicts) -> str:
     """The whole file. A regression is a failure; what cannot be told, and what one side alone holds, is skipped."""
-    root = Element("testsuites", name="taxtui check")
+    root = Element("testsuites", name="taxtui compare")
     for cell, group in groupby(told.gate.comparisons, told.name):
         _suite(root, cell, list(group), told)
     for pools, side in ((told.gate.only_before, "before"), (told.gate.only_after, "after")):
@@ -39,7 +39,7 @@ def _suite(root: Element, cell: str, comparisons: list[Comparison], told: Verdic
         if one.verdict == REGRESSED:
             SubElement(case, "failure", message=_text(told.in_words(one)), type=REGRESSED)
         elif one.verdict == TOO_LITTLE:
-            SubElement(case, "skipped", message=_text(f"too little data: {one.reason}; {told.in_words(one)}"))
+            SubElement(case, "skipped", message=_text(f"inconclusive: {one.reason}; {told.in_words(one)}"))
 
 
 def _text(text: str) -> str:

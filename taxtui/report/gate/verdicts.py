@@ -18,14 +18,13 @@ from taxtui.report.measured.tables import HEAD, marks_of, name_of
 from taxtui.report.numbers import NOTHING, duration
 from taxtui.terminal_text import clean
 
-SHOWN: Final = {REGRESSED: "regressed", TOO_LITTLE: "too little", PASSED: "passed"}
-"""Every verdict, the worst first, as a table shows it."""
-_WORST: Final = tuple(SHOWN)
+_WORST: Final = (REGRESSED, TOO_LITTLE, PASSED)
+"""Every verdict, the worst first."""
 
 _HOW_TO_READ: Final = (
-    "regressed: even the near end of the interval of the change is beyond the limit. passed: even the far end is "
-    "within it. too little: the interval holds the limit, or there are too few data for one. failure_rate: its limit "
-    "is in points, and where no trial failed it passes."
+    "worse: the whole interval of the change is beyond the limit. no difference: the whole interval is within the "
+    "limit. inconclusive: the interval contains the limit, or there are too few data for one. failure_rate: its limit "
+    "is in points; where no trial failed there is no difference."
 )
 
 
@@ -77,11 +76,11 @@ class Verdicts:
                 f"{one.then.values:,}\n{one.now.values:,}",
                 f"{_at(one, one.then)}\n{_at(one, one.now)}",
                 _change(one),
-                SHOWN[one.verdict],
+                one.verdict,
             ]
             for one in self.ordered
         ]
-        told = ", ".join(f"{self.counts[verdict]} {SHOWN[verdict]}" for verdict in SHOWN)
+        told = ", ".join(f"{self.counts[verdict]} {verdict}" for verdict in _WORST)
         head = [HEAD, "metric\nlimit", "n before\nn after", "before\nafter", "change\n", "verdict\n"]
         return Section(f"{len(self.ordered)} comparisons: {told}", head, lines, [*self._notes(), *marks.notes()])
 
@@ -105,8 +104,8 @@ class Verdicts:
 
 _MEANING: Final = {
     REGRESSED: "got worse by more than the limit",
-    TOO_LITTLE: "cannot be told from so little data",
-    PASSED: "passed",
+    TOO_LITTLE: "are inconclusive",
+    PASSED: "show no difference beyond the limit",
 }
 
 

@@ -13,8 +13,8 @@ from costmodel.projection.tax_bounds import Reference
 from costmodel.projection.warnings import COMPOSED
 from costmodel.providers.provider import Provider
 from costmodel.recording.reader import CellIdentity
+from taxtui.options.rows import RowChoice
 from taxtui.report.answer import projected, table
-from taxtui.report.answer.choice import RowChoice
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.projected import attributed

@@ -19,7 +19,7 @@ from taxtui.report.projected.record import record
 from taxtui.report.projected.sections import marks_of, name_of
 from taxtui.terminal_text import clean
 
-VERDICTS: Final = {DIFFERS: "differs", TIE: "tie", CANNOT_TELL: "cannot tell", UNKNOWN: ""}
+VERDICTS: Final = {TIE: "no difference", CANNOT_TELL: "inconclusive", UNKNOWN: ""}
 
 
 def sections(
@@ -80,7 +80,7 @@ def _held_times(changes: Sequence[Change], before: str, after: str) -> Section:
                 stacked(change.after.held_per_success_s),
                 stacked(change.held_s, signed=True),
                 f"{stacked(ratio, unit='x')}",
-                "disturbed" if _disturbed(change) else VERDICTS[change.verdict.kind],
+                "disturbed" if _disturbed(change) else _verdict(change),
                 f"{marks.of(change.before.flags)}\n{marks.of(change.after.flags)}",
             ]
         )
@@ -88,7 +88,7 @@ def _held_times(changes: Sequence[Change], before: str, after: str) -> Section:
     told = variation.in_words(row.evidence.basis for row in rows if row.evidence)
     notes += [told] if told else []
     notes += dict.fromkeys(
-        f"cannot tell {change.verdict.reason}: more than varies within the runs, less than so few differ by."
+        f"inconclusive {change.verdict.reason}: more than varies within the runs, less than so few differ by."
         for change in changes
         if change.verdict.kind == CANNOT_TELL
     )
@@ -108,6 +108,13 @@ def _held_times(changes: Sequence[Change], before: str, after: str) -> Section:
         "flags: before\nafter",
     ]
     return Section(f"{clean(before)} → {clean(after)}", head, lines, notes)
+
+
+def _verdict(change: Change) -> str:
+    """Return ``better`` or ``worse`` where the two differ, else why they do not."""
+    if change.verdict.kind == DIFFERS:
+        return "worse" if change.held_s.value > 0 else "better"
+    return VERDICTS[change.verdict.kind]
 
 
 def _disturbed(change: Change) -> bool:

@@ -8,34 +8,42 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from costmodel.workload.scenario_range import Assumption
-from taxtui.report.projected.demand_file import DemandFile, field_of
-from taxtui.report.projected.options import OPTIONS, asked_of
+from taxtui.options.training import OPTIONS, asked_at, asked_of, is_typed, value_of
+from taxtui.options.training_file import TrainingFile, field_of
 
 if TYPE_CHECKING:
     from costmodel.providers.limits import Profile
 
 COMMAND_LINE: Final = "the command line"
+DEFAULT: Final = "taxtui's default"
+NO_VALUES: Final = ("file", "changes", "tiers", "modes")
+"""Options that set other options, or select rows."""
 LIMITS: Final = ("quota", "create_rate", "create_burst")
 
 
 def given(context: click.Context, spec: str = "") -> list[Assumption]:
-    """What the options of a command say, of one substrate where ``spec`` is one; without the demand file's own name."""
-    file: DemandFile | None = context.params["file"]
-    own = {} if file is None else file.at.get(spec, {})
+    """Return the values of a training run, each with its source; ``spec``: of one substrate."""
+    file: TrainingFile | None = context.params["file"]
+    tables = {} if file is None else file.at.get(spec, {})
     found = []
     for option in asked_of(context, OPTIONS):
         name = str(option.name)
-        by_hand = context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
-        value = context.params[name] if by_hand else own.get(name, context.params[name])
-        if name == "file" or value in (None, False, ()):
+        if name in NO_VALUES:
+            continue
+        typed, value = is_typed(context, name), value_of(context, option)
+        value = value if typed else tables.get(name, value)
+        if value in (None, False, ()):
             continue
         field = field_of(option)
-        source = COMMAND_LINE if by_hand or file is None else file.sources.get(field, file.path)
+        in_file = file is not None and (name in tables or name in file.values)
+        source = COMMAND_LINE if typed else DEFAULT
+        if in_file and not typed and file is not None:
+            source = file.sources.get(field, file.path)
         found.append(Assumption(field, _shown(value), source))
         if name == "profile":
             from costmodel.providers.limits import load_profile
 
-            found += _filled(load_profile(value), context.params)
+            found += _filled(load_profile(value), asked_at(spec, context))
     return found
 
 

@@ -95,7 +95,7 @@ def write(entry: LedgerEntry) -> Path:
 
 
 def entries() -> list[LedgerEntry]:
-    """Every run that was not swept clean, oldest first. Unreadable files are passed over."""
+    """Every run that was not cleaned, oldest first. Unreadable files are passed over."""
     found = []
     for path in sorted(folders.ledger().rglob("*.json")):
         try:
@@ -206,7 +206,7 @@ def withdraw(entry: LedgerEntry, replaced: bytes | None) -> None:
     with contextlib.suppress(OSError):
         if replaced is None:
             entry.path.unlink()
-        elif entry.path.exists():  # else ``taxtui sweep`` has found nothing left
+        elif entry.path.exists():  # else ``taxtui clean`` has found nothing left
             entry.path.write_bytes(replaced)
 
 

@@ -76,7 +76,7 @@ async def conclude_cleanup(
     """
     left = await final_sweep(substrates, entry.run_id, entry.covers)
     for text in left:
-        sink.emit(Notice(sink.now(), "error", f"{text}; taxtui sweep --run {entry.run_id} --force"))
+        sink.emit(Notice(sink.now(), "error", f"{text}; taxtui clean --run {entry.run_id} --force"))
     if not left and failed_removals:
         times = "clean-ups" if failed_removals > 1 else "clean-up"
         text = f"the last look found nothing left; {failed_removals} {times} had failed before"

@@ -42,7 +42,7 @@ OPENED_WITHIN_S: Final = 120.0
 DISMISSED_WITHIN_S: Final = 10.0
 """One that says nothing for so long, because somebody has stopped it say, is killed: it may not hold a run."""
 GIVE_UP_AFTER_S: Final = 3600.0
-"""A provider that cannot be reached for an hour keeps its own deadline; the ledger entry stays for ``taxtui sweep``."""
+"""A provider that cannot be reached for an hour keeps its own deadline; the ledger entry stays for ``taxtui clean``."""
 
 _ROOM: Final = "make room for processes and open files (ulimit -u, ulimit -n, the control group's pids.max)"
 

@@ -65,7 +65,7 @@ def place_workers(nodes: Sequence[RayNode], workers: int, per_node: int | None) 
         have = ", ".join(f"{node.address}: {node.cores}" for node in nodes) or "none"
         raise UsageError(
             f"--engine ray: {workers} workers, {each}, find room for {sum(room.values())} (cores offered: {have})",
-            fix="ask for fewer --workers, or more --per-node, or add nodes",
+            fix="ask for fewer --processes, or more --per-node, or add nodes",
         )
     found: list[RayNode] = []
     while len(found) < workers:
@@ -213,7 +213,7 @@ class RayTransport:
             self._lost = True
             raise UsageError(
                 f"worker {number} got no core of {self._node.address} within {PLACED_WITHIN_S:g} s",
-                fix="wait for what holds it, or ask for fewer --workers",
+                fix="wait for what holds it, or ask for fewer --processes",
             ) from None
         except self._ray.exceptions.RayError as error:
             self._lost = True

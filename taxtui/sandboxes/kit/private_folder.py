@@ -57,7 +57,7 @@ def not_made(spec: SandboxSpec, error: OSError) -> CreateFailed:
     """Why a sandbox has no folder."""
     if isinstance(error, FileExistsError):
         # Its deadline is ahead.
-        fix = f"taxtui sweep --run {spec.labels.get(LABEL_RUN, '')} --force removes it"
+        fix = f"taxtui clean --run {spec.labels.get(LABEL_RUN, '')} --force removes it"
         return CreateFailed(f"{spec.name} exists already", fix=fix)
     return CreateFailed(f"cannot make a directory for {spec.name}: {error.strerror}")
 

@@ -91,7 +91,7 @@ class SimpleSubstrate(ABC):
         """Close clients."""
 
     async def ping(self) -> str:
-        """Ask whether the provider answers, without side effects. Returns one line, for ``taxtui substrates``."""
+        """Ask whether the provider answers, without side effects. Returns one line, for ``taxtui doctor``."""
         return "ready"
 
     async def list(self) -> Mapping[str, Mapping[str, str]]:

@@ -100,7 +100,7 @@ class Containers:
     def image_fix(self) -> str:
         """The command that gets a missing image."""
         image = self._options.image
-        return "taxtui image build" if image == DEFAULT_IMAGE else f"docker pull {image}"
+        return "taxtui setup" if image == DEFAULT_IMAGE else f"docker pull {image}"
 
     def _image_of(self, config: Mapping[str, Any]) -> Image:
         home = dict(each.split("=", 1) for each in config.get("Env") or ()).get("HOME", "")

@@ -8,8 +8,8 @@ from taxtui.errors import CreateFailed, ExecFailed
 from taxtui.sandboxes.kit.refusal import last_line
 
 _COMPOSE: Final = {
-    "No such image": "taxtui image build",
-    "pull access denied": "taxtui image build",
+    "No such image": "taxtui setup",
+    "pull access denied": "taxtui setup",
     "all predefined address pools have been fully subnetted": "fewer at once, or more address pools for docker",
     "could not find an available, non-overlapping": "fewer at once, or more address pools for docker",
     "Cannot connect to the Docker daemon": "start docker",

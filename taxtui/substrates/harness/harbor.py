@@ -110,7 +110,7 @@ class HarborSubstrate(HarnessSubstrate):
 
     def choose(self) -> Sites:
         """As ``HarnessSubstrate.choose``."""
-        return HarnessProjects(self.name, self.options.image, "taxtui image build", self.pool)
+        return HarnessProjects(self.name, self.options.image, "taxtui setup", self.pool)
 
     async def begin(self, spec: SandboxSpec, around: Surroundings, marks: Marks) -> HarborSandbox:
         """As ``HarnessSubstrate.begin``."""

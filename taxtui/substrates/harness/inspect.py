@@ -112,7 +112,7 @@ class InspectSubstrate(HarnessSubstrate):
         """As ``HarnessSubstrate.choose``."""
         if self.options.environment == "local":
             return HarnessFolders(self.name, self.pool)
-        return HarnessProjects(self.name, self.options.image, "taxtui image build", self.pool)
+        return HarnessProjects(self.name, self.options.image, "taxtui setup", self.pool)
 
     async def begin(self, spec: SandboxSpec, around: Surroundings, marks: Marks) -> InspectSandbox:
         """As ``HarnessSubstrate.begin``: what happens before each sample of a task."""

@@ -13,7 +13,7 @@ class LocalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     isolation: Literal["auto", "bwrap", "plain"] = "auto"
     disk_mib: int = 0  # of all that a sandbox may write, in memory; 0: what the machine's temporary folder has room for
-    fixtures: str = ""  # a folder with attrs.git and wheels/; by default those of `taxtui fixtures build`, if built
+    fixtures: str = ""  # a folder with attrs.git and wheels/; by default those of `taxtui setup`, if built
 
     def folder(self) -> Path | None:
         """The fixtures' folder as it was given, whole."""
@@ -24,5 +24,5 @@ class LocalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.disk_mib < 0:
             return f"disk_mib={self.disk_mib} is negative; 0 is no limit"
         if self.fixtures and not Path(self.fixtures).expanduser().is_dir():
-            return f"fixtures={self.fixtures} is not a folder; taxtui fixtures build makes one"
+            return f"fixtures={self.fixtures} is not a folder; taxtui setup makes one"
         return ""

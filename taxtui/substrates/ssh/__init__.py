@@ -22,7 +22,7 @@ class SshOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     key: str = ""  # a file; else the agent's keys and the usual files
     known_hosts: str = ""  # a file; else ~/.ssh/known_hosts
     folder: str = ""  # on the host, yours alone: where sandboxes are made; else /tmp/taxtui-ssh-UID
-    fixtures: str = ""  # on the host, for T1 and T2: what `taxtui fixtures build` has made
+    fixtures: str = ""  # on the host, for T1 and T2: what `taxtui setup` has made
     logins: int = 8  # under way at once; sshd drops some of more than ten (MaxStartups)
 
     def complain(self) -> None:

@@ -67,7 +67,7 @@ def not_looked(exit_code: int, output: bytes) -> SubstrateUnavailable:
 def not_made(name: str, run_id: str, exit_code: int, words: bytes) -> CreateFailed:
     """Why a sandbox has no folder."""
     if exit_code == EXISTS:
-        return CreateFailed(f"{name} exists already", fix=f"taxtui sweep --run {run_id} --force removes it")
+        return CreateFailed(f"{name} exists already", fix=f"taxtui clean --run {run_id} --force removes it")
     if exit_code == NOT_PRIVATE:
         return CreateFailed(
             "the folder of the sandboxes is not yours alone", fix="remove it, or name one with folder=PATH"

@@ -16,9 +16,10 @@ from costmodel.recording.load import read
 from costmodel.training.policies import POLICIES
 from costmodel.training.run import ON_FAILURE, PLACEMENTS
 from taxtui.errors import UsageError
+from taxtui.options.asking import places_of, providers_of
+from taxtui.options.training import GROUPS, OPTIONS, SET, TRAINING, TYPED
+from taxtui.options.training_file import field_of
 from taxtui.plan.notation import parse_count
-from taxtui.report.projected.asking import places_of, providers_of
-from taxtui.report.projected.options import DEMAND, GROUPS, OPTIONS
 from taxtui.tui.recordings.catalogue import shown
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ WORKERS: Final = 500
 USUAL: Final[Mapping[str, str]] = {"trajectories": str(TRAJECTORIES), "workers": str(WORKERS)}
 ON: Final = "yes"
 FILE: Final = "file"
-"""The option that takes a demand file."""
+"""The option that takes a training file."""
+HIDDEN: Final = ("changes", "tiers", "modes")
+"""Options that the form does not show: they set others, or select rows."""
 
 Typed = Mapping[str, str]
 """An option's name → its text as typed; what is not in it is not asked for."""
@@ -113,12 +116,12 @@ class Field(NamedTuple):
 @cache
 def fields() -> Mapping[str, Field]:
     """Every field by its name."""
-    return {str(option.name): _field(option) for option in OPTIONS}
+    return {str(option.name): _field(option) for option in OPTIONS if option.name not in HIDDEN}
 
 
 def _field(option: click.Option) -> Field:
     name, label = str(option.name), option.opts[-1].lstrip("-").replace("-", " ")
-    return Field(name, label, option.help or "", option.required, bool(option.is_flag), STOPS.get(name, ()))
+    return Field(name, label, option.help or "", name in USUAL, bool(option.is_flag), STOPS.get(name, ()))
 
 
 @cache
@@ -127,10 +130,10 @@ def groups() -> Mapping[str, Sequence[Field]]:
     known = fields()
     found: dict[str, Sequence[Field]] = {"": [known[name] for name in FIRST]}
     for table, group in GROUPS.items():
-        rest = [known[str(option.name)] for option in group.options if option.name not in FIRST]
+        rest = [known[str(one.name)] for one in group.options if one.name not in (*FIRST, *HIDDEN)]
         if rest:
             found[MORE if table == "run" else group.heading] = rest
-    return found | {"A demand file": [known[str(DEMAND.name)]]}
+    return found | {"A training file": [known[str(TRAINING.name)]]}
 
 
 def in_use(heading: str, typed: Typed) -> int:
@@ -157,17 +160,28 @@ def is_open(heading: str, typed: Typed, turned: Collection[str]) -> bool:
 
 
 def words(typed: Typed) -> list[str]:
-    """The options of a command line that asks this; what a demand file says is not overridden by what is usual."""
+    """The options of a command line that asks this; a value of the training file is not overridden by what is usual."""
     found: list[str] = []
     for option in OPTIONS:
         name = str(option.name)
         value = typed.get(name, "").strip()
         if value and not (typed.get(FILE) and value == USUAL.get(name)):
-            if option.is_flag:
-                found.append(option.opts[-1])
-            else:
-                for one in value.split() if option.multiple else [value]:  # a change may begin with a minus
-                    found += [f"{option.opts[-1]}={one}"] if one.startswith("-") else [option.opts[-1], one]
+            typed_as = [option.opts[-1]] if option in TYPED else [SET.opts[-1], f"{field_of(option)}="]
+            found += _typed(typed_as, value, option)
+    return found
+
+
+def _typed(typed_as: Sequence[str], value: str, option: click.Option) -> list[str]:
+    """The words of one option: ``--gpus 8``, ``--partial-rollouts`` or ``--set nodes=125``."""
+    flag, *key = typed_as
+    found: list[str] = []
+    for one in value.split() if option.multiple else ["true" if option.is_flag else value]:
+        if key:
+            found += [flag, f"{key[0]}{one}"]
+        elif option.is_flag:
+            found.append(flag)
+        else:  # a change may begin with a minus
+            found += [f"{flag}={one}"] if one.startswith("-") else [flag, one]
     return found
 
 
@@ -179,7 +193,7 @@ def command(paths: Sequence[Path], typed: Typed = USUAL) -> str:
 class Question(NamedTuple):
     """What was typed, as the cost model takes it."""
 
-    places: Sequence[PlaceAsked]  # that a demand file tells apart, and then all others
+    places: Sequence[PlaceAsked]  # that a training file tells apart, and then all others
     providers: Sequence[Provider] = ()  # that are composed
 
     @property

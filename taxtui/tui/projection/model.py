@@ -60,7 +60,7 @@ class Answered(NamedTuple):
 
     @property
     def demand(self) -> Demand:
-        """What is asked of all places that a demand file does not tell apart."""
+        """What is asked of all places that a training file does not tell apart."""
         return self.asked.demand
 
     @property

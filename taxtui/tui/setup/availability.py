@@ -1,4 +1,4 @@
-"""Whether each substrate can be used, asked of ``taxtui substrates --check`` in a process of its own.
+"""Whether each substrate can be used, asked of ``taxtui doctor -s NAME`` in a process of its own.
 
 The interface imports no substrate and so no SDK: the picker is there at once, and the answers arrive when they do.
 """
@@ -13,10 +13,11 @@ from typing import Any
 import msgspec
 
 from taxtui.errors import SubstrateUnavailable
+from taxtui.sandboxes import registry
 
 
 class CheckedSubstrate(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of ``taxtui substrates --check --format json``, as far as the picker shows it."""
+    """One row of ``taxtui doctor -s NAME --format json``, as far as the picker shows it."""
 
     name: str  # with its options, where it was asked for with some
     ok: bool | None = None  # None: not checked
@@ -45,8 +46,8 @@ async def check(refs: Sequence[str] = ()) -> dict[str, CheckedSubstrate]:
         SubstrateUnavailable: the command itself failed; the message is its last line.
     """
     child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "taxtui", "substrates", "--check", "--format", "json"),
-        *(word for ref in refs for word in ("-s", ref)),
+        *(sys.executable, "-m", "taxtui", "doctor", "--format", "json"),
+        *(word for ref in refs or registry.names() for word in ("-s", ref)),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -64,7 +65,7 @@ async def check(refs: Sequence[str] = ()) -> dict[str, CheckedSubstrate]:
     except msgspec.DecodeError as error:
         lines = err.decode(errors="replace").strip().splitlines()
         reason = clean(lines[-1]) if lines else str(error)
-        raise SubstrateUnavailable(f"taxtui substrates --check: {reason}") from error
+        raise SubstrateUnavailable(f"taxtui doctor: {reason}") from error
     return {answer.name: _cleaned(answer, clean) for answer in answers}
 
 

@@ -2,5 +2,5 @@
 
 A case is one run, one strike at a moment of the seed's choosing, and what is left of both. Whatever the strike: the run
 ends, within documented exit codes, outcomes and classes of errors; its recording can be read; and nothing is left once
-the next run has said what this one left and ``taxtui sweep`` has removed it.
+the next run has said what this one left and ``taxtui clean`` has removed it.
 """

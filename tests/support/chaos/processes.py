@@ -145,7 +145,7 @@ def _gone(case: Case, victim: Victim) -> list[tuple[str, str]]:
         problems.append((LEFT, f"without an entry in the ledger: {_left(case, victim)}"))
     elif f"earlier runs left sandboxes: {case.run_id}" not in done:
         problems.append((LEFT, f"the next run does not say so: {done[-_SAID_MAX:]}"))
-    swept = _command(victim.home, "sweep", "--run", case.run_id, "--force", "-s", places.named(case.group))
+    swept = _command(victim.home, "clean", "--run", case.run_id, "--force", "-s", places.named(case.group))
     if left := _left(case, victim):
         problems.append((LEFT, f"after a sweep: {left}; it said: {swept[-_SAID_MAX:]}"))
     return problems

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 import click
 
 from taxtui.errors import UsageError
-from taxtui.plan.count_option import COUNT
+from taxtui.options.count import COUNT
 
 if TYPE_CHECKING:
     from costmodel.recording.reader import CellIdentity
@@ -85,7 +85,8 @@ class RowChoice(NamedTuple):
             for one in wanted:
                 asked.append(f"{option} {one}")
                 if not any(fits(row, one) for row in rows):
-                    raise UsageError(f"no row is of {option} {one}", fix=f"there are {_listed(map(told, rows))}")
+                    more = "; taxtui project --length extrapolates to others" if option == "--actions" else ""
+                    raise UsageError(f"no row is of {option} {one}", fix=f"there are {_listed(map(told, rows))}{more}")
             if wanted:
                 found = [row for row in found if any(fits(row, one) for one in wanted)]
         if not found:
@@ -99,41 +100,47 @@ def _listed(texts: Iterable[str]) -> str:
     )
 
 
-_ROWS: Final = (
-    click.option("--tier", "tiers", multiple=True, metavar="TIER", help="Only this tier; repeat for several."),
-    click.option("--mode", "modes", multiple=True, metavar="MODE", help="Only this mode: exec or session."),
-    click.option(
-        "--substrate",
-        "substrates",
-        multiple=True,
-        metavar="NAME",
-        help="Only this substrate, as docker or docker:runsc; repeat for several.",
-    ),
+def _option(*flags: str, **more: Any) -> click.Option:
+    return click.Option([*flags], **more)
+
+
+SUBSTRATE: Final = _option(
+    "-s",
+    "--substrate",
+    "substrates",
+    multiple=True,
+    metavar="NAME",
+    help="Select this substrate, repeatable: docker, docker:runsc.",
 )
-_LENGTHS: Final = click.option(
-    "-n", "--actions", "lengths", multiple=True, type=COUNT, metavar="N", help="Only this length; repeat for several."
+TIER: Final = _option("-t", "--tier", "tiers", multiple=True, metavar="TIER", help="Select this tier, repeatable.")
+MODE: Final = _option(
+    "--mode", "modes", multiple=True, metavar="MODE", help="Select this mode, repeatable: exec or session."
 )
-_ORDER: Final = (
-    click.option(
-        "--sort",
-        type=click.Choice(SORTS),
-        help="Lines by work (as is), amount (the least first), ratio or tax (the most first).",
-    ),
-    click.option(
-        "--group", type=click.Choice((BY_WORK, BY_SUBSTRATE)), help="A line per work (as is) or per substrate."
-    ),
+ACTIONS: Final = _option(
+    "-n",
+    "--actions",
+    "lengths",
+    multiple=True,
+    type=COUNT,
+    metavar="N",
+    help="Select this recorded number of actions, repeatable.",
+)
+SORT: Final = _option(
+    "--sort",
+    type=click.Choice(SORTS),
+    help="Order of the rows: work (the default), amount (least first), ratio or tax (most first).",
+)
+GROUP: Final = _option(
+    "--group", type=click.Choice((BY_WORK, BY_SUBSTRATE)), help="One row per work (the default) or per substrate."
 )
 
 
-def choosing(*, lengths: bool = False, order: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The options, for a command that passes what it is given by them to ``taken``.
-
-    ``lengths``: also ``--actions``, where that is not the length to project. ``order``: also ``--sort``, ``--group``.
-    """
+def choosing(*options: click.Option) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add some of the options above to a command that passes its parameters to ``taken``."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed((*_ROWS, *[_LENGTHS] * lengths, *_ORDER * order)):
-            command = option(command)
+        known = command.__dict__.setdefault("__click_params__", [])
+        known.extend(reversed(options))
         return command
 
     return decorate

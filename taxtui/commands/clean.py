@@ -1,4 +1,4 @@
-"""``taxtui sweep``: find and remove sandboxes that a run left behind."""
+"""``taxtui clean``: find and remove sandboxes that a run left behind."""
 
 from __future__ import annotations
 
@@ -20,20 +20,29 @@ from taxtui.sandboxes.protocol import Found, Substrate
 from taxtui.terminal_text import clean
 
 
-@click.command("sweep")
-@click.option("--run", "run_id", metavar="ID", help="Only what this run made.")
-@click.option("--older-than", metavar="AGE", default="0s", help="Only what is at least this old, such as 1h.")
-@click.option("-s", "--substrate", "named", metavar="NAME[:key=value,…]", multiple=True, help="By default all.")
-@click.option("--force", is_flag=True, help="Also what is not past its deadline: a run may still use it.")
-@click.option("--dry-run", is_flag=True, help="Only list.")
+@click.command("clean")
+@click.option("--run", "run_id", metavar="ID", help="Remove sandboxes of this run only.")
+@click.option("--older-than", metavar="AGE", default="0s", help="Remove sandboxes that are at least this old: 1h.")
+@click.option(
+    "-s",
+    "--substrate",
+    "named",
+    metavar="NAME[:key=value,…]",
+    multiple=True,
+    help="Search this substrate, repeatable.  [all]",
+)
+@click.option(
+    "--force", is_flag=True, help="Remove sandboxes before their deadline too. This may kill a running measurement."
+)
+@click.option("--dry-run", is_flag=True, help="List sandboxes and remove nothing.")
 def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: bool, dry_run: bool) -> None:
-    """Remove every sandbox that carries our labels and is past its deadline.
+    """Remove sandboxes with taxtui's labels that are past their deadline.
 
-    Until then it may belong to a run that goes on, whoever's and wherever: it is spared, and counted. --force removes
-    it too, --run and --older-than narrow that down.
-    A harness without options is looked for wherever it can put a sandbox; a place that cannot be looked at is said.
-    Exit code: 0 when all that was asked for is gone, 1 when something could not be removed or --run names what is
-    spared, 3 when a substrate that was named cannot be used.
+    Before its deadline a sandbox may belong to a run of any user or machine: it is kept, and counted. --force removes
+    it too; --run and --older-than narrow that down. Without options all substrates are searched, and unreachable ones
+    are reported.
+    Exit codes: 0 nothing is left; 1 a sandbox could not be removed, or --run names one that is kept; 3 a substrate
+    that was named cannot be used.
     """
     at_least_s = parse_duration_ns(older_than) / 1e9
     unswept = [entry for entry in ledger.entries() if run_id in (None, entry.run_id)]
@@ -53,7 +62,7 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
             if named and str(reference) in places:
                 unusable = unusable or error  # raised once the others have been swept
             else:
-                _say(f"taxtui: not swept: {error}", err=True)
+                _say(f"taxtui: not searched: {error}", err=True)
             continue
         left += failed
         seen += len(found) + due
@@ -125,7 +134,7 @@ def _spared(reference: SubstrateRef, found: list[Found]) -> list[str]:
     for each in found:
         runs.setdefault(each.run_id, []).append(each)
     return [
-        f"taxtui: {reference}: spared {len(own)} of run {run}{_state(run)} until {_until(own)}; --force removes them"
+        f"taxtui: {reference}: kept {len(own)} of run {run}{_state(run)} until {_until(own)}; --force removes them"
         for run, own in sorted(runs.items())
     ]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taxtui.report.projected.demand_file import field_of
-from taxtui.report.projected.options import OPTIONS, asked_at, demand_of
+from taxtui.options.training import OPTIONS, asked_at, demand_of, value_of
+from taxtui.options.training_file import field_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def place_of(context: click.Context, spec: str = "") -> PlaceAsked:
-    """What one place is asked; "": all that the demand file says nothing else of.
+    """What one place is asked; "": all that no table of the training file overrides.
 
     Raises:
         UsageError: a notation cannot be read.
@@ -42,7 +42,7 @@ def stated_at(context: click.Context, spec: str) -> frozenset[str]:
 
 
 def places_of(context: click.Context) -> list[PlaceAsked]:
-    """Every place that the demand file tells apart, then all others. Raises as ``place_of``."""
+    """Every substrate with tables of its own in the training file, then all others. Raises as ``place_of``."""
     file = context.params["file"]
     return [place_of(context, spec) for spec in (*(file.at if file else ()), "")]
 
@@ -52,7 +52,7 @@ def providers_of(context: click.Context, read: Callable[[str], Recording | Publi
 
     Raises ``costmodel.errors.CostModelError``: one is unknown, or a file is wrong.
     """
-    specs = context.params["compose"]
+    specs = value_of(context, next(option for option in OPTIONS if option.name == "compose"))
     if not specs:
         return []
     from costmodel.providers.provider import load_provider
@@ -68,9 +68,9 @@ def place_among(places: Sequence[PlaceAsked], identity: CellIdentity) -> PlaceAs
 
 
 def idle_places(context: click.Context, identities: Iterable[CellIdentity]) -> list[str]:
-    """A line for each place of the demand file that means none of these cells, so that a slip of the pen shows."""
+    """Return a line for each substrate of the training file that matches none of these cells: it may be mistyped."""
     from costmodel.analysis.baseline import meant
 
     file, cells = context.params["file"], list(identities)
     specs = [spec for spec in (file.at if file else ()) if not any(meant(cell, spec) for cell in cells)]
-    return [f"[at.{spec}] of {file.path} holds for nothing here" for spec in specs]
+    return [f"no row matches [at.{spec}] in {file.path}; the section is ignored" for spec in specs]

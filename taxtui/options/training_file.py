@@ -1,4 +1,4 @@
-"""A demand as a TOML file: the options of a projection in groups, each with where its value comes from.
+"""A training run as a TOML file: the options of a projection in groups, each with the source of its value.
 
 ::
 
@@ -33,9 +33,11 @@ from taxtui.errors import UsageError
 
 Tables = Mapping[str, Sequence[click.Option]]
 """Table of the file → the options in it."""
-SOURCES, AT = "sources", "at"
+SOURCES, AT, WORKLOAD = "sources", "at", "workload"
 
 EXAMPLES: Final[Mapping[str, str]] = {
+    "tier": '"T1"',
+    "mode": '"exec"',
     "trajectories": '"1M"',
     "workers": "2000",
     "baseline": '"docker"',
@@ -86,12 +88,12 @@ EXAMPLES: Final[Mapping[str, str]] = {
 
 
 def field_of(option: click.Parameter) -> str:
-    """The key of a demand file, and the field of ``Demand``: ``train_s`` of ``--train-seconds``."""
-    name = str(option.name)
+    """The key of a training file, and the field of ``Demand``: ``train_s`` of ``--train-seconds``."""
+    name = {"tiers": "tier", "modes": "mode"}.get(str(option.name), str(option.name))
     return f"{name.removesuffix('_seconds')}_s" if name.endswith("_seconds") else name
 
 
-class DemandFile(NamedTuple):
+class TrainingFile(NamedTuple):
     """What a file says. Values are as the options take them, by the options' names."""
 
     path: str
@@ -106,8 +108,8 @@ class DemandFile(NamedTuple):
         return UsageError(f"{self.path}: {error}", fix=f"in the file: {' or '.join(wanted)}" if wanted else "")
 
 
-def load(path: str, tables: Tables) -> DemandFile:
-    """Read a demand file.
+def load(path: str, tables: Tables) -> TrainingFile:
+    """Read a training file.
 
     Raises:
         UsageError: it cannot be read; a table or a key is unknown, or of the wrong type. One line with the file, the
@@ -118,23 +120,90 @@ def load(path: str, tables: Tables) -> DemandFile:
     try:
         document = Document(Path(path)).data
     except OSError as error:
-        raise UsageError(f"cannot read the demand {path}: {error.strerror}") from error
+        raise UsageError(f"cannot read the training file {path}: {error.strerror}") from error
     except MalformedDocument as error:
         raise UsageError(error.problem, fix=error.fix) from error
     reader = _Reader(path, tables)
+    within_at = {table: options for table, options in tables.items() if table != WORKLOAD}
     sources, at = document.pop(SOURCES, {}), document.pop(AT, {})
     if not isinstance(at, dict) or not all(isinstance(groups, dict) for groups in at.values()):
         raise UsageError(
             f"{path}: [{AT}] holds tables of one substrate each",
             fix=f"write [{AT}.docker.nodes] nodes = {EXAMPLES['nodes']}",
         )
-    return DemandFile(
+    return TrainingFile(
         path,
         reader.values(document, ""),
-        {name: reader.values(groups, f"{AT}.{name}.") for name, groups in at.items()},
+        {name: _Reader(path, within_at).values(groups, f"{AT}.{name}.") for name, groups in at.items()},
         reader.sources(sources),
         {option.opts[-1]: reader.stanza(field) for field, (_, option) in reader.fields.items()},
     )
+
+
+def changes(words: Sequence[str], tables: Tables) -> dict[str, Any]:
+    """Return the values of ``KEY=VALUE`` words by the options' names; KEY is a key of a training file.
+
+    Raises:
+        UsageError: a key is unknown, or its value cannot be read.
+    """
+    reader = _Reader("--set", tables)
+    values: dict[str, Any] = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        if not equals:
+            raise UsageError(f"--set {word}: a value is missing", fix="write --set nodes=125")
+        if key not in reader.fields:
+            near = difflib.get_close_matches(key, reader.fields, 1)
+            known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(reader.fields)}"
+            raise UsageError(f"--set {word}: unknown key {key!r}", fix=known)
+        option = reader.fields[key][1]
+        value: object = [text] if option.multiple else text
+        if option.is_flag:
+            if text not in ("true", "false"):
+                raise UsageError(f"--set {word}: {key} is true or false", fix=f"write --set {key}=true")
+            value = text == "true"
+        taken = reader.taken(key, value, option)
+        name = str(option.name)
+        values[name] = (*values.get(name, ()), *taken) if isinstance(taken, tuple) else taken
+    return values
+
+
+TEMPLATE: Final = """\
+# A training run, for `taxtui project FILE --training lab.toml` and `taxtui decide`.
+# Replace each value with your own. A line that you delete takes the recorded value, or none.
+# All other keys (nodes, images, failures, limits, pools, prices): docs/training-file.md
+
+[workload]
+tier = "T1"                   # the recorded tier that is closest to the commands of your agent
+
+[run]
+trajectories = "1M"           # trajectories of the whole training run
+workers = 512                 # trajectories in progress at a time
+
+[length]
+actions = "40-90"             # commands per trajectory: 50, 40-90, or 10:3,50:1 by weight
+
+[think]
+think = "lognormal:8s,0.6"    # the model's time per command: 8s, or a median and the sigma of its log
+
+[policy]
+prompts = 32                  # prompts per training step
+group_size = 16               # rollouts per prompt
+
+[trainer]
+train_s = 120                 # seconds of training per step
+gpus = 64                     # GPUs that wait while rollouts run
+gpu_usd_hour = 2.5            # price of one GPU, in dollars per hour
+
+# [at.docker.nodes]           # `taxtui decide` needs the price of the substrate that you have: here of docker
+# nodes = 8
+# pods_per_node = 64
+# node_usd_hour = 1.5
+
+# [sources]                   # the source of each value, for the page that `taxtui decide` prints
+# gpu_usd_hour = "our contract of 2026"
+"""
+"""What ``taxtui project --init`` prints."""
 
 
 class _Reader:
@@ -146,6 +215,8 @@ class _Reader:
 
     def stanza(self, field: str, within: str = "") -> str:
         """How a key is written."""
+        if self.path == "--set":
+            return f"--set {field}={EXAMPLES[field].strip(chr(34))}"
         return f"[{within}{self.fields[field][0]}] {field} = {EXAMPLES[field]}"
 
     def values(self, document: dict[str, Any], within: str) -> dict[str, Any]:
@@ -180,7 +251,7 @@ class _Reader:
             )
         known = (*self.tables, *((AT, SOURCES) if not within else ()))
         return UsageError(
-            f"{self.path}: there is no [{within}{table}] in a demand; known: {', '.join(known)}",
+            f"{self.path}: there is no [{within}{table}] in a training file; known: {', '.join(known)}",
             fix=f"write {self.stanza('workers', within)}",
         )
 
@@ -198,6 +269,8 @@ class _Reader:
     def _taken(self, where: str, value: object, option: click.Option, within: str) -> object:
         """The value as the option takes it."""
         fix = f"write {self.stanza(field_of(option), within)}"
+        one_is_enough = option.name in ("tiers", "modes") and isinstance(value, str)
+        value = [value] if one_is_enough else value
         allowed = bool if option.is_flag else list if option.multiple else (int, float, str)
         if not isinstance(value, allowed) or (isinstance(value, bool) and not option.is_flag):
             kind = "true or false" if option.is_flag else "a list of texts" if option.multiple else "a number or a text"
@@ -206,11 +279,15 @@ class _Reader:
             return value
         texts = [str(one) for one in value] if isinstance(value, list) else self._beside(str(value))
         try:
-            return option.type_cast_value(click.Context(click.Command("demand")), texts)
+            return option.type_cast_value(click.Context(click.Command("training")), texts)
         except click.UsageError as error:
             raise UsageError(f"{self.path}: {where}: {error.message}", fix=fix) from error
 
+    def taken(self, key: str, value: object, option: click.Option) -> object:
+        """Return the value of a word of ``--set``."""
+        return self._taken(key, value, option, "")
+
     def _beside(self, text: str) -> str:
-        """A file beside the demand by the path that leads to it from here."""
+        """A file beside the training file by the path that leads to it from here."""
         path = Path(self.path).parent / text
         return str(path) if path.suffix and path.is_file() else text

@@ -1,7 +1,8 @@
-"""``--demand FILE``: the options of a projection as TOML."""
+"""``--training FILE``: the options of a projection as TOML."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -9,8 +10,8 @@ import pytest
 
 from costmodel import Demand, DemandError, Length, Think
 from taxtui.errors import UsageError
-from taxtui.report.projected.demand_file import EXAMPLES, field_of
-from taxtui.report.projected.options import GROUPS, OPTIONS, asked_at, demand_of
+from taxtui.options.training import GROUPS, OPTIONS, TYPED, as_typed, asked_at, demand_of
+from taxtui.options.training_file import EXAMPLES, TEMPLATE, field_of
 from tests.docs.pages import blocks, text_of
 
 TABLES = {field_of(option): table for table, group in GROUPS.items() for option in group.options}
@@ -51,9 +52,9 @@ gpu_usd_hour = 2
 
 def test_a_file_is_the_options_that_it_stands_for(tmp_path: Path) -> None:
     options = """
-        --trajectories 1000000 --workers 2000 --delta=-250ms/action -n 80-120 --think lognormal:8s,1.2 --batch 1024
-        --partial-rollouts --over-provision 0.2 --train-seconds 60 --gpus 512 --gpu-usd-hour 2""".split()  # noqa: SIM905
-    demand, sheet = asked("--demand", written(tmp_path, WHOLE))
+        --trajectories 1000000 --workers 2000 --delta=-250ms/action --length 80-120 --think lognormal:8s,1.2
+        --batch 1024 --partial-rollouts --over-provision 0.2 --train-seconds 60 --gpus 512 --gpu-usd-hour 2""".split()  # noqa: SIM905
+    demand, sheet = asked("--training", written(tmp_path, WHOLE))
     assert (demand, sheet) == asked(*options)
     assert (demand.trajectories, demand.batch, demand.train_s) == (1_000_000, 1024, 60)
     assert demand.think == Think(8_000_000_000, 1.2)
@@ -61,7 +62,7 @@ def test_a_file_is_the_options_that_it_stands_for(tmp_path: Path) -> None:
 
 
 def test_an_option_beside_the_file_wins(tmp_path: Path) -> None:
-    demand, _ = asked("--workers", "7k", "--demand", written(tmp_path, WHOLE), "--gpus", "8")
+    demand, _ = asked("--workers", "7k", "--training", written(tmp_path, WHOLE), "--gpus", "8")
     assert (demand.workers, demand.gpus, demand.trajectories) == (7_000, 8, 1_000_000)
 
 
@@ -70,7 +71,7 @@ def test_every_option_has_a_line_that_a_file_may_hold(tmp_path: Path) -> None:
     for field, example in EXAMPLES.items():
         text = f"[{TABLES[field]}]\n{field} = {example}\n"
         params = click.Command("project", params=list(OPTIONS))
-        params.make_context("project", ["--demand", written(tmp_path, text)], resilient_parsing=True)
+        params.make_context("project", ["--training", written(tmp_path, text)], resilient_parsing=True)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_every_option_has_a_line_that_a_file_may_hold(tmp_path: Path) -> None:
         ("[run]\nworker = 3", "[run] worker is unknown; [run] knows trajectories, workers,.*[run] workers = 2000"),
         ("[run]\ngpus = 3", "[run] gpus is not in this table; write [trainer] gpus = 512"),
         ("gpus = 3", "gpus stands outside its table; write [trainer] gpus = 512"),
-        ("[gpu]\ngpus = 3", "there is no [gpu] in a demand; known: run, length,.*sources"),
+        ("[gpu]\ngpus = 3", "there is no [gpu] in a training file; known: workload, run, length,.*sources"),
         ("[run]\nworkers = true", "[run] workers must be a number or a text, not True; write [run] workers = 2000"),
         ("[run]\nworkers = [3]", "[run] workers must be a number or a text"),
         ("[run]\nworkers = 1979-05-27", "[run] workers must be a number or a text"),
@@ -97,7 +98,7 @@ def test_every_option_has_a_line_that_a_file_may_hold(tmp_path: Path) -> None:
 def test_what_is_wrong_is_one_line_with_what_to_write(tmp_path: Path, text: str, words: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(UsageError) as caught:
-        asked("--demand", path)
+        asked("--training", path)
     line = str(caught.value)
     assert line.startswith(path)
     assert "\n" not in line
@@ -108,32 +109,71 @@ def test_what_is_wrong_is_one_line_with_what_to_write(tmp_path: Path, text: str,
 def test_what_contradicts_itself_is_said_in_the_words_of_the_file(tmp_path: Path) -> None:
     path = written(tmp_path, "[run]\ntrajectories = 9\nworkers = 3\n[trainer]\ngpu_usd_hour = 2\n")
     with pytest.raises(UsageError) as caught:
-        asked("--demand", path)
+        asked("--training", path)
     assert str(caught.value).startswith(f"{path}: a GPU price needs a number of GPUs")
     assert str(caught.value).endswith("in the file: [trainer] gpus = 512")
     with pytest.raises(DemandError):
         asked("--trajectories", "9", "--workers", "3", "--gpu-usd-hour", "2")
 
 
+def test_the_printed_template_is_a_training_file(tmp_path: Path) -> None:
+    demand, _ = asked("--training", written(tmp_path, TEMPLATE))
+    assert (demand.trajectories, demand.workers, demand.group_size, demand.gpus) == (1_000_000, 512, 16, 64)
+    commented = re.sub(r"^# (?=\[|\w+ = )", "", TEMPLATE, flags=re.MULTILINE)
+    command = click.Command("project", params=list(OPTIONS))
+    there = asked_at("docker", command.make_context("project", ["--training", written(tmp_path, commented)]))
+    assert (there["nodes"], there["pods_per_node"]) == (8, 64)
+    assert there["file"].sources == {"gpu_usd_hour": "our contract of 2026"}
+
+
+def test_a_change_replaces_the_value_of_the_file_and_every_table_of_a_substrate(tmp_path: Path) -> None:
+    path = written(tmp_path, f"{WHOLE}[at.docker.limits]\nquota = 100\n")
+    for words in (("--training", path, "--set", "quota=7"), ("--set", "quota=7", "--training", path)):
+        context = click.Command("project", params=list(TYPED)).make_context("project", list(words))
+        assert {asked_at(spec, context)["quota"] for spec in ("docker", "local")} == {7}
+        assert asked_at("local", context)["over_provision"] == 0.2
+
+
+@pytest.mark.parametrize(
+    ("word", "line"),
+    [
+        ("quota", "--set quota: a value is missing; write --set nodes=125"),
+        ("quotas=1", "--set quotas=1: unknown key 'quotas'; did you mean 'quota'?"),
+        ("quota=x", "--set: quota: 'x' is no count"),
+        ("partial_rollouts=1", "--set partial_rollouts=1: partial_rollouts is true or false"),
+    ],
+)
+def test_a_change_that_cannot_be_read_is_one_line(word: str, line: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        asked("--set", word)
+    assert str(caught.value).startswith(line)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_error_names_what_a_command_takes() -> None:
+    assert as_typed("add --nodes N --pods-per-node P") == "add --set nodes=N --set pods_per_node=P"
+    assert as_typed("leave --images out; add --gpus G") == "leave images out; add --gpus G"
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"cannot read the demand .*nowhere\.toml: No such file"):
-        asked("--demand", str(tmp_path / "nowhere.toml"))
+    with pytest.raises(UsageError, match=r"cannot read the training file .*nowhere\.toml: No such file"):
+        asked("--training", str(tmp_path / "nowhere.toml"))
 
 
 def test_a_sheet_is_looked_for_beside_the_file(tmp_path: Path) -> None:
     (tmp_path / "ours.toml").write_text("")
     text = '[run]\ntrajectories = 9\nworkers = 3\n[prices]\nprices = "ours.toml"\n'
-    assert asked("--demand", written(tmp_path, text))[1] == str(tmp_path / "ours.toml")
+    assert asked("--training", written(tmp_path, text))[1] == str(tmp_path / "ours.toml")
     text = text.replace("ours.toml", "aws-fargate")
-    assert asked("--demand", written(tmp_path, text))[1] == "aws-fargate"
+    assert asked("--training", written(tmp_path, text))[1] == "aws-fargate"
 
 
 def test_the_file_of_the_page_is_one(tmp_path: Path) -> None:
-    [page] = blocks("demand-file.md", "toml")
-    demand, _ = asked("--demand", written(tmp_path, page))
+    [page] = blocks("training-file.md", "toml")
+    demand, _ = asked("--training", written(tmp_path, page))
     assert (demand.trajectories, demand.gpus, demand.batch) == (1_000_000, 512, 1024)
     for table in GROUPS:
-        assert f"`{table}`" in text_of("demand-file.md")
+        assert f"`{table}`" in text_of("training-file.md")
 
 
 def test_what_holds_for_one_substrate_only_stands_in_tables_of_its_own(tmp_path: Path) -> None:
@@ -142,7 +182,7 @@ def test_what_holds_for_one_substrate_only_stands_in_tables_of_its_own(tmp_path:
     demands = {}
     for spec in ("docker", "local"):
         for words in ((), ("--workers", "7")):
-            there = asked_at(spec, command.make_context("project", ["--demand", path, *words]))
+            there = asked_at(spec, command.make_context("project", ["--training", path, *words]))
             there.pop("prices")
             demands[spec, *words] = demand_of(there)
     assert (demands["docker",].quota, demands["docker",].workers) == (100, 50)
@@ -155,5 +195,5 @@ def test_what_holds_for_one_substrate_only_stands_in_tables_of_its_own(tmp_path:
         ("at = 3", "[at] holds tables of one substrate each; write [at.docker.nodes] nodes = 125"),
     ):
         with pytest.raises(UsageError) as caught:
-            asked("--demand", written(tmp_path, text))
+            asked("--training", written(tmp_path, text))
         assert words in str(caught.value)

@@ -1,0 +1,131 @@
+"""Chooses the substrates of ``taxtui run`` without ``-s``, and describes a plan before it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
+
+if TYPE_CHECKING:
+    from taxtui.plan.spec import Plan
+
+FREE_HERE: Final = ("local", "docker")
+"""Substrates that create sandboxes on this machine and cost nothing."""
+
+
+_SET: Final = {
+    "timeout": str,
+    "create_timeout": str,
+    "gap": str,
+    "until": str,
+    "seed": int,
+    "bracket": bool,
+    "side_by_side": bool,
+}
+"""Values of a scenario that ``--set`` takes."""
+
+
+def scenario_changes(words: Sequence[str]) -> dict[str, Any]:
+    """Return the values of ``KEY=VALUE`` words. Raises ``UsageError``: a key is unknown, or a value cannot be read."""
+    found: dict[str, Any] = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        if not equals or key not in _SET:
+            raise UsageError(f"--set {word}: not KEY=VALUE of a scenario", fix=f"KEY is one of {', '.join(_SET)}")
+        kind = _SET[key]
+        try:
+            found[key] = {"true": True, "false": False}[text] if kind is bool else kind(text)
+        except (KeyError, ValueError):
+            wanted = "true or false" if kind is bool else "a number"
+            raise UsageError(
+                f"--set {word}: {key} is {wanted}", fix=f"write {key}={'false' if kind is bool else 1}"
+            ) from None
+    return found
+
+
+def usable_here(say: Callable[[str], None], *, build: bool = True) -> list[str]:
+    """Return the substrates of this machine that can be used now, and report each one that is left out.
+
+    ``build``: build docker's image where only the image is missing.
+
+    Raises:
+        SubstrateUnavailable: none of them can be used.
+    """
+    rows = {row["name"]: row for row in _checked(FREE_HERE)}
+    if not rows["docker"]["ok"] and _lacks_image(rows["docker"]):
+        rows["docker"] = _with_image(rows["docker"], say) if build else rows["docker"] | {"ok": True}
+    usable = [name for name, row in rows.items() if row["ok"]]
+    for name in set(rows) - set(usable):
+        fix = f"; {rows[name]['fix']}" if rows[name]["fix"] else ""
+        say(f"taxtui: {name} is left out: {rows[name]['detail']}{fix}")
+    if not usable:
+        raise SubstrateUnavailable("no substrate of this machine can be used", fix="see why with: taxtui doctor")
+    return usable
+
+
+def _checked(names: Sequence[str]) -> list[dict[str, Any]]:
+    from taxtui.commands.substrates import checked
+    from taxtui.plan.notation import parse_substrate
+
+    return asyncio.run(checked([parse_substrate(name) for name in names]))
+
+
+def _lacks_image(row: dict[str, Any]) -> bool:
+    """Whether the docker daemon answers and has no image of the fixtures."""
+    from taxtui.workloads.image import DEFAULT_IMAGE
+
+    return DEFAULT_IMAGE in row["detail"]
+
+
+def _with_image(row: dict[str, Any], say: Callable[[str], None]) -> dict[str, Any]:
+    """Build docker's image; the row says why it could not be built."""
+    from taxtui.workloads import image
+
+    try:
+        image.build(progress=lambda line: say(f"taxtui: {line}"))
+    except TaxtuiError as error:
+        return row | {"detail": f"its image cannot be built: {error.problem}", "fix": error.fix}
+    return row | {"ok": True}
+
+
+def outline(plan: Plan) -> str:
+    """Return one line about a plan: ``local, docker: T1 x 50, exec and session; 80 trials, at most 120 s``."""
+    cells = plan.cells
+    substrates = ", ".join(dict.fromkeys(str(cell.substrate) for cell in cells))
+    works = ", ".join(dict.fromkeys(f"{cell.tier.name} x {cell.actions}" for cell in cells))
+    modes = " and ".join(dict.fromkeys(cell.mode for cell in cells))
+    limit = f", at most {plan.budget_s:g} s" if plan.budget_s else ""
+    return f"{substrates}: {works}, {modes}; {sum(cell.trials for cell in cells):,} trials{limit}"
+
+
+def describe(plan: Plan, sheet: str) -> list[str]:
+    """Return the lines of ``--dry-run``: cells and trials, time, money. ``sheet``: a price sheet, or ""."""
+    import msgspec
+
+    from taxtui.plan.crowding import cores, words
+    from taxtui.tui.setup import estimate
+    from taxtui.tui.setup.availability import CheckedSubstrate
+    from taxtui.tui.setup.expense import expense
+
+    names = list(dict.fromkeys(str(cell.substrate) for cell in plan.cells))
+    answers = {row["name"]: msgspec.convert(row, CheckedSubstrate) for row in _checked(names)}
+    variants = {name: answer.variant for name, answer in answers.items() if answer.variant is not None}
+    expected = estimate.expect(plan, estimate.HistoryReader().table(lambda: False), variants)
+    rows: list[tuple[str, ...]] = [("substrate", "tier", "n", "mode", "concurrency", "trials", "time")]
+    for one in expected:
+        cell, time = one.cell, "unknown" if one.wall_ns is None else f"~{estimate.about(one.wall_ns)}"
+        texts = (cell.tier.name, cell.actions, cell.mode, cell.concurrency, cell.trials)
+        rows.append((str(cell.substrate), *map(str, texts), time))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    trials = plan.repeat * sum(cell.trials for cell in plan.cells)
+    lines += ["", f"trials  {trials:,}{f' in {plan.repeat} repetitions' if plan.repeated else ''}"]
+    lines += [f"time    {estimate.time_words(plan, expected)}"]
+    lines += [f"money   {expense(plan, expected, answers, sheet).words}"]
+    lines += [f"note    {crowd}"] if (crowd := words(plan, cores())) else []
+    for name, answer in answers.items():
+        if not answer.ok:
+            lines.append(f"note    {name} cannot be used now: {answer.detail}{f'; {answer.fix}' if answer.fix else ''}")
+    return lines

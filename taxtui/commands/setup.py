@@ -1,0 +1,82 @@
+"""``taxtui setup``: builds what T1 and T2 need: the offline fixtures, and the container image that holds them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from taxtui.errors import SubstrateUnavailable, UsageError
+
+
+@click.command("setup")
+@click.option(
+    "--base", metavar="IMAGE", help="Base image with bash, git, python3, venv and pip.  [python:3.11-slim with git]"
+)
+@click.option("--push", metavar="REF", help="Push the image under this name too.")
+@click.option(
+    "--new",
+    "new_name",
+    metavar="NAME",
+    help="Write the first files of a new substrate, and build nothing.",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+def command(base: str | None, push: str | None, new_name: str | None, form: str) -> None:
+    """Build the fixtures of T1 and T2, and the container image that holds them where docker can be used.
+
+    Prints the folder of the fixtures and the name of the image. What exists already is verified and kept; --base
+    builds the image again. The first time needs git, pip, the package index and an image registry.
+    Exit code 3: --base or --push was given, and docker cannot be used.
+    """
+    import msgspec
+
+    if new_name is not None:
+        if base is not None or push is not None:
+            raise UsageError("--new builds no image", fix="drop --base and --push")
+        _write_substrate(new_name)
+        return
+    from taxtui.workloads import fixtures
+
+    folder = fixtures.ensure(_say)
+    built: dict[str, Any] | None = None
+    try:
+        built = _image(base, push)
+    except SubstrateUnavailable as error:
+        if base is not None or push is not None:
+            raise
+        _say(f"taxtui: no image for docker: {error}")
+    facts = {"path": str(folder), "digest": fixtures.DIGEST, "commit": fixtures.COMMIT, "tree": fixtures.TREE}
+    if form == "json":
+        click.echo(msgspec.json.encode({"fixtures": facts, "image": built}))
+        return
+    click.echo(folder)
+    if built is not None:
+        click.echo(built["image"])
+
+
+def _write_substrate(name: str) -> None:
+    """Write the first files of a substrate into this folder. Raises ``UsageError``: a bad name, or a file exists."""
+    from pathlib import Path
+
+    from taxtui.sandboxes import new
+
+    for path in new.write(name, Path.cwd()):
+        click.echo(f"wrote {path.name}")
+    click.echo(f"next: pip install -e . && python -m taxtui.sandboxes.conformance {name}")
+
+
+def _image(base: str | None, push: str | None) -> dict[str, Any]:
+    """Return the image: the one that exists, or a new one. Raises ``SubstrateUnavailable``: docker cannot be used."""
+    import msgspec
+
+    from taxtui.workloads import image
+
+    if base is None and push is None and image.exists():
+        _say(f"{image.DEFAULT_IMAGE} exists already")
+        return {"image": image.DEFAULT_IMAGE, "digest": image.DIGEST}
+    found: dict[str, Any] = msgspec.to_builtins(image.build(base, push=push, progress=_say))
+    return found
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
