@@ -69,7 +69,7 @@ def turns(found: Decision, *, simulate: bool = True) -> list[Turn]:
     return sorted(made, key=lambda turn: math.inf if turn.at is None else abs(math.log(turn.at / turn.now)))
 
 
-class Effect(NamedTuple):
+class InputEffect(NamedTuple):
     """An unmeasured input: how it moves the saving over its range, the others as assumed."""
 
     side: str
@@ -94,7 +94,9 @@ class Effect(NamedTuple):
         return max(abs(end - here) for end in (self.best, self.worst, here) if not math.isnan(end))
 
 
-def effects(found: Decision, progress: Callable[[float], None] | None = None, *, rough: bool = False) -> list[Effect]:
+def effects(
+    found: Decision, progress: Callable[[float], None] | None = None, *, rough: bool = False
+) -> list[InputEffect]:
     """Every unmeasured input with the value at which it turns the saving, the one that turns it soonest first.
 
     Inputs that turn nothing alone follow, the one that moves the saving most first. ``progress`` is told the share that
@@ -119,7 +121,7 @@ def effects(found: Decision, progress: Callable[[float], None] | None = None, *,
         tried = [end for end in ("best", "worst") if not rough or one.either or end == against]
         ends = {end: saving(getattr(one, end)) for end in tried}
         at = _sign_changes(found.saving.value, one, ends, None if rough else saving)
-        made.append(Effect(side.name, one, ends.get("best", NOT_TRIED), ends.get("worst", NOT_TRIED), at))
+        made.append(InputEffect(side.name, one, ends.get("best", NOT_TRIED), ends.get("worst", NOT_TRIED), at))
         if progress is not None:
             progress((number + 1) / len(inputs))
     return sorted(made, key=lambda effect: (effect.near, -effect.swing(found.saving.value)))

@@ -29,7 +29,7 @@ class Waiting(NamedTuple):
     limit: int  # when its time is over; 0: never
 
 
-class Crew:
+class StepSimulator:
     """The workers from one start to the end of that step, or of the stream."""
 
     def __init__(self, state: State, start: int, count: int, more: Callable[[int], bool] | None = None) -> None:

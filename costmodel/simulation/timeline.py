@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from costmodel.simulation.config import StepRules
 from costmodel.simulation.random_streams import View
-from costmodel.simulation.simulator import Crew
+from costmodel.simulation.simulator import StepSimulator
 from costmodel.simulation.state import CarriedOn, State, Totals
 
 Bill = Callable[[Sequence[int]], float]
@@ -62,7 +62,7 @@ def _in_turn(state: State, stretch: Stretch) -> list[tuple[int, Totals, int]]:
         launched = rules.launched(keep)
         fresh = max(0, launched - len(carried))
         state.load(state.view.world.step(number, launched), fresh, number)
-        crew = Crew(state, start, min(rules.workers, len(carried) + fresh))
+        crew = StepSimulator(state, start, min(rules.workers, len(carried) + fresh))
         crew.start(carried)
         if state.nodes is not None and state.nodes.pulls_ahead:
             crew.work(keep, most=start)
@@ -91,7 +91,7 @@ def _stream(state: State, stretch: Stretch) -> list[tuple[int, Totals, int]]:
         return True
 
     total = sum(stretch.sizes)
-    crew = Crew(state, 0, min(asked.rules.workers, total), more)
+    crew = StepSimulator(state, 0, min(asked.rules.workers, total), more)
     crew.start([])
     crew.work(total)
     return crew.trained

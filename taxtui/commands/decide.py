@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from costmodel import Demand, Projection, Published, Recording
     from costmodel.analysis.bill import Side
     from costmodel.analysis.decision import Decision
-    from costmodel.analysis.thresholds import Effect, Turn
+    from costmodel.analysis.thresholds import InputEffect, Turn
     from costmodel.attribution.paired_comparison import RunInSteps
     from costmodel.providers.plausible_ranges import Candidate
     from costmodel.providers.provider import Provider
@@ -264,7 +264,7 @@ def _write(text: str, output: Path) -> None:
 def _told(
     form: str,
     found: Decision,
-    moved: Sequence[Effect],
+    moved: Sequence[InputEffect],
     turned: Sequence[Turn],
     given: Sequence[Assumption],
     *,

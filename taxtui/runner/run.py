@@ -26,7 +26,7 @@ from taxtui.runner.cleanup.reaping import conclude_cleanup, record_crash, watchd
 from taxtui.runner.cleanup.watchdog import Watchdog
 from taxtui.runner.fanout.child_process import ChildProcesses
 from taxtui.runner.fanout.crew import Crew
-from taxtui.runner.fanout.dispatcher import Dispatcher, RunState
+from taxtui.runner.fanout.dispatcher import Dispatcher, DispatchState
 from taxtui.runner.fanout.launcher import Launcher
 from taxtui.runner.fanout.messages import Assignment
 from taxtui.runner.fanout.ray_launcher import RayLauncher, RayOptions
@@ -244,7 +244,7 @@ class Run:
     async def _repeat(self, crew: Crew, opened: dict[str, Opened], journal: SharedJournal, entry: LedgerEntry) -> None:
         """Measure repetitions until the plan is done, its intervals are narrow, a limit is reached or it is stopped."""
         began, plan = time.monotonic(), self.plan
-        state = RunState(
+        state = DispatchState(
             self.run_id,
             self.control,
             self.progress,
@@ -281,7 +281,7 @@ class Run:
             journal.emit(cell)
         return True
 
-    async def _measure(self, crew: Crew, state: RunState, entry: LedgerEntry, budget_s: float | None) -> None:
+    async def _measure(self, crew: Crew, state: DispatchState, entry: LedgerEntry, budget_s: float | None) -> None:
         """Measure one repetition, sweep, and let its workers go."""
         plan = plan_of(self.plan, self._repetition)
         cells = [CellProgress(number, cell, self._ok.get(number, 0)) for number, cell in enumerate(plan.cells)]

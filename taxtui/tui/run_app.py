@@ -16,7 +16,7 @@ from taxtui.tui.actions import Scope
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
 
-    from taxtui.tui.live.feed import Feed, Launcher
+    from taxtui.tui.live.feed import Feed, RunStarter
     from taxtui.tui.setup.availability import Checker
 
 # What no first screen needs is imported by the method that does: the start is that much sooner.
@@ -99,11 +99,11 @@ class RunApp(App[None]):
         return self.feed is not None and self.feed.live and not self.feed.over
 
     @cached_property
-    def launcher(self) -> Launcher:
+    def launcher(self) -> RunStarter:
         """Made for the first run, while this thread still has its ordinary priority."""
-        from taxtui.tui.live.feed import Launcher
+        from taxtui.tui.live.feed import RunStarter
 
-        return Launcher()
+        return RunStarter()
 
     async def launch_run(self, scenario: dict[str, Any] | str, options: Sequence[str] = ()) -> None:
         """Start a run in a child process and watch it."""

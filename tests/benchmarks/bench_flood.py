@@ -26,7 +26,7 @@ from textual.widgets import Static
 from taxtui.recording import events
 from taxtui.recording.writer import Recorder
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.live.feed import Launcher, RunFeed
+from taxtui.tui.live.feed import RunFeed, RunStarter
 from tests.benchmarks.figures import tell
 from tests.tui import story
 
@@ -58,7 +58,7 @@ def write(path: Path, rate: int, seconds: float) -> None:
         recorder.add(events.RunFinished("finished", {events.OK: key}))
 
 
-class Flood(Launcher):
+class Flood(RunStarter):
     """Starts the writer where the app would start ``taxtui run``."""
 
     def __init__(self, rate: int, seconds: float) -> None:

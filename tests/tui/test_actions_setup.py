@@ -19,7 +19,7 @@ from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.dialogs import Ask, Choose
 from taxtui.tui.lists.pick_list import PickList
 from taxtui.tui.live import feed as feed_module
-from taxtui.tui.live.feed import Launcher
+from taxtui.tui.live.feed import RunStarter
 from taxtui.tui.setup.availability import CheckedSubstrate
 from taxtui.tui.setup.form import Choices, Preset, presets
 from tests.tui import story
@@ -68,7 +68,7 @@ def launched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[obje
 
     monkeypatch.setattr(feed_module, "RunFeed", Started)
     monkeypatch.setattr(folders, "recordings", lambda: tmp_path)
-    monkeypatch.setattr(Launcher, "yield_cpu", lambda self: None)
+    monkeypatch.setattr(RunStarter, "yield_cpu", lambda self: None)
     return seen
 
 

@@ -14,7 +14,7 @@ import pytest
 from taxtui.errors import RecordingError
 from taxtui.live.state import RunState
 from taxtui.recording.writer import Recorder
-from taxtui.tui.live.feed import NICENESS, Launcher, RunFeed
+from taxtui.tui.live.feed import NICENESS, RunFeed, RunStarter
 from taxtui.tui.live.replay import ReplayFeed
 from tests.support.waiting import block_until
 from tests.tui import story
@@ -43,21 +43,21 @@ sys.exit(130)
 
 
 @pytest.fixture
-def launcher(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Launcher:
+def launcher(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunStarter:
     """One whose children are the stand-in."""
     script = tmp_path / "stand_in.py"
     script.write_text(STAND_IN)
-    start = Launcher.start
+    start = RunStarter.start
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
 
-    def stand_in(self: Launcher, command: list[str], stderr: object) -> object:
+    def stand_in(self: RunStarter, command: list[str], stderr: object) -> object:
         assert command[:3] == [sys.executable, "-m", "taxtui"]
         assert command[command.index("--run-id") + 1] == Path(command[command.index("-o") + 1]).stem
         assert command[-4:] == ["--control", "stdin", "--progress", "none"]
         return start(self, [sys.executable, str(script), *command[3:]], stderr)
 
-    monkeypatch.setattr(Launcher, "start", stand_in)
-    return Launcher()
+    monkeypatch.setattr(RunStarter, "start", stand_in)
+    return RunStarter()
 
 
 def until(feed: RunFeed, what: str) -> None:
@@ -68,7 +68,7 @@ def until(feed: RunFeed, what: str) -> None:
     block_until(seen, what)
 
 
-def test_a_run_is_followed_paused_resumed_and_cancelled(launcher: Launcher, tmp_path: Path) -> None:
+def test_a_run_is_followed_paused_resumed_and_cancelled(launcher: RunStarter, tmp_path: Path) -> None:
     feed = RunFeed({"cells": []}, tmp_path / "run.msgpack", launcher)
     until(feed, "present")
     assert not feed.over
@@ -89,7 +89,7 @@ def test_a_run_is_followed_paused_resumed_and_cancelled(launcher: Launcher, tmp_
 
 
 def test_an_interface_that_is_killed_leaves_no_file_behind(
-    launcher: Launcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    launcher: RunStarter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
@@ -100,14 +100,14 @@ def test_an_interface_that_is_killed_leaves_no_file_behind(
     feed.close()
 
 
-def test_closing_is_an_end_of_file_for_the_child_and_waits_for_it(launcher: Launcher, tmp_path: Path) -> None:
+def test_closing_is_an_end_of_file_for_the_child_and_waits_for_it(launcher: RunStarter, tmp_path: Path) -> None:
     feed = RunFeed("quick", tmp_path / "run.msgpack", launcher)
     until(feed, "present")
     feed.close()
     assert feed.exit_code == 130
 
 
-def test_a_child_that_refuses_is_over_and_its_words_are_kept(launcher: Launcher, tmp_path: Path) -> None:
+def test_a_child_that_refuses_is_over_and_its_words_are_kept(launcher: RunStarter, tmp_path: Path) -> None:
     feed = RunFeed("refuse", tmp_path / "run.msgpack", launcher)
     until(feed, "over")
     assert feed.complaint == ["taxtui: no such scenario"]
@@ -121,7 +121,7 @@ import os
 import subprocess
 import sys
 import threading
-from taxtui.tui.live.feed import Launcher
+from taxtui.tui.live.feed import RunStarter
 
 def niceness(name):
     print(name, os.getpriority(os.PRIO_PROCESS, 0))
@@ -129,7 +129,7 @@ def niceness(name):
 computes = threading.Event()
 thread = threading.Thread(target=lambda: (computes.wait(), niceness("thread")))
 thread.start()
-launcher = Launcher()
+launcher = RunStarter()
 launcher.yield_cpu()
 computes.set()
 thread.join()

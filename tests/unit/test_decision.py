@@ -424,11 +424,11 @@ def test_the_workload_is_the_middle_one_and_is_printed(recording: str, tmp_path:
     code, text = asked(recording, "--from", "docker", "--to", "daytona", "--quick")
     assert code == 6
     assert "workload T1 x 3 exec: the middle of 2 recorded workloads" in text.splitlines()[0]
-    assert "| workload | T1 x 3 exec | the middle of 2" in text
+    assert text.count("the middle of 2 recorded workloads") == 2  # on stderr, and among what was given
     file = tmp_path / "lab.toml"
     file.write_text('[workload]\ntier = "T2"\n')
     code, text = asked(recording, "--from", "docker", "--to", "kubernetes", "--training", str(file))
-    assert (code, text.partition("\n")[0]) == (0, "# STAY with docker")
+    assert (code, text.partition("\n")[0]) == (0, "STAY with docker")
 
 
 def test_the_start_is_the_measured_substrate_and_is_printed(recording: str) -> None:

@@ -22,7 +22,7 @@ from taxtui.recording.events import Clock, Event, Notice, TrialEnded, TrialStart
 from taxtui.runner import run as run_module
 from taxtui.runner.cleanup.ledger import TrialShare
 from taxtui.runner.fanout import ray_launcher, ray_node
-from taxtui.runner.fanout.messages import Assignment, Command, line
+from taxtui.runner.fanout.messages import Assignment, WorkerCommand, line
 from taxtui.runner.fanout.ray_launcher import (
     RayLauncher,
     RayNode,
@@ -273,10 +273,10 @@ async def test_who_cannot_be_reached_for_long_is_lost(ray: FakeRay, monkeypatch:
     place = RayTransport(ray, handle, ONE, ray_node.StartRequest(assignment=assignment, paths=[]))
     reading = asyncio.ensure_future(place.read())
     await waiting.until(lambda: place._polling, "a poll")
-    place.write(line(Command("cancel")))
+    place.write(line(WorkerCommand("cancel")))
     assert (await reading).closed
     assert (await place.read()).closed
-    place.write(line(Command("finish")))
+    place.write(line(WorkerCommand("finish")))
     await place.close(0.0)
     await handle.actor.close(waiting.left_s() or 60.0)
 

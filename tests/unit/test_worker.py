@@ -22,7 +22,7 @@ from taxtui.runner.fanout.messages import (
     Assignment,
     BudgetAnswer,
     BudgetRequest,
-    Command,
+    WorkerCommand,
     EndOfBatch,
     Flushed,
     FromWorker,
@@ -104,7 +104,7 @@ class Seat:
         await until(lambda: len(self.ends()) >= trials or self.running.done(), f"{trials} ended")
 
     async def finish(self) -> None:
-        self.order(Command("finish"))
+        self.order(WorkerCommand("finish"))
         await self.running
 
 
@@ -152,7 +152,7 @@ async def test_under_a_limit_it_makes_no_sandbox_that_it_was_not_granted(tmp_pat
     seat.order(BudgetAnswer(asked[1], False))
     await seat.ended(1)
     assert [told.sandbox for told in seat.lines.of(SandboxGone)] == [asked[0]]
-    seat.order(Command("stop"))  # the third goes on asking for ever
+    seat.order(WorkerCommand("stop"))  # the third goes on asking for ever
     await seat.finish()
     assert Counter(seat.ends().values())["ok"] == 1
     assert len(made(fake)) == 1
@@ -162,11 +162,11 @@ async def test_under_a_limit_it_makes_no_sandbox_that_it_was_not_granted(tmp_pat
 async def test_what_it_has_not_begun_when_it_is_stopped_is_handed_back(tmp_path: Path, fake: FakeSubstrate) -> None:
     seat = Seat(tmp_path, plan(trials=40))
     await seat.begun()
-    seat.order(Command("pause"))
+    seat.order(WorkerCommand("pause"))
     seat.deal(1, 3, 5, 7, due_ns=3_600_000_000_000)
     await until(lambda: len(seat.worker._batches) == 1, "it was dealt them")
-    seat.order(Command("resume"))
-    seat.order(Command("stop"))
+    seat.order(WorkerCommand("resume"))
+    seat.order(WorkerCommand("stop"))
     seat.order(Assign(0, 0, [AssignedTrial(9, 4, None)]))
     await seat.finish()
     assert sorted(told.trial for told in seat.lines.of(NotStarted)) == [1, 3, 5, 7, 9]
@@ -183,7 +183,7 @@ async def test_cut_short_it_cleans_up_and_does_not_outlive_its_run(
     seat.deal(1, 3, slots=2)
     await until(lambda: len(fake.alive) == 2, "both are there")
     if op:
-        seat.order(Command(op))
+        seat.order(WorkerCommand(op))
         await seat.finish()
     else:
         seat.program.abandoned_by_run()

@@ -31,17 +31,17 @@ class Code(NamedTuple):
     text: str
 
 
-class Table(NamedTuple):
+class TextTable(NamedTuple):
     """Cells of text; the second line of a cell goes into parentheses in Markdown."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
-Block = Paragraph | Items | Code | Table
+Block = Paragraph | Items | Code | TextTable
 
 
-class Part(NamedTuple):
+class PagePart(NamedTuple):
     """A heading and the blocks under it."""
 
     heading: str
@@ -53,7 +53,7 @@ class Page(NamedTuple):
 
     title: str
     lead: tuple[Block, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[PagePart, ...]
 
 
 def to_markdown(page: Page) -> str:

@@ -9,13 +9,13 @@ from typing import Final
 
 from costmodel.analysis.bill import USD, Bill, Side
 from costmodel.analysis.decision import CANNOT_TELL, MEASURED, MOVE, UNMEASURED, Decision
-from costmodel.analysis.thresholds import Effect, Turn
+from costmodel.analysis.thresholds import InputEffect, Turn
 from costmodel.projection.row import CAUSES as ATTRIBUTED
 from costmodel.projection.row import Share
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import poisoned_groups
 from costmodel.workload.scenario_range import Assumption
-from taxtui.report.decision.layout import Block, Code, Items, Page, Paragraph, Part, Table
+from taxtui.report.decision.layout import Block, Code, Items, Page, PagePart, TextTable, Paragraph
 from taxtui.report.decision.sources import rests_on
 from taxtui.report.numbers import NOTHING, span
 from taxtui.report.projected.attributed import Unit, compact, money
@@ -55,7 +55,7 @@ _ASK: Final = {
 
 def page(
     found: Decision,
-    effects: Sequence[Effect],
+    effects: Sequence[InputEffect],
     turns: Sequence[Turn],
     given: Sequence[Assumption],
     command: str,
@@ -74,14 +74,17 @@ def page(
     """
     unmeasured = [side for side in (found.start, found.goal) if side.candidate is not None]
     parts = [
-        *(Part(f"What nobody measured at {side.name}", tuple(_ranges(found, side, effects))) for side in unmeasured),
-        Part("What it costs", (_money(found),)),
-        Part("What the sandbox costs, by cause", tuple(_causes(found))),
-        Part("What else would turn it", tuple(_turning(turns))),
-        Part("What the answer rests on", (Items(tuple(rests_on(found, given))),)),
-        Part("What is not verified", tuple(_items(_doubts(found)))),
-        Part("What to measure next", tuple(_items(next_steps(found, effects, turns), numbered=True))),
-        Part("The same page again", (Code(command),)),
+        *(
+            PagePart(f"What nobody measured at {side.name}", tuple(_ranges(found, side, effects)))
+            for side in unmeasured
+        ),
+        PagePart("What it costs", (_money(found),)),
+        PagePart("What the sandbox costs, by cause", tuple(_causes(found))),
+        PagePart("What else would turn it", tuple(_turning(turns))),
+        PagePart("What the answer rests on", (Items(tuple(rests_on(found, given))),)),
+        PagePart("What is not verified", tuple(_items(_doubts(found)))),
+        PagePart("What to measure next", tuple(_items(next_steps(found, effects, turns), numbered=True))),
+        PagePart("The same page again", (Code(command),)),
     ]
     return Page(_title(found), tuple(_lead(found, effects, turns, rough=rough)), tuple(parts))
 
@@ -124,7 +127,7 @@ def _saves(found: Decision, saving: Interval) -> str:
     return f"saves {_shown(found, saving)}" if saving.value >= 0 else f"costs {_shown(found, _reversed(saving))}"
 
 
-def _lead(found: Decision, effects: Sequence[Effect], turns: Sequence[Turn], *, rough: bool) -> Iterator[Block]:
+def _lead(found: Decision, effects: Sequence[InputEffect], turns: Sequence[Turn], *, rough: bool) -> Iterator[Block]:
     saving, whole, about = found.saving, found.start_bill.whole.value, "≈ " * rough
     share = f", {abs(saving.value) / whole:.1%} of {unit_of(found).shown(whole)}" if whole else ""
     verb, _, amount = _saves(found, saving).partition(" ")
@@ -147,7 +150,7 @@ def _over_ranges(found: Decision) -> str:
     return f"Over the ranges of {count} unmeasured inputs: at best {ends[0]}, at worst {ends[1]}."
 
 
-def _reasons(found: Decision, effects: Sequence[Effect], turns: Sequence[Turn]) -> Iterator[str]:
+def _reasons(found: Decision, effects: Sequence[InputEffect], turns: Sequence[Turn]) -> Iterator[str]:
     """Why there is this verdict."""
     for point in found.open_points:
         yield f"There is no verdict: {point.side}: {point.words}{f'; {point.do}' if point.do else ''}."
@@ -170,16 +173,16 @@ def _reasons(found: Decision, effects: Sequence[Effect], turns: Sequence[Turn]) 
         yield "More and less than nothing are both in the 95 % interval, so the data do not decide."
 
 
-def _input_name(effect: Effect) -> str:
+def _input_name(effect: InputEffect) -> str:
     return f"{INPUTS[effect.input.name]} of {effect.side}"
 
 
-def _at(effect: Effect) -> str:
+def _at(effect: InputEffect) -> str:
     assert effect.at is not None
     return f"{effect.input.label(effect.at)} (assumed {effect.input.label(effect.input.assumed)})"
 
 
-def _ranges(found: Decision, side: Side, effects: Sequence[Effect]) -> Iterator[Block]:
+def _ranges(found: Decision, side: Side, effects: Sequence[InputEffect]) -> Iterator[Block]:
     """The unmeasured inputs of one side: their ranges, what they change, and their sources."""
     own = [effect for effect in effects if effect.side == side.name]
     if not own:
@@ -199,7 +202,7 @@ def _ranges(found: Decision, side: Side, effects: Sequence[Effect]) -> Iterator[
         )
         for effect in own
     ]
-    yield Table(("input", "best … worst", "assumed", "saving then", "sign changes"), tuple(rows))
+    yield TextTable(("input", "best … worst", "assumed", "saving then", "sign changes"), tuple(rows))
     yield Paragraph("Each input alone varies over its range, on this side; the others are as assumed. Sources:")
     others = ", from other providers"
     yield Items(
@@ -237,7 +240,7 @@ def _amount(amount: Interval | None) -> str:
     return NOTHING if amount is None else f"{compact(amount.value)}\n{span(amount, compact)}"
 
 
-def _money(found: Decision) -> Table:
+def _money(found: Decision) -> TextTable:
     bills = found.start_bill, found.goal_bill
 
     def line(name: str, of: Callable[[Bill], Interval | None]) -> tuple[str, ...]:
@@ -261,7 +264,7 @@ def _money(found: Decision) -> Table:
             rows.append(("a second more in every step", *(compact(one or 0.0) for one in seconds)))
     if any(groups := [_poisoned(side) for side in (found.start, found.goal)]):
         rows.append(("groups with a failed attempt", *groups))
-    return Table((unit_of(found).name, name_of(found.start), name_of(found.goal)), tuple(rows))
+    return TextTable((unit_of(found).name, name_of(found.start), name_of(found.goal)), tuple(rows))
 
 
 def _poisoned(side: Side) -> str:
@@ -286,7 +289,7 @@ def _causes(found: Decision) -> Iterator[Block]:
     causes = [cause for cause in ATTRIBUTED if any(_counts(split.get(cause)) for split in splits)]
     rows = tuple((CAUSES[cause], *(cell(split.get(cause)) for split in splits)) for cause in causes)
     if rows:
-        yield Table((unit.name, name_of(found.start), name_of(found.goal)), rows)
+        yield TextTable((unit.name, name_of(found.start), name_of(found.goal)), rows)
 
 
 def _counts(share: Share | None) -> bool:
@@ -306,7 +309,7 @@ def _turning(turns: Sequence[Turn]) -> Iterator[Block]:
         if turn.at is not None
     )
     if rows:
-        yield Table(("input", "at", "now", "turns at"), rows)
+        yield TextTable(("input", "at", "now", "turns at"), rows)
     never = [
         f"{turn.input}{f' of {turn.side}' if turn.side else ''} "
         f"({compact(turn.low)} to {compact(turn.high)}{f' {turn.unit}' if turn.unit else ''})"
@@ -325,7 +328,7 @@ def _doubts(found: Decision) -> list[str]:
     return [*told, f"and {left} lesser doubts, which `--format json` has"] if left > 0 else told
 
 
-def next_steps(found: Decision, effects: Sequence[Effect], turns: Sequence[Turn]) -> list[str]:
+def next_steps(found: Decision, effects: Sequence[InputEffect], turns: Sequence[Turn]) -> list[str]:
     """What would change the answer most: unmeasured inputs in order, what is nearest to turning it, other doubts."""
     lines: dict[str, None] = {}
     sides = {side.name: side for side in (found.start, found.goal)}

@@ -8,7 +8,7 @@ from typing import Any
 
 from costmodel.analysis.bill import Bill, Side
 from costmodel.analysis.decision import UNMEASURED, Decision
-from costmodel.analysis.thresholds import Effect, Turn
+from costmodel.analysis.thresholds import InputEffect, Turn
 from costmodel.statistics.intervals import Interval
 from costmodel.workload.scenario_range import Assumption
 from taxtui.report.decision.memo import measurement
@@ -16,7 +16,7 @@ from taxtui.report.projected.record import record as row_record
 
 
 def record(
-    found: Decision, effects: Sequence[Effect], turns: Sequence[Turn], given: Sequence[Assumption]
+    found: Decision, effects: Sequence[InputEffect], turns: Sequence[Turn], given: Sequence[Assumption]
 ) -> dict[str, Any]:
     """Amounts are of the whole run, in ``unit``."""
     return {
@@ -36,7 +36,7 @@ def record(
     }
 
 
-def _effect(effect: Effect) -> dict[str, Any]:
+def _effect(effect: InputEffect) -> dict[str, Any]:
     """A range with the savings at its ends; ``turns_at`` is null where the saving has one sign all over it."""
     one = effect.input
     return {

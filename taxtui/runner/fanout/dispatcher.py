@@ -22,13 +22,13 @@ from taxtui.runner.fanout.messages import (
     AssignedTrial,
     BudgetAnswer,
     BudgetRequest,
-    Command,
     EndOfBatch,
     Finished,
     FromWorker,
     NotStarted,
     SandboxGone,
     Slots,
+    WorkerCommand,
 )
 from taxtui.runner.fanout.repetition import remaining_s
 from taxtui.runner.fanout.trial_queue import TrialQueue
@@ -43,7 +43,7 @@ MOST_ATTEMPTS: Final = 2
 """A trial whose worker was lost is run once more."""
 
 
-class RunState(NamedTuple):
+class DispatchState(NamedTuple):
     """The state of the run that all its repetitions share."""
 
     run_id: str
@@ -62,7 +62,7 @@ class Dispatcher:
     def __init__(
         self,
         plan: Plan,
-        run: RunState,
+        run: DispatchState,
         workers: list[WorkerHandle],
         covers: Callable[[str], bool],
         left: Callable[[Sequence[Block]], list[Block]],
@@ -90,7 +90,7 @@ class Dispatcher:
             for queue in self._queues:
                 queue.drop()
         for worker in self._workers:
-            worker.send(Command(op))
+            worker.send(WorkerCommand(op))
 
     def end_early(self) -> None:
         """Start no more trials in this repetition."""

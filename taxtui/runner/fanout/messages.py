@@ -69,13 +69,13 @@ class BudgetAnswer(msgspec.Struct, frozen=True, tag="budget_answer"):
     granted: bool
 
 
-class Command(msgspec.Struct, frozen=True, tag="command"):
+class WorkerCommand(msgspec.Struct, frozen=True, tag="command"):
     """``pause``, ``resume``, ``stop``, ``interrupt``, ``cancel`` or ``finish``."""
 
     op: str
 
 
-ToWorker = Slots | Assign | EndOfBatch | BudgetAnswer | Command
+ToWorker = Slots | Assign | EndOfBatch | BudgetAnswer | WorkerCommand
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):

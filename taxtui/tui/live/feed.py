@@ -62,7 +62,7 @@ class Feed(Protocol):
         ...
 
 
-class Launcher:
+class RunStarter:
     """Starts children at normal priority although the interface is niced.
 
     On Linux a niceness belongs to a thread and passes to what the thread starts. So children are started by one
@@ -109,7 +109,7 @@ class RunFeed:
     live = True
 
     def __init__(
-        self, scenario: dict[str, Any] | str, path: Path, launcher: Launcher, options: Sequence[str] = ()
+        self, scenario: dict[str, Any] | str, path: Path, launcher: RunStarter, options: Sequence[str] = ()
     ) -> None:
         """Start the run of a scenario, given as a mapping, or by name or path.
 
