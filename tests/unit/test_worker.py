@@ -22,7 +22,6 @@ from taxtui.runner.fanout.messages import (
     Assignment,
     BudgetAnswer,
     BudgetRequest,
-    WorkerCommand,
     EndOfBatch,
     Flushed,
     FromWorker,
@@ -31,6 +30,7 @@ from taxtui.runner.fanout.messages import (
     SandboxGone,
     Slots,
     ToWorker,
+    WorkerCommand,
     decode_to_worker,
     line,
 )

@@ -15,7 +15,7 @@ from costmodel.projection.row import Share
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import poisoned_groups
 from costmodel.workload.scenario_range import Assumption
-from taxtui.report.decision.layout import Block, Code, Items, Page, PagePart, TextTable, Paragraph
+from taxtui.report.decision.layout import Block, Code, Items, Page, PagePart, Paragraph, TextTable
 from taxtui.report.decision.sources import rests_on
 from taxtui.report.numbers import NOTHING, span
 from taxtui.report.projected.attributed import Unit, compact, money
