@@ -62,7 +62,7 @@ def _write_substrate(name: str) -> None:
 
     for path in new.write(name, Path.cwd()):
         click.echo(f"wrote {path.name}")
-    click.echo(f"next: pip install -e . && python -m taxtui.sandboxes.conformance {name}")
+    click.echo(f"next: install this folder, then python -m taxtui.sandboxes.conformance {name}")
 
 
 def _image(base: str | None, push: str | None) -> dict[str, Any]:

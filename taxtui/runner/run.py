@@ -42,7 +42,7 @@ from taxtui.runner.spend_limit import SpendLimit, Used
 from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
 
 BUDGET: Final = "budget"
-LEFT_BEHIND: Final = "{} earlier runs of this machine were not swept clean; taxtui clean lists them"
+LEFT_BEHIND: Final = "{} earlier runs of this machine were not cleaned; taxtui clean lists what they left"
 
 
 class Run:

@@ -70,7 +70,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which ``taxtui substrates --new acme_lab`` was called."""
     folder = tmp_path_factory.mktemp("new")
     done = subprocess.run(
-        [sys.executable, "-m", "taxtui", "substrates", "--new", "acme_lab"],
+        [sys.executable, "-m", "taxtui", "setup", "--new", "acme_lab"],
         cwd=folder,
         capture_output=True,
         text=True,

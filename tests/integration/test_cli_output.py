@@ -117,7 +117,6 @@ def test_json_of_a_file_whose_name_is_no_utf8(command: str, tmp_path: Path) -> N
         ["-s", b"l\xff"],
         ["--acquire", b"l\xff"],
         ["-s", b"local:fixtures=/x\xff"],
-        ["-s", "local", "--repeat", "2", "-o", b"w\xff.msgpack"],
     ],
 )
 def test_a_run_refuses_a_name_that_it_cannot_record(options: list[str | bytes], tmp_path: Path) -> None:

@@ -44,8 +44,8 @@ def python(program: str, *args: str, cwd: Path) -> subprocess.CompletedProcess[s
         ("taxtui.report.measured.rows", "report a.msgpack --full"),
         ("taxtui.report.page.site", "site . -o out"),
         ("taxtui.workloads.repository", "tier from-repo ."),
-        ("taxtui.substrates.local.substrate", "substrates --check"),
-        ("taxtui.runner.measuring", "run -s local -t T0 -n 1 --trials 1"),
+        ("taxtui.substrates.local.substrate", "doctor"),
+        ("taxtui.runner.run", "run -s local -t T0 -n 1 --trials 1"),
     ],
 )
 def test_ctrl_c_is_one_line_and_130(module: str, command: str, tmp_path: Path) -> None:

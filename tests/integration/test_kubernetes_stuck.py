@@ -20,7 +20,7 @@ from tests.support.kubernetes_standin import KubernetesStandin
 from tests.support.waiting import until
 from tests.unit.test_trial import FakeContext, run
 
-WHY = 'FailedCreatePodSandBox: no runtime for "gvisor" is configured'
+WHY = 'FailedCreatePodSandBox: no runtime for "<name>" is configured'
 
 
 @pytest.fixture

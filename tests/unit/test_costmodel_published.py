@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
-import click
 import pytest
 
 from costmodel import (
@@ -23,7 +22,7 @@ from costmodel import (
 )
 from costmodel.analysis.headline import sentence
 from costmodel.projection.option_support import option, used_by
-from taxtui.commands.project import command
+from taxtui.options.training import OPTIONS
 from tests.support.asked_demands import ASKED, STEP_MODEL_ASKED
 from tests.support.costmodel_files import trial, write
 
@@ -138,7 +137,7 @@ def test_an_option_is_used_by_a_published_row_or_refused_by_name(tmp_path: Path,
             project(sources, demand)
         assert f"{option(name)}" in str(error.value)
         assert "\n" not in str(error.value)
-        assert option(name) in {text for one in command.params for text in one.opts if isinstance(one, click.Option)}
+        assert option(name) in {text for one in OPTIONS for text in one.opts}
         return
     rows, before = project(sources, demand)[-5:], project(sources, Demand(**usual))[-5:]
     if name == "deltas":

@@ -121,7 +121,7 @@ def test_a_run_that_would_never_end_at_the_worst_is_no_verdict(recording: Record
 
 
 def test_the_command_prints_text_and_writes_markdown(tmp_path: Path) -> None:
-    words = ["decide", "recordings/run.msgpack", "--demand", "scenarios/demands/lab-question.toml", "--tier", "T1"]
+    words = ["decide", "recordings/run.msgpack", "--training", "scenarios/demands/lab-question.toml", "--tier", "T1"]
     words += ["--mode", "exec", "--from", "docker", "--to", "daytona", "--quick"]
     words += ["--trajectories", "10k", "--workers", "64", "--prompts", "2"]
     told = CliRunner().invoke(app, words)

@@ -329,7 +329,7 @@ async def test_what_earlier_runs_left_is_said_at_the_start(tmp_path: Path, fake:
     ledger.write(died)
     _, got = await execute(tmp_path, plan(trials=1))
     assert [notice.text for notice in of(got, Notice)] == [
-        "1 earlier runs of this machine were not cleaned; taxtui clean looks what is left of them"
+        "1 earlier runs of this machine were not cleaned; taxtui clean lists what they left"
     ]
     ledger.remove(died.run_id)
     (tmp_path / "r.msgpack").unlink()

@@ -81,9 +81,10 @@ def test_findings_are_told_below_their_substrate() -> None:
         Tried("pids", None, ""),
     ]
     row: dict[str, Any] = {"name": "fake", "ok": True, "detail": "ready, v1", "fix": ""}
+    row["capabilities"] = {"deadline": "none"}
     row["isolation"] = [finding._asdict() for finding in findings]
-    assert substrates._lines([row]) == [
-        "fake  ready        v1",
+    assert substrates.lines([row]) == [
+        "fake  ready        v1; deadline: none",
         "    files              holds    not there",
         "    disk               OPEN     all\N{REPLACEMENT CHARACTER}[31m",
         "    pids               unknown  ",

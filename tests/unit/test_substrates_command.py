@@ -57,7 +57,7 @@ def test_what_was_named_and_cannot_be_used_is_the_exit_code(args: list[str], exi
 
 
 def test_a_usable_substrate_says_which_process_holds_its_deadline() -> None:
-    done = CliRunner().invoke(command, ["--check", "-s", "local:isolation=plain"], catch_exceptions=False)
+    done = CliRunner().invoke(command, ["-s", "local:isolation=plain"], catch_exceptions=False)
     assert done.stdout.rstrip().endswith("; deadline: none")
-    unusable = CliRunner().invoke(command, ["--check", "-s", "local:isolation=no"], catch_exceptions=False)
+    unusable = CliRunner().invoke(command, ["-s", "local:isolation=no"], catch_exceptions=False)
     assert "deadline" not in unusable.stdout

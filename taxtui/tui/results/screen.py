@@ -282,10 +282,11 @@ class ResultsScreen(ArrangedScreen):
             copy(self.app, chosen, f"{len(chosen.splitlines()):,} lines")
 
     def _command(self) -> str:
-        words = ["taxtui", "report", *map(catalogue.shown, self.paths)]
-        words += [] if self.table == ANSWER else ["--table", self.table]
         against = self.taxtui.against if self.table != ladders.LADDER else None
-        return shlex.join([*words, *(["--against", catalogue.shown(against)] if against else [])])
+        if against is not None:
+            return shlex.join(["taxtui", "compare", catalogue.shown(against), *map(catalogue.shown, self.paths)])
+        words = ["taxtui", "report", *map(catalogue.shown, self.paths)]
+        return shlex.join([*words, *([] if self.table == ANSWER else ["--table", self.table])])
 
     async def action_project(self) -> None:
         """Project what is shown; what it is compared with stays."""
