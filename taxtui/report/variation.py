@@ -20,7 +20,7 @@ def in_words(bases: Iterable[Basis]) -> str:
         count = _span([basis.runs for basis in guesses if (basis.sd, basis.source) == (sd, source)], "")
         plural = "run" if count == "1" else "runs"
         if source == "given":
-            grounds.append(f"as given: sd {100 * sd:g} %" if sd else "left out: --run-sd 0, so of these runs only")
+            grounds.append(f"as given: sd {100 * sd:g} %" if sd else "left out: run_sd 0, so of these runs only")
         else:
             grounds.append(f"assumed for {count} {plural}: sd {100 * sd:g} %, {source}; run_sd changes it")
     return f"95 % intervals: within the run, and between runs ({'; '.join(grounds)})." if grounds else ""

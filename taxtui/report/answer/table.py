@@ -137,7 +137,7 @@ def _at_least(rows: Iterable[Projection]) -> list[str]:
             missing[levels.levels[-1][0], levels.at_a_time] = None
     return [
         f"≥: at least, as measured with {measured:,} at a time; {asked:,} share a host here: measure --concurrency "
-        f"{asked}, or give --nodes and --pods-per-node."
+        f"{asked}, or give nodes and pods_per_node."
         for measured, asked in missing
     ]
 

@@ -314,7 +314,7 @@ def _tax(names: dict[Row, RowName]) -> Section:
     head = [HEAD, "held\nwork", "tax\n", "share\n", *columns, "h per 1M\n", *["unsplit\n"] * unsplit]
     notes = [
         f"Per successful trial. tax = held − think − work − wrapper = {' + '.join(TAXES)} trials; work: the commands' "
-        "own time in the sandbox less contention, slowed down or not (`taxtui project --full-speed` tells slowdown "
+        "own time in the sandbox less contention, slowed down or not (`full_speed` of a training run tells slowdown "
         "apart). Both work and dispatch are of the set-up too. harness: our own time between phases and commands. "
         "share: of held. contention: waiting in the sandbox beyond the same cell's alone; –: not known, part of work. "
         "h per 1M: worker-hours of tax in a million trajectories."

@@ -170,7 +170,7 @@ def _rows(found: Sequence[tuple[str, Attribution]]) -> Section:
         lines.append([name, _cell(whole), compact(run), *parts])
     head = ["sandbox\ntier n mode", f"the sandbox\n{unit.name}", f"the run\n{unit.name}"]
     head += [CAUSES[cause].replace(" ", "\n") for cause in columns]
-    note = f"The largest causes of all rows. Up to {IN_DETAIL} rows have every cause: --cell ID picks one."
+    note = f"The largest causes of all rows. Up to {IN_DETAIL} rows have every cause: -s, -t, --mode and -n pick one."
     return Section("What the sandbox costs this run", head, lines, [note])
 
 

@@ -123,7 +123,7 @@ def _at_least(rows: Sequence[Projection]) -> str:
     if not needs:
         return ""
     wanted = " to ".join(f"{count:,}" for count in dict.fromkeys((needs[0], needs[-1])))
-    return f" ≥: at least; an upper limit takes {wanted} successes, or a bound on the longest: --timeout-seconds S."
+    return f" ≥: at least; an upper limit takes {wanted} successes, or a bound on the longest: --set timeout_s=S."
 
 
 def _versus(row: Projection) -> str:
@@ -176,11 +176,11 @@ def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
             "contention: waiting in the sandbox beyond that of the same cell alone; –: not known, part of work."
         )
     if demand.full_speed is None:
-        notes.append("slowdown is unknown and part of work; --full-speed SUBSTRATE tells them apart.")
+        notes.append("slowdown is unknown and part of work; --set full_speed=SUBSTRATE tells them apart.")
     else:
         notes.append(f"slowdown: the commands' own time beyond what they take on {clean(demand.full_speed)}.")
     if shares := [row.cleanup_share_left_out for row in rows if row.cleanup_share_left_out]:
-        notes.append(f"{left_out(shares)}; --include-cleanup has the worker wait for it.")
+        notes.append(f"{left_out(shares)}; --set include_cleanup=true has the worker wait for it.")
     if demand.over_provision > 0:
         notes.append(
             "wasted: rollouts launched in excess, until they were done or cut; the other columns are the kept."
