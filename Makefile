@@ -2,6 +2,7 @@
 # make test   set up, lint and run the whole suite; what this machine lacks is skipped and said
 # make ready  what the suite needs: the packages and, where there is docker, the image
 # make suite  the tests and the coverage gate alone, once all is ready
+# make bare   the tests that depend on tools of the machine, without the slow ones: .ci/run hides the tools for it
 # make lint   ruff, mypy --strict, import contracts
 # make docs   the site, in site/; every link and every name in it must exist (make test builds it too)
 # make bench  all figures beside their baselines of the same run, as one table: docs/benchmarks.md and .json
@@ -19,7 +20,7 @@ WORKERS ?= 7
 
 COVERED := 'costmodel/*,taxtui/recording/*,taxtui/live/state.py,taxtui/sandboxes/kit/framed_shell.py,taxtui/runner/*'
 
-.PHONY: run ready lint suite test docs lock snapshots screenshots bench fuzz chaos resolve clean
+.PHONY: run ready lint suite bare test docs lock snapshots screenshots bench fuzz chaos resolve clean
 .NOTPARALLEL: # one after the other, whatever MAKEFLAGS say
 
 run: $(VENV)/.run
@@ -44,6 +45,10 @@ suite: export PYTHONDONTWRITEBYTECODE =
 suite: $(VENV)/.test
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal --cov --cov-report= $(ARGS)
 	@$(BIN)/coverage report --fail-under=95 --skip-covered --include=$(COVERED)
+
+# The tests whose behaviour depends on docker, bubblewrap, sshd and other tools of the machine; .ci/run hides these.
+bare: $(VENV)/.test
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow and not real_tools" tests/unit tests/integration tests/conformance $(ARGS)
 
 # mkdocs-material's note on its own future is no warning about this site.
 docs: $(VENV)/.test
