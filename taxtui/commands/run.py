@@ -121,8 +121,11 @@ def command(
     if scenario is None and not options["substrates"]:
         from taxtui.commands.run_plan import outline, usable_here
 
-        plan = _plan(None, options, usable_here(tell, build=not dry))
-        chosen = outline(plan)
+        left_out: list[str] = []
+        plan = _plan(None, options, usable_here(tell, left_out.append, build=not dry))
+        chosen = "\n".join(
+            [*(line.removeprefix("taxtui: ") for line in left_out), outline(plan)]
+        )  # printed once the run has begun: a refusal stays one line
     else:
         plan = _plan(scenario, options)
     if dry:
@@ -130,6 +133,8 @@ def command(
 
         with waiting("estimating"):
             lines = describe(plan, str(options["prices"] or ""))
+        for line in chosen.splitlines()[:-1]:
+            tell(f"taxtui: {line}")
         click.echo("\n".join(map(clean, lines)))
         return
     prices = _prices(plan, options["prices"])

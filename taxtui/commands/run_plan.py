@@ -45,10 +45,13 @@ def scenario_changes(words: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def usable_here(say: Callable[[str], None], *, build: bool = True) -> list[str]:
+def usable_here(
+    say: Callable[[str], None], left_out: Callable[[str], None] | None = None, *, build: bool = True
+) -> list[str]:
     """Return the substrates of this machine that can be used now, and report each one that is left out.
 
-    ``build``: build docker's image where only the image is missing.
+    ``say`` gets the progress of a build, and ``left_out`` (``say`` by default) a line for each substrate that is left
+    out. ``build``: build docker's image where only the image is missing.
 
     Raises:
         SubstrateUnavailable: none of them can be used.
@@ -59,7 +62,7 @@ def usable_here(say: Callable[[str], None], *, build: bool = True) -> list[str]:
     usable = [name for name, row in rows.items() if row["ok"]]
     for name in set(rows) - set(usable):
         fix = f"; {rows[name]['fix']}" if rows[name]["fix"] else ""
-        say(f"taxtui: {name} is left out: {rows[name]['detail']}{fix}")
+        (left_out or say)(f"taxtui: {name} is left out: {rows[name]['detail']}{fix}")
     if not usable:
         raise SubstrateUnavailable("no substrate of this machine can be used", fix="see why with: taxtui doctor")
     return usable

@@ -46,13 +46,13 @@ class Shown:
         """``kind`` as ``--progress`` has it; a run is never said to last longer than its budget.
 
         ``controlled`` by another program, which shows the answer itself. ``load`` is what people should know of the
-        machine's load, ``plan`` an outline of a plan that taxtui chose; both are printed once the run has begun, since
+        machine's load, ``plan`` the lines about a plan that taxtui chose; all are printed once the run has begun, since
         a refusal is one line.
         """
         self.kind = ("line" if sys.stderr.isatty() else "plain") if kind == "auto" else kind
         self.for_people = self.kind != "json" and not controlled
         """Somebody reads what is said at the end."""
-        self._first = [text for text in (plan, load) if text and self.for_people]
+        self._first = [text for text in (*plan.splitlines(), load) if text and self.for_people]
         self._budget_s = budget_s
         self._began = self._told = time.monotonic()
         self._left_s: float | None = None
