@@ -117,15 +117,12 @@ def command(
         raise UsageError("--resume goes on in its own file", fix="leave --output out")
     ray = _ray(options)
     dry = options["dry_run"]
-    chosen = ""
+    chosen, left_out = "", list[str]()
     if scenario is None and not options["substrates"]:
         from taxtui.commands.run_plan import outline, usable_here
 
-        left_out: list[str] = []
         plan = _plan(None, options, usable_here(tell, left_out.append, build=not dry))
-        chosen = "\n".join(
-            [*(line.removeprefix("taxtui: ") for line in left_out), outline(plan)]
-        )  # printed once the run has begun: a refusal stays one line
+        chosen = "\n".join([*left_out, outline(plan)])  # printed once the run has begun: a refusal stays one line
     else:
         plan = _plan(scenario, options)
     if dry:
@@ -133,7 +130,7 @@ def command(
 
         with waiting("estimating"):
             lines = describe(plan, str(options["prices"] or ""))
-        for line in chosen.splitlines()[:-1]:
+        for line in left_out:
             tell(f"taxtui: {line}")
         click.echo("\n".join(map(clean, lines)))
         return

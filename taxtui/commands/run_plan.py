@@ -50,8 +50,8 @@ def usable_here(
 ) -> list[str]:
     """Return the substrates of this machine that can be used now, and report each one that is left out.
 
-    ``say`` gets the progress of a build, and ``left_out`` (``say`` by default) a line for each substrate that is left
-    out. ``build``: build docker's image where only the image is missing.
+    ``say`` gets the progress of a build. ``left_out`` gets a text for each substrate that is left out; without it
+    ``say`` does. ``build``: build docker's image where only the image is missing.
 
     Raises:
         SubstrateUnavailable: none of them can be used.
@@ -62,7 +62,11 @@ def usable_here(
     usable = [name for name, row in rows.items() if row["ok"]]
     for name in set(rows) - set(usable):
         fix = f"; {rows[name]['fix']}" if rows[name]["fix"] else ""
-        (left_out or say)(f"taxtui: {name} is left out: {rows[name]['detail']}{fix}")
+        text = f"{name} is left out: {rows[name]['detail']}{fix}"
+        if left_out is None:
+            say(f"taxtui: {text}")
+        else:
+            left_out(text)
     if not usable:
         raise SubstrateUnavailable("no substrate of this machine can be used", fix="see why with: taxtui doctor")
     return usable
