@@ -21,6 +21,7 @@ import os
 import re
 import shlex
 import tokenize
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -39,7 +40,6 @@ from taxtui.options.training_file import EXAMPLES, field_of
 from taxtui.recording import events
 from taxtui.report.measured.tables import DO, WORDS
 from taxtui.report.words import FAMILIES, FAMILY
-from tests.support import layers
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
@@ -62,23 +62,36 @@ def commands(group: click.Group = app, path: str = "taxtui") -> Iterator[tuple[s
 
 
 def command_line() -> str:
-    """A heading, the help and the options of each command."""
-    shared = {id(option) for group in GROUPS.values() for option in group.options}
+    """A heading, the help and the options of each command; options of several commands once, at the end."""
+    found = {path: list(_options(command, path)) for path, command in commands()}
+    times = Counter(line for lines in found.values() for _, line in lines)
+    shared = [line for line, count in times.items() if count > 1]
     parts = []
     for path, command in commands():
         context = click.Context(command, info_name=path)
-        project = path in ("taxtui project", "taxtui decide")
         about = (command.help or "").split("\f")[0].strip().split("\n\n")[0]
         usage = " ".join(command.collect_usage_pieces(context)[1:])
-        lines = [f"### {path}", "", f"`{' '.join([path, usage]).strip()}`: {' '.join(about.split())}", ""]
-        for option in command.get_params(context):
-            record = option.get_help_record(context)
-            if record is not None and "--help" not in option.opts and not (project and id(option) in shared):
-                lines.append(f"- `{record[0]}`: {' '.join(record[1].split())}")
-        if project:
-            lines.append("- The options that [keys of a training file](#training-file) name.")
+        lines = [f"### {path}{f' {usage}' if usage else ''}", "", " ".join(about.split()), ""]
+        lines += [line for _, line in found[path] if line not in shared]
+        if names := [f"`{name}`" for name, line in found[path] if line in shared]:
+            lines.append(f"- [shared options](#shared-options): {', '.join(names)}")
+        if path in WITH_TRAINING:
+            lines.append("- options of the [training file](#training-file)")
         parts.append("\n".join(lines).rstrip())
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, "\n".join(["### Shared options", "", *shared])])
+
+
+WITH_TRAINING: Final = ("taxtui project", "taxtui decide")
+
+
+def _options(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
+    """The last name of each option, and its line."""
+    training = {id(option) for group in GROUPS.values() for option in group.options} if path in WITH_TRAINING else set()
+    context = click.Context(command)
+    for option in command.get_params(context):
+        record = option.get_help_record(context)
+        if record is not None and "--help" not in option.opts and id(option) not in training:
+            yield option.opts[-1], f"- `{record[0]}`: {' '.join(record[1].split())}"
 
 
 def training_file() -> str:
@@ -88,9 +101,9 @@ def training_file() -> str:
         lines = [f"**`[{table}]`**: {group.heading.lower()}", ""]
         for option in group.options:
             key, about = field_of(option), " ".join((option.help or "").split())
-            typed = f" Option `{option.opts[-1]}`." if option.name in ON_COMMAND_LINE else ""
+            typed = f", `{option.opts[-1]}`" if option.name in ON_COMMAND_LINE else ""
             choices = f" {', '.join(option.type.choices)}." if isinstance(option.type, click.Choice) else ""
-            lines.append(f"- `{key} = {EXAMPLES[key]}`: {about}{choices}{typed}")
+            lines.append(f"- `{key} = {EXAMPLES[key]}`{typed}: {about}{choices}")
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
 
@@ -221,7 +234,6 @@ BLOCKS: Final[Mapping[str, Callable[[], str]]] = {
     "report-columns": lambda: csv_columns("taxtui report recordings/small.msgpack --format csv"),
     "project-columns": lambda: csv_columns("taxtui project recordings/small.msgpack --format csv"),
     "warnings": warnings,
-    "layers": lambda: layers.table(layers.layers()),
 }
 
 # ---- what commands and Python print
