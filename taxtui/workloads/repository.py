@@ -94,7 +94,7 @@ class RepositoryCopy:
         sources = [path for path in plain if Path(path).suffix in _SOURCES] or plain
         found = [shown for path in sources[:100] if (shown := _distinct(path, self.text(path)))]
         if not found:
-            raise UsageError("the repository has no text file to read", fix="write the tier by hand: docs/authoring")
+            raise UsageError("the repository has no text file to read", fix="write the tier by hand: docs/own-work.md")
         return max(found, key=lambda shown: len(shown.lines))
 
     def tests(self) -> TestCommand | None:

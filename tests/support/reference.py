@@ -90,7 +90,8 @@ def _options(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
     context = click.Context(command)
     for option in command.get_params(context):
         record = option.get_help_record(context)
-        if record is not None and "--help" not in option.opts and id(option) not in training:
+        own = isinstance(option, click.Option) and "--help" not in option.opts and id(option) not in training
+        if own and record is not None:
             yield option.opts[-1], f"- `{record[0]}`: {' '.join(record[1].split())}"
 
 
