@@ -104,7 +104,7 @@ def training_file() -> str:
             key, about = field_of(option), " ".join((option.help or "").split())
             typed = f", `{option.opts[-1]}`" if option.name in ON_COMMAND_LINE else ""
             choices = f" {', '.join(option.type.choices)}." if isinstance(option.type, click.Choice) else ""
-            lines.append(f"- `{key} = {EXAMPLES[key]}`{typed}: {about}{choices}")
+            lines.append(f"- `{key}={EXAMPLES[key]}`{typed}: {about}{choices}")
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
 
@@ -206,12 +206,10 @@ def csv_columns(command: str) -> str:
     for first, rests in endings.items():
         groups.setdefault(tuple(rests), []).append(first)
     plain = ", ".join(f"`{name}`" for name in groups.pop(("",)))
-    lines = [f"- {plain}"]
-    for rests, names in groups.items():
-        lines.append(
-            f"- {', '.join(f'`{name}`' for name in names)}, each with {', '.join(f'`.{rest}`' for rest in rests)}"
-        )
-    return "\n".join(lines)
+    lines = [
+        f"- {', '.join(f'`{name}`' for name in names)} with `.{{{','.join(ends)}}}`" for ends, names in groups.items()
+    ]
+    return "\n".join([f"- {plain}", *lines])
 
 
 def warnings() -> str:
