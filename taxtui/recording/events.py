@@ -138,7 +138,7 @@ class TrialStarted(msgspec.Struct, array_like=True, tag=3, frozen=True):
     sandbox: Text  # name of the sandbox
     scheduled_ns: Nanoseconds  # scheduled start, or the time of a free slot
     start_ns: Nanoseconds  # first create request
-    attempt: Count = 0  # taxtui run writes 0
+    attempt: Count = 0  # number of the attempt
     warm_up: bool = False  # recorded, not counted
     block: MaybeCount = 0  # −1: warm-up
     repetition: Count = 0  # number of the repetition

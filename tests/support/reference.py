@@ -143,6 +143,16 @@ _TYPES: Final = (
 )
 
 
+_DEFAULTS: Final = {
+    "UNKNOWN": "−1",
+    "FIXED": "fixed",
+    "False": "false",
+    "''": "empty",
+    "()": "empty",
+    "msgspec.field(default_factory=list)": "empty",
+}
+
+
 def _type(annotation: str) -> str:
     return next(word for pattern, word in _TYPES if re.fullmatch(pattern, annotation, re.DOTALL))
 
@@ -153,8 +163,8 @@ def recording_events() -> str:
     for kind in (*get_args(events.Event), events.Link):
         lines = [f"### {kind.__struct_config__.tag} · {kind.__name__}", "", (kind.__doc__ or "").split("\n")[0], ""]
         for name, annotation, default, about in fields(path, kind.__name__):
-            optional = "; optional" if default else ""
-            lines.append(f"- `{name}`: {_type(annotation)}{optional}{'. ' if about else ''}{about}")
+            optional = f", default {_DEFAULTS.get(default, default)}" if default else ""
+            lines.append(f"- `{name}` ({_type(annotation)}{optional}){': ' if about else ''}{about}")
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
 
