@@ -59,7 +59,17 @@ def test_the_table_of_the_kit_has_every_public_helper() -> None:
     """And no other: a name that is neither a protocol, a value nor an error."""
     [table] = re.findall(r"Every helper of the kit:\n\n(.*?)\n\n", text_of("authoring/substrate.md"), re.DOTALL)
     listed = [name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])]
-    values = {"Availability", "Capabilities", "Command", "ExecResult", "Found", "Limits", "Marks", "SandboxSpec"}
+    values = {
+        "Availability",
+        "Capabilities",
+        "Command",
+        "Effective",
+        "ExecResult",
+        "Found",
+        "Limits",
+        "Marks",
+        "SandboxSpec",
+    }
     protocols = {"Sandbox", "Session", "Substrate"}
     errors = {name for name in sandboxes.__all__ if name in vars(taxtui.errors)}
     assert sorted(listed) == sorted(set(sandboxes.__all__) - values - protocols - errors)

@@ -14,6 +14,8 @@ from taxtui.substrates.kubernetes.failure import ApiRefused
 
 DOUBT_S: Final = 45.0
 """For how long a right that we had may be refused until we take it for revoked."""
+OUTAGE_S: Final = 2.0
+"""A shorter silence is a broken connection."""
 _AFTER_A_POD: Final = frozenset({"get", "delete", "exec", "get sandboxclaims", "delete sandboxclaims"})
 """What is only ever done to a pod or a claim that was made or found, which is a success in itself."""
 
@@ -34,12 +36,17 @@ class Access:
         self._let_in: set[str] = set()
         self._refusals: dict[str, _Refusals] = {}
         self._granted_s = self._silent_s = -1.0  # when that last happened, to any right
+        self._outage_began_s = -1.0  # the first request of an outage that is not over
+        self._outage_s = 0.0  # the longest outage that is over and not reported
 
     def granted(self, right: str) -> None:
         """A request that needs this right was answered."""
         self._let_in.add(right)
         self._refusals.pop(right, None)
         self._granted_s = time.monotonic()
+        if self._outage_began_s >= 0:
+            self._outage_s = max(self._outage_s, self._silent_s - self._outage_began_s)
+            self._outage_began_s = -1.0
 
     def judge(self, right: str, error: ApiRefused) -> ApiRefused:
         """The same refusal, now knowing whether it is in doubt: after a success, for ``DOUBT_S``, and no policy's.
@@ -55,7 +62,14 @@ class Access:
             error.in_doubt = now_s - first_s < DOUBT_S
         if silent:
             self._silent_s = now_s
+            if self._outage_began_s < 0:
+                self._outage_began_s = now_s
         return error
+
+    def take_outage_s(self) -> float:
+        """How long the server answered no request, at least: once for each outage of ``OUTAGE_S`` or more, else 0."""
+        outage_s, self._outage_s = self._outage_s, 0.0
+        return outage_s if outage_s >= OUTAGE_S else 0.0
 
     def _over(self, row: _Refusals, now_s: float, *, silent: bool) -> bool:
         """Whether the server has been another since these refusals, so that a new one is the first of its own row."""

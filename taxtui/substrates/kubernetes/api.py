@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -23,8 +23,8 @@ from kubernetes.aio.client import ApiClient
 from taxtui.sandboxes.kit.connecting import connecting
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes.access import Access
-from taxtui.substrates.kubernetes.failure import ApiRefused, Problem, refused, unanswered
-from taxtui.substrates.kubernetes.pod import Camel, Event, Events, Metadata, Pod
+from taxtui.substrates.kubernetes.failure import ApiRefused, Problem, refused, said, unanswered
+from taxtui.substrates.kubernetes.pod import Camel, Event, Events, Metadata, Pod, Pull, pull
 
 T = TypeVar("T")
 
@@ -237,6 +237,40 @@ class ClusterApi:
         path = f"/apis/networking.k8s.io/v1/namespaces/{quote(namespace)}/networkpolicies"
         policies = _decode(await self._ask("GET", path), dict[str, Any]).get("items") or ()
         return any(_denies(policy.get("spec") or {}, labels) for policy in policies)
+
+
+class PodEvents:
+    """Reads the events of all pods of a substrate, until the right to read them is refused; the right is optional."""
+
+    def __init__(self, api: ClusterApi) -> None:
+        """Nothing is asked yet."""
+        self._api = api
+        self._may_ask = True
+
+    async def last_warning(self, pod: Metadata) -> str:
+        """A pod's last warning as ``reason: message``, a failure before any other; "" without one or the right to read.
+
+        Some warnings stay for the pod's whole life: without a cluster DNS each pod has ``MissingClusterDNS``.
+        """
+        last = await self._last(pod, "type=Warning", Event.reports_failure)
+        return said(last) if last else ""
+
+    async def last_pull(self, pod: Metadata) -> Pull | None:
+        """The pull of a pod's image; None if its node had the image, and without the right to read events."""
+        last = await self._last(pod, "reason=Pulled")
+        return pull(last.message or "") if last else None
+
+    async def _last(
+        self, pod: Metadata, which: str, prefer: Callable[[Event], bool] = lambda event: False
+    ) -> Event | None:
+        if not self._may_ask:
+            return None
+        try:
+            events = await self._api.events(pod, which)
+            return max(events, key=lambda event: (prefer(event), event.when), default=None)
+        except ApiRefused as error:
+            self._may_ask = not error.final
+            return None
 
 
 def _denies(policy: Mapping[str, Any], labels: Mapping[str, str]) -> bool:

@@ -30,8 +30,8 @@ from taxtui.sandboxes.protocol import ExecResult
 from taxtui.substrates.kubernetes.access import Access
 from taxtui.substrates.kubernetes.api import declined
 from taxtui.substrates.kubernetes.failure import ApiRefused, ExitStatus, refused, unanswered
+from taxtui.substrates.kubernetes.pod import CONTAINER
 
-CONTAINER: Final = "sandbox"
 EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 STATUS: Final = 3
 HANDSHAKE_S: Final = 30.0

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final, NamedTuple
 
 import msgspec
+
+from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
+from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, pull_secrets, tolerations
 
 
 class Camel(msgspec.Struct, rename="camel", frozen=True):
@@ -79,6 +83,11 @@ class Event(Camel, frozen=True):
     last_timestamp: str | None = None  # None where a newer kind of reporter fills ``event_time``
     event_time: str | None = None
 
+    def reports_failure(self) -> bool:
+        """Whether it says that a step failed. A pod that a node has taken still has ``FailedScheduling``."""
+        reason = self.reason or ""
+        return reason.startswith(("Failed", "BackOff")) and reason != "FailedScheduling"
+
     @property
     def when(self) -> str:
         """Its last occurrence, in a form that sorts."""
@@ -110,3 +119,75 @@ class Pod(Camel, frozen=True):
             "ready": "Ready" in true,
         }
         return [name for name, seen in steps.items() if seen]
+
+
+MILLISECOND_NS: Final = 1_000_000
+_PULLED: Final = re.compile(
+    r'Successfully pulled image ".*" in (?P<took>[0-9.hms]+)(?: \([0-9.hms]+ including waiting\))?'
+    r"(?:\. Image size: (?P<size>[0-9]{1,18}) bytes\.)?"  # older kubelets tell neither
+)
+_TOOK: Final = re.compile(r"(?:(\d{1,3})h)?(?:(\d{1,2})m(?!s))?(?:(\d{1,2}(?:\.\d{1,3})?)s)?|(\d{1,3})ms")
+
+
+class Pull(NamedTuple):
+    """An image that a kubelet pulled for a pod."""
+
+    took_ns: int  # by the kubelet's clock, without the wait for other pulls; cut to whole milliseconds
+    image_bytes: int | None  # the image's size as the node's container runtime has it; layers it had were not moved
+
+
+def pull(message: str) -> Pull | None:
+    """What an event with the reason ``Pulled`` tells (kubelet, image_manager.go); None where nothing was pulled."""
+    told = _PULLED.fullmatch(message)
+    took = told and _TOOK.fullmatch(told["took"])
+    if not told or not took:
+        return None
+    hours, minutes, seconds, milliseconds = (float(part or 0) for part in took.groups())
+    took_ms = round(((hours * 60 + minutes) * 60 + seconds) * 1000 + milliseconds)
+    return Pull(took_ms * MILLISECOND_NS, int(told["size"]) if told["size"] else None)
+
+
+CONTAINER: Final = "sandbox"
+WORK: Final = "/workspace"
+LABEL_NETWORK: Final = "taxtui.network"
+"""``none`` or ``pod``: for a NetworkPolicy to select by; Kubernetes can't cut a single pod off."""
+
+_IDLE: Final = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
+"""PID 1 has to handle TERM itself: ``sleep`` as PID 1 ignores it and is only killed when the grace period is over."""
+
+
+def manifest(options: KubernetesOptions, spec: SandboxSpec) -> dict[str, Any]:
+    """The pod to create."""
+    resources = {"cpu": f"{spec.limits.cpus:g}", "memory": f"{spec.limits.memory_mib}Mi"}
+    own = options.fixtures != ""
+    env = {**({FIXTURES_ENV: options.fixtures} if own else {"HOME": WORK}), **spec.env}
+    container: dict[str, Any] = {
+        "name": CONTAINER,
+        "image": options.image,
+        "imagePullPolicy": options.pull_policy,
+        "command": ["sh", "-c", _IDLE],
+        "env": [{"name": name, "value": value} for name, value in env.items()],
+        "resources": {"requests": resources, "limits": resources},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    pod: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "activeDeadlineSeconds": max(1, round(spec.ttl_s)),
+        "terminationGracePeriodSeconds": options.grace_s,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}, "runAsNonRoot": options.user != 0},
+        "containers": [container],
+        "nodeSelector": node_selector(options.node_selector),
+        "tolerations": tolerations(options.tolerations),
+    }
+    if not own:
+        container |= {"workingDir": WORK, "volumeMounts": [{"name": "work", "mountPath": WORK}]}
+        pod["volumes"] = [{"name": "work", "emptyDir": {}}]
+        pod["securityContext"] |= {"runAsUser": options.user, "fsGroup": options.user}
+    if options.runtime_class:
+        pod["runtimeClassName"] = options.runtime_class
+    if secrets := pull_secrets(options.pull_secret):
+        pod["imagePullSecrets"] = secrets
+    labels = {**spec.labels, LABEL_NETWORK: "pod" if spec.network else "none"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": spec.name, "labels": labels}, "spec": pod}

@@ -17,21 +17,18 @@ from taxtui.errors import CreateFailed, QuotaExceeded, SubstrateUnavailable, Thr
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.sandboxes.kit.room import Room
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks, Sandbox
 from taxtui.substrates.kubernetes import pool as pools
-from taxtui.substrates.kubernetes.api import PODS, ClusterApi, Kept, ObjectKind
+from taxtui.substrates.kubernetes.api import PODS, ClusterApi, Kept, ObjectKind, PodEvents
 from taxtui.substrates.kubernetes.claim import CLAIMS, SANDBOX_PODS, claim
 from taxtui.substrates.kubernetes.claimed import ClaimedSandbox, remove_claim
 from taxtui.substrates.kubernetes.connect import Cluster, discover
-from taxtui.substrates.kubernetes.events import PodEvents
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
-from taxtui.substrates.kubernetes.manifest import LABEL_NETWORK, manifest
 from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, pull_secrets, tolerations
-from taxtui.substrates.kubernetes.pod import Metadata
+from taxtui.substrates.kubernetes.pod import LABEL_NETWORK, Metadata, manifest
 from taxtui.substrates.kubernetes.pool import ClaimPool
-from taxtui.substrates.kubernetes.sandbox import KubernetesSandbox, remove
+from taxtui.substrates.kubernetes.sandbox import KubernetesSandbox, Room, remove
 from taxtui.substrates.kubernetes.watch import ObjectWatch
 
 PERMISSIONS: Final = (
@@ -188,7 +185,7 @@ class KubernetesSubstrate:
         except BaseException:
             sandbox.forget()
             raise
-        sandbox.made(pod.metadata)
+        sandbox.accepted(pod.metadata)
         return sandbox
 
     async def _claim(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
@@ -212,7 +209,7 @@ class KubernetesSubstrate:
         except BaseException:
             sandbox.forget()
             raise
-        sandbox.made(made.metadata)
+        sandbox.accepted(made.metadata)
         return sandbox
 
     def _watch(self, kind: ObjectKind[Kept], selector: str) -> ObjectWatch[Kept]:
@@ -226,7 +223,7 @@ class KubernetesSubstrate:
     async def _make(self, kind: ObjectKind[Kept], wanted: Mapping[str, Any], marks: Marks) -> Kept:
         """Ask for it; where our own ones use up the quota, again when one of them has gone.
 
-        Raises ``Throttled`` where none has gone for ``room.HOLD_S``, and ``QuotaExceeded`` where none of ours stands.
+        Raises ``Throttled`` where none has gone for ``HOLD_S``, and ``QuotaExceeded`` where none of ours stands.
         """
         while True:
             freed, began_ns = self._room.next(), time.monotonic_ns()
@@ -234,12 +231,12 @@ class KubernetesSubstrate:
                 return await self._api.create(kind, self._namespace, wanted, marks)
             except ApiRefused as error:
                 refusal = error.as_error(CreateFailed, f"the {wanted['kind'].lower()} could not be created")
-                full = isinstance(refusal, QuotaExceeded) and (self._room.standing or freed.is_set())
+                full = isinstance(refusal, QuotaExceeded) and (self._room.size or freed.is_set())
                 if not full:
                     raise refusal from error
-            marks.notice(f"{refusal.problem}; waits until one of {self._room.standing} sandboxes has gone")
+            marks.notice(f"{refusal.problem}; waits until one of {self._room.size} sandboxes has gone")
             if not await self._room.wait(freed):
-                raise Throttled(f"{refusal.problem}; none of {self._room.standing} sandboxes has gone", 0.0)
+                raise Throttled(f"{refusal.problem}; none of {self._room.size} sandboxes has gone", 0.0)
             marks.queued(time.monotonic_ns() - began_ns)
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
