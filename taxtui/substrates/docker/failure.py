@@ -15,6 +15,8 @@ from taxtui.sandboxes.kit.refusal import Meaning, Refused
 _BUSY: Final = (429, 503)
 _NOT_STARTED: Final = (126, 127)
 _RUNTIME_SAYS: Final = b"OCI runtime exec failed"
+_STOPPED: Final = ("in a stopped container", "that has stopped", "is not running")
+"""runc's words, an older runc's, and crun's."""
 
 # ------------------------------------------------------------------------------------- the daemon refuses an exec
 
@@ -72,7 +74,7 @@ def cut_short() -> ExecFailed:
 
 def garbled(what: str) -> ExecFailed:
     """An answer that is none of the Engine API's."""
-    return ExecFailed(f"the docker daemon's answer makes no sense: {what}")
+    return ExecFailed(f"the docker daemon's answer does not follow the Engine API: {what}")
 
 
 NONSENSE: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -116,7 +118,7 @@ def unusable(error: BaseException) -> SubstrateUnavailable:
     """The daemon does not answer, or its answer has another shape than the Engine API's."""
     if isinstance(error, ExecFailed):
         return SubstrateUnavailable(f"docker: {error.problem.replace('the docker daemon', 'the daemon', 1)}")
-    return SubstrateUnavailable(f"docker: the daemon's answer makes no sense: {type(error).__name__}")
+    return SubstrateUnavailable(f"docker: the daemon's answer does not follow the Engine API ({type(error).__name__})")
 
 
 def no_image(image: str, fix: str) -> SubstrateUnavailable:
@@ -145,12 +147,14 @@ class NoSuchProgram(ExecFailed):
     """The program is not in the image."""
 
 
-def not_started(exit_code: int, stdout: bytes) -> ExecFailed | None:
-    """Why a program with this end never ran, or None where it did.
+def not_started(exit_code: int, stdout: bytes) -> SubstrateError | None:
+    """The reason why a program never ran; None if it ran.
 
     A runtime that cannot start a program says so on its standard output, with an exit code that a shell has too.
     """
     if exit_code not in _NOT_STARTED or not stdout.startswith(_RUNTIME_SAYS):
         return None
     words = " ".join(stdout.decode(errors="replace").split())
+    if any(phrase in words for phrase in _STOPPED):
+        return SandboxLost(f"the container is gone: {words}")
     return (NoSuchProgram if "executable file not found" in words else ExecFailed)(words)

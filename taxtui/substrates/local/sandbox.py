@@ -48,7 +48,9 @@ class LocalSandbox:
             SANDBOX_ENV: spec.name,
         }
         wrapped = local_bwrap.wrap(folder, fixtures, network=spec.network) if isolated else []
-        go = "" if isolated else f"cd {shlex.quote(str(self._work))} && "
+        # The shell's PWD would name the runner's folder in the environment of bubblewrap, which a sandbox can read.
+        leave = "unset PWD && " if enter else ""
+        go = leave if isolated else f"cd {shlex.quote(str(self._work))} && "
         prologue = f"{enter}{go}"
         self._prefix = ["/bin/sh", "-c", f'{prologue}exec "$@"', "sh", *wrapped] if prologue else wrapped
         self._shell = shell
