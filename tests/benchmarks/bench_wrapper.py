@@ -25,7 +25,7 @@ from functools import partial
 from typing import Final
 
 from taxtui.plan.spec import Command
-from taxtui.runner import bracket
+from taxtui.runner.trial import bracket
 from taxtui.sandboxes.kit import text_command
 from taxtui.sandboxes.kit.captured_command import captured, wrap_command
 from taxtui.sandboxes.kit.framed_shell import FramedShell, launch_argv

@@ -220,6 +220,14 @@ async def test_printable_output_takes_no_program(
     assert result.stdout in (b"a=b\n", b"long\n")
 
 
+async def test_a_sh_without_output_takes_rm_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for program in ("sh", "rm"):
+        (tmp_path / program).symlink_to(f"/bin/{program}")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = await text("exit 3", "sh")
+    assert (result.exit_code, result.stdout, result.stderr) == (3, b"", b"")
+
+
 @pytest.mark.parametrize("kind", [SplitFrames, MergedFrames])
 def test_a_forged_end_marker_is_not_searched_for_its_line_end(kind: type[SplitFrames | MergedFrames]) -> None:
     """A command may print the marker and then digits for ever: nothing of them is kept."""

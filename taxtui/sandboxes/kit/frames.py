@@ -57,7 +57,7 @@ class SplitFrames:
 # ``=e`` is an equals sign, ``=n`` a line end, ``=t`` a tab. Base64 takes only the bytes that the file has at its start,
 # because a process in the background may write on.
 _SAY_TEXT: Final = r"_v=${_v//=/=e}; _v=${_v//$'\n'/=n}; _v=${_v//$'\t'/=t}; " + """printf 't%s' "$_v\""""
-_SAY_BASE64: Final = 'printf b; head -c "$(wc -c <"$1")" <"$1" | base64'
+_SAY_BASE64: Final = 'printf b; head -c "$(exec wc -c <"$1")" <"$1" | base64'
 _TEXT_BYTES: Final = 8192  # of more, base64 is faster than bash
 _NAMED: Final = (
     '_d=$(mktemp -d "${TMPDIR:-/tmp}/session.XXXXXX"); trap \'rm -rf "$_d"\' EXIT; _f=0; _o=$_d/o; _e=$_d/e; '

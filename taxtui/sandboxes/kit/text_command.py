@@ -46,13 +46,14 @@ _FILES: Final = {
     "sh": (_NAMED, _REMOVE),
 }
 # Its length, and beginning and end of what is too large.
-_CODED: Final = rf"""_n=$(wc -c <"$1"); printf 'b%d\n' $_n; _t=$((_n - {HEAD_BYTES}))
+_CODED: Final = rf"""_n=$(exec wc -c <"$1"); printf 'b%d\n' $_n; _t=$((_n - {HEAD_BYTES}))
 [ $_t -lt {TAIL_BYTES} ] || _t={TAIL_BYTES}
 if [ $_t -gt 0 ]; then {{ head -c {HEAD_BYTES} "$1"; tail -c $_t "$1"; }} | base64; else base64 <"$1"; fi"""
 _SAY: Final = {
     "bash": f"""if {is_plain(_TEXT)}; then printf 't%s' "$_v"; else {_CODED}
 fi""",
-    "sh": _CODED,
+    "sh": f"""if [ -s "$1" ]; then {_CODED}
+fi""",
 }
 
 
