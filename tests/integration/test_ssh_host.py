@@ -11,9 +11,8 @@ from taxtui.errors import CreateFailed, SandboxLost
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Marks
-from taxtui.substrates.ssh.sandbox import SshSandbox
 from taxtui.substrates.ssh.scripts import mark_of
-from taxtui.substrates.ssh.substrate import SshSubstrate
+from taxtui.substrates.ssh.substrate import SshSandbox, SshSubstrate
 from tests.support.command_line import Home
 from tests.support.private_sshd import SshBox, new_key, ssh_box
 

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from taxtui.errors import CreateFailed, ExecFailed, SubstrateUnavailable
-from taxtui.sandboxes.kit.framed_shell import ENDED, outputs
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, outputs
 from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.containers import connect
 from taxtui.substrates.docker.endpoint import Endpoint
 from taxtui.substrates.docker.exec import Exec
 from taxtui.substrates.docker.failure import unusable
 from taxtui.substrates.docker.http import Address, Connection, Daemon, Multiplexed
-from taxtui.substrates.docker.options import DockerOptions
 from taxtui.substrates.docker.substrate import DockerSubstrate
 from tests.support.sandboxes import spec
 

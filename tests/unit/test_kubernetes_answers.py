@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from taxtui.errors import CreateFailed, Throttled
-from taxtui.sandboxes.kit.captured_command import Captured
+from taxtui.sandboxes.kit.shell.captured_command import Captured
 from taxtui.substrates.kubernetes import access as kubernetes_access
 from taxtui.substrates.kubernetes import api as kubernetes_api
 from taxtui.substrates.kubernetes.access import Access

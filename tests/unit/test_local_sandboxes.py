@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.sandboxes.kit import deletion, private_folder
+from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.local import LocalOptions
@@ -161,14 +161,14 @@ async def test_clean_ups_that_meet_at_one_sandbox_all_get_there(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    entries = deletion._entries
+    entries = private_folder._entries
 
     def overtaken(folder: Path) -> list[os.DirEntry[str]]:
         found = entries(folder)
         one_thing_less(found)
         return found
 
-    monkeypatch.setattr(deletion, "_entries", overtaken)
+    monkeypatch.setattr(private_folder, "_entries", overtaken)
     async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
         top = substrate.root / "taxtui-r-1"
         for inner in (top / "work" / "deep" / "deeper", top / "work" / "empty"):

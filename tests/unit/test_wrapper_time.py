@@ -17,10 +17,10 @@ from taxtui.plan.spec import Command
 from taxtui.recording.events import UNKNOWN
 from taxtui.runner.trial.bracket import Unwrapped, unwrap, wrap
 from taxtui.sandboxes.kit import frames, text_command
-from taxtui.sandboxes.kit.captured_command import Captured, wrap_command
-from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, farewell, launch_argv
-from taxtui.sandboxes.kit.frames import LAST_LINE, STDOUT, MergedFrames, SplitFrames
 from taxtui.sandboxes.kit.kept_output import exec_result
+from taxtui.sandboxes.kit.shell.captured_command import Captured, wrap_command
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, FramedShell, farewell, launch_argv
+from taxtui.sandboxes.kit.shell.frames import LAST_LINE, STDOUT, MergedFrames, SplitFrames
 from taxtui.sandboxes.kit.wrapper_clock import epoch_ns
 from taxtui.sandboxes.protocol import ExecResult
 from tests.support.scripted_stream import posix_argv, shell_process

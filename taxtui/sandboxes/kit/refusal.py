@@ -8,9 +8,11 @@ No I/O and no SDK in here, nor in a table: what a provider's words amount to is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from contextvars import ContextVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from taxtui.errors import CreateFailed, SubstrateError, Throttled
+from taxtui.sandboxes.protocol import Marks
 
 
 class Refused(Exception):
@@ -72,3 +74,21 @@ def last_line(text: str | bytes) -> str:
     """The last line of a program's output that is not blank, without the spaces around it; "" where all are blank."""
     whole = text.decode(errors="replace") if isinstance(text, bytes) else text
     return next((line.strip() for line in reversed(whole.splitlines()) if line.strip()), "")
+
+
+T = TypeVar("T")
+
+connecting: ContextVar[Marks | None] = ContextVar("connecting", default=None)
+"""The ``Marks`` of the sandbox whose request the current task is sending."""
+
+
+def tell_cold(trace: T) -> T:
+    """Have an ``aiohttp.TraceConfig`` tell ``connecting`` whenever a connection was made; returns the same trace."""
+
+    async def made(*_: object) -> None:
+        if marks := connecting.get():
+            marks.cold()
+
+    hooks: Any = trace
+    hooks.on_connection_create_end.append(made)
+    return trace

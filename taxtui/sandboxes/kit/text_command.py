@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.framed_shell import quoted
 from taxtui.sandboxes.kit.kept_output import HEAD_BYTES, TAIL_BYTES
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
-from taxtui.sandboxes.kit.output_files import CLOSED, UNLINKED, USABLE, is_plain
+from taxtui.sandboxes.kit.shell.framed_shell import quoted
+from taxtui.sandboxes.kit.shell.frames import CLOSED, UNLINKED, USABLE, is_plain
 from taxtui.sandboxes.kit.wrapper_clock import BEGIN, LONGEST, NOW, epoch_ns
 from taxtui.sandboxes.protocol import ExecResult
 

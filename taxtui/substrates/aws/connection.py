@@ -18,8 +18,7 @@ from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import SETTLING_S
-from taxtui.sandboxes.kit.retry import Retry
-from taxtui.sandboxes.kit.state_poller import StatePoller
+from taxtui.sandboxes.kit.retry import Retry, StatePoller
 from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.failure import classified, code_of, redacted

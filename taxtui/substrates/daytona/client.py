@@ -20,7 +20,7 @@ from daytona_api_client_async.exceptions import OpenApiException as ControlError
 from daytona_toolbox_api_client_async.exceptions import OpenApiException as ToolboxError
 
 from taxtui.errors import SubstrateUnavailable
-from taxtui.sandboxes.kit.connecting import tell_cold
+from taxtui.sandboxes.kit.refusal import tell_cold
 from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.failure import refused, unanswered, unreadable
 

@@ -13,9 +13,9 @@ import aiohttp
 from daytona_toolbox_api_client_async import ExecuteRequest, ProcessApi, PtyCreateRequest
 
 from taxtui.errors import ExecFailed, SandboxLost
-from taxtui.sandboxes.kit.framed_shell import ENDED, launch_argv, quoted
-from taxtui.sandboxes.kit.frames import STDOUT
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark, require_killed
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, launch_argv, quoted
+from taxtui.sandboxes.kit.shell.frames import STDOUT
 from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
 from taxtui.substrates.daytona.failure import DaytonaRefused, refused, unanswered
 

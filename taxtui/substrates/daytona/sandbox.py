@@ -15,10 +15,9 @@ from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, 
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.cancellation import kill_then_timeout, with_cleanup
-from taxtui.sandboxes.kit.connecting import connecting
-from taxtui.sandboxes.kit.framed_shell import FramedShell
 from taxtui.sandboxes.kit.kill import LEFT, kill_until_done, require_killed
-from taxtui.sandboxes.kit.session import ExplainedSession
+from taxtui.sandboxes.kit.refusal import connecting
+from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShell
 from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.daytona import failure

@@ -18,8 +18,8 @@ from daytona_api_client_async import CreateBuildInfo, CreateSandbox, SandboxList
 from taxtui.errors import CreateFailed, SubstrateUnavailable, Throttled
 from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
-from taxtui.sandboxes.kit.connecting import connecting
 from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.kit.refusal import connecting
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks, Sandbox
 from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.client import REQUEST_S, STAND_IN_HEADER, Clients, ask, minutes

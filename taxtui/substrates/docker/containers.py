@@ -17,10 +17,10 @@ from docker.errors import DockerException
 from taxtui.errors import CleanupFailed, ExecFailed, SubstrateUnavailable, Throttled
 from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.endpoint import Endpoint, endpoint
 from taxtui.substrates.docker.failure import NONSENSE, create_refused, no_client, no_image, unusable
 from taxtui.substrates.docker.http import Daemon, Reply
-from taxtui.substrates.docker.options import DockerOptions
 from taxtui.workloads.image import DEFAULT_IMAGE
 
 SANDBOX_ENV: Final = "TAXTUI_SANDBOX"

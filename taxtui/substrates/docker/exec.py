@@ -10,9 +10,9 @@ from typing import Annotated, Final
 import msgspec
 
 from taxtui.errors import ExecFailed, SandboxLost
-from taxtui.sandboxes.kit.framed_shell import ENDED, outputs
 from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.kill import MARK, new_mark
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, outputs
 from taxtui.substrates.docker.failure import exec_refused, not_started
 from taxtui.substrates.docker.http import Connection, Daemon, Multiplexed
 

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from taxtui.sandboxes.kit.framed_shell import ENDED
-from taxtui.sandboxes.kit.frames import STDERR, STDOUT
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED
+from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
 from taxtui.substrates.docker.failure import cut, cut_short, garbled, unanswered, unreached
 
 _BUFFER: Final = 1 << 20

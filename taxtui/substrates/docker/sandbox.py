@@ -9,10 +9,9 @@ from typing import Final
 from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.plan.spec import Command, SandboxSpec
 from taxtui.sandboxes.kit.cancellation import kill_then_timeout, with_cleanup
-from taxtui.sandboxes.kit.framed_shell import FramedShell, launch_argv
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_script
-from taxtui.sandboxes.kit.session import OwnedStream
+from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, OwnedStream, launch_argv
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.docker.containers import OUR_FOLDER, SANDBOX_ENV, Containers, Image
 from taxtui.substrates.docker.exec import Exec

@@ -27,10 +27,10 @@ from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.cancellation import with_cleanup
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
+from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.containers import SANDBOX_ENV, Containers, Image, connect
 from taxtui.substrates.docker.endpoint import endpoint
 from taxtui.substrates.docker.failure import NONSENSE, said, unusable
-from taxtui.substrates.docker.options import DockerOptions
 from taxtui.substrates.docker.sandbox import DockerSandbox
 from taxtui.workloads.image import DIGEST, FIXTURES_LABEL
 

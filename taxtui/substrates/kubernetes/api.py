@@ -20,7 +20,7 @@ import aiohttp
 import msgspec
 from kubernetes.aio.client import ApiClient
 
-from taxtui.sandboxes.kit.connecting import connecting
+from taxtui.sandboxes.kit.refusal import connecting
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes.access import Access
 from taxtui.substrates.kubernetes.failure import ApiRefused, Problem, refused, said, unanswered

@@ -14,7 +14,7 @@ from kubernetes.aio import config as untyped_config
 from kubernetes.aio.client import Configuration
 
 from taxtui.errors import SubstrateUnavailable
-from taxtui.sandboxes.kit.connecting import tell_cold
+from taxtui.sandboxes.kit.refusal import tell_cold
 from taxtui.substrates.kubernetes.api import declined
 
 REFRESH_S: Final = 300

@@ -21,11 +21,11 @@ from kubernetes.aio.client import ApiClient
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import kill_then_timeout, with_cleanup
-from taxtui.sandboxes.kit.captured_command import Captured, CapturedProgram, wrap_command, wrap_program
-from taxtui.sandboxes.kit.framed_shell import ENDED, launch_argv
-from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import kill_script, require_killed
+from taxtui.sandboxes.kit.shell.captured_command import Captured, CapturedProgram, wrap_command, wrap_program
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, launch_argv
+from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
 from taxtui.sandboxes.protocol import ExecResult
 from taxtui.substrates.kubernetes.access import Access
 from taxtui.substrates.kubernetes.api import declined

@@ -12,8 +12,7 @@ from typing import Final, NamedTuple
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateError, Throttled
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit import removal
-from taxtui.sandboxes.kit.framed_shell import FramedShell
-from taxtui.sandboxes.kit.session import ExplainedSession
+from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShell
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.kubernetes import failure
 from taxtui.substrates.kubernetes.api import PODS, ClusterApi, PodEvents

@@ -7,21 +7,62 @@ import os
 import shlex
 import shutil
 from pathlib import Path
+from typing import Final
 
+from taxtui.errors import CleanupFailed, ExecFailed
 from taxtui.plan.spec import FIXTURES_ENV, Command, SandboxSpec
+from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
-from taxtui.sandboxes.kit.framed_shell import FramedShell, launch_argv
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_marked, new_mark
-from taxtui.sandboxes.kit.limits import SANDBOX_ENV, or_exit
+from taxtui.sandboxes.kit.limits import SANDBOX_ENV, Limiter, or_exit
+from taxtui.sandboxes.kit.private_folder import delete
 from taxtui.sandboxes.kit.process import Process
-from taxtui.sandboxes.kit.session import OwnedStream
+from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, OwnedStream, launch_argv
 from taxtui.sandboxes.kit.wrapper_clock import BEGIN
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.local import bubblewrap as local_bwrap
+from taxtui.substrates.local import disk
 from taxtui.substrates.local.bubblewrap import FIXTURES_INSIDE, INSIDE, PATH
 from taxtui.substrates.local.failure import no_working_folder, not_emptied, not_started
-from taxtui.substrates.local.folders import SandboxFolders
+
+_FOLDERS: Final = ("work", "home", "tmp")
+
+
+class SandboxFolders:
+    """The folders of this user's sandboxes; a limiter holds each to its limits."""
+
+    def __init__(self, root: Path, limiter: Limiter, pool: BlockingPool, *, isolated: bool) -> None:
+        """``isolated``: what runs in them is bubblewrap's; ``pool``: where files are deleted."""
+        self.root = root
+        self.limiter = limiter
+        self.pool = pool
+        self.isolated = isolated
+
+    def furnish(self, folder: Path) -> None:
+        """Blocking: make the folders that a sandbox may write to, empty."""
+        for name in _FOLDERS:
+            delete(folder / name)
+            (folder / name).mkdir()
+            if self.isolated:
+                local_bwrap.hand_over(folder / name)
+
+    async def remove(self, name: str) -> None:
+        """Kill what runs in a sandbox, take its limits down, delete its files. Raises ``CleanupFailed``."""
+        await self.limiter.kill(name)
+        await self.limiter.remove(name)
+        folder = self.root / name
+        try:
+            await finish_despite_cancel(self.pool.run(lambda: _delete(folder)))
+        except ExecFailed as error:
+            raise CleanupFailed(f"{name}: its directory is still being deleted: {error}") from error
+        if folder.exists():
+            raise CleanupFailed(f"{name}: its directory cannot be deleted")
+
+
+def _delete(folder: Path) -> None:
+    disk.released(folder)
+    delete(folder)
 
 
 class LocalSandbox:

@@ -26,8 +26,7 @@ from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.local import LocalOptions, disk
 from taxtui.substrates.local import bubblewrap as local_bwrap
 from taxtui.substrates.local.bubblewrap import PATH
-from taxtui.substrates.local.folders import SandboxFolders
-from taxtui.substrates.local.sandbox import LocalSandbox
+from taxtui.substrates.local.sandbox import LocalSandbox, SandboxFolders
 from taxtui.workloads import fixtures
 
 _REMOVERS: Final = 4

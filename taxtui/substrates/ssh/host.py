@@ -11,8 +11,8 @@ import asyncssh
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateUnavailable
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
-from taxtui.sandboxes.kit.framed_shell import outputs
-from taxtui.sandboxes.kit.ssh_program import CONNECTION_ERRORS, Program, log_in
+from taxtui.sandboxes.kit.shell.framed_shell import outputs
+from taxtui.sandboxes.kit.shell.over_ssh import CONNECTION_ERRORS, Program, log_in
 from taxtui.substrates.ssh import SshOptions
 from taxtui.substrates.ssh.failure import dropped, no_login, not_looked
 from taxtui.substrates.ssh.scripts import HostFacts, facts, look

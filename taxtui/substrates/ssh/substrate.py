@@ -6,21 +6,108 @@ substrate. Every sandbox has a connection of its own.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Final, Literal, Self
 
 import asyncssh
 
-from taxtui.errors import SubstrateError, SubstrateUnavailable
-from taxtui.plan.spec import SandboxSpec
+from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable, Throttled
+from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
 from taxtui.sandboxes.kit import retry
+from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.kit.limits import SANDBOX_ENV
+from taxtui.sandboxes.kit.removal import remove
+from taxtui.sandboxes.kit.shell.over_ssh import OverSsh
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.ssh import SshOptions, scripts
-from taxtui.substrates.ssh.failure import not_listed
+from taxtui.substrates.ssh.failure import not_listed, not_made, not_removed
 from taxtui.substrates.ssh.host import SshHost
-from taxtui.substrates.ssh.sandbox import SshSandbox
+
+FIRST_PAUSE_S: Final = 0.5
+"""Before a removal is asked for again, where the host cannot be reached."""
+
+
+class SshSandbox(OverSsh):
+    """A folder, one connection, and what is started over it; also one that somebody else has made, to be removed."""
+
+    def __init__(self, host: SshHost, name: str, folder: str = "") -> None:
+        """``folder``: on the host, where it was made; by default where one of this name would be."""
+        self.name = name
+        self._host = host
+        self._folder = folder or f"{host.facts.base}/{name}"
+        self._env: dict[str, str] = {}
+
+    async def begin(self, spec: SandboxSpec, fixtures: str, marks: Marks) -> None:
+        """Make the folder. Raises ``CreateFailed``, ``SubstrateUnavailable``, ``Throttled``."""
+        self._env = {
+            "LANG": "C.UTF-8",
+            "HOME": f"{self._folder}/home",
+            "TMPDIR": f"{self._folder}/tmp",
+            **({FIXTURES_ENV: fixtures} if fixtures else {}),
+            **spec.env,
+            SANDBOX_ENV: scripts.mark_of(spec.name),
+        }
+        try:
+            code, out, err = await self._host.run(scripts.make(self._folder, spec, math.ceil(spec.ttl_s)))
+        except (SandboxLost, ExecFailed) as error:  # it may be made nevertheless, and is found by its name then
+            raise CreateFailed(f"nobody knows whether {self.name} was made: {error}") from error
+        if code:
+            raise not_made(spec.name, spec.labels.get(LABEL_RUN, ""), code, err or out)
+        marks("folder made")
+
+    async def wait_ready(self, marks: Marks) -> None:
+        """As ``Sandbox.wait_ready``: logged in."""
+        marks.cold()
+        if self.connection is not None:
+            self.connection.abort()  # of a wait that was cancelled
+        try:
+            self.connection, waited_ns = await self._host.log_in()
+        except SubstrateUnavailable as error:
+            raise SandboxLost(error.problem, fix=error.fix) from error
+        marks("authenticated")
+        marks.queued(waited_ns)
+
+    def line(self, argv: Sequence[str], env: Mapping[str, str]) -> str:
+        """As ``OverSsh.line``: in its working folder, with an environment of its own and the login's PATH."""
+        return scripts.inside(self._folder, argv, {**self._env, **env})
+
+    async def explained(self, error: SubstrateError) -> SubstrateError:
+        """As ``OverSsh.explained``: that its folder is gone, if the host can be asked."""
+        try:
+            answer = await self._host.run(scripts.exists(self._folder))
+        except SubstrateError:
+            return error
+        return SandboxLost(f"{self.name} has been removed") if answer.code == 1 else error
+
+    async def unanswered(self) -> None:
+        """As ``OverSsh.unanswered``: it could not begin where there is no working folder."""
+        answer = await self._host.run(scripts.exists(self._folder))
+        if answer.code:
+            raise SandboxLost(f"{self.name} has been removed, or a command has removed its working folder")
+
+    async def reset(self, marks: Marks) -> None:
+        """Not among the capabilities."""
+        raise ExecFailed(f"{self.name}: this kind of sandbox cannot be reset")
+
+    async def destroy(self) -> None:
+        """As ``Sandbox.destroy``: returns when nothing of it runs and its folder is gone."""
+        try:
+            await remove(self.name, self._removed, first_s=FIRST_PAUSE_S)
+        finally:
+            if self.connection is not None:
+                self.connection.abort()
+
+    async def _removed(self) -> bool:
+        try:
+            code, out, err = await self._host.run(scripts.remove(self._folder))
+        except (SubstrateUnavailable, SandboxLost) as error:  # the host may be back in a moment
+            raise Throttled(str(error), None) from error
+        if code:
+            raise ExecFailed(not_removed(code, err or out))
+        return True
 
 
 class SshSubstrate:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from taxtui.errors import CleanupFailed, SubstrateError, SubstrateUnavailable
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import remove
-from taxtui.sandboxes.kit.state_poller import StatePoller
+from taxtui.sandboxes.kit.retry import StatePoller
 from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.aws.connection import AwsApi, found
 from taxtui.substrates.aws.ec2 import Ec2Options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -11,14 +12,42 @@ import asyncssh
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.over_ssh import OverSsh
 from taxtui.sandboxes.kit.removal import settled
-from taxtui.sandboxes.kit.ssh_program import CONNECTION_ERRORS, LOGIN_TIMEOUT_S
+from taxtui.sandboxes.kit.shell.over_ssh import CONNECTION_ERRORS, LOGIN_TIMEOUT_S, OverSsh, log_in
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ec2.api import Ec2Api
-from taxtui.substrates.aws.ec2.failure import no_login
-from taxtui.substrates.aws.ec2.ssh import connect, remote_command
+from taxtui.substrates.aws.ec2.instance import USER, KeyPair, no_login
 from taxtui.substrates.aws.failure import AgentNeverConnected
+
+
+def new_key() -> tuple[asyncssh.SSHKey, KeyPair]:
+    """A fresh Ed25519 key, as an object and as text."""
+    key = asyncssh.generate_private_key("ssh-ed25519", comment="taxtui")
+    return key, KeyPair(key.export_private_key().decode(), key.export_public_key().decode().strip())
+
+
+async def connect(
+    address: str, port: int, user: str, client_key: asyncssh.SSHKey, host_key: asyncssh.SSHKey
+) -> asyncssh.SSHClientConnection:
+    """Log in to the one host that holds ``host_key``. Raises as ``log_in``."""
+    return await log_in(
+        address,
+        port=port,
+        username=user or USER,
+        client_keys=[client_key],
+        known_hosts=([host_key.convert_to_public()], [], []),
+        server_host_key_algs=["ssh-ed25519"],
+        config=None,
+        agent_path=None,
+        preferred_auth=["publickey"],
+    )
+
+
+def remote_command(argv: Sequence[str], env: Mapping[str, str]) -> str:
+    """A line for the user's login shell that runs ``argv`` in the home directory."""
+    variables = [f"{key}={value}" for key, value in env.items()]
+    return f"cd && exec env {shlex.join([*variables, *argv])}"
+
 
 KNOCK_S: Final = 0.1
 """Between two looks whether the port is open, and whether the login works."""

@@ -28,8 +28,7 @@ from taxtui.substrates.aws.ec2 import Ec2Options
 from taxtui.substrates.aws.ec2.api import Ec2Api
 from taxtui.substrates.aws.ec2.instance import KeyPair, run_request, user_data
 from taxtui.substrates.aws.ec2.network import UNKNOWN, Network
-from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox
-from taxtui.substrates.aws.ec2.ssh import new_key
+from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox, new_key
 from taxtui.substrates.aws.failure import AccessDenied, code_of
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed
 from taxtui.sandboxes.kit.removal import insist, remove
-from taxtui.sandboxes.kit.state_poller import StatePoller
+from taxtui.sandboxes.kit.retry import StatePoller
 from taxtui.substrates.aws.connection import SDK_ERRORS, AwsApi
 from taxtui.substrates.aws.ecs import EcsOptions
 from taxtui.substrates.aws.ecs.channel import DataChannel

@@ -10,9 +10,9 @@ from typing import Final, Self
 import websockets
 
 from taxtui.errors import ExecFailed, SubstrateError
-from taxtui.sandboxes.kit.framed_shell import launch_argv
-from taxtui.sandboxes.kit.frames import STDOUT
 from taxtui.sandboxes.kit.kill import MARK
+from taxtui.sandboxes.kit.shell.framed_shell import launch_argv
+from taxtui.sandboxes.kit.shell.frames import STDOUT
 from taxtui.substrates.aws.ecs.exec import Channel, SessionCut
 
 CONNECT_TIMEOUT_S: Final = 20.0

@@ -11,9 +11,8 @@ import msgspec
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, with_cleanup
-from taxtui.sandboxes.kit.framed_shell import FramedShell
 from taxtui.sandboxes.kit.removal import settled
-from taxtui.sandboxes.kit.session import ExplainedSession
+from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShell
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.aws.ecs.api import EcsApi
 from taxtui.substrates.aws.ecs.terminal import TaskTerminal

@@ -15,13 +15,44 @@ from typing import Final
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
-from taxtui.sandboxes.kit.framed_shell import farewell
 from taxtui.sandboxes.kit.kill import kill_script, new_mark
-from taxtui.sandboxes.kit.retry import Retry
+from taxtui.sandboxes.kit.retry import Retry, StatePoller
+from taxtui.sandboxes.kit.shell.framed_shell import farewell
 from taxtui.substrates.aws.ecs.api import EcsApi
 from taxtui.substrates.aws.ecs.channel import DataChannel, entry_command, leaders
 from taxtui.substrates.aws.ecs.exec import SessionCut
-from taxtui.substrates.aws.ecs.watch import watched
+from taxtui.substrates.aws.ecs.task import TaskState
+
+POLLS: Final = 5
+"""Between two looks, in intervals of the poller: a session may idle for hours, and calls are what AWS throttles by."""
+
+
+@contextlib.asynccontextmanager
+async def watched(poller: StatePoller[TaskState], arn: str, channel: DataChannel) -> AsyncIterator[None]:
+    """End the channel with the reason as soon as its task is seen to have ended, for as long as the block lasts."""
+    watching = asyncio.ensure_future(watch(poller, arn, channel))
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.wait({watching})
+
+
+async def watch(poller: StatePoller[TaskState], arn: str, channel: DataChannel) -> None:
+    """Until the task has ended, and the channel with it; sooner where the service makes it doubtful."""
+    while True:
+        channel.doubtful.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(POLLS * poller.interval_ns / 1e9):
+                await channel.doubtful.wait()
+        try:
+            state = (await poller.next(arn)).state
+        except SubstrateError:
+            continue  # a look that is refused says nothing of the task
+        if state is not None and (failure := state.failure()) is not None:
+            channel.fail(failure)
+            return
+
 
 LEAVE_TIMEOUT_S: Final = 0.5
 """For an idle shell to do as it is told. A busy one does not hear us."""

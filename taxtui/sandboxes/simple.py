@@ -19,11 +19,10 @@ from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, 
 from taxtui.plan.spec import Command, SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
-from taxtui.sandboxes.kit.framed_shell import ByteStream, FramedShell, launch_argv
 from taxtui.sandboxes.kit.kill import MARK, kill_script, kill_until_done, new_mark, require_killed
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import remove
-from taxtui.sandboxes.kit.session import ExplainedSession, OwnedStream
+from taxtui.sandboxes.kit.shell.framed_shell import ByteStream, ExplainedSession, FramedShell, OwnedStream, launch_argv
 from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
 from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found, Marks, Session
 

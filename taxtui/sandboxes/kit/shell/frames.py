@@ -1,4 +1,10 @@
-"""What a framed shell's command prints, found between its markers: two streams, or one that merges both."""
+"""The output of a framed shell's command between its markers: two streams, or one that merges both.
+
+bash keeps the text of a here-document in a temporary file that it has already unlinked; at compatibility level 50 it
+does so for short texts too. A merged command writes to such a file through ``/proc/self/fd``. No program has to remove
+the file, and a process that the command leaves behind cannot reach the files of the next command. The file has the
+mode 0400, so only root may write to it. Every other user, and every other shell, needs named files.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +13,27 @@ import re
 from typing import Final, Protocol
 
 from taxtui.sandboxes.kit.kept_output import KeptOutput, exec_result
-from taxtui.sandboxes.kit.output_files import CLOSED, UNLINKED, USABLE, is_plain
 from taxtui.sandboxes.kit.wrapper_clock import BEGIN, LONGEST, NOW, epoch_ns
 from taxtui.sandboxes.protocol import ExecResult
+
+CLOSED: Final = "8<&- 9<&-"
+"""Redirections that keep the files from the command, once its streams are open."""
+
+UNLINKED: Final = r"""BASH_COMPAT=50 eval "exec 8<<<'' 9<<<''"; _o=/proc/self/fd/8; _e=/proc/self/fd/9"""
+"""bash: set ``$_o`` and ``$_e`` to the paths of two new, empty, unlinked files."""
+
+USABLE: Final = "[[ -f $_o && -w $_o && -f $_e && -w $_e ]]"
+"""bash: whether there are such files. Without ``/proc``, or where a here-document is a pipe, there are none."""
+
+
+def is_plain(limit: int) -> str:
+    """A condition of bash: the file ``$1`` is printable text of at most ``limit`` bytes, which ``$_v`` then holds.
+
+    ``read`` fails where it comes to the end of the file: all of it was read, and no byte is NUL. The caller sets
+    ``LC_ALL=C``, so that bytes are counted.
+    """
+    return rf"""! IFS= read -rd '' -n {limit} _v <"$1" && [[ $_v != *[^$'\t\n'\ -~]* ]]"""
+
 
 STDOUT: Final = 1
 STDERR: Final = 2

@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.framed_shell import ENDED, Readable
-from taxtui.sandboxes.kit.frames import LAST_LINE, STDERR, STDOUT, last_line
 from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, Readable
+from taxtui.sandboxes.kit.shell.frames import LAST_LINE, STDERR, STDOUT, last_line
 from taxtui.sandboxes.kit.wrapper_clock import BEGIN, NOW, UNKNOWN
 
 # Quiet, or bash would comment on commands that die of a signal; what runs has the real stderr back as its own.

@@ -5,9 +5,12 @@ no command waits for a fork. The subshell takes one frame and evaluates it; when
 the next frame, and so on in turns. The frame for the subshell holds the command and prints a marker before it, on both
 streams; the one for the shell prints a marker after it, with the exit code::
 
-    client → subshell ": 000000214 000000001\n" + that many bytes of shell, on that many lines
-    client → shell    ": 000000107 000000001\n" + likewise
-    shell → client    … noise … BEGIN{ the command's own bytes END}0:1700000000.123456\n
+    client → subshell ": 000000214 000000001
+" + that many bytes of shell, on that many lines
+    client → shell    ": 000000107 000000001
+" + likewise
+    shell → client    … noise … BEGIN{ the command's own bytes END}0:1700000000.123456
+
 
 Behind the exit code stands when the shell printed it, on bash's own clock: :mod:`taxtui.sandboxes.kit.wrapper_clock`.
 
@@ -21,13 +24,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import secrets
+from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
-from taxtui.errors import ExecFailed, SandboxLost
+from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
-from taxtui.sandboxes.kit.frames import STDOUT, MergedFrames, SplitFrames
 from taxtui.sandboxes.kit.kept_output import KeptOutput
+from taxtui.sandboxes.kit.shell.frames import STDOUT, MergedFrames, SplitFrames
 from taxtui.sandboxes.protocol import ExecResult
 
 ENDED: Final = 0
@@ -222,3 +226,73 @@ _PRINTF: Final = [
 
 def _printf_escaped(data: bytes) -> str:
     return "".join(map(_PRINTF.__getitem__, data))
+
+
+class ExplainedSession:
+    """A persistent shell that, when it breaks, says what became of its sandbox; a ``protocol.Session``."""
+
+    def __init__(
+        self,
+        shell: FramedShell,
+        explain: Callable[[SubstrateError], Awaitable[SubstrateError]],
+        *,
+        silent: bool = False,
+    ) -> None:
+        """``explain`` turns what the shell's connection saw into what happened; the same error where it can't.
+
+        ``silent``: the connection does not tell of the sandbox's end, so that a timeout may be that.
+        """
+        self._shell = shell
+        self._explain = explain
+        self._silent = silent
+
+    async def exec(self, command: Command) -> ExecResult:
+        """As ``Session.exec``."""
+        return await self._told(self._shell.exec(command))
+
+    async def only(self, command: Command) -> ExecResult:
+        """As ``FramedShell.only``."""
+        return await self._told(self._shell.only(command))
+
+    async def _told(self, running: Awaitable[ExecResult]) -> ExecResult:
+        try:
+            return await running
+        except (SandboxLost, ExecFailed) as error:
+            if isinstance(error, ExecTimeout) and not self._silent:
+                raise
+            explained = await self._explain(error)
+            if explained is error:
+                raise
+            raise explained from error
+
+    async def close(self) -> None:
+        """As ``Session.close``; where the sandbox is lost there is nothing to end."""
+        try:
+            await self._shell.close()
+        except ExecFailed as error:
+            if not isinstance(await self._explain(error), SandboxLost):
+                raise
+
+
+class _Streams(Protocol):
+    """The half of a ``ByteStream`` that says nothing of its end."""
+
+    async def read(self) -> tuple[int, bytes]: ...
+
+    async def write(self, data: bytes) -> None: ...
+
+
+class OwnedStream:
+    """A ``ByteStream`` that somebody else ends: by killing, say, all that came of it."""
+
+    def __init__(self, stream: _Streams, end: Callable[[], Awaitable[None]]) -> None:
+        """``end`` is called once, by the first ``close``."""
+        self.read = stream.read
+        self.write = stream.write
+        self._end: Callable[[], Awaitable[None]] | None = end
+
+    async def close(self) -> None:
+        """As ``ByteStream.close``."""
+        end, self._end = self._end, None
+        if end is not None:
+            await end()
