@@ -50,8 +50,8 @@ async def nothing() -> None:
 
 def echoing(command: Command) -> ExecResult:
     """Exit code 0; the output of ``echo WORD``, and none of anything else."""
-    found = _ECHO.fullmatch(command.script)
-    return ExecResult(0, f"{found[1]}\n".encode() if found else b"", b"")
+    match = _ECHO.fullmatch(command.script)
+    return ExecResult(0, f"{match[1]}\n".encode() if match else b"", b"")
 
 
 class FakeSubstrate:
@@ -83,7 +83,7 @@ class FakeSubstrate:
         self.reset_hook: Hook = nothing
         self.answer: Callable[[Command], ExecResult] = echoing
         self._failures: dict[Call, deque[Exception]] = defaultdict(deque)
-        self._made: dict[str, tuple[SandboxSpec, float]] = {}
+        self._specs: dict[str, tuple[SandboxSpec, float]] = {}
 
     def fail(self, call: Call, error: Exception, *, times: int = 1) -> None:
         """Have the next ``times`` calls of this kind raise ``error``; several failures come in turn."""
@@ -114,33 +114,33 @@ class FakeSubstrate:
         self.calls.append(f"create {spec.name}")
         await self.passes("create", self.options.create_s, self.create_hook)
         self.alive[spec.name] = spec.labels[LABEL_RUN]
-        self._made[spec.name] = spec, time.monotonic()
+        self._specs[spec.name] = spec, time.monotonic()
         await self.passes("created", 0.0, self.created_hook)
         marks("accepted")
         return FakeSandbox(self, spec.name)
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """What is alive, also what a test has put there."""
-        return [self._found(name, run) for name, run in self.alive.items() if run_id in (None, run)]
+        return [self._entry(name, run) for name, run in self.alive.items() if run_id in (None, run)]
 
     def gone(self, name: str) -> None:
         """It is no longer alive, and nothing is remembered of it: a long run would hold ever more."""
         self.alive.pop(name, None)
-        self._made.pop(name, None)
+        self._specs.pop(name, None)
 
-    def _found(self, name: str, run: str) -> Found:
-        if name not in self._made:
+    def _entry(self, name: str, run: str) -> Found:
+        if name not in self._specs:
             return Found(name=name, handle=name, run_id=run, age_s=0.0)
-        spec, made_s = self._made[name]
+        spec, made_s = self._specs[name]
         deadline = spec.labels.get(LABEL_DEADLINE)
         age_s, until = time.monotonic() - made_s, int(deadline) if deadline else None
         return Found(name=name, handle=name, run_id=run, age_s=age_s, deadline_unix_s=until)
 
-    async def reap(self, found: Found) -> None:
+    async def reap(self, match: Found) -> None:
         """Remove it."""
-        self.calls.append(f"reap {found.name}")
+        self.calls.append(f"reap {match.name}")
         await self.passes("reap", 0.0)
-        self.gone(found.name)
+        self.gone(match.name)
 
 
 class FakeSandbox:

@@ -279,8 +279,8 @@ class Substrate(Protocol):
         """
         ...
 
-    async def reap(self, found: Found) -> None:
-        """Remove what ``find`` found. Idempotent. Raises ``CleanupFailed``."""
+    async def reap(self, entry: Found, /) -> None:
+        """Remove an entry of ``find``. Idempotent. Raises ``CleanupFailed``."""
         ...
 
 

@@ -103,14 +103,14 @@ def blamed(name: str) -> Iterator[None]:
         raise SubstrateError(f"{name}: unexpected {located(error)}", fix="report it to the adapter's author") from error
 
 
-def _options(name: str, kind: type[msgspec.Struct], given: Mapping[str, str]) -> msgspec.Struct:
-    known = [field.name for field in msgspec.structs.fields(kind)]
-    for key in given:
-        if key not in known:
-            close = difflib.get_close_matches(key, known, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"it takes: {', '.join(known) or 'none'}"
+def _options(name: str, kind: type[msgspec.Struct], texts: Mapping[str, str]) -> msgspec.Struct:
+    names_of_options = [field.name for field in msgspec.structs.fields(kind)]
+    for key in texts:
+        if key not in names_of_options:
+            close = difflib.get_close_matches(key, names_of_options, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"it takes: {', '.join(names_of_options) or 'none'}"
             raise UsageError(f"{name} has no option {key!r}", fix=hint)
     try:
-        return msgspec.convert(dict(given), kind, strict=False)
+        return msgspec.convert(dict(texts), kind, strict=False)
     except msgspec.ValidationError as error:
         raise UsageError(f"{name}: {error}") from error

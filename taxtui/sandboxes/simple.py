@@ -129,8 +129,8 @@ class SimpleSubstrate(ABC):
         try:
             if self._connected:
                 return Availability(ok=True, detail=await self.ping())
-            async with type(self)(self.options) as other:
-                return Availability(ok=True, detail=await other.ping())
+            async with type(self)(self.options) as opened:
+                return Availability(ok=True, detail=await opened.ping())
         except Exception as error:
             return Availability.refused(self.translate(error, SubstrateUnavailable, "check"))
 
@@ -157,13 +157,13 @@ class SimpleSubstrate(ABC):
         """As ``Substrate.find``."""
         return [
             labels.found(
-                each,
-                name=each.get(LABEL_NAME, handle),
+                labels_of,
+                name=labels_of.get(LABEL_NAME, handle),
                 handle=handle,
-                age_s=time.time() - (labels.unix_s(each.get(LABEL_CREATED, "")) or time.time()),
+                age_s=time.time() - (labels.unix_s(labels_of.get(LABEL_CREATED, "")) or time.time()),
             )
-            for handle, each in (await retry.find(self._list)).items()
-            if LABEL_RUN in each and run_id in (None, each[LABEL_RUN])
+            for handle, labels_of in (await retry.find(self._list)).items()
+            if LABEL_RUN in labels_of and run_id in (None, labels_of[LABEL_RUN])
         ]
 
     async def _list(self) -> Mapping[str, Mapping[str, str]]:
@@ -172,9 +172,9 @@ class SimpleSubstrate(ABC):
         except Exception as error:
             raise self.translate(error, SubstrateUnavailable, "list sandboxes") from error
 
-    async def reap(self, found: Found) -> None:
+    async def reap(self, entry: Found) -> None:
         """As ``Substrate.reap``."""
-        await self.remove(found.handle, found.name)
+        await self.remove(entry.handle, entry.name)
 
     async def remove(self, handle: str, name: str) -> None:
         """Delete a sandbox, and wait until ``list`` has it no more. Raises ``CleanupFailed``."""

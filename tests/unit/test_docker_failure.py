@@ -11,10 +11,10 @@ from taxtui.substrates.docker.failure import (
     NoSuchProgram,
     create_refused,
     cut,
+    error_text,
     exec_refused,
     no_client,
     not_started,
-    said,
     unanswered,
     unreached,
     unusable,
@@ -163,8 +163,8 @@ def test_why_there_is_no_container(error: SubstrateError, kind: type[SubstrateEr
 
 
 def test_the_daemons_own_words_come_before_the_sdks() -> None:
-    assert said(APIError("500 Server Error", explanation="disk\n full")) == "disk full"  # type: ignore[no-untyped-call]
-    assert said(TLSParameterError("no certificate")).startswith("no certificate")  # type: ignore[no-untyped-call]
+    assert error_text(APIError("500 Server Error", explanation="disk\n full")) == "disk full"  # type: ignore[no-untyped-call]
+    assert error_text(TLSParameterError("no certificate")).startswith("no certificate")  # type: ignore[no-untyped-call]
 
 
 RUNC = b'OCI runtime exec failed: exec failed: unable to start container process: exec: "bash": '

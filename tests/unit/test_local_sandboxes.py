@@ -35,14 +35,14 @@ async def test_a_folder_that_vanishes_while_it_is_looked_at_is_not_found(
         vanishing, staying = substrate.root / "taxtui-r-1", substrate.root / "taxtui-r-2"
         vanishing.mkdir()
         staying.mkdir()
-        look = private_folder._found
+        look = private_folder._sandbox_in
 
         def after_a_moment(folder: Path) -> Found | None:
             if folder == vanishing:
                 folder.rmdir()
             return look(folder)
 
-        monkeypatch.setattr(private_folder, "_found", after_a_moment)
+        monkeypatch.setattr(private_folder, "_sandbox_in", after_a_moment)
         assert [found.run_id for found in await substrate.find()] == ["r"]
 
 

@@ -16,8 +16,9 @@ from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.recording.events import UNKNOWN
 from taxtui.runner.trial.bracket import Unwrapped, unwrap, wrap
-from taxtui.sandboxes.kit import frames, text_command
+from taxtui.sandboxes.kit import text_command
 from taxtui.sandboxes.kit.kept_output import exec_result
+from taxtui.sandboxes.kit.shell import frames
 from taxtui.sandboxes.kit.shell.captured_command import Captured, wrap_command
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, FramedShell, farewell, launch_argv
 from taxtui.sandboxes.kit.shell.frames import LAST_LINE, STDOUT, MergedFrames, SplitFrames

@@ -95,10 +95,10 @@ def expect(truth: object, complaint: str) -> None:
         raise Violation(complaint)
 
 
-def equal(came: object, expected: object, what: str) -> None:
+def equal(came: object, expected: object, subject: str) -> None:
     """Raise ``Violation`` with both values, shortened, unless they are equal."""
     if came != expected:
-        raise Violation(f"{what}: expected {_short(expected)}, got {_short(came)}")
+        raise Violation(f"{subject}: expected {_short(expected)}, got {_short(came)}")
 
 
 def _short(value: object) -> str:
@@ -107,7 +107,7 @@ def _short(value: object) -> str:
 
 
 @contextlib.contextmanager
-def raises(*kinds: type[BaseException], what: str) -> Iterator[None]:
+def raises(*kinds: type[BaseException], subject: str) -> Iterator[None]:
     """Raise ``Violation`` unless the body raises one of ``kinds``."""
     names = " or ".join(kind.__name__ for kind in kinds)
     try:
@@ -115,8 +115,8 @@ def raises(*kinds: type[BaseException], what: str) -> Iterator[None]:
     except kinds:
         return
     except Exception as error:
-        raise Violation(f"{what}: expected {names}, got {type(error).__name__}: {error}") from error
-    raise Violation(f"{what}: expected {names}, nothing was raised")
+        raise Violation(f"{subject}: expected {names}, got {type(error).__name__}: {error}") from error
+    raise Violation(f"{subject}: expected {names}, nothing was raised")
 
 
 class Bench:
@@ -195,19 +195,23 @@ class Bench:
 
     async def names(self) -> set[str]:
         """What ``find`` finds of this run."""
-        return {found.name for found in await self.substrate.find(self.run_id)}
+        return {listed.name for listed in await self.substrate.find(self.run_id)}
 
     async def eventually_gone(self, *names: str, reap: bool = False) -> None:
         """Wait until ``find`` lists none of ``names``, or nothing of this run."""
         give_up = time.monotonic() + GONE_WITHIN_S
         while True:
-            found = [each for each in await self.substrate.find(self.run_id) if not names or each.name in names]
-            if not found:
+            listed = [
+                sandbox for sandbox in await self.substrate.find(self.run_id) if not names or sandbox.name in names
+            ]
+            if not listed:
                 return
             if time.monotonic() > give_up:
-                raise Violation(f"still there after {GONE_WITHIN_S:g} s: {', '.join(each.name for each in found)}")
-            for each in found if reap else ():
-                await self.substrate.reap(each)
+                raise Violation(
+                    f"still there after {GONE_WITHIN_S:g} s: {', '.join(sandbox.name for sandbox in listed)}"
+                )
+            for sandbox in listed if reap else ():
+                await self.substrate.reap(sandbox)
             await asyncio.sleep(_POLL_S)
 
 
@@ -254,8 +258,8 @@ _LISTEN: Final = "rm -f beat.*; : > beat.fast; sleep 0.6; cat beat.* | wc -c; rm
 
 
 @contextlib.asynccontextmanager
-async def beats_stop(sandbox: Sandbox, what: str) -> AsyncIterator[None]:
+async def beats_stop(sandbox: Sandbox, subject: str) -> AsyncIterator[None]:
     """Violation unless whatever the body started with :data:`BEAT` in ``sandbox`` has ended by its end."""
     yield
     written = int(await Shell(sandbox, sandbox).output(_LISTEN))
-    equal(written, 0, f"{what}: bytes written by processes that should be dead")
+    equal(written, 0, f"{subject}: bytes written by processes that should be dead")

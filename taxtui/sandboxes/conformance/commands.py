@@ -137,7 +137,7 @@ async def surroundings(bench: Bench) -> None:
 
 
 @check("commands are apart", modes=BOTH)
-async def apart(bench: Bench) -> None:
+async def streams_apart(bench: Bench) -> None:
     """Directory, variables, options, traps and exits of one command do not reach the next."""
     shell = await bench.shell()
     await shell.output("cd /; leaked=yes; export leaked; set -eu; umask 077; trap 'echo trapped' EXIT")
@@ -197,14 +197,14 @@ async def timeout(bench: Bench) -> None:
     for timeout_s in _TIMEOUTS_S:
         async with beats_stop(shell.sandbox, "after the timeout"):
             began = time.monotonic()
-            with raises(ExecTimeout, what="a command that never ends"):
+            with raises(ExecTimeout, subject="a command that never ends"):
                 await shell.run(BEAT, timeout_s=timeout_s)
             took_s = time.monotonic() - began
             beaten = await shell.sandbox.exec(Command(script=BEATEN))
             expect(took_s >= timeout_s, f"timed out after {took_s:.2f} s instead of {timeout_s:g} s")
             expect(took_s < timeout_s + _KILLED_WITHIN_S, f"killing it took {took_s - timeout_s:.1f} s")
         if bench.mode == "session":
-            with raises(SandboxLost, what="a command in a session that timed out"):
+            with raises(SandboxLost, subject="a command in a session that timed out"):
                 await shell.run("true")
             shell = await bench.shell(shell.sandbox)
         equal(await shell.output("echo still here"), b"still here\n", "a command after the timeout")
@@ -219,5 +219,5 @@ async def silent_timeout(bench: Bench) -> None:
     shell = await bench.shell()
     equal((await shell.run("exec >&- 2>&-; sleep 0.3; exit 6")).exit_code, 6, "exit code of a silent command")
     async with beats_stop(shell.sandbox, "after the timeout"):
-        with raises(ExecTimeout, what="a silent command that never ends"):
+        with raises(ExecTimeout, subject="a silent command that never ends"):
             await shell.run(f"exec >&- 2>&-\n{BEAT}", timeout_s=_TIMEOUT_S)

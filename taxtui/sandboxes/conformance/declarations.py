@@ -42,16 +42,16 @@ async def declarations(bench: Bench) -> None:
 @check("check answers")
 async def check_answers(bench: Bench) -> None:
     """``check`` says ready in one line and changes nothing."""
-    before = {found.name for found in await bench.substrate.find()}
+    before = {sandbox.name for sandbox in await bench.substrate.find()}
     answer = await bench.substrate.check()
     expect(answer.ok, f"not available: {answer.detail}; {answer.fix}")
     expect(answer.detail and "\n" not in answer.detail, f"detail is not one line: {answer.detail!r}")
-    made = {found.name for found in await bench.substrate.find()} - before
+    new_names = {sandbox.name for sandbox in await bench.substrate.find()} - before
     by = time.monotonic() + OTHERS_S  # other runs may use the substrate too, and theirs come and go
-    while made and time.monotonic() < by:
+    while new_names and time.monotonic() < by:
         await asyncio.sleep(0.1)
-        made &= {found.name for found in await bench.substrate.find()}
-    expect(not made, f"check made {', '.join(made)}")
+        new_names &= {sandbox.name for sandbox in await bench.substrate.find()}
+    expect(not new_names, f"check made {', '.join(new_names)}")
 
 
 @check("check without entering")

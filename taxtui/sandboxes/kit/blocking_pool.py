@@ -83,7 +83,7 @@ class BlockingPool:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             if dispose is not None and not future.cancel():
-                future.add_done_callback(lambda done: self._dispose(done, dispose))
+                future.add_done_callback(lambda ended: self._dispose(ended, dispose))
             raise
 
     def _submit(self, call: Callable[[], T]) -> Future[T]:
@@ -118,10 +118,10 @@ class BlockingPool:
             _carry_out(*call)
             del call  # an idle thread keeps nothing alive
 
-    def _dispose(self, done: Future[T], dispose: Callable[[T], object]) -> None:
-        if done.cancelled() or done.exception() is not None:
+    def _dispose(self, ended: Future[T], dispose: Callable[[T], object]) -> None:
+        if ended.cancelled() or ended.exception() is not None:
             return
-        value = done.result()
+        value = ended.result()
         try:
             self._submit(lambda: dispose(value))
         except RuntimeError:  # the pool is closing: this is one of its own threads, which closing waits for

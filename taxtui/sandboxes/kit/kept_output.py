@@ -26,14 +26,14 @@ class KeptOutput:
     def __init__(self) -> None:
         """Nothing has arrived yet."""
         self.length = 0
-        self._most = min(HEAD_BYTES, KEPT_BYTES.get())
+        self._head_bytes = min(HEAD_BYTES, KEPT_BYTES.get())
         self._head = bytearray()
         self._tail = bytearray()
 
     def add(self, data: bytes | bytearray | memoryview) -> None:
         """Take the next bytes."""
         self.length += len(data)
-        room = self._most - len(self._head)
+        room = self._head_bytes - len(self._head)
         if room > 0:
             self._head += data[:room]
             data = data[room:]

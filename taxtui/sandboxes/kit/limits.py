@@ -155,10 +155,10 @@ def _version_2(cgroups: Path) -> CgroupLimiter | None:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
         return None
-    own = next((line[3:] for line in lines if line.startswith("0::")), None)
-    if own is None or not (cgroups / "cgroup.controllers").exists():
+    group_path = next((line[3:] for line in lines if line.startswith("0::")), None)
+    if group_path is None or not (cgroups / "cgroup.controllers").exists():
         return None
-    group = cgroups / own.lstrip("/")
+    group = cgroups / group_path.lstrip("/")
     for parent in (group, *group.parents):
         if not parent.is_relative_to(cgroups):
             break

@@ -65,8 +65,8 @@ def _lift_or_unlink(folder: Path, entry: os.DirEntry[str]) -> bool:
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    with os.scandir(folder) as found:
-        return list(found)
+    with os.scandir(folder) as sandboxes:
+        return list(sandboxes)
 
 
 def _unlock(folder: Path) -> None:
@@ -119,14 +119,14 @@ def not_made(spec: SandboxSpec, error: OSError) -> CreateFailed:
 def found_in(root: Path, run_id: str | None = None) -> Sequence[Found]:
     """What stands there, of one run or of all. Blocking."""
     folders = sorted(root.iterdir()) if root.is_dir() else []
-    found = [each for folder in folders if folder.is_dir() and (each := _found(folder)) is not None]
-    return [each for each in found if run_id is None or each.run_id == run_id]
+    sandboxes = [sandbox for folder in folders if folder.is_dir() and (sandbox := _sandbox_in(folder)) is not None]
+    return [sandbox for sandbox in sandboxes if run_id is None or sandbox.run_id == run_id]
 
 
-def _found(folder: Path) -> Found | None:
+def _sandbox_in(folder: Path) -> Found | None:
     """What stands in a folder; None where it is removed while we look."""
     try:
-        record = msgspec.json.decode(_said(folder / _RECORD), type=_Record)
+        record = msgspec.json.decode(_read_small(folder / _RECORD), type=_Record)
     except (OSError, ValueError, msgspec.DecodeError):  # its creator died before that, or it has spoilt this itself
         try:
             record = _Record(labels={}, created_unix_s=folder.stat().st_mtime)
@@ -138,7 +138,7 @@ def _found(folder: Path) -> Found | None:
     return labels.found({**record.labels, LABEL_RUN: run_id}, name=folder.name, handle=str(folder), age_s=age_s)
 
 
-def _said(path: Path) -> bytes:
+def _read_small(path: Path) -> bytes:
     """A small file's content. Raises ``OSError`` for what is no file, which may never end or never begin."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:

@@ -69,9 +69,9 @@ def watch_of(loop: asyncio.AbstractEventLoop) -> DescriptorWatch:
     """What watches for this loop: one for all, for as long as there is the loop."""
     if not hasattr(select, "epoll"):  # macOS
         return loop
-    if (known := _OF_LOOPS.get(loop)) is None:
-        known = _OF_LOOPS[loop] = _Epoll(loop)
-    return known
+    if (epoll := _OF_LOOPS.get(loop)) is None:
+        epoll = _OF_LOOPS[loop] = _Epoll(loop)
+    return epoll
 
 
 _CHUNK: Final = 1 << 18

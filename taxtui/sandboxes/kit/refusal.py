@@ -35,10 +35,10 @@ class Refused(Exception):
 
     def __str__(self) -> str:
         """One line, with the HTTP status where there was one, else the reason."""
-        known = self.status or self.reason
-        return f"{self.message} ({known})" if known else self.message
+        code = self.status or self.reason
+        return f"{self.message} ({code})" if code else self.message
 
-    def told(self, doing: str) -> str:
+    def describe(self, doing: str) -> str:
         """The message of the error that it becomes, before any advice: what was tried, and what came of it."""
         return f"{doing}: {self}"
 
@@ -47,7 +47,7 @@ class Refused(Exception):
         for row in self.table:
             if row.when(self) and (otherwise is CreateFailed or not row.before_a_sandbox):
                 return row.error(self, doing)
-        return otherwise(self.told(doing))
+        return otherwise(self.describe(doing))
 
 
 class Meaning(NamedTuple):
@@ -59,10 +59,10 @@ class Meaning(NamedTuple):
     before_a_sandbox: bool = False  # only where one was to be made: a bad set-up then, in use just a failure
     says: Callable[[Any, str], str] | None = None  # else ``Refused.told``
 
-    def error(self, said: Refused, doing: str) -> SubstrateError:
+    def error(self, refusal: Refused, doing: str) -> SubstrateError:
         """What a refusal that it is about becomes."""
-        text = self.says(said, doing) if self.says else said.told(doing)
-        return Throttled(text, said.retry_after_s) if self.becomes is Throttled else self.becomes(text, fix=self.fix)
+        text = self.says(refusal, doing) if self.says else refusal.describe(doing)
+        return Throttled(text, refusal.retry_after_s) if self.becomes is Throttled else self.becomes(text, fix=self.fix)
 
 
 def is_named(error: BaseException, *names: str) -> bool:
@@ -85,10 +85,10 @@ connecting: ContextVar[Marks | None] = ContextVar("connecting", default=None)
 def tell_cold(trace: T) -> T:
     """Have an ``aiohttp.TraceConfig`` tell ``connecting`` whenever a connection was made; returns the same trace."""
 
-    async def made(*_: object) -> None:
+    async def connected(*_: object) -> None:
         if marks := connecting.get():
             marks.cold()
 
     hooks: Any = trace
-    hooks.on_connection_create_end.append(made)
+    hooks.on_connection_create_end.append(connected)
     return trace

@@ -59,7 +59,7 @@ async def remove(
     Raises:
         CleanupFailed: refused, or not gone in time; it begins with ``what``, which may still exist.
     """
-    told, within_s = gone or asyncio.Event(), REMOVE_S + more_s
+    notified, within_s = gone or asyncio.Event(), REMOVE_S + more_s
     accepted, trouble = False, "its end was not accepted"
     retry = Retry(first_s=first_s)
     try:
@@ -84,7 +84,7 @@ async def remove(
                     wait_s = retry.pause_s(error.retry_after_s)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(wait_s):
-                        await told.wait()
+                        await notified.wait()
                         return
     except SubstrateError as error:
         raise CleanupFailed(f"{what} may still exist: {error}") from error

@@ -69,25 +69,25 @@ class TextCommand(NamedTuple):
 def wrap(command: Command, shell: str, env: Mapping[str, str], *, inside: bool = False) -> TextCommand:
     """The program around a command. ``inside``: the text is for ``shell`` itself, so that no other shell is started."""
     # The nonce is the mark and a second half, so that a command which lists all that its shell knows prints no marker.
-    left, right = new_mark(), new_mark()
+    first_half, second_half = new_mark(), new_mark()
     files, remove = _FILES[shell]
     program = _RUN.replace("@FILES@", files).replace("@SAY@", _SAY[shell]).replace("@REMOVE@", remove)
     script = quoted(command.script)
-    feed, stdin, here, bodies = "", "/dev/null", "", ""
+    feed, stdin, heredoc, bodies = "", "/dev/null", "", ""
     if command.stdin:
-        feed, stdin = f"base64 -d <<'{left}' | ", "&0"
-        bodies += f"{base64.encodebytes(command.stdin).decode()}{left}\n"
+        feed, stdin = f"base64 -d <<'{first_half}' | ", "&0"
+        bodies += f"{base64.encodebytes(command.stdin).decode()}{first_half}\n"
     if len(command.script) > _ARGUMENT:
         program, script = f'set -- "$(cat <&3)" "$2" "$3"; exec 3<&-; {program}', "''"
-        here = f" 3<<'{right}'"
-        bodies += f"{command.script}\n{right}\n"
-    exports = "".join(f"export {name}={quoted(value)}\n" for name, value in {**env, MARK: left}.items())
+        heredoc = f" 3<<'{second_half}'"
+        bodies += f"{command.script}\n{second_half}\n"
+    exports = "".join(f"export {name}={quoted(value)}\n" for name, value in {**env, MARK: first_half}.items())
     if inside:
-        run = f"{{ set -- {script} {left} {right}; eval {quoted(program)}; }}"
+        run = f"{{ set -- {script} {first_half} {second_half}; eval {quoted(program)}; }}"
     else:
-        run = f"{shell} -c {quoted(program)} {shell} {script} {left} {right}"
-    run = f"{feed}{run} 4<{stdin} 2>/dev/null{here}\n{bodies}"
-    return TextCommand(exports + run, kill_script(left), left, left + right)
+        run = f"{shell} -c {quoted(program)} {shell} {script} {first_half} {second_half}"
+    run = f"{feed}{run} 4<{stdin} 2>/dev/null{heredoc}\n{bodies}"
+    return TextCommand(exports + run, kill_script(first_half), first_half, first_half + second_half)
 
 
 def read(answer: str, nonce: str) -> ExecResult | None:
@@ -96,10 +96,10 @@ def read(answer: str, nonce: str) -> ExecResult | None:
     Raises:
         ExecFailed: what is there was not printed by the program: a command can find its nonce, and forge an answer.
     """
-    _, found, rest = answer.partition(nonce)
+    _, marker, rest = answer.partition(nonce)
     code, _, rest = rest.partition("\n")
     parts = rest.split(f"\n{nonce}\n")
-    if not found or len(parts) != 4:
+    if not marker or len(parts) != 4:
         return None
     try:
         (out, out_dropped), (err, err_dropped) = _decoded(parts[0]), _decoded(parts[1])
@@ -123,9 +123,9 @@ def _decoded(text: str) -> tuple[bytes, int]:
         return body.encode("ascii"), 0
     if kind:
         length, _, digits = body.partition("\n")
-        kept = base64.b64decode("".join(digits.split()), validate=True)
-        if kind == "b" and len(kept) <= _number(length):
-            return kept, _number(length) - len(kept)
+        content = base64.b64decode("".join(digits.split()), validate=True)
+        if kind == "b" and len(content) <= _number(length):
+            return content, _number(length) - len(content)
     elif not body:
         return b"", 0
     raise ValueError(f"no such kind: {kind!r}")

@@ -24,5 +24,5 @@ _TIME: Final = re.compile(rb"(\d{1,12})[.,](\d{6})")  # the decimal point follow
 
 def epoch_ns(text: bytes) -> int:
     """A printed time in nanoseconds since 1970; ``UNKNOWN`` where the shell has no such clock."""
-    found = _TIME.fullmatch(text)
-    return int(found[1] + found[2]) * 1000 if found else UNKNOWN
+    match = _TIME.fullmatch(text)
+    return int(match[1] + match[2]) * 1000 if match else UNKNOWN

@@ -57,34 +57,34 @@ class AwsRefused(Refused):
         # in our name are refused with a general code; only the message is specific.
         Meaning(
             Throttled,
-            lambda said: _THROTTLED.search(said.words),
-            says=lambda said, doing: f"{doing}: {said.reason or 'throttled'}",
+            lambda refusal: _THROTTLED.search(refusal.words),
+            says=lambda refusal, doing: f"{doing}: {refusal.reason or 'throttled'}",
         ),
         # By the code alone: other messages speak of permissions too.
         Meaning(
             AccessDenied,
-            lambda said: _DENIED.search(said.reason),
+            lambda refusal: _DENIED.search(refusal.reason),
             fix="add it to the identity's policy",
-            says=lambda said, doing: f"{doing}: {_permission(said.message)} is not allowed",
+            says=lambda refusal, doing: f"{doing}: {_permission(refusal.message)} is not allowed",
         ),
         Meaning(
             SubstrateUnavailable,
-            lambda said: _CREDENTIALS.search(said.reason),
+            lambda refusal: _CREDENTIALS.search(refusal.reason),
             fix="renew them",
-            says=lambda said, doing: f"{doing}: AWS does not accept the credentials ({said.reason})",
+            says=lambda refusal, doing: f"{doing}: AWS does not accept the credentials ({refusal.reason})",
         ),
         # The market's limits on spot instances are among them: an on-demand instance may be had at once.
         Meaning(
             CapacityUnavailable,
-            lambda said: _CAPACITY.search(said.words),
+            lambda refusal: _CAPACITY.search(refusal.words),
             fix="try another zone, size or on-demand instead of spot",
-            says=lambda said, doing: f"{doing}: AWS has no capacity ({said.reason or said.message})",
+            says=lambda refusal, doing: f"{doing}: AWS has no capacity ({refusal.reason or refusal.message})",
         ),
         Meaning(
             QuotaExceeded,
-            lambda said: _QUOTA.search(said.words),
+            lambda refusal: _QUOTA.search(refusal.words),
             fix="ask for more in Service Quotas or lower the concurrency",
-            says=lambda said, doing: f"{doing}: {said.reason}: {said.message}",
+            says=lambda refusal, doing: f"{doing}: {refusal.reason}: {refusal.message}",
         ),
     )
 
@@ -93,7 +93,7 @@ class AwsRefused(Refused):
         """Code and message."""
         return f"{self.reason} {self.message}"
 
-    def told(self, doing: str) -> str:
+    def describe(self, doing: str) -> str:
         """Without the code, which botocore's message has already."""
         return f"{doing}: {self.message}"
 

@@ -27,17 +27,19 @@ class DaytonaRefused(Refused):
 
     table: ClassVar[tuple[Meaning, ...]] = (
         # The account's rate of requests, with an advice in a header of its own.
-        Meaning(Throttled, lambda said: said.status == 429),
+        Meaning(Throttled, lambda refusal: refusal.status == 429),
         # A request above a quota is refused as a bad request, as unpaid or as forbidden; only the words are specific.
         Meaning(
             QuotaExceeded,
-            lambda said: said.status in (400, 402, 403) and any(word in said.message.lower() for word in _QUOTA),
+            lambda refusal: (
+                refusal.status in (400, 402, 403) and any(word in refusal.message.lower() for word in _QUOTA)
+            ),
             before_a_sandbox=True,
         ),
         # Before there is a sandbox a bad key is the set-up's fault; after that, of this one request.
         Meaning(
             SubstrateUnavailable,
-            lambda said: said.final,
+            lambda refusal: refusal.final,
             fix="check DAYTONA_API_KEY and its permissions",
             before_a_sandbox=True,
         ),
@@ -47,8 +49,8 @@ class DaytonaRefused(Refused):
 def refused(status: int, headers: Mapping[str, str], body: str) -> DaytonaRefused:
     """The message of an answer other than 2xx."""
     try:
-        said = json.loads(body)
-        message = said.get("message") or said.get("error") or ""
+        refusal = json.loads(body)
+        message = refusal.get("message") or refusal.get("error") or ""
     except (ValueError, AttributeError):
         message = ""
     # The header is named after what is limited: Retry-After-sandbox-create.

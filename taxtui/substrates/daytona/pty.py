@@ -63,17 +63,17 @@ class Terminal:
 
     async def _take_over(self, env: Mapping[str, str]) -> None:
         """Only plain characters are typed: an interactive shell has its own ideas of ``!`` and of tabs."""
-        left, right = secrets.token_hex(8), secrets.token_hex(8)
+        first_half, second_half = secrets.token_hex(8), secrets.token_hex(8)
         exports = "".join(f"export {name}={quoted(value)}\n" for name, value in {**env, MARK: self._mark}.items())
         argv = " ".join(map(quoted, launch_argv()))
         # dd, because bash reads a terminal byte by byte; the end of this shell, its leader, hangs up on dd too.
         shell = f"dd bs=65536 2>/dev/null | {{ {argv}; kill -9 $$; }}"
-        program = f"stty raw -echo\n{exports}printf '%s%s' {left} {right}\n{shell}\n"
+        program = f"stty raw -echo\n{exports}printf '%s%s' {first_half} {second_half}\n{shell}\n"
         typed = base64.b64encode(program.encode()).decode()
         for at in range(0, len(typed), 1000):  # a terminal takes no line of more than 4095 characters
             await self.write(f"_t=${{_t}}{typed[at : at + 1000]}\n".encode())
         await self.write(b'exec sh -c "$(echo $_t | base64 -d)"\n')
-        marker, seen = (left + right).encode(), b""
+        marker, seen = (first_half + second_half).encode(), b""
         while marker not in seen:
             channel, chunk = await self.read()
             if channel == ENDED:

@@ -150,7 +150,7 @@ class DaytonaSubstrate:
         clients, options = self._opened, self._options
         token = connecting.set(marks)
         try:
-            made = await ask(
+            created = await ask(
                 clients.sandboxes.create_sandbox(_wanted(options, spec, clients.target), _request_timeout=REQUEST_S)
             )
         except DaytonaRefused as error:
@@ -160,10 +160,10 @@ class DaytonaSubstrate:
         marks("accepted")
         # Variables go with each command instead of into the sandbox: with custom ones it would miss the warm pool.
         env = {**({FIXTURES_ENV: options.fixtures} if options.fixtures else {}), **spec.env}
-        base_url = f"{made.toolbox_proxy_url.rstrip('/')}/{made.id}"
-        sandbox = DaytonaSandbox(spec.name, made.id, base_url, clients, self._states, env, options.shell, marks)
-        if made.state is not None:
-            sandbox.changed(made.state.value, made.error_reason or "", time.monotonic_ns(), 0)
+        base_url = f"{created.toolbox_proxy_url.rstrip('/')}/{created.id}"
+        sandbox = DaytonaSandbox(spec.name, created.id, base_url, clients, self._states, env, options.shell, marks)
+        if created.state is not None:
+            sandbox.changed(created.state.value, created.error_reason or "", time.monotonic_ns(), 0)
         return sandbox
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
@@ -176,7 +176,7 @@ class DaytonaSubstrate:
             cursor = page.next_cursor
             if not cursor:
                 break
-        return [_found(item) for item in items if LABEL_RUN in item.labels and _state(item) != "destroyed"]
+        return [_entry(item) for item in items if LABEL_RUN in item.labels and _state(item) != "destroyed"]
 
     async def _page(self, run_id: str | None, cursor: str | None):  # type: ignore[no-untyped-def]
         try:
@@ -190,12 +190,12 @@ class DaytonaSubstrate:
                 )
             )
         except DaytonaRefused as error:
-            said = f"daytona: sandboxes can't be listed: {error}"
-            raise (SubstrateUnavailable(said) if error.final else Throttled(said, error.retry_after_s)) from error
+            problem = f"daytona: sandboxes can't be listed: {error}"
+            raise (SubstrateUnavailable(problem) if error.final else Throttled(problem, error.retry_after_s)) from error
 
-    async def reap(self, found: Found) -> None:
+    async def reap(self, entry: Found) -> None:
         """As ``Substrate.reap``."""
-        await remove(self._opened, found.name, found.handle, asyncio.Event(), look_s=0.2)
+        await remove(self._opened, entry.name, entry.handle, asyncio.Event(), look_s=0.2)
 
 
 def _wanted(options: DaytonaOptions, spec: SandboxSpec, target: str | None) -> CreateSandbox:
@@ -224,6 +224,6 @@ def _state(item: SandboxListItem) -> str:
     return item.state.value if item.state is not None else ""
 
 
-def _found(item: SandboxListItem) -> Found:
+def _entry(item: SandboxListItem) -> Found:
     made_s = datetime.fromisoformat(item.created_at).timestamp() if item.created_at else time.time()
     return labels.found(item.labels, name=item.name, handle=item.id, age_s=time.time() - made_s)

@@ -103,7 +103,7 @@ class Containers:
         return "taxtui setup" if image == DEFAULT_IMAGE else f"docker pull {image}"
 
     def _image_of(self, config: Mapping[str, Any]) -> Image:
-        home = dict(each.split("=", 1) for each in config.get("Env") or ()).get("HOME", "")
+        home = dict(variable.split("=", 1) for variable in config.get("Env") or ()).get("HOME", "")
         folder = (config.get("WorkingDir") or "").rstrip("/") or OUR_FOLDER
         return Image(
             folder=folder,

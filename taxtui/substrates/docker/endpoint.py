@@ -68,8 +68,8 @@ def _context(name: str) -> tuple[str, TLSConfig | bool] | None:
     except Exception as error:  # the SDK raises Exception itself for a file that it cannot read
         problem = f"docker: a docker context cannot be read: {type(error).__name__}"
         raise SubstrateUnavailable(problem, fix=fix) from error
-    what = f"there is no docker context {name!r}" if name else "the current docker context is missing"
-    raise SubstrateUnavailable(f"docker: {what}", fix=fix)
+    problem = f"there is no docker context {name!r}" if name else "the current docker context is missing"
+    raise SubstrateUnavailable(f"docker: {problem}", fix=fix)
 
 
 def _ssl_context(tls: TLSConfig) -> ssl.SSLContext:

@@ -28,18 +28,18 @@ class DaemonRefused(Refused):
         # 404 without the container, 409 once it has stopped, and a 500 that only its words tell while it is removed.
         Meaning(
             SandboxLost,
-            lambda said: said.status in (404, 409) or "is not running" in said.message,
-            says=lambda said, _: f"the container is gone: {said.message}",
+            lambda refusal: refusal.status in (404, 409) or "is not running" in refusal.message,
+            says=lambda refusal, _: f"the container is gone: {refusal.message}",
         ),
         # The daemon, or a proxy before it, is overloaded or only starting: that passes.
         Meaning(
             Throttled,
-            lambda said: said.status in _BUSY,
-            says=lambda said, _: f"the docker daemon is busy: {said.message}",
+            lambda refusal: refusal.status in _BUSY,
+            says=lambda refusal, _: f"the docker daemon is busy: {refusal.message}",
         ),
     )
 
-    def told(self, doing: str) -> str:
+    def describe(self, doing: str) -> str:
         """Without the status, which says less than the daemon's words."""
         return f"{doing}: {self.message}"
 
@@ -72,9 +72,9 @@ def cut_short() -> ExecFailed:
     return ExecFailed("the docker daemon's stream was cut: a command's output is incomplete")
 
 
-def garbled(what: str) -> ExecFailed:
+def garbled(problem: str) -> ExecFailed:
     """An answer that is none of the Engine API's."""
-    return ExecFailed(f"the docker daemon's answer does not follow the Engine API: {what}")
+    return ExecFailed(f"the docker daemon's answer does not follow the Engine API: {problem}")
 
 
 NONSENSE: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -100,7 +100,7 @@ def no_client(error: BaseException) -> SubstrateUnavailable:
         problem = f"the docker client cannot read its configuration: {type(error).__name__}"
         fix = "check config.json in ~/.docker or DOCKER_CONFIG"
     else:
-        problem, fix = f"the daemon does not answer: {said(error)}", "check DOCKER_HOST and the daemon"
+        problem, fix = f"the daemon does not answer: {error_text(error)}", "check DOCKER_HOST and the daemon"
     return SubstrateUnavailable(f"docker: {problem}", fix=fix)
 
 
@@ -135,7 +135,7 @@ def create_refused(status: int, message: str, image: str, image_fix: str) -> Sub
     return CreateFailed(f"docker cannot make a container: {message}")
 
 
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """An error of the SDK or of the daemon on one line; the daemon's own words where it has answered."""
     return " ".join(str(getattr(error, "explanation", None) or error).split()) or type(error).__name__
 

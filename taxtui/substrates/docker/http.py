@@ -159,7 +159,7 @@ class Multiplexed:
         """Take the connection over."""
         self._reader, self._writer = connection
         self._channel = STDOUT
-        self._left = 0
+        self._rest_bytes = 0
 
     async def read(self) -> tuple[int, bytes]:
         """As ``ByteStream.read``: the place in the stream is kept between awaits, so it may be cancelled.
@@ -168,13 +168,13 @@ class Multiplexed:
             ExecFailed: it ended within a piece, or is none of a daemon's: what came before is not all.
         """
         try:
-            while not self._left:
+            while not self._rest_bytes:
                 header = await self._reader.readexactly(8)
                 if header[0] not in _STREAMS or any(header[1:4]):
                     raise garbled("its stream has no pieces")
                 self._channel = _STREAMS[header[0]]
-                self._left = int.from_bytes(header[4:], "big")
-            chunk = await self._reader.read(self._left)
+                self._rest_bytes = int.from_bytes(header[4:], "big")
+            chunk = await self._reader.read(self._rest_bytes)
         except asyncio.IncompleteReadError as error:
             if error.partial:
                 raise cut_short() from error
@@ -183,7 +183,7 @@ class Multiplexed:
             return ENDED, b""
         if not chunk:
             raise cut_short()
-        self._left -= len(chunk)
+        self._rest_bytes -= len(chunk)
         return self._channel, chunk
 
     async def write(self, data: bytes) -> None:
@@ -217,15 +217,15 @@ async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
 
 
 async def _body(reader: asyncio.StreamReader, headers: dict[str, str], *, raw: bool = False) -> Any:
-    most = _RAW_MAX_BYTES if raw else _BODY_MAX_BYTES
+    limit = _RAW_MAX_BYTES if raw else _BODY_MAX_BYTES
     data = bytearray()
     if headers.get("transfer-encoding", "").lower() == "chunked":
         while size := int(await reader.readuntil(b"\r\n"), 16):
-            data += await reader.readexactly(_bounded(len(data), size, most))
+            data += await reader.readexactly(_bounded(len(data), size, limit))
             await reader.readexactly(2)
         await reader.readexactly(2)
     else:
-        data += await reader.readexactly(_bounded(0, int(headers.get("content-length", "0")), most))
+        data += await reader.readexactly(_bounded(0, int(headers.get("content-length", "0")), limit))
     if raw:
         return bytes(data)
     try:
@@ -234,7 +234,7 @@ async def _body(reader: asyncio.StreamReader, headers: dict[str, str], *, raw: b
         return {"message": data.decode(errors="replace")}
 
 
-def _bounded(have: int, more: int, most: int) -> int:
-    if more < 0 or have + more > most:
+def _bounded(have: int, more: int, limit: int) -> int:
+    if more < 0 or have + more > limit:
         raise ValueError
     return more

@@ -108,7 +108,7 @@ class DockerSandbox:
         running = self._exec()
         try:
             async with asyncio.timeout(timeout_s):
-                done = await _completed(running, argv, stdin, user, folder)
+                result = await _completed(running, argv, stdin, user, folder)
         except TimeoutError:
             error = await kill_then_timeout(self._end(running), timeout_s)
             if not await running.container_runs():  # runsc does not end the streams of a container that was OOM-killed
@@ -118,16 +118,16 @@ class DockerSandbox:
             await with_cleanup(self._end(running), broken)
             raise
         self._release(running)
-        return done
+        return result
 
     async def _ours(self, argv: list[str], purpose: str, stdin: bytes = b"", user: str = "") -> None:
         """Run something of our own that has to succeed, whatever became of the working folder."""
         self._require(await self._run(argv, stdin, _OURS_TIMEOUT_S, user, "/"), purpose)
 
-    def _require(self, done: ExecResult, purpose: str) -> None:
-        if done.exit_code:
-            words = (done.stderr or done.stdout).decode(errors="replace").split()
-            raise ExecFailed(f"{self.name}: cannot {purpose}: {' '.join(words) or f'exit {done.exit_code}'}")
+    def _require(self, result: ExecResult, purpose: str) -> None:
+        if result.exit_code:
+            words = (result.stderr or result.stdout).decode(errors="replace").split()
+            raise ExecFailed(f"{self.name}: cannot {purpose}: {' '.join(words) or f'exit {result.exit_code}'}")
 
     async def _end(self, running: Exec) -> None:
         """Kill an exec with all its descendants, also one that the daemon is only about to start.
@@ -143,8 +143,8 @@ class DockerSandbox:
         try:
             with contextlib.suppress(SandboxLost):
                 async with asyncio.timeout(_OURS_TIMEOUT_S):
-                    done = await _completed(killer, ["sh", "-c", kill_script(running.mark)], folder="/")
-                self._require(done, "kill a command")
+                    result = await _completed(killer, ["sh", "-c", kill_script(running.mark)], folder="/")
+                self._require(result, "kill a command")
         except TimeoutError as error:
             raise ExecFailed(f"{self.name}: cannot kill a command: no end after {_OURS_TIMEOUT_S:g} s") from error
         finally:

@@ -30,7 +30,7 @@ from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Fou
 from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.containers import SANDBOX_ENV, Containers, Image, connect
 from taxtui.substrates.docker.endpoint import endpoint
-from taxtui.substrates.docker.failure import NONSENSE, said, unusable
+from taxtui.substrates.docker.failure import NONSENSE, error_text, unusable
 from taxtui.substrates.docker.sandbox import DockerSandbox
 from taxtui.workloads.image import DIGEST, FIXTURES_LABEL
 
@@ -77,7 +77,9 @@ class DockerSubstrate:
         try:
             return await pool.run(lambda: self._look(client))
         except (DockerException, requests.RequestException) as error:
-            return Availability(ok=False, detail=f"the docker daemon does not answer: {said(error)}", fix="restart it")
+            return Availability(
+                ok=False, detail=f"the docker daemon does not answer: {error_text(error)}", fix="restart it"
+            )
         except NONSENSE as error:
             return Availability(ok=False, detail=unusable(error).problem.removeprefix("docker: "), fix="restart it")
         finally:
@@ -91,8 +93,8 @@ class DockerSubstrate:
         info, version = client.info(), client.version()
         runtime = self.options.runtime
         if runtime not in info.get("Runtimes", {}):
-            known = ", ".join(sorted(info.get("Runtimes", {})))
-            fix = f"add it to the daemon's runtimes, or use one of: {known}"
+            runtimes = ", ".join(sorted(info.get("Runtimes", {})))
+            fix = f"add it to the daemon's runtimes, or use one of: {runtimes}"
             return Availability(ok=False, detail=f"docker has no runtime {runtime!r}", fix=fix)
         try:
             image = client.inspect_image(self.options.image)  # type: ignore[no-untyped-call]
@@ -183,15 +185,15 @@ class DockerSubstrate:
         label = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
         rows = await self.containers.labelled(label)
         try:
-            return [_found(row) for row in rows]
+            return [_entry(row) for row in rows]
         except NONSENSE as error:
             raise unusable(error) from error
 
-    async def reap(self, found: Found) -> None:
+    async def reap(self, entry: Found) -> None:
         """As ``Substrate.reap``."""
-        await self.containers.remove(found.handle)
+        await self.containers.remove(entry.handle)
 
 
-def _found(row: dict[str, Any]) -> Found:
+def _entry(row: dict[str, Any]) -> Found:
     age_s = time.time() - row["Created"]
     return labels.found(row.get("Labels") or {}, name=row["Names"][0].lstrip("/"), handle=row["Id"], age_s=age_s)

@@ -23,7 +23,7 @@ from kubernetes.aio.client import ApiClient
 from taxtui.sandboxes.kit.refusal import connecting
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes.access import Access
-from taxtui.substrates.kubernetes.failure import ApiRefused, Problem, refused, said, unanswered
+from taxtui.substrates.kubernetes.failure import ApiRefused, Problem, refused, unanswered, warning_text
 from taxtui.substrates.kubernetes.pod import Camel, Event, Events, Metadata, Pod, Pull, pull
 
 T = TypeVar("T")
@@ -110,8 +110,8 @@ class ClusterApi:
             answer = await self._client.call_api(*request, _request_timeout=limit)
             response: aiohttp.ClientResponse = answer.response
             if response.status >= 300:
-                said = refused(response.status, response.headers, await response.read())
-                raise self.access.judge(right, said)
+                refusal = refused(response.status, response.headers, await response.read())
+                raise self.access.judge(right, refusal)
         except (aiohttp.ClientError, OSError) as error:
             raise self.access.judge(right, unanswered(error)) from error
         if right:
@@ -163,17 +163,17 @@ class ClusterApi:
 
     async def list(self, kind: ObjectKind[Kept], namespace: str | None, selector: str) -> tuple[list[Kept], str, float]:
         """Those of one namespace or of all, the list's resource version, and the server's Unix time of the answer."""
-        found: list[Kept] = []
+        objects: list[Kept] = []
         query: dict[str, Any] = {"labelSelector": selector, "limit": PAGE}
         while True:
             right = kind.right(f"list {namespace}")
             response = await self._send("GET", kind.path(namespace), query, right=right)
             with contextlib.closing(response):
                 page: _Page[Kept] = _decode(await response.read(), _Page[kind.type])  # type: ignore[name-defined]
-            found += page.items or []
+            objects += page.items or []
             query["continue"] = page.metadata.get("continue")
             if not query["continue"]:
-                return found, str(page.metadata.get("resourceVersion", "")), _date(response.headers.get("Date"))
+                return objects, str(page.metadata.get("resourceVersion", "")), _date(response.headers.get("Date"))
 
     async def watch(
         self, kind: ObjectKind[Kept], namespace: str, selector: str, version: str
@@ -253,7 +253,7 @@ class PodEvents:
         Some warnings stay for the pod's whole life: without a cluster DNS each pod has ``MissingClusterDNS``.
         """
         last = await self._last(pod, "type=Warning", Event.reports_failure)
-        return said(last) if last else ""
+        return warning_text(last) if last else ""
 
     async def last_pull(self, pod: Metadata) -> Pull | None:
         """The pull of a pod's image; None if its node had the image, and without the right to read events."""

@@ -57,7 +57,7 @@ class Claim(Camel, frozen=True):
 
     @property
     def _ready(self) -> Condition | None:
-        return next((each for each in self.status.conditions or () if each.type == "Ready"), None)
+        return next((condition for condition in self.status.conditions or () if condition.type == "Ready"), None)
 
     @property
     def pod(self) -> str:
@@ -87,14 +87,14 @@ class Claim(Camel, frozen=True):
         condition = self._ready
         if condition is None:
             return "no controller has looked at the claim: does agent-sandbox run, with its extensions?"
-        return _said(condition)
+        return _text(condition)
 
     def _because(self, reasons: frozenset[str]) -> str | None:
         condition = self._ready
-        return _said(condition) if condition and condition.status != "True" and condition.reason in reasons else None
+        return _text(condition) if condition and condition.status != "True" and condition.reason in reasons else None
 
 
-def _said(condition: Condition) -> str:
+def _text(condition: Condition) -> str:
     text = " ".join((condition.message or "").split())
     return f"{condition.reason or 'not ready'}: {text or 'no further reason given'}"
 

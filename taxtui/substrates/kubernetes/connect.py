@@ -70,9 +70,9 @@ async def discover(kubeconfig: str, context: str) -> Cluster:
     return Cluster(settings, namespace)
 
 
-def _kubeconfigs(given: str) -> list[str]:
+def _kubeconfigs(option: str) -> list[str]:
     """The files that are there, of those that kubectl would merge."""
-    paths = given or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    paths = option or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
     return [path for path in paths.split(os.pathsep) if path and Path(path).expanduser().is_file()]
 
 

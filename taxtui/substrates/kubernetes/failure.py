@@ -35,26 +35,28 @@ class ApiRefused(Refused):
 
     table: ClassVar[tuple[Meaning, ...]] = (
         # It has a limit on what it handles at once, and says so before it looks at the request.
-        Meaning(Throttled, lambda said: said.status == 429),
+        Meaning(Throttled, lambda refusal: refusal.status == 429),
         # It, or a proxy before it, is starting or going down and says when to come back; without that it is a fault.
-        Meaning(Throttled, lambda said: said.status >= 500 and said.retry_after_s is not None),
+        Meaning(Throttled, lambda refusal: refusal.status >= 500 and refusal.retry_after_s is not None),
         # It forgets for a moment who may do what while it restarts (``access.py``): the right is not lost.
-        Meaning(Throttled, lambda said: said.in_doubt),
+        Meaning(Throttled, lambda refusal: refusal.in_doubt),
         # Before there is a pod, credentials that don't work are the set-up's fault; after that, of this one request.
         Meaning(
             SubstrateUnavailable,
-            lambda said: said.status == 401,
+            lambda refusal: refusal.status == 401,
             fix="renew the credentials of this kubeconfig context",
             before_a_sandbox=True,
         ),
         # A used-up quota comes as a 403 too, and only the words tell it from a missing role.
         Meaning(
-            QuotaExceeded, lambda said: said.status == 403 and "exceeded quota" in said.message, before_a_sandbox=True
+            QuotaExceeded,
+            lambda refusal: refusal.status == 403 and "exceeded quota" in refusal.message,
+            before_a_sandbox=True,
         ),
         # A missing right. What a policy refuses is this pod or claim, and no role would help.
         Meaning(
             SubstrateUnavailable,
-            lambda said: said.status == 403 and not said.by_policy,
+            lambda refusal: refusal.status == 403 and not refusal.by_policy,
             fix="grant docs/substrates/kubernetes.md's role",
             before_a_sandbox=True,
         ),
@@ -144,7 +146,7 @@ def unschedulable(pod: Pod) -> str | None:
     return None
 
 
-def said(event: Event) -> str:
+def warning_text(event: Event) -> str:
     """A warning, on one line."""
     return f"{event.reason or 'Warning'}: {' '.join((event.message or 'no further reason given').split())}"
 

@@ -34,9 +34,9 @@ class KubernetesOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     @property
     def variant(self) -> str:
         """What of it distinguishes one measurement from another; "" for the usual."""
-        told = {"runtime": self.runtime_class, "node": self.node_selector, "shell": self.shell}
+        parts = {"runtime": self.runtime_class, "node": self.node_selector, "shell": self.shell}
         usual = {"runtime": "", "node": "", "shell": "bash"}
-        return ",".join(f"{key}={value}" for key, value in told.items() if value != usual[key])
+        return ",".join(f"{key}={value}" for key, value in parts.items() if value != usual[key])
 
 
 def pull_secrets(text: str) -> list[dict[str, str]]:

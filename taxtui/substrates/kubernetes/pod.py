@@ -138,13 +138,13 @@ class Pull(NamedTuple):
 
 def pull(message: str) -> Pull | None:
     """What an event with the reason ``Pulled`` tells (kubelet, image_manager.go); None where nothing was pulled."""
-    told = _PULLED.fullmatch(message)
-    took = told and _TOOK.fullmatch(told["took"])
-    if not told or not took:
+    match = _PULLED.fullmatch(message)
+    took = match and _TOOK.fullmatch(match["took"])
+    if not match or not took:
         return None
     hours, minutes, seconds, milliseconds = (float(part or 0) for part in took.groups())
     took_ms = round(((hours * 60 + minutes) * 60 + seconds) * 1000 + milliseconds)
-    return Pull(took_ms * MILLISECOND_NS, int(told["size"]) if told["size"] else None)
+    return Pull(took_ms * MILLISECOND_NS, int(match["size"]) if match["size"] else None)
 
 
 CONTAINER: Final = "sandbox"
@@ -159,8 +159,8 @@ _IDLE: Final = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
 def manifest(options: KubernetesOptions, spec: SandboxSpec) -> dict[str, Any]:
     """The pod to create."""
     resources = {"cpu": f"{spec.limits.cpus:g}", "memory": f"{spec.limits.memory_mib}Mi"}
-    own = options.fixtures != ""
-    env = {**({FIXTURES_ENV: options.fixtures} if own else {"HOME": WORK}), **spec.env}
+    own_image = options.fixtures != ""
+    env = {**({FIXTURES_ENV: options.fixtures} if own_image else {"HOME": WORK}), **spec.env}
     container: dict[str, Any] = {
         "name": CONTAINER,
         "image": options.image,
@@ -181,7 +181,7 @@ def manifest(options: KubernetesOptions, spec: SandboxSpec) -> dict[str, Any]:
         "nodeSelector": node_selector(options.node_selector),
         "tolerations": tolerations(options.tolerations),
     }
-    if not own:
+    if not own_image:
         container |= {"workingDir": WORK, "volumeMounts": [{"name": "work", "mountPath": WORK}]}
         pod["volumes"] = [{"name": "work", "emptyDir": {}}]
         pod["securityContext"] |= {"runAsUser": options.user, "fsGroup": options.user}

@@ -70,8 +70,8 @@ class TemplateObject(Camel, frozen=True):
     @property
     def pod(self) -> dict[str, Any]:
         """The spec of the pods that are made of it."""
-        found = (self.spec.get("podTemplate") or {}).get("spec")
-        return found if isinstance(found, dict) else {}
+        spec = (self.spec.get("podTemplate") or {}).get("spec")
+        return spec if isinstance(spec, dict) else {}
 
 
 POOLS: Final = ObjectKind(CLAIMS.api, "sandboxwarmpools", PoolObject)
@@ -123,15 +123,15 @@ async def look(api: ClusterApi, namespace: str, name: str) -> ClaimPool:
     return ClaimPool(name=name, replicas=pool.spec.replicas, ready=pool.status.ready_replicas, template=template)
 
 
-async def _read(api: ClusterApi, kind: ObjectKind[Kept], namespace: str, name: str, what: str) -> Kept:
+async def _read(api: ClusterApi, kind: ObjectKind[Kept], namespace: str, name: str, kind_name: str) -> Kept:
     try:
         return await api.get(kind, namespace, name)
     except ApiRefused as error:
         if error.status != 404:
-            raise error.as_error(SubstrateUnavailable, f"kubernetes: {what} {name} can't be read") from error
+            raise error.as_error(SubstrateUnavailable, f"kubernetes: {kind_name} {name} can't be read") from error
         if f'"{name}" not found' in error.message:
             raise SubstrateUnavailable(
-                f"kubernetes: there is no {what} {name!r} in namespace {namespace!r}",
+                f"kubernetes: there is no {kind_name} {name!r} in namespace {namespace!r}",
                 fix=f"see: kubectl get {kind.plural} -n {namespace!r}",
             ) from error
         raise SubstrateUnavailable(
@@ -142,10 +142,10 @@ async def _read(api: ClusterApi, kind: ObjectKind[Kept], namespace: str, name: s
 
 async def missing_rights(api: ClusterApi, namespace: str) -> str:
     """What of ``ROLE`` we are not let do, in one line; "" where it is all there. Raises ``ApiRefused``."""
-    told = [
+    missing = [
         f"{verb} {resource}" for verb, resource, group in ROLE if not await api.may(namespace, verb, resource, group)
     ]
-    return ", ".join(told)
+    return ", ".join(missing)
 
 
 def differences(pod: Mapping[str, Any], options: KubernetesOptions, limits: Limits) -> Iterator[str]:
@@ -155,32 +155,32 @@ def differences(pod: Mapping[str, Any], options: KubernetesOptions, limits: Limi
     if (image := container.get("image")) != options.image:
         yield f"has the image {image}, not {options.image}"
     resources = container.get("resources") or {}
-    for name, asked in (("cpu", f"{limits.cpus:g}"), ("memory", f"{limits.memory_mib}Mi")):
+    for name, expected in (("cpu", f"{limits.cpus:g}"), ("memory", f"{limits.memory_mib}Mi")):
         limit = (resources.get("limits") or {}).get(name)
         request = (resources.get("requests") or {}).get(name, limit)
-        if not _equal(limit, asked) or not _equal(request, asked):
-            yield f"gives {name} {request or 'none'} to {limit or 'no limit'}, not {asked}"
+        if not _equal(limit, expected) or not _equal(request, expected):
+            yield f"gives {name} {request or 'none'} to {limit or 'no limit'}, not {expected}"
     if (runtime := pod.get("runtimeClassName") or "") != options.runtime_class:
         yield f"has the runtime class {runtime or 'of the cluster'}, not {options.runtime_class or 'that'}"
     if (pod.get("nodeSelector") or {}) != node_selector(options.node_selector):
         yield "has another node selector than node_selector="
-    if any(each not in (pod.get("tolerations") or ()) for each in tolerations(options.tolerations)):
+    if any(entry not in (pod.get("tolerations") or ()) for entry in tolerations(options.tolerations)):
         yield "lacks what tolerations= says"
-    if any(each not in (pod.get("imagePullSecrets") or ()) for each in pull_secrets(options.pull_secret)):
+    if any(entry not in (pod.get("imagePullSecrets") or ()) for entry in pull_secrets(options.pull_secret)):
         yield "lacks what pull_secret= names"
     if options.pull_policy != "IfNotPresent" and container.get("imagePullPolicy") != options.pull_policy:
         yield f"does not pull {options.pull_policy}"
     user = {**(pod.get("securityContext") or {}), **(container.get("securityContext") or {})}.get("runAsUser")
     if options.user != KubernetesOptions().user and user != options.user:
         yield f"does not run as user {options.user}"
-    values = {each.get("name"): each.get("value") for each in container.get("env") or ()}
+    values = {entry.get("name"): entry.get("value") for entry in container.get("env") or ()}
     if options.fixtures and values.get(FIXTURES_ENV) != options.fixtures:
         yield f"does not set {FIXTURES_ENV}={options.fixtures}"
 
 
-def _equal(quantity: object, asked: str) -> bool:
+def _equal(quantity: object, expected: str) -> bool:
     try:
-        told, wanted = (parse_quantity(str(each)) for each in (quantity or "", asked))  # type: ignore[no-untyped-call]
+        actual, wanted = (parse_quantity(str(entry)) for entry in (quantity or "", expected))  # type: ignore[no-untyped-call]
     except ValueError:
         return False
-    return bool(told == wanted)
+    return bool(actual == wanted)

@@ -111,10 +111,12 @@ class KubernetesSubstrate:
                 return Availability.refused(error, "see docs/substrates/kubernetes.md")
         try:
             server, latency_ns = await self._api.version()
-            allowed = [await self._api.may(self._namespace, verb, what) for verb, what in PERMISSIONS]
+            allowed = [await self._api.may(self._namespace, verb, resource) for verb, resource in PERMISSIONS]
         except ApiRefused as error:
             return Availability(ok=False, detail=f"kubernetes: {error}", fix="try: kubectl auth whoami")
-        missing = ", ".join(f"{verb} {what}" for (verb, what), ok in zip(PERMISSIONS, allowed, strict=True) if not ok)
+        missing = ", ".join(
+            f"{verb} {resource}" for (verb, resource), ok in zip(PERMISSIONS, allowed, strict=True) if not ok
+        )
         try:
             quota = await self._api.quota(self._namespace)
         except ApiRefused:
@@ -166,9 +168,9 @@ class KubernetesSubstrate:
                 f"kubernetes: not allowed in namespace {self._namespace!r}: {missing}",
                 fix="apply the role for pools of docs/substrates/kubernetes.md",
             )
-        found = await pools.look(self._api, self._namespace, name)
-        found.require(self._options, limits)
-        self._pools[name] = found
+        pool = await pools.look(self._api, self._namespace, name)
+        pool.require(self._options, limits)
+        self._pools[name] = pool
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
         """As ``Substrate.create``; the run's watch begins with its first pod, and anew after it has ended."""
@@ -193,23 +195,23 @@ class KubernetesSubstrate:
         name = pools.named(spec.acquire)
         if name not in self._pools:
             await self.check_acquire(spec.acquire, spec.limits)
-        found, settings, client = self._pools[name], self._options, self._client
+        pool, settings, client = self._pools[name], self._options, self._client
 
         def runner(pod: str) -> PodExec:
             access, where = self._api.access, self._namespace
-            return PodExec(client, access, where, pod, settings.shell, found.container, spec.env)
+            return PodExec(client, access, where, pod, settings.shell, pool.container, spec.env)
 
         claims = self._watch(CLAIMS, f"{LABEL_RUN}={spec.labels.get(LABEL_RUN, '')}")
         stand = self._watch(PODS, SANDBOX_PODS)
         sandbox = ClaimedSandbox(
-            spec.name, self._api, self._events, runner, claims, stand, marks, settings, self._room, found.grace_s
+            spec.name, self._api, self._events, runner, claims, stand, marks, settings, self._room, pool.grace_s
         )
         try:
-            made = await self._make(CLAIMS, claim(spec, name, self._api.now_s()), marks)
+            accepted_claim = await self._make(CLAIMS, claim(spec, name, self._api.now_s()), marks)
         except BaseException:
             sandbox.forget()
             raise
-        sandbox.accepted(made.metadata)
+        sandbox.accepted(accepted_claim.metadata)
         return sandbox
 
     def _watch(self, kind: ObjectKind[Kept], selector: str) -> ObjectWatch[Kept]:
@@ -245,17 +247,17 @@ class KubernetesSubstrate:
         A cluster that has no claims, or that we may read none of, is one where we have made none.
         """
         selector = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
-        pods, now_s = await self._found(PODS, selector)
-        found = [_found(pod.metadata, now_s) for pod in pods]
+        pods, now_s = await self._labelled(PODS, selector)
+        entries = [_entry(pod.metadata, now_s) for pod in pods]
         try:
-            claims, now_s = await self._found(CLAIMS, selector)
+            claims, now_s = await self._labelled(CLAIMS, selector)
         except SubstrateUnavailable as error:
             if not _none(error):
                 raise
-            return found
-        return [*found, *(_found(each.metadata, now_s, CLAIMS.plural) for each in claims)]
+            return entries
+        return [*entries, *(_entry(item.metadata, now_s, CLAIMS.plural) for item in claims)]
 
-    async def _found(self, kind: ObjectKind[Kept], selector: str) -> tuple[list[Kept], float]:
+    async def _labelled(self, kind: ObjectKind[Kept], selector: str) -> tuple[list[Kept], float]:
         try:
             return await retry.find(lambda: self._list(kind, None, selector))
         except SubstrateUnavailable as error:
@@ -265,17 +267,17 @@ class KubernetesSubstrate:
 
     async def _list(self, kind: ObjectKind[Kept], namespace: str | None, selector: str) -> tuple[list[Kept], float]:
         try:
-            found, _, now_s = await self._api.list(kind, namespace, selector)
+            objects, _, now_s = await self._api.list(kind, namespace, selector)
         except ApiRefused as error:
-            said = f"kubernetes: {kind.plural} can't be listed: {error}"
+            problem = f"kubernetes: {kind.plural} can't be listed: {error}"
             for_good = error.final or error.status == 404  # no such kind
-            raise (SubstrateUnavailable(said) if for_good else Throttled(said, error.retry_after_s)) from error
-        return found, now_s
+            raise (SubstrateUnavailable(problem) if for_good else Throttled(problem, error.retry_after_s)) from error
+        return objects, now_s
 
-    async def reap(self, found: Found) -> None:
+    async def reap(self, entry: Found) -> None:
         """As ``Substrate.reap``."""
-        namespace, uid, *kind = found.handle.split("/")
-        about = Metadata(name=found.name, namespace=namespace, uid=uid)
+        namespace, uid, *kind = entry.handle.split("/")
+        about = Metadata(name=entry.name, namespace=namespace, uid=uid)
         if kind:
             await remove_claim(self._api, about, "", look_s=0.1)
         else:
@@ -287,7 +289,7 @@ def _none(error: SubstrateUnavailable) -> bool:
     return isinstance(error.__cause__, ApiRefused) and error.__cause__.status in (403, 404)
 
 
-def _found(about: Metadata, now_s: float, kind: str = "") -> Found:
+def _entry(about: Metadata, now_s: float, kind: str = "") -> Found:
     made_s = datetime.fromisoformat(about.creation_timestamp).timestamp() if about.creation_timestamp else now_s
     handle = "/".join(filter(None, (about.namespace, about.uid, kind)))
     return labels.found(about.labels or {}, name=about.name, handle=handle, age_s=now_s - made_s)

@@ -103,12 +103,12 @@ class ObjectWatch(Generic[Kept]):
                 await asyncio.sleep(retry.pause_s(error.retry_after_s))
 
     async def _list(self) -> str:
-        found, version, _ = await self._api.list(self._kind, self._namespace, self._selector)
+        objects, version, _ = await self._api.list(self._kind, self._namespace, self._selector)
         now = time.monotonic_ns()
-        for name in self._seen.keys() - {each.metadata.name for each in found}:
+        for name in self._seen.keys() - {entry.metadata.name for entry in objects}:
             self._delete(name, now)
-        for each in found:
-            self._change(each, now, now - self._blind_since_ns)
+        for entry in objects:
+            self._change(entry, now, now - self._blind_since_ns)
         self._blind_since_ns = now
         return version
 

@@ -53,7 +53,7 @@ def wrap(folder: Path, fixtures: Path | None, *, network: bool) -> list[str]:
     """
     argv = [*_entered(network=network), "--hostname", "sandbox", *_system()]
     argv += ["--ro-bind", str(folder / ETC), "/etc"]
-    for name in _shown():
+    for name in _shown_folders():
         argv += ["--ro-bind", f"/etc/{name}", f"/etc/{name}"]
     argv += ["--proc", "/proc", "--dev", "/dev", "--chmod", "1777", "/dev/shm"]
     argv += ["--perms", "0755", "--dir", str(INSIDE)]
@@ -67,7 +67,7 @@ def wrap(folder: Path, fixtures: Path | None, *, network: bool) -> list[str]:
 
 def furnish_etc(folder: Path) -> None:
     """Make what a sandbox sees as /etc: its own users, and of the host's files a short list, none of them secret."""
-    for name in _shown():
+    for name in _shown_folders():
         (folder / name).mkdir(parents=True)
     for name, content in _etc_files().items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -93,10 +93,10 @@ def complaint() -> str:
     # With a sandbox's own folders: of all that is mounted below /, a container's file system may go away meanwhile.
     probe = [*_entered(network=False), *_system(), "--proc", "/proc", "--dev", "/dev", "--", *_as_nobody()]
     try:
-        done = subprocess.run([*probe, "true"], capture_output=True, timeout=_PROBE_TIMEOUT_S, check=False)
+        result = subprocess.run([*probe, "true"], capture_output=True, timeout=_PROBE_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not run: {error}"
-    return no_bubblewrap(done.returncode, done.stderr)
+    return no_bubblewrap(result.returncode, result.stderr)
 
 
 @functools.cache
@@ -143,7 +143,7 @@ def _root() -> bool:
 
 
 @functools.cache
-def _shown() -> tuple[str, ...]:
+def _shown_folders() -> tuple[str, ...]:
     return tuple(name for name in _ETC_SHOWN if Path("/etc", name).is_dir())
 
 

@@ -28,9 +28,11 @@ def limited(folder: Path, size_mib: int) -> Path:
     """Blocking: a folder inside this one that takes no more than so much. Raises ``OSError``."""
     inner = folder / _NAME
     inner.mkdir()
-    told = f"size={size_mib}m,nr_inodes={_FILES_PER_MIB * size_mib},mode=0755"
+    mount_options = f"size={size_mib}m,nr_inodes={_FILES_PER_MIB * size_mib},mode=0755"
     kernel = ctypes.CDLL(None, use_errno=True)
-    if kernel.mount(b"taxtui", os.fsencode(inner), b"tmpfs", ctypes.c_ulong(_NO_SETUID_NO_DEVICES), told.encode()):
+    if kernel.mount(
+        b"taxtui", os.fsencode(inner), b"tmpfs", ctypes.c_ulong(_NO_SETUID_NO_DEVICES), mount_options.encode()
+    ):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
     return inner

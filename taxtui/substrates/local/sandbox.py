@@ -78,13 +78,13 @@ class LocalSandbox:
         self._work = folder / "work"
         isolated = folders.isolated
         base = INSIDE if isolated else folder
-        shown = FIXTURES_INSIDE if isolated and fixtures else fixtures
+        visible_fixtures = FIXTURES_INSIDE if isolated and fixtures else fixtures
         self._env = {
             "PATH": PATH if isolated else os.environ.get("PATH", PATH),
             "LANG": "C.UTF-8",
             "HOME": str(base / "home"),
             "TMPDIR": "/tmp" if isolated else str(base / "tmp"),
-            **({FIXTURES_ENV: str(shown)} if shown else {}),
+            **({FIXTURES_ENV: str(visible_fixtures)} if visible_fixtures else {}),
             **spec.env,
             SANDBOX_ENV: spec.name,
         }

@@ -93,10 +93,10 @@ class LocalSubstrate:
         limits = (await best_limiter()).label
         isolated = self._isolated
         version = local_bwrap.version() if isolated else ""
-        what = version if isolated else "plain subprocesses: no isolation"
+        isolation = version if isolated else "plain subprocesses: no isolation"
         return Availability(
             ok=True,
-            detail=f"ready, {what}, limits: {limits}",
+            detail=f"ready, {isolation}, limits: {limits}",
             version=version,
             cache="node",
             tools=_programs(PATH if isolated else os.environ.get("PATH", PATH)),
@@ -125,9 +125,9 @@ class LocalSubstrate:
         """As ``Substrate.find``."""
         return private_folder.found_in(self.root, run_id)
 
-    async def reap(self, found: Found) -> None:
+    async def reap(self, entry: Found) -> None:
         """As ``Substrate.reap``."""
-        await self._folders.remove(found.name)
+        await self._folders.remove(entry.name)
 
 
 def _programs(search: str) -> frozenset[str]:

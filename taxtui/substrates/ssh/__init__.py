@@ -43,12 +43,12 @@ class SshOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def login(self) -> dict[str, Any]:
         """The arguments for ``asyncssh.connect``."""
-        told: dict[str, Any] = {"port": self.port, "username": self.user}
+        settings: dict[str, Any] = {"port": self.port, "username": self.user}
         if self.key:
-            told["client_keys"] = [str(_whole(self.key))]
+            settings["client_keys"] = [str(_whole(self.key))]
         if self.known_hosts:
-            told["known_hosts"] = str(_whole(self.known_hosts))
-        return {name: value for name, value in told.items() if value}
+            settings["known_hosts"] = str(_whole(self.known_hosts))
+        return {name: value for name, value in settings.items() if value}
 
 
 def _whole(path: str) -> Path:

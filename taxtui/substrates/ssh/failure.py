@@ -58,10 +58,12 @@ def no_login(error: Exception, *, known: bool, before: bool) -> SubstrateError:
 
 def not_looked(exit_code: int, output: bytes) -> SubstrateUnavailable:
     """Why what a host says of itself could not be read."""
-    said = " ".join(output.decode(errors="replace").split())[:80]
-    what = f"its login shell says {said!r}" if said else f"its login shell ended with exit code {exit_code}"
+    output_text = " ".join(output.decode(errors="replace").split())[:80]
+    problem = (
+        f"its login shell says {output_text!r}" if output_text else f"its login shell ended with exit code {exit_code}"
+    )
     fix = "it must be a POSIX shell whose start-up files print nothing"
-    return SubstrateUnavailable(f"ssh: commands cannot be run there: {what}", fix=fix)
+    return SubstrateUnavailable(f"ssh: commands cannot be run there: {problem}", fix=fix)
 
 
 def not_made(name: str, run_id: str, exit_code: int, words: bytes) -> CreateFailed:

@@ -117,11 +117,11 @@ def list_all(base: str) -> str:
 def listed(output: bytes, run_id: str | None) -> Sequence[Found]:
     """The sandboxes that ``list_all`` has printed, of one run or of all; anything may have written the records."""
     now, *rows = output.decode(errors="replace").splitlines()
-    all_found = [each for row in rows if (each := _found(int(now), row)) is not None]
-    return [each for each in all_found if run_id in (None, each.run_id)]
+    all_found = [entry for row in rows if (entry := _entry(int(now), row)) is not None]
+    return [entry for entry in all_found if run_id in (None, entry.run_id)]
 
 
-def _found(now_s: int, row: str) -> Found | None:
+def _entry(now_s: int, row: str) -> Found | None:
     folder, _, record = row.partition("\t")
     name = folder.rpartition("/")[2]
     if not _NAME.fullmatch(name):

@@ -179,6 +179,6 @@ class SshSubstrate:
             raise not_listed(code, err or out)
         return scripts.listed(out, run_id)
 
-    async def reap(self, found: Found) -> None:
+    async def reap(self, entry: Found) -> None:
         """As ``Substrate.reap``."""
-        await SshSandbox(self._host, found.name, found.handle).destroy()
+        await SshSandbox(self._host, entry.name, entry.handle).destroy()

@@ -58,10 +58,15 @@ def wrap_program(argv: Sequence[str]) -> CapturedProgram:
 
 def _wrapped(shell: str, body: str, end: str, argv: Sequence[str], stdin: bytes) -> CapturedProgram:
     # The nonce is the mark and a second half, so that a command which lists all that its shell knows prints no marker.
-    left, right = new_mark(), new_mark()
+    first_half, second_half = new_mark(), new_mark()
     program = _PROGRAM.replace("@MARK@", MARK).replace("@BODY@", body).replace("@END@", end)
-    program = program.replace("@KILL@", kill_script(left))
-    return CapturedProgram([shell, "-c", program, shell, left, right, *argv], stdin, f"\1{left}{right} ".encode(), left)
+    program = program.replace("@KILL@", kill_script(first_half))
+    return CapturedProgram(
+        [shell, "-c", program, shell, first_half, second_half, *argv],
+        stdin,
+        f"\1{first_half}{second_half} ".encode(),
+        first_half,
+    )
 
 
 class Captured:
@@ -113,7 +118,7 @@ async def captured(stream: Readable, marker: bytes) -> tuple[Captured, Captured]
     Without a marker up to the streams' end: the command has killed the shell around it, or its place is gone.
     """
     streams = {STDOUT: Captured(marker), STDERR: Captured(marker)}
-    while any(one.exit_code is None for one in streams.values()):
+    while any(captured_stream.exit_code is None for captured_stream in streams.values()):
         channel, chunk = await stream.read()
         if channel == ENDED:
             break

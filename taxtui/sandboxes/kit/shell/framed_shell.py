@@ -207,8 +207,8 @@ def _evaluated(command: Command, *, merged: bool) -> tuple[str, str, bytes]:
     if not merged or len(command.stdin) <= _PRINTED_BYTES:
         return f"printf '{_printf_escaped(command.stdin)}' | {run}", "", b""
     fed = base64.b64encode(command.stdin)  # all of it is taken, whatever the command reads
-    taken = f"{{ base64 -d 2>/dev/null | {run}; _r=$?; cat >/dev/null; exit $_r; }}"
-    return f"head -c {len(fed)} | {taken}", "", fed
+    decoded = f"{{ base64 -d 2>/dev/null | {run}; _r=$?; cat >/dev/null; exit $_r; }}"
+    return f"head -c {len(fed)} | {decoded}", "", fed
 
 
 def quoted(script: str) -> str:
@@ -248,13 +248,13 @@ class ExplainedSession:
 
     async def exec(self, command: Command) -> ExecResult:
         """As ``Session.exec``."""
-        return await self._told(self._shell.exec(command))
+        return await self._explained(self._shell.exec(command))
 
     async def only(self, command: Command) -> ExecResult:
         """As ``FramedShell.only``."""
-        return await self._told(self._shell.only(command))
+        return await self._explained(self._shell.only(command))
 
-    async def _told(self, running: Awaitable[ExecResult]) -> ExecResult:
+    async def _explained(self, running: Awaitable[ExecResult]) -> ExecResult:
         try:
             return await running
         except (SandboxLost, ExecFailed) as error:

@@ -57,25 +57,25 @@ class Ec2Api(AwsApi[InstanceState]):
         """The instances alone. Raises ``SubstrateUnavailable``."""
         alive = {"Name": "instance-state-name", "Values": list(ALIVE)}
         listed = [
-            found(each["Tags"], each["InstanceId"], each["LaunchTime"].timestamp())
+            found(item["Tags"], item["InstanceId"], item["LaunchTime"].timestamp())
             for reservation in await self.tagged("instances", run_id, alive)
-            for each in reservation["Instances"]
+            for item in reservation["Instances"]
         ]
-        return [each for each in listed if each is not None]
+        return [item for item in listed if item is not None]
 
     async def tagged(
-        self, what: Literal["instances", "volumes", "security_groups"], run_id: str | None, *filters: Mapping[str, Any]
+        self, kind: Literal["instances", "volumes", "security_groups"], run_id: str | None, *filters: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
         """All pages of what carries our tags; instances as reservations. Raises ``SubstrateUnavailable``."""
         every_run = {"Name": "tag-key", "Values": [LABEL_RUN]}
         ours = every_run if run_id is None else {"Name": f"tag:{LABEL_RUN}", "Values": [_literal(run_id)]}
-        key = {"instances": "Reservations", "volumes": "Volumes", "security_groups": "SecurityGroups"}[what]
+        key = {"instances": "Reservations", "volumes": "Volumes", "security_groups": "SecurityGroups"}[kind]
 
         def pages() -> list[dict[str, Any]]:
-            paginator = self._client.get_paginator(f"describe_{what}")
-            return [each for page in paginator.paginate(Filters=[ours, *filters]) for each in page[key]]
+            paginator = self._client.get_paginator(f"describe_{kind}")
+            return [item for page in paginator.paginate(Filters=[ours, *filters]) for item in page[key]]
 
-        return await self._in_thread(f"listing {what.replace('_', ' ')}", pages)
+        return await self._in_thread(f"listing {kind.replace('_', ' ')}", pages)
 
     async def _describe(self, instances: list[str]) -> Mapping[str, InstanceState]:
         # By filter: asked by id, one that is not known yet would spoil the answer for all.
@@ -84,9 +84,9 @@ class Ec2Api(AwsApi[InstanceState]):
         )
         public = self.options.address == "public"
         return {
-            each["InstanceId"]: InstanceState.of(each, public=public)
+            item["InstanceId"]: InstanceState.of(item, public=public)
             for reservation in answer["Reservations"]
-            for each in reservation["Instances"]
+            for item in reservation["Instances"]
         }
 
     def terminate(self, instance: str) -> object:
@@ -97,7 +97,7 @@ class Ec2Api(AwsApi[InstanceState]):
         """Delete what is gone once AWS has answered; throttling is waited out. Idempotent. Raises ``CleanupFailed``."""
         await remove(
             f"{kind} {handle}",
-            lambda: self._known(gone, f"deleting a {kind}", operation, **parameters),
+            lambda: self._removes(gone, f"deleting a {kind}", operation, **parameters),
             first_s=self.options.poll_s,
         )
 
@@ -110,7 +110,7 @@ class Ec2Api(AwsApi[InstanceState]):
 
         await remove(
             f"instance {instance}",
-            lambda: self._known(
+            lambda: self._removes(
                 "InvalidInstanceID.NotFound", "terminating an instance", "terminate_instances", InstanceIds=[instance]
             ),
             terminated,
@@ -119,7 +119,7 @@ class Ec2Api(AwsApi[InstanceState]):
             launched_s=launched_s,
         )
 
-    async def _known(self, unknown: str, doing: str, operation: str, **parameters: Any) -> bool:
+    async def _removes(self, unknown: str, doing: str, operation: str, **parameters: Any) -> bool:
         """Make a call that removes something; False where EC2 answers that it does not know it."""
         try:
             await self.call(doing, operation, CleanupFailed, **parameters)

@@ -23,7 +23,7 @@ def ended(status: str, code: str, reason: str) -> SubstrateError:
         return SpotInterrupted(f"AWS took the spot instance back ({code})", fix="use on-demand to avoid it")
     if "InsufficientInstanceCapacity" in code:  # accepted, and only then found to have no host
         return CapacityUnavailable("AWS has no capacity for this instance type here", fix="try another zone or type")
-    if any(each in code for each in _NEVER_STARTED):  # accepted, but its volume could not be made: it never ran
+    if any(name in code for name in _NEVER_STARTED):  # accepted, but its volume could not be made
         return CreateFailed(f"the instance could not start: {code}: {reason}")
     return SandboxLost(f"the instance is {status}: {reason or code or 'no reason given'}")
 

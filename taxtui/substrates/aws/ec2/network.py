@@ -38,7 +38,7 @@ class Network:
     def __init__(self, api: Ec2Api) -> None:
         """Nothing is made yet."""
         self._api = api
-        self._made: dict[str, str] = {}  # run → group
+        self._groups: dict[str, str] = {}  # run → group
         self._reachable: set[str] = set()  # those of them whose port is open
 
     async def group(self, run_id: str) -> str:
@@ -46,7 +46,7 @@ class Network:
         options = self._api.options
         if options.security_group:
             return options.security_group
-        if run_id not in self._made:
+        if run_id not in self._groups:
             looked_up = await self._api.call("looking up the subnet", "describe_subnets", SubnetIds=[options.subnet])
             name = f"taxtui-{run_id}-{secrets.token_hex(4)}"
             ours = {LABEL_RUN: run_id, CREATED: str(int(time.time()))}
@@ -59,8 +59,8 @@ class Network:
                 VpcId=looked_up["Subnets"][0]["VpcId"],
                 TagSpecifications=[{"ResourceType": "security-group", "Tags": tag_list(name, ours)}],
             )
-            self._made[run_id] = str(answer["GroupId"])
-        group = self._made[run_id]
+            self._groups[run_id] = str(answer["GroupId"])
+        group = self._groups[run_id]
         if group not in self._reachable:  # also one whose opening was refused before: it is completed, not used
             await self._open(group, await self._allowed())
             self._reachable.add(group)
@@ -101,21 +101,21 @@ class Network:
     async def unused(self, busy: Collection[str], run_id: str | None) -> list[Found]:
         """Groups that a run has left, except of runs that still have instances, and ours while we are open."""
         groups = await self._api.tagged("security_groups", run_id)
-        listed = [found(each["Tags"], each["GroupId"], _created(each["Tags"])) for each in groups]
-        left = [
-            each
-            for each in listed
-            if each is not None and each.run_id not in busy and each.handle not in self._made.values()
+        listed = [found(group["Tags"], group["GroupId"], _created(group["Tags"])) for group in groups]
+        unused_groups = [
+            group
+            for group in listed
+            if group is not None and group.run_id not in busy and group.handle not in self._groups.values()
         ]
-        if not left:
+        if not unused_groups:
             return []
         answer = await self._api.call(
             "listing network interfaces",
             "describe_network_interfaces",
-            Filters=[{"Name": "group-id", "Values": [each.handle for each in left]}],
+            Filters=[{"Name": "group-id", "Values": [group.handle for group in unused_groups]}],
         )
         used = {group["GroupId"] for interface in answer["NetworkInterfaces"] for group in interface["Groups"]}
-        return [each for each in left if each.handle not in used]
+        return [group for group in unused_groups if group.handle not in used]
 
     async def delete(self, group: str) -> None:
         """Remove a group. Idempotent. Raises ``CleanupFailed``, also while an instance still uses it."""
@@ -123,11 +123,11 @@ class Network:
 
     async def close(self) -> None:
         """Remove what was made, unless instances that use it are left; then a sweep finds both."""
-        for run_id, group in self._made.items():
+        for run_id, group in self._groups.items():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(DETACH_TIMEOUT_S):
                     await self._leave(run_id, group)
-        self._made.clear()
+        self._groups.clear()
         self._reachable.clear()
 
     async def _leave(self, run_id: str, group: str) -> None:

@@ -203,18 +203,18 @@ class Ec2Substrate:
         volumes = await self.api.tagged("volumes", run_id, {"Name": "status", "Values": ["available"]})
         listed = [
             *await self.api.instances(run_id),
-            *(found(each["Tags"], each["VolumeId"], each["CreateTime"].timestamp()) for each in volumes),
+            *(found(item["Tags"], item["VolumeId"], item["CreateTime"].timestamp()) for item in volumes),
         ]
-        ours = [each for each in listed if each is not None]
-        return ours + await self._network.unused({each.run_id for each in ours}, run_id)
+        ours = [item for item in listed if item is not None]
+        return ours + await self._network.unused({item.run_id for item in ours}, run_id)
 
-    async def reap(self, found: Found) -> None:
+    async def reap(self, entry: Found) -> None:
         """As ``Substrate.reap``."""
-        if found.handle.startswith("vol-"):
+        if entry.handle.startswith("vol-"):
             await self.api.delete(
-                "volume", found.handle, "delete_volume", "InvalidVolume.NotFound", VolumeId=found.handle
+                "volume", entry.handle, "delete_volume", "InvalidVolume.NotFound", VolumeId=entry.handle
             )
-        elif found.handle.startswith("sg-"):
-            await self._network.delete(found.handle)
+        elif entry.handle.startswith("sg-"):
+            await self._network.delete(entry.handle)
         else:
-            await self.api.remove(found.handle, time.monotonic() - found.age_s)
+            await self.api.remove(entry.handle, time.monotonic() - entry.age_s)

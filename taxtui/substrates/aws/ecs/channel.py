@@ -39,8 +39,8 @@ def entry_command(directory: str, mark: str) -> tuple[str, bytes]:
     of the session's leader, whose id is ``$$``, hangs up on it.
     """
     program = shlex.join(launch_argv())  # what it reads from is a pipe
-    feed, there = "dd bs=65536 2>/dev/null", f'"{directory}"'
-    into = f"{{ cd {there} 2>/dev/null || {{ mkdir -p {there} && cd {there}; }}; }}"
+    feed, folder = "dd bs=65536 2>/dev/null", f'"{directory}"'
+    into = f"{{ cd {folder} 2>/dev/null || {{ mkdir -p {folder} && cd {folder}; }}; }}"
     typed = f"{into} && {feed} | {{ {MARK}={mark} {program}; kill -9 $$; }}\n".encode()
     entry = f': {leaders(mark)}; stty raw -echo 2>/dev/null; echo; eval "$(dd bs=1 count={len(typed)} 2>/dev/null)"'
     return f"/bin/sh -c {shlex.quote(entry)}", typed

@@ -42,7 +42,9 @@ def agent_ended(reason: str) -> SandboxLost:
 
 def not_started(failures: Sequence[Mapping[str, str]]) -> SubstrateError:
     """Why RunTask answered without a task."""
-    why = redacted("; ".join(f"{each.get('reason', '')} {each.get('detail', '')}".strip() for each in failures))
+    why = redacted(
+        "; ".join(f"{refusal.get('reason', '')} {refusal.get('detail', '')}".strip() for refusal in failures)
+    )
     if "apacity is unavailable" in why or "RESOURCE:" in why:
         return CapacityUnavailable(
             f"ECS has no room for the task ({why})", fix="add container instances or other subnets"

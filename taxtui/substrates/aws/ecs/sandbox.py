@@ -95,7 +95,7 @@ class EcsSandbox:
     async def _open(self) -> TaskTerminal:
         await self._sessions.acquire()
         terminal = TaskTerminal(self._api, self._arn, self._sessions)
-        self._terminals = {each for each in self._terminals if not each.closed} | {terminal}
+        self._terminals = {open_terminal for open_terminal in self._terminals if not open_terminal.closed} | {terminal}
         try:
             await terminal.open(f"${{TMPDIR:-/tmp}}/{self.name}")
         except BaseException as error:

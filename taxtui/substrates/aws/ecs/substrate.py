@@ -78,15 +78,15 @@ class EcsSubstrate:
             await self.api.try_listing()
         except SubstrateError as error:
             return Availability.refused(error, "see the policy of docs/substrates/ecs.md", region=region, facts=facts)
-        who = f"{identity.name!r} in {region}"
+        identity_name = f"{identity.name!r} in {region}"
         problem, fix = self._problem(clusters)
         if problem:
-            return Availability(ok=False, detail=f"{who}: {problem}", fix=fix, region=region, facts=facts)
+            return Availability(ok=False, detail=f"{identity_name}: {problem}", fix=fix, region=region, facts=facts)
         place = "Fargate Spot" if options.spot else "Fargate" if options.launch_type == "FARGATE" else "EC2"
         prices = self._prices(region)
         return Availability(
             ok=True,
-            detail=f"ready as {who}, cluster {options.cluster!r} on {place}; {_cost(prices, self.variant)}",
+            detail=f"ready as {identity_name}, cluster {options.cluster!r} on {place}; {_cost(prices, self.variant)}",
             version=f"{self.variant} {options.arch.lower()}",
             image=options.image,
             cache="cold" if options.launch_type == "FARGATE" else "unknown",  # Fargate keeps no images
@@ -190,11 +190,11 @@ class EcsSubstrate:
             for task in described
             if task.get("lastStatus") != "STOPPED"
         ]
-        return [each for each in ours if each is not None and run_id in (None, each.run_id)]
+        return [entry for entry in ours if entry is not None and run_id in (None, entry.run_id)]
 
-    async def reap(self, found: Found) -> None:
+    async def reap(self, entry: Found) -> None:
         """As ``Substrate.reap``."""
-        await self.api.remove(found.handle, time.monotonic() - found.age_s)
+        await self.api.remove(entry.handle, time.monotonic() - entry.age_s)
 
 
 def _cost(prices: str, variant: str) -> str:

@@ -128,9 +128,9 @@ class TaskState(NamedTuple):
     def of(cls, task: Mapping[str, Any]) -> TaskState:
         """From an element of DescribeTasks."""
         container: Mapping[str, Any] = next(
-            (each for each in task.get("containers", []) if each.get("name") == CONTAINER), {}
+            (item for item in task.get("containers", []) if item.get("name") == CONTAINER), {}
         )
-        agents = [each for each in container.get("managedAgents", []) if each.get("name") == EXEC_AGENT]
+        agents = [item for item in container.get("managedAgents", []) if item.get("name") == EXEC_AGENT]
         reasons = [task.get("stoppedReason", ""), container.get("reason", ""), *(a.get("reason", "") for a in agents)]
         return cls(
             status=task.get("lastStatus", ""),

@@ -120,11 +120,11 @@ class TaskTerminal:
             return
         self.closed = True
         try:
-            left = await self._take_leave(last)
+            shell_left = await self._take_leave(last)
             await self._watch.aclose()
             if self._channel is not None:
                 self._stale = not await hang_up(self._api, self._channel)
-            if kill and not left:
+            if kill and not shell_left:
                 async with self._slot():
                     await _kill(self._api, self._arn, self._mark)
         finally:
