@@ -8,8 +8,8 @@
     ...
     assert fake.alive == {}  # nothing was left behind
 
-It records what it is asked and runs no command. What the conformance suite asks of sandboxes it passes; what it asks
-of shells it cannot. Its rows say ``stand_in``.
+It records calls and runs no command. It passes the conformance suite's checks of sandboxes, but not of shells. Its
+rows say ``stand_in``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def echoing(command: Command) -> ExecResult:
 
 
 class FakeSubstrate:
-    """Sandboxes are entries of ``alive``: name → run id. What is left in it at the end has leaked.
+    """Sandboxes are entries of ``alive``: name → run id. An entry at the end of a test is a leak.
 
     ``calls`` and ``commands`` hold what was asked, in order. A hook is awaited inside its call, before the call has
     had any effect (``created_hook``: after the sandbox exists, before create answers), so that it may wait for an
@@ -120,7 +120,7 @@ class FakeSubstrate:
         return FakeSandbox(self, spec.name)
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """What is alive, also what a test has put there."""
+        """The entries of ``alive``, also those that a test has added."""
         return [self._entry(name, run) for name, run in self.alive.items() if run_id in (None, run)]
 
     def gone(self, name: str) -> None:
@@ -147,7 +147,7 @@ class FakeSandbox:
     """A name; its commands are answered by the substrate's ``answer``."""
 
     def __init__(self, substrate: FakeSubstrate, name: str) -> None:
-        """Of a substrate that has entered it as alive."""
+        """The substrate has added it to ``alive``."""
         self.substrate = substrate
         self.name = name
 

@@ -1,4 +1,4 @@
-"""What a sandbox can get at: tried from inside, by asking for what must not be there.
+"""A probe of a sandbox's isolation, from inside: each probe looks for something that must not be there.
 
 Two sandboxes of a substrate are made. In one a file, a process and a variable are left, on this machine a file, a
 variable and a listening port; the other looks for all of them, and for what a break-out begins with. Nothing is
@@ -44,7 +44,7 @@ class Tried(NamedTuple):
 
 
 class ProbedPlace(NamedTuple):
-    """Where it is tried from, and what stands on this machine to be found."""
+    """Two sandboxes, and the canaries on this machine."""
 
     inside: Sandbox
     neighbour: Sandbox
@@ -120,7 +120,7 @@ async def _sandbox(substrate: Substrate, run_id: str, number: int) -> AsyncItera
 
 
 async def _output_of(sandbox: Sandbox, script: str) -> str:
-    """What a script prints, on one line. Raises ``SubstrateError``."""
+    """A script's output on one line. Raises ``SubstrateError``."""
     result = await sandbox.exec(Command(script=script, timeout_s=COMMAND_TIMEOUT_S))
     return " ".join(result.stdout.decode(errors="replace").split())
 

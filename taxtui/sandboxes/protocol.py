@@ -59,15 +59,15 @@ class Effective(msgspec.Struct, frozen=True, kw_only=True):
     sizes: Literal["", "fargate", "whole"] = ""
     """How the provider rounds up: to a size that Fargate sells, or to whole CPUs and GiB."""
 
-    def limits(self, asked: Limits) -> Limits:
+    def limits(self, requested: Limits) -> Limits:
         """The limits of a sandbox for which ``asked`` is requested."""
-        cpus, memory_mib = asked.cpus, asked.memory_mib
+        cpus, memory_mib = requested.cpus, requested.memory_mib
         if self.sizes == "whole":
             cpus, memory_mib = math.ceil(cpus), math.ceil(memory_mib / 1024) * 1024
         elif self.sizes and (size := sold(self.sizes, round(cpus * 1000), memory_mib)) is not None:
             cpus, memory_mib = size.cpu_milli / 1000, size.memory_mib
         return msgspec.structs.replace(
-            asked,
+            requested,
             cpus=cpus if self.cpus is None else self.cpus,
             memory_mib=memory_mib if self.memory_mib is None else self.memory_mib,
         )
@@ -106,13 +106,13 @@ EXIT_CODES: Final = range(256)
 
 
 class ExecResult(msgspec.Struct, frozen=True):
-    """What a command did. A non-zero exit is a result; 128 + n for a command that died of signal n.
+    """The result of a command. A non-zero exit code is a result; 128 + n for a command that died of signal n.
 
     An adapter that calls a blocking SDK in a thread fills ``started_ns`` and ``ended_ns`` with
     ``time.monotonic_ns()`` taken in that thread; 0 lets the runner use its own.
 
-    Of a stream that is longer than ``kit.kept_output`` keeps, only beginning and end are in it, and how many bytes
-    between them were dropped.
+    A stream longer than ``kit.kept_output`` keeps has only its beginning and end, and the number of bytes dropped
+    between them.
 
     ``wrapper_ended_ns``: when taxtui's outermost shell wrapper in the sandbox printed its last line, in nanoseconds
     since 1970 of the sandbox's own clock; −1 where there is no such wrapper, or its shell has no clock.
@@ -267,8 +267,8 @@ class Substrate(Protocol):
     async def create(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
         """Ask for a sandbox; returns when the control plane has answered with a handle.
 
-        Raises ``CreateFailed``, ``QuotaExceeded``, ``Throttled``, ``SubstrateUnavailable``. Where it raises or is
-        cancelled, either nothing is left or ``find`` and ``reap`` get at it by its labels.
+        Raises ``CreateFailed``, ``QuotaExceeded``, ``Throttled``, ``SubstrateUnavailable``. If it raises or is
+        cancelled, either no sandbox exists, or ``find`` lists it by its labels.
         """
         ...
 

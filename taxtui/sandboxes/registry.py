@@ -54,7 +54,7 @@ def load(name: str) -> type[Substrate]:
 
 
 def needs_newer_python(name: str) -> SubstrateUnavailable | None:
-    """What to say of a substrate whose SDK cannot be installed for this Python; None where it can."""
+    """The error for a substrate whose SDK cannot be installed for this Python; None if it can."""
     row = shipped.row_of(name)
     if sys.version_info >= row.oldest_python:
         return None
@@ -74,10 +74,9 @@ def build(ref: SubstrateRef) -> Substrate:
 
 
 def flavours(ref: SubstrateRef) -> list[SubstrateRef]:
-    """Where a substrate without options may have left something: itself, or each that its class names.
+    """The substrates to clean for a reference without options: itself, or each flavour that its class names.
 
-    Its ``flavours`` are options, a mapping for each place that a sandbox of it may stand in. What cannot be loaded is
-    itself alone.
+    ``flavours`` of the class is a sequence of options. A class that cannot be loaded has no flavours.
     """
     if ref.options:
         return [ref]
@@ -90,7 +89,7 @@ def flavours(ref: SubstrateRef) -> list[SubstrateRef]:
 
 @contextlib.contextmanager
 def blamed(name: str) -> Iterator[None]:
-    """What an adapter raises against the protocol is one line that names it, not a traceback.
+    """Turn an adapter's exceptions against the protocol into one line that names the adapter.
 
     Raises:
         SubstrateError: for every exception that is none of ``taxtui.errors``, with its class and its place.

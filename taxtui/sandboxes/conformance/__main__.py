@@ -18,7 +18,7 @@ from taxtui.terminal_text import clean
 
 
 class Outcome(NamedTuple):
-    """What came of one check."""
+    """The outcome of one check."""
 
     word: str  # ok | FAIL | known | skip
     why: str = ""
@@ -89,7 +89,7 @@ async def _judge(
     verbose: bool,
     acquire: str = "create",
 ) -> Outcome:
-    """Run one check. Whatever it raises is its outcome."""
+    """Run one check; an exception is its outcome."""
     try:
         await check(factory, short_ttl_s=ttl_s, timeout_s=timeout_s, acquire=acquire)
     except NotApplicable as reason:

@@ -1,4 +1,4 @@
-"""What a check is, and the place where it is run: a substrate, a run of its own, and sandboxes that are cleaned up."""
+"""A check, and its environment: a substrate, a run id, and sandboxes that are removed."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ class Bench:
         await self.eventually_gone(reap=True)
 
     async def names(self) -> set[str]:
-        """What ``find`` finds of this run."""
+        """The names of this run's sandboxes, as ``find`` lists them."""
         return {listed.name for listed in await self.substrate.find(self.run_id)}
 
     async def eventually_gone(self, *names: str, reap: bool = False) -> None:

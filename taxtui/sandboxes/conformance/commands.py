@@ -1,4 +1,4 @@
-"""What a command may expect, the same in ``exec`` and in ``session`` mode."""
+"""Checks of commands, the same in ``exec`` and in ``session`` mode."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ async def background(bench: Bench) -> None:
 
 @check("chatter between commands", modes=BOTH)
 async def chatter(bench: Bench) -> None:
-    """What a background process prints after its command has ended is not taken for the next command's output."""
+    """Late output of a background process is not part of the next command's output."""
     shell = await bench.shell()
     await shell.output("(sleep 0.3; echo late; echo late >&2) & echo first")
     await asyncio.sleep(0.8)

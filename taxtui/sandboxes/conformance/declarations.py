@@ -1,4 +1,4 @@
-"""What can be seen without a sandbox."""
+"""Checks without a sandbox."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ async def destroy_busy(bench: Bench) -> None:
 
 @check("find and reap")
 async def find_and_reap(bench: Bench) -> None:
-    """What a run that died has left is found by its labels by anyone, with age and deadline, and removed."""
+    """Sandboxes of a run that died are found by their labels, with age and deadline, and removed."""
     orphan = bench.spec()
     async with bench.factory() as creator:
         sandbox = await creator.create(orphan, Marks())

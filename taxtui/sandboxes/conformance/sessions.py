@@ -1,4 +1,4 @@
-"""What only a persistent shell has to keep."""
+"""Checks of a persistent shell."""
 
 from __future__ import annotations
 

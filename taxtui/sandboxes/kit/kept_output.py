@@ -13,11 +13,11 @@ from taxtui.sandboxes.kit.wrapper_clock import UNKNOWN
 from taxtui.sandboxes.protocol import ExecResult
 
 HEAD_BYTES: Final = 16 * 2**20
-"""Of each stream, from its beginning, at most."""
+"""Limit of the beginning of each stream."""
 KEPT_BYTES: Final = ContextVar("KEPT_BYTES", default=HEAD_BYTES)
 """The same, for what a run starts: its plan's ``limits.output_mib``."""
 TAIL_BYTES: Final = 64 * 2**10
-"""Of each stream, from its end; what lies between the two is dropped."""
+"""Limit of the end of each stream; the bytes between beginning and end are dropped."""
 
 
 class KeptOutput:
@@ -44,7 +44,7 @@ class KeptOutput:
 
     @property
     def kept(self) -> bytes:
-        """What is left of it: everything, unless ``dropped``."""
+        """The beginning and the end; the whole stream unless ``dropped``."""
         return bytes(self._head + self._tail[-TAIL_BYTES:])
 
     @property
@@ -54,7 +54,7 @@ class KeptOutput:
 
 
 def exec_result(code: int, out: KeptOutput, err: KeptOutput, wrapper_ended_ns: int = UNKNOWN) -> ExecResult:
-    """What a command has done."""
+    """The result of a command from its exit code and streams."""
     return ExecResult(
         code,
         out.kept,

@@ -30,7 +30,7 @@ LEFT: Final = "a command's processes may still run in the sandbox"
 """Beginning of the error of every kill that failed."""
 
 _ROUNDS: Final = 100
-"""What forks faster than it is killed, or cannot be killed, is left to the end of the sandbox."""
+"""A process that forks faster than it is killed, or cannot be killed, ends with the sandbox."""
 
 
 def new_mark() -> str:
@@ -136,7 +136,7 @@ def _marked(variable: bytes) -> set[int]:
 
 
 def _marked_by_ps(variable: bytes) -> set[int]:
-    """Where there is no /proc (macOS)."""
+    """As ``_marked``, without /proc (macOS)."""
     rows = subprocess.run(
         ["ps", "axeww", "-o", "pid=", "-o", "command="], stdout=subprocess.PIPE, check=False
     ).stdout.splitlines()

@@ -27,7 +27,7 @@ def unix_s(text: str) -> int | None:
 
 
 def found(labels: Mapping[str, str], *, name: str, handle: str, age_s: float) -> Found:
-    """What carries these labels; ``handle`` is the provider's own id."""
+    """The sandbox with these labels; ``handle`` is the provider's id."""
     return Found(
         name=name,
         handle=handle,

@@ -25,8 +25,8 @@ from taxtui.sandboxes.protocol import Found
 def delete(folder: Path) -> None:
     """Blocking: also what the sandbox has made unwritable for itself, and however deep it is nested.
 
-    What stands two levels down is moved up before its folder is removed: no path grows, nothing recurses, and a link
-    is only ever unlinked.
+    Entries two levels down are moved up before their folder is removed. No path grows, no call recurses, and a link
+    is only unlinked.
     """
     if folder.is_dir() and not folder.is_symlink():
         with contextlib.suppress(OSError):  # whatever stays is told by whoever asked
@@ -40,8 +40,8 @@ def delete(folder: Path) -> None:
 def _lift_or_unlink(folder: Path, entry: os.DirEntry[str]) -> bool:
     """Remove an entry, of a folder's content after it has been moved up to ``folder``; whether that got anywhere.
 
-    What vanishes meanwhile is the work of another clean-up of the same sandbox: the engine, the watchdog and a sweep
-    may meet, and all of them get there.
+    An entry that vanishes was removed by another clean-up of the same sandbox: the runner, the watchdog and
+    ``taxtui clean`` may run at once.
     """
     path = Path(entry.path)
     try:
@@ -117,14 +117,14 @@ def not_made(spec: SandboxSpec, error: OSError) -> CreateFailed:
 
 
 def found_in(root: Path, run_id: str | None = None) -> Sequence[Found]:
-    """What stands there, of one run or of all. Blocking."""
+    """The sandboxes in a folder, of one run or of all. Blocking."""
     folders = sorted(root.iterdir()) if root.is_dir() else []
     sandboxes = [sandbox for folder in folders if folder.is_dir() and (sandbox := _sandbox_in(folder)) is not None]
     return [sandbox for sandbox in sandboxes if run_id is None or sandbox.run_id == run_id]
 
 
 def _sandbox_in(folder: Path) -> Found | None:
-    """What stands in a folder; None where it is removed while we look."""
+    """The sandbox in a folder; None if it is removed meanwhile."""
     try:
         record = msgspec.json.decode(_read_small(folder / _RECORD), type=_Record)
     except (OSError, ValueError, msgspec.DecodeError):  # its creator died before that, or it has spoilt this itself

@@ -28,7 +28,7 @@ _AT_ONCE: Final = 256  # of what is ready; the rest is told in the loop's next t
 
 
 class DescriptorWatch(Protocol):
-    """What watches descriptors for one event loop."""
+    """Calls back when a descriptor of one event loop is readable."""
 
     def add_reader(self, fd: int, callback: Callable[[], None]) -> object:
         """Have ``callback`` called whenever ``fd`` can be read, also at its end, until it is removed."""
@@ -66,7 +66,7 @@ _OF_LOOPS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Epoll]] = WeakKey
 
 
 def watch_of(loop: asyncio.AbstractEventLoop) -> DescriptorWatch:
-    """What watches for this loop: one for all, for as long as there is the loop."""
+    """The one watch of an event loop."""
     if not hasattr(select, "epoll"):  # macOS
         return loop
     if (epoll := _OF_LOOPS.get(loop)) is None:

@@ -60,7 +60,7 @@ class Meaning(NamedTuple):
     says: Callable[[Any, str], str] | None = None  # else ``Refused.told``
 
     def error(self, refusal: Refused, doing: str) -> SubstrateError:
-        """What a refusal that it is about becomes."""
+        """The error for a refusal that matches."""
         text = self.says(refusal, doing) if self.says else refusal.describe(doing)
         return Throttled(text, refusal.retry_after_s) if self.becomes is Throttled else self.becomes(text, fix=self.fix)
 

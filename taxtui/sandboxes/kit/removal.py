@@ -31,7 +31,7 @@ def settled(launched_s: float) -> bool:
 
 
 async def remove(
-    what: str,
+    subject: str,
     ask: Callable[[], Awaitable[bool]],
     ended: Callable[[], Awaitable[bool | None]] | None = None,
     *,
@@ -42,12 +42,11 @@ async def remove(
     more_s: float = 0.0,
     stuck: str = "its end was accepted, but has not come",
 ) -> None:
-    """Ask for the end of ``what`` until that is accepted, then look until it has come.
+    """Ask for the end of ``subject`` until that is accepted, then look until it has come.
 
-    ``ask`` answers False, and ``ended`` None, where the provider does not know it: it is gone, unless it was launched
-    only just. What is gone once its end is accepted needs no ``ended``. ``Throttled`` from either, which stands for
-    every refusal that may not last, has it asked for again, after a pause of ``first_s`` at first; any other error is
-    final.
+    ``ask`` returns False, and ``ended`` None, if the provider does not know the sandbox: it is gone, unless it was
+    launched a moment ago. ``ended`` is not needed if the sandbox is gone once its end is accepted. After ``Throttled``
+    from either, the end is requested again, after a first pause of ``first_s``. Any other error is final.
 
     Args:
         gone: set by whoever is told of the end before a look sees it.
@@ -57,7 +56,7 @@ async def remove(
         stuck: what to say, and where to look, when the end was accepted and does not come.
 
     Raises:
-        CleanupFailed: refused, or not gone in time; it begins with ``what``, which may still exist.
+        CleanupFailed: refused, or not gone in time; it begins with ``subject``, which may still exist.
     """
     notified, within_s = gone or asyncio.Event(), REMOVE_S + more_s
     accepted, trouble = False, "its end was not accepted"
@@ -87,9 +86,9 @@ async def remove(
                         await notified.wait()
                         return
     except SubstrateError as error:
-        raise CleanupFailed(f"{what} may still exist: {error}") from error
+        raise CleanupFailed(f"{subject} may still exist: {error}") from error
     except TimeoutError:
-        raise CleanupFailed(f"{what} may still exist: {trouble} within {within_s:g} s") from None
+        raise CleanupFailed(f"{subject} may still exist: {trouble} within {within_s:g} s") from None
 
 
 def insist(ask: Callable[[], object], refusals: tuple[type[Exception], ...]) -> None:

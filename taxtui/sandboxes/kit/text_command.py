@@ -1,10 +1,10 @@
 """The shell program around each command that goes where only text comes back, and how its answer is read.
 
-Daytona's toolbox and harnesses give a script to a shell (zsh, bash or sh), send its streams back as text, some as one,
-wait for whoever holds them, and tell no process id. So the command writes to two files, of which small plain text comes
-back as it is and anything else in base64, with its length; of what is larger than ``kit.kept_output`` keeps only that,
-because the answer is one text that nobody can read in parts. And its mark is among its arguments and in the environment
-of all that it starts, by which they are found and killed.
+Daytona's toolbox and harnesses give a script to a shell (zsh, bash or sh) and return its streams as text, some as one
+stream. They wait for every process that has a stream open, and report no process id. Therefore the command writes to
+two files. Small plain text is returned unchanged, anything else in base64 with its length. Of a larger output only the
+part that ``kit.kept_output`` keeps is returned. The command's mark is among its arguments and in the environment of all
+its processes, so that they are found and killed.
 """
 
 from __future__ import annotations

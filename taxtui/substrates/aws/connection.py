@@ -91,7 +91,7 @@ def tag_list(name: str, labels: Mapping[str, str], key: str = "Key", value: str 
     return [{key: k, value: v} for k, v in {"Name": name, **labels}.items()]
 
 
-def found(tags: Sequence[Mapping[str, str]], handle: str, created_unix_s: float) -> Found | None:
+def labelled(tags: Sequence[Mapping[str, str]], handle: str, created_unix_s: float) -> Found | None:
     """The sandbox with these tags, or None for tags of another tool."""
     ours = {tag.get("Key", tag.get("key", "")): tag.get("Value", tag.get("value", "")) for tag in tags}
     if LABEL_RUN not in ours:

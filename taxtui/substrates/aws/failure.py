@@ -60,7 +60,7 @@ class AwsRefused(Refused):
             lambda refusal: _THROTTLED.search(refusal.words),
             says=lambda refusal, doing: f"{doing}: {refusal.reason or 'throttled'}",
         ),
-        # By the code alone: other messages speak of permissions too.
+        # The code decides: other messages mention permissions too.
         Meaning(
             AccessDenied,
             lambda refusal: _DENIED.search(refusal.reason),

@@ -35,7 +35,7 @@ _BUSY_S: Final = 0.01
 
 
 class Image(NamedTuple):
-    """What an image says about the containers made from it."""
+    """An image's settings for the containers made from it."""
 
     folder: str  # the working directory
     restored: str  # what a reset brings back: the home folder if the working directory is in it
@@ -165,7 +165,7 @@ class Containers:
             await self.remove(container)
 
     async def pristine(self, labels: dict[str, str]) -> bytes:
-        """What a reset brings back, as a tar archive, from a container that is never started."""
+        """The folder that a reset restores, as a tar archive from a container that is never started."""
         if self._pristine is None:
             self._pristine = await self._archive(labels)
         return self._pristine

@@ -1,4 +1,4 @@
-"""Where the docker daemon is: DOCKER_HOST, DOCKER_CONTEXT and the current docker context, as the docker command has it.
+"""The docker daemon's address by DOCKER_HOST, DOCKER_CONTEXT and the current context, as the docker command finds it.
 
 Unix sockets and TCP, with or without TLS. ``ssh://`` and Windows pipes are refused: every action opens a connection,
 and over ssh each would cost a login that the figures would show as docker's.

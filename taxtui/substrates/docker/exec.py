@@ -23,7 +23,7 @@ _KILLED: Final = 137
 _SHOWS_WITHIN_S: Final = 0.1
 
 
-# What the daemon answers, as far as it matters here; the names are the API's own.
+# The used fields of the daemon's answers, by the API's names.
 
 
 class _Made(msgspec.Struct):
@@ -105,7 +105,7 @@ class Exec:
         return await outputs(self)
 
     async def exit_code(self, stdout: bytes) -> int:
-        """Of a program whose streams have ended; ``stdout`` is where the runtime says that it could not start it.
+        """The exit code of a program whose streams have ended; a runtime that cannot start it says so on ``stdout``.
 
         Raises:
             NoSuchProgram, ExecFailed, SandboxLost: it did not end by itself.

@@ -1,6 +1,6 @@
-"""What a docker daemon's answers, its silence and a program's end amount to. Plain data in, nothing is called.
+"""Errors for a docker daemon's answers, its silence and a program's end. Plain data in, nothing is called.
 
-Where the words come from: the ``message`` of the Engine API's errors, the operating system's errors on its socket,
+Source of the words: the ``message`` of the Engine API's errors, the operating system's errors on its socket,
 and what an OCI runtime prints where it could not start a program.
 """
 
@@ -45,7 +45,7 @@ class DaemonRefused(Refused):
 
 
 def exec_refused(status: int, message: str) -> SubstrateError:
-    """What an answer to a request about an exec means, other than that it was done."""
+    """The error for a refused request about an exec."""
     return DaemonRefused(status, "", message).as_error(ExecFailed, "the docker daemon refused")
 
 
@@ -78,7 +78,7 @@ def garbled(problem: str) -> ExecFailed:
 
 
 NONSENSE: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""What the SDK, and we behind it, run into where an answer or a configuration has another shape than it should."""
+"""Exceptions for an answer or a configuration of an unexpected shape."""
 
 
 def reason(error: BaseException) -> str:

@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 
 
 class Address(NamedTuple):
-    """Where a daemon listens: ``path`` of a socket, or ``host`` and ``port``."""
+    """The address of a daemon: ``path`` of a socket, or ``host`` and ``port``."""
 
     path: str = ""
     host: str = ""
@@ -109,13 +109,13 @@ class Daemon:
     async def hijack(self, connection: Connection, path: str, body: Any) -> Reply | None:
         """A POST that turns a new ``connection`` into a raw stream; a :class:`Reply` if the daemon refused.
 
-        Whoever has opened the connection drops it. Until then a cancelled one is not lost: ``answer`` still comes.
+        The caller drops the connection. Until then ``answer`` returns the answer to a cancelled request.
         """
         connection.writer.write(self._request("POST", path, body, upgrade=True))
         return await self.answer(connection)
 
     async def answer(self, connection: Connection) -> Reply | None:
-        """What came of ``hijack``, also of one that was cancelled while it waited."""
+        """The answer to ``hijack``, also to a cancelled one."""
         try:
             async with asyncio.timeout(_REPLY_TIMEOUT_S):
                 status, headers = await _head(connection.reader)

@@ -78,7 +78,7 @@ class DockerSandbox:
     async def reset(self, marks: Marks) -> None:
         """Kill every process but the container's own, and restore the working folder from the image.
 
-        What was changed elsewhere in the image's files stays changed: the runner's check looks for traces.
+        Other changes in the image's files stay: the runner's check looks for traces.
         """
         killer = kill_script(f"{MARK}=", carried_by_all=SANDBOX_ENV)
         await self._ours(["sh", "-c", killer], "kill its processes")

@@ -17,7 +17,7 @@ DOUBT_S: Final = 45.0
 OUTAGE_S: Final = 2.0
 """A shorter silence is a broken connection."""
 _AFTER_A_POD: Final = frozenset({"get", "delete", "exec", "get sandboxclaims", "delete sandboxclaims"})
-"""What is only ever done to a pod or a claim that was made or found, which is a success in itself."""
+"""Requests about a pod or claim that exists: creating or listing it has succeeded before."""
 
 
 class _Refusals(NamedTuple):
@@ -29,7 +29,7 @@ class _Refusals(NamedTuple):
 
 
 class Access:
-    """What we have been let do on one cluster, and since when it is refused."""
+    """The rights that were granted on one cluster, and the time since each is refused."""
 
     def __init__(self) -> None:
         """Nothing is known yet."""

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Described(Protocol):
-    """Whatever the API keeps: it has metadata."""
+    """Any object of the API: it has metadata."""
 
     @property
     def metadata(self) -> Metadata:
@@ -48,7 +48,7 @@ _AUTH: Final = ["BearerToken"]
 _WHOLE: Final = aiohttp.ClientTimeout(total=REQUEST_S)
 
 declined: ContextVar[bytearray | None] = ContextVar("declined", default=None)
-"""Where the body of an answer to the current task's handshake goes: the websocket client drops it."""
+"""The body of a refused handshake of the current task: the websocket client drops it."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class ObjectKind(Generic[Kept]):
     type: type[Kept]
 
     def path(self, namespace: str | None, name: str = "") -> str:
-        """Of one of them, of those in a namespace, or of all."""
+        """The path of one object, of a namespace's objects, or of all."""
         within = "" if namespace is None else f"/namespaces/{quote(namespace)}"
         return f"{self.api}{within}/{self.plural}" + (f"/{quote(name)}" if name else "")
 
     def right(self, verb: str) -> str:
-        """What it takes to be let do that; of pods the bare word."""
+        """The right for a verb, as ``Access`` names it; for pods the verb alone."""
         return verb if self.plural == "pods" else f"{verb} {self.plural}"
 
 
@@ -162,7 +162,7 @@ class ClusterApi:
         return True
 
     async def list(self, kind: ObjectKind[Kept], namespace: str | None, selector: str) -> tuple[list[Kept], str, float]:
-        """Those of one namespace or of all, the list's resource version, and the server's Unix time of the answer."""
+        """The objects of one namespace or of all, the list's resource version, and the server's Unix time."""
         objects: list[Kept] = []
         query: dict[str, Any] = {"labelSelector": selector, "limit": PAGE}
         while True:
@@ -222,7 +222,7 @@ class ClusterApi:
         return bool(_decode(answer, dict[str, Any]).get("status", {}).get("allowed"))
 
     async def quota(self, namespace: str) -> dict[str, str]:
-        """What is used of the namespace's resource quotas: ``{"requests.cpu": "3 of 10"}``."""
+        """The used part of the namespace's resource quotas: ``{"requests.cpu": "3 of 10"}``."""
         path = f"/api/v1/namespaces/{quote(namespace)}/resourcequotas"
         answer = _decode(await self._ask("GET", path), dict[str, Any])
         shares: dict[str, str] = {}

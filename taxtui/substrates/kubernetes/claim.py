@@ -43,14 +43,14 @@ class Bound(Camel, frozen=True):
 
 
 class ClaimStatus(Camel, frozen=True):
-    """What the controller says of a claim."""
+    """A claim's status as the controller reports it."""
 
     conditions: list[Condition] | None = None
     sandbox: Bound = Bound()
 
 
 class Claim(Camel, frozen=True):
-    """What we look at of a claim."""
+    """The used fields of a claim."""
 
     metadata: Metadata
     status: ClaimStatus = ClaimStatus()
@@ -83,7 +83,7 @@ class Claim(Camel, frozen=True):
         return "is being deleted" if self.metadata.deletion_timestamp else self._because(_ENDED)
 
     def waits(self) -> str:
-        """What it waits for, in one line."""
+        """The reason why it is not ready yet, in one line."""
         condition = self._ready
         if condition is None:
             return "no controller has looked at the claim: does agent-sandbox run, with its extensions?"

@@ -24,7 +24,7 @@ _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/na
 
 
 class Cluster:
-    """Where and as whom: a client configuration, the namespace of the context, and what renews the credentials."""
+    """A client configuration, the namespace of the context, and the renewal of the credentials."""
 
     def __init__(self, configuration: Any, namespace: str, loader: Any = None) -> None:
         """Switch off what would distort a measurement: SDK retries, and the limit of 100 connections."""

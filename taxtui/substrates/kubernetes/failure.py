@@ -1,6 +1,6 @@
-"""What the API server's answers, a pod's states and a program's end amount to. Plain data in, nothing is called.
+"""Errors for the API server's answers, a pod's states and a program's end. Plain data in, nothing is called.
 
-Where the words come from: the API server's Status objects (kubernetes.io, API conventions), the kubelet's reasons in
+Source of the words: the API server's Status objects (kubernetes.io, API conventions), the kubelet's reasons in
 a container's state, and the ``v1.Status`` that ends an exec.
 """
 
@@ -53,7 +53,7 @@ class ApiRefused(Refused):
             lambda refusal: refusal.status == 403 and "exceeded quota" in refusal.message,
             before_a_sandbox=True,
         ),
-        # A missing right. What a policy refuses is this pod or claim, and no role would help.
+        # A missing right. A policy refuses this pod or claim; a role would not help.
         Meaning(
             SubstrateUnavailable,
             lambda refusal: refusal.status == 403 and not refusal.by_policy,
@@ -85,7 +85,7 @@ class ApiRefused(Refused):
 
 
 def refused(status: int, headers: Mapping[str, str], body: bytes) -> ApiRefused:
-    """What an answer other than 2xx says; the body is a Status object, unless something before the API server spoke."""
+    """The refusal in an answer other than 2xx; its body is a Status object, unless a proxy answered."""
     try:
         problem = msgspec.json.decode(body, type=Problem)
     except msgspec.DecodeError:
@@ -139,7 +139,7 @@ def blocked(pod: Pod) -> str | None:
 
 
 def unschedulable(pod: Pod) -> str | None:
-    """What the scheduler says while no node takes the pod, or None."""
+    """The scheduler's reason why no node takes the pod, or None."""
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled" and condition.status == "False":
             return condition.message or condition.reason or "no reason given"

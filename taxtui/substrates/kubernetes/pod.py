@@ -1,4 +1,4 @@
-"""What we look at of a pod, and which marks its state proves."""
+"""Pods as plain data: the manifest to create, and the used fields of the API's objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Camel(msgspec.Struct, rename="camel", frozen=True):
 
 
 class Metadata(Camel, frozen=True):
-    """Who an object is."""
+    """The identity of an object."""
 
     name: str = ""
     namespace: str = ""
@@ -70,7 +70,7 @@ class Status(Camel, frozen=True):
 
 
 class Spec(Camel, frozen=True):
-    """Where a pod was put."""
+    """The node of a pod."""
 
     node_name: str | None = None
 
@@ -101,7 +101,7 @@ class Events(Camel, frozen=True):
 
 
 class Pod(Camel, frozen=True):
-    """What we look at of a pod."""
+    """The used fields of a pod."""
 
     metadata: Metadata
     status: Status = Status()
@@ -137,7 +137,7 @@ class Pull(NamedTuple):
 
 
 def pull(message: str) -> Pull | None:
-    """What an event with the reason ``Pulled`` tells (kubelet, image_manager.go); None where nothing was pulled."""
+    """The pull in an event with the reason ``Pulled`` (kubelet, image_manager.go); None if the node had the image."""
     match = _PULLED.fullmatch(message)
     took = match and _TOOK.fullmatch(match["took"])
     if not match or not took:

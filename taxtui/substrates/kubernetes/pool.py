@@ -1,7 +1,7 @@
 """A warm pool as a run finds it, and whether what it holds is what the run asks for.
 
-A claim cannot say of what its pod is made: the pool's template does. So that a recording says no more than holds, a
-template that differs from the substrate's options, or from the run's limits, is refused, item by item.
+The pool's template decides the pod of a claim. A template that differs from the substrate's options or from the run's
+limits is refused, so that the recording is true.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROLE: Final = (
     ("get", "pods/exec", ""),
     ("create", "pods/exec", ""),
 )
-"""What it takes to measure through a pool: verb, resource, API group."""
+"""The rights for measuring through a pool: verb, resource, API group."""
 
 
 class _Ref(Camel, frozen=True):
@@ -54,7 +54,7 @@ class _PoolStatus(Camel, frozen=True):
 
 
 class PoolObject(Camel, frozen=True):
-    """What we look at of a ``SandboxWarmPool``."""
+    """The used fields of a ``SandboxWarmPool``."""
 
     metadata: Metadata
     spec: _PoolSpec = _PoolSpec()
@@ -62,7 +62,7 @@ class PoolObject(Camel, frozen=True):
 
 
 class TemplateObject(Camel, frozen=True):
-    """What we look at of a ``SandboxTemplate``."""
+    """The used fields of a ``SandboxTemplate``."""
 
     metadata: Metadata
     spec: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -88,7 +88,7 @@ class ClaimPool(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def container(self) -> str:
-        """Where commands run: the first one of the pod."""
+        """The container for commands: the pod's first."""
         return str(self.template.pod["containers"][0]["name"])
 
     @property
@@ -141,7 +141,7 @@ async def _read(api: ClusterApi, kind: ObjectKind[Kept], namespace: str, name: s
 
 
 async def missing_rights(api: ClusterApi, namespace: str) -> str:
-    """What of ``ROLE`` we are not let do, in one line; "" where it is all there. Raises ``ApiRefused``."""
+    """The missing rights of ``ROLE`` in one line; "" if none is missing. Raises ``ApiRefused``."""
     missing = [
         f"{verb} {resource}" for verb, resource, group in ROLE if not await api.may(namespace, verb, resource, group)
     ]
@@ -149,8 +149,7 @@ async def missing_rights(api: ClusterApi, namespace: str) -> str:
 
 
 def differences(pod: Mapping[str, Any], options: KubernetesOptions, limits: Limits) -> Iterator[str]:
-    """What a template's pod spec says otherwise, a phrase each: what of a pod is part of a cell's identity, and what
-    was asked for and a claim cannot give."""
+    """The differences of a template's pod spec from the options and limits, a phrase each."""
     container = (pod.get("containers") or [{}])[0]
     if (image := container.get("image")) != options.image:
         yield f"has the image {image}, not {options.image}"

@@ -17,7 +17,7 @@ from taxtui.substrates.kubernetes.api import ClusterApi, Kept, ObjectKind
 from taxtui.substrates.kubernetes.failure import ApiRefused
 
 CATCH_UP_NS: Final = 100_000_000
-"""What arrives within this time of a reconnection may have happened while nobody watched."""
+"""An event within this time of a reconnection may have happened before it."""
 FIRST_PAUSE_S: Final = 0.1
 MAX_PAUSE_S: Final = 5.0
 """A watch that lasted longer than this worked; after a shorter one each list waits longer than the one before."""
@@ -28,7 +28,7 @@ _Told = TypeVar("_Told", contravariant=True)
 
 
 class ObjectFollower(Protocol[_Told]):
-    """Who wants to know what becomes of one object. Called from the event loop; must not wait."""
+    """Receives the states of one object. Called from the event loop; must not wait."""
 
     def changed(self, now: _Told, at_ns: int, resolution_ns: int) -> None:
         """It is now in this state."""

@@ -6,7 +6,7 @@ home), an ``/etc`` of its own (:func:`furnish_etc`) and the fixtures; and its ow
 
 It runs as nobody. An ordinary user's sandbox is that user behind another number, which may read what the user may.
 Root would be root behind it, who may read everything, and so really becomes nobody: without a user namespace, by
-``setpriv`` inside. What nobody has to read, such as a fixtures folder, must then be readable to all.
+``setpriv`` inside. Files for the user nobody, such as a fixtures folder, must then be readable for all users.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _URL_SCRIPT: Final = 4096  # a longer script goes through stdin: proxies limit t
 
 
 class CapturedProgram(NamedTuple):
-    """What to start, what to send to its standard input, and what begins the last line of both of its streams."""
+    """The program to start, its standard input, and the marker that begins the last line of both streams."""
 
     argv: list[str]
     stdin: bytes

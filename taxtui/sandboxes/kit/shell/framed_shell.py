@@ -15,8 +15,8 @@ streams; the one for the shell prints a marker after it, with the exit code::
 Behind the exit code stands when the shell printed it, on bash's own clock: :mod:`taxtui.sandboxes.kit.wrapper_clock`.
 
 Both nonces are new for each command and are sent in two halves, so that neither an echo of the frames nor a command
-that prints its shell's variables can look like a marker. What comes between two commands, such as the chatter of a
-background process, belongs to nobody and is dropped.
+that prints its shell's variables can look like a marker. Output between two commands, for example of
+a background process, is dropped.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def launch_argv(*, terminal: bool = False) -> list[str]:
 
 
 class ByteStream(Protocol):
-    """A running program's streams, and the power to end it. What a substrate writes for its sessions."""
+    """A running program's streams, and the power to end it. A substrate writes one for its sessions."""
 
     async def read(self) -> tuple[int, bytes]:
         """The next chunk and where it came from: ``STDOUT`` (also for merged streams) or ``STDERR``.
@@ -141,7 +141,7 @@ class FramedShell:
     async def only(self, command: Command) -> ExecResult:
         """Instead of ``open`` and ``exec``: the one command of a shell that exits after it, in one exchange.
 
-        What ends the stream is up to its owner. Raises as ``exec``.
+        The owner of the stream ends it. Raises as ``exec``.
         """
         prologue = _framed(_prologue(self._merged))
         return await self._exchange(command, command.timeout_s, prologue=prologue, epilogue="exit\n")
@@ -181,7 +181,7 @@ class FramedShell:
 
 
 def farewell(line: str) -> bytes:
-    """What has an idle shell run a last line itself, whosever turn it is; no marker comes of it."""
+    """The input that makes an idle shell run a last line; no marker follows."""
     return _framed("\n") + 2 * _framed(f"{line}\n")
 
 
@@ -196,7 +196,7 @@ def _prologue(merged: bool) -> str:
 
 
 def _evaluated(command: Command, *, merged: bool) -> tuple[str, str, bytes]:
-    """What a subshell has to run, what it takes as standard input, and what follows its frame.
+    """A subshell's command, its redirection of standard input, and the bytes after its frame.
 
     A large standard input follows the frame where the stream is merged: a shell takes its time to read what it
     evaluates. It is in base64, by which such a stream brings the output back as well.

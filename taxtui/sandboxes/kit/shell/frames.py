@@ -60,7 +60,7 @@ class SplitFrames:
         return f"{BEGIN}; {begin}; {begin} >&3; exec {stdin} 2>&3 3>&-; {command}\n"
 
     def shell(self, then: str = "") -> str:
-        """What the shell does once that has exited with ``$_r``: it prints the last markers. ``then`` is more."""
+        """The shell's program after the subshell exited with ``$_r``: print the last markers, then run ``then``."""
         end = f"printf '%s%s}}%d:%s\\n' {_halves(self._end)} $_r \"{NOW}\""
         return f"{end} >&3; {end}\n{then}"
 
@@ -69,7 +69,7 @@ class SplitFrames:
         self._frames[channel].feed(chunk)
 
     def result(self) -> ExecResult:
-        """What a complete command printed."""
+        """The result of a complete command."""
         out, err = (self._frames[channel].payload for channel in (STDOUT, STDERR))
         assert isinstance(out, KeptOutput)
         assert isinstance(err, KeptOutput)
@@ -99,12 +99,12 @@ _SH: Final = f'{_NAMED}; _taxtui_say() {{ if [ -s "$1" ]; then {_SAY_BASE64}; el
 class MergedFrames:
     """One stream for both: the command writes to two files, which the shell prints after it.
 
-    Such a stream is a terminal, and what forwards terminals need not be clean for all bytes: some repair UTF-8, some
-    add to a line end. So only printable characters stand for the command's output.
+    The stream is a terminal, and some forwarders of terminals change bytes: they repair UTF-8 or line ends. Therefore
+    only printable characters encode the command's output.
     """
 
     PROLOGUE: Final = 'if [ -n "$BASH_VERSION" ]; then eval \'' + _BASH.replace("'", "'\\''") + f"'; else {_SH}; fi; "
-    """What the shell has to run before its first command."""
+    """The shell's program before its first command."""
 
     def __init__(self, begin: str, end: str) -> None:
         """``begin`` and ``end`` are the nonces of the two markers."""
@@ -122,7 +122,7 @@ class MergedFrames:
         return f'{BEGIN}; exec {stdin} >"$_o" 2>"$_e" 3>&- {CLOSED}; trap - EXIT; {command}\n'
 
     def shell(self, then: str = "_taxtui_files\n") -> str:
-        """What the shell does once that has exited with ``$_r``: it prints all of it between the markers.
+        """The shell's program after the subshell exited with ``$_r``: print both files between the markers.
 
         ``then``: one more line, by default new files. A process that the command left running keeps the old ones.
         """
@@ -136,7 +136,7 @@ class MergedFrames:
         self._frame.feed(chunk)
 
     def result(self) -> ExecResult:
-        """What a complete command printed."""
+        """The result of a complete command."""
         return exec_result(self._frame.exit_code, *self._streams.ended(), self._frame.wrapper_ended_ns)
 
 
@@ -200,7 +200,7 @@ def _unescaped(escape: bytes) -> bytes:
 
 
 class _Sink(Protocol):
-    """Where the bytes of a frame go."""
+    """A receiver of a frame's bytes."""
 
     def add(self, data: bytes | bytearray | memoryview) -> None: ...
 
@@ -217,7 +217,7 @@ def last_line(text: bytes | bytearray) -> tuple[int, int]:
 
 
 class _Frame:
-    """What one stream carries between ``BEGIN{`` and ``END}code:time\\n``, however it is cut into chunks."""
+    """The bytes of one stream between ``BEGIN{`` and ``END}code:time\\n``, in chunks of any size."""
 
     def __init__(self, begin: str, end: str, payload: _Sink | None = None) -> None:
         self._begin, self._end = f"{begin}{{".encode(), f"{end}}}".encode()

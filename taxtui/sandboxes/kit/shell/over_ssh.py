@@ -172,14 +172,14 @@ KILL_TIMEOUT_S: Final = 10.0
 
 
 class OverSsh(ABC):
-    """What a sandbox gets from its connection."""
+    """Commands and sessions of a sandbox over its SSH connection."""
 
     connection: asyncssh.SSHClientConnection | None = None
     """Open or not; None before there is one."""
 
     @abstractmethod
     def line(self, argv: Sequence[str], env: Mapping[str, str]) -> str:
-        """What the login shell is told, so that ``argv`` runs where commands run, with ``env`` and the sandbox's."""
+        """The login shell's line that runs ``argv`` in the working folder, with ``env`` and the sandbox's variables."""
 
     @abstractmethod
     async def explained(self, error: SubstrateError) -> SubstrateError:
@@ -214,7 +214,7 @@ class OverSsh(ABC):
             program.close()
 
     async def _collected(self, program: Program, marker: bytes) -> ExecResult:
-        """What a command did, where it is to be had."""
+        """The result of a command."""
         stdout, stderr = await captured(program, marker)
         code = stdout.exit_code
         if code is None:

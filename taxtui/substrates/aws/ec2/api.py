@@ -11,7 +11,7 @@ from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.kit.retry import StatePoller
 from taxtui.sandboxes.protocol import Found
-from taxtui.substrates.aws.connection import AwsApi, found
+from taxtui.substrates.aws.connection import AwsApi, labelled
 from taxtui.substrates.aws.ec2 import Ec2Options
 from taxtui.substrates.aws.ec2.instance import InstanceState
 from taxtui.substrates.aws.failure import code_of
@@ -57,7 +57,7 @@ class Ec2Api(AwsApi[InstanceState]):
         """The instances alone. Raises ``SubstrateUnavailable``."""
         alive = {"Name": "instance-state-name", "Values": list(ALIVE)}
         listed = [
-            found(item["Tags"], item["InstanceId"], item["LaunchTime"].timestamp())
+            labelled(item["Tags"], item["InstanceId"], item["LaunchTime"].timestamp())
             for reservation in await self.tagged("instances", run_id, alive)
             for item in reservation["Instances"]
         ]

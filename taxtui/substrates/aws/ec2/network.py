@@ -17,7 +17,7 @@ from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.retry import Retry
 from taxtui.sandboxes.protocol import Found
-from taxtui.substrates.aws.connection import found, once_known, tag_list
+from taxtui.substrates.aws.connection import labelled, once_known, tag_list
 from taxtui.substrates.aws.ec2.api import Ec2Api
 from taxtui.substrates.aws.failure import code_of
 
@@ -101,7 +101,7 @@ class Network:
     async def unused(self, busy: Collection[str], run_id: str | None) -> list[Found]:
         """Groups that a run has left, except of runs that still have instances, and ours while we are open."""
         groups = await self._api.tagged("security_groups", run_id)
-        listed = [found(group["Tags"], group["GroupId"], _created(group["Tags"])) for group in groups]
+        listed = [labelled(group["Tags"], group["GroupId"], _created(group["Tags"])) for group in groups]
         unused_groups = [
             group
             for group in listed

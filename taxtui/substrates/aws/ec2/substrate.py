@@ -23,7 +23,7 @@ from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import insist
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.aws import AwsOptions
-from taxtui.substrates.aws.connection import MAX_CALLS, SDK_ERRORS, found, once_known
+from taxtui.substrates.aws.connection import MAX_CALLS, SDK_ERRORS, labelled, once_known
 from taxtui.substrates.aws.ec2 import Ec2Options
 from taxtui.substrates.aws.ec2.api import Ec2Api
 from taxtui.substrates.aws.ec2.instance import KeyPair, run_request, user_data
@@ -203,7 +203,7 @@ class Ec2Substrate:
         volumes = await self.api.tagged("volumes", run_id, {"Name": "status", "Values": ["available"]})
         listed = [
             *await self.api.instances(run_id),
-            *(found(item["Tags"], item["VolumeId"], item["CreateTime"].timestamp()) for item in volumes),
+            *(labelled(item["Tags"], item["VolumeId"], item["CreateTime"].timestamp()) for item in volumes),
         ]
         ours = [item for item in listed if item is not None]
         return ours + await self._network.unused({item.run_id for item in ours}, run_id)

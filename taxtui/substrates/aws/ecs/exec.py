@@ -114,8 +114,8 @@ class Channel:
     """The client's end of one data channel.
 
     Input waits until the agent has spoken, because an agent acknowledges and discards what it gets before the end of
-    a handshake, and whether there is one shows only in its first message. So the command of a session must print
-    something at once. Agents shake hands where sessions are encrypted with KMS; those sessions are refused.
+    a handshake, and whether there is one shows only in its first message. Therefore the command of a session must
+    print at once. Agents shake hands where sessions are encrypted with KMS; those sessions are refused.
 
     Attributes:
         end: why the channel is over, or None: :class:`SandboxLost` when the session ended, :class:`SessionCut`,

@@ -23,7 +23,7 @@ from taxtui.sandboxes.kit import retry
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.aws import AwsOptions
-from taxtui.substrates.aws.connection import MAX_CALLS, found
+from taxtui.substrates.aws.connection import MAX_CALLS, labelled
 from taxtui.substrates.aws.ecs import EcsOptions, listed
 from taxtui.substrates.aws.ecs.api import DESCRIBE_BATCH, EcsApi
 from taxtui.substrates.aws.ecs.failure import not_started
@@ -186,7 +186,7 @@ class EcsSubstrate:
             for task in await self.api.tasks(arns[at : at + DESCRIBE_BATCH])
         ]
         ours = [
-            found(task.get("tags", []), task["taskArn"], task["createdAt"].timestamp())
+            labelled(task.get("tags", []), task["taskArn"], task["createdAt"].timestamp())
             for task in described
             if task.get("lastStatus") != "STOPPED"
         ]
