@@ -1,4 +1,4 @@
-"""A substrate from three methods: create a sandbox, run a program in it, delete it.
+"""A substrate from three methods: create a sandbox, run a program, delete the sandbox.
 
 :class:`SimpleSubstrate` fits every provider whose SDK has ``create``, ``exec`` and ``delete``. It adds the rest:
 complete output, exact bytes, standard input, timeouts, kill, cancellation, removal, search by label, sessions.
@@ -71,7 +71,7 @@ class SimpleSubstrate(ABC):
 
     @abstractmethod
     async def create_sandbox(self, spec: SandboxSpec) -> str:
-        """Make a sandbox with ``spec.labels``, ``spec.limits`` and ``spec.ttl_s``; return the provider's id of it."""
+        """Make a sandbox with ``spec.labels``, ``spec.limits`` and ``spec.ttl_s``; return the provider's id."""
 
     @abstractmethod
     async def run(self, handle: str, argv: Sequence[str], stdin: bytes, timeout_s: float) -> Ran:
@@ -79,7 +79,7 @@ class SimpleSubstrate(ABC):
 
     @abstractmethod
     async def delete(self, handle: str) -> None:
-        """Ask for the end of a sandbox. ``SandboxLost``: it is gone already."""
+        """Request the end of a sandbox. ``SandboxLost``: the sandbox is gone already."""
 
     # ---------------------------------------------------------------------------------------------- optional hooks
 
@@ -94,9 +94,9 @@ class SimpleSubstrate(ABC):
         return "ready"
 
     async def list(self) -> Mapping[str, Mapping[str, str]]:
-        """The labels of every sandbox that exists, by id.
+        """The labels of every existing sandbox, by id.
 
-        Without it ``find`` knows only the sandboxes of this process: a run that was killed leaves sandboxes behind.
+        The default lists only the sandboxes of this process: sandboxes of a killed run stay.
         """
         return self._created
 
@@ -135,7 +135,7 @@ class SimpleSubstrate(ABC):
             return Availability.refused(self.translate(error, SubstrateUnavailable, "check"))
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> SimpleSandbox:
-        """As ``Substrate.create``. A cancelled create ends first, and its sandbox is removed."""
+        """As ``Substrate.create``. A cancelled create runs to its end, and its sandbox is removed."""
         own_labels = {LABEL_NAME: spec.name, LABEL_CREATED: str(int(time.time()))}
         spec = msgspec.structs.replace(spec, labels={**spec.labels, **own_labels})
         creating = asyncio.ensure_future(self.create_sandbox(spec))
@@ -177,7 +177,7 @@ class SimpleSubstrate(ABC):
         await self.remove(entry.handle, entry.name)
 
     async def remove(self, handle: str, name: str) -> None:
-        """Delete a sandbox, and wait until ``list`` has it no more. Raises ``CleanupFailed``."""
+        """Delete a sandbox, and wait until ``list`` lacks it. Raises ``CleanupFailed``."""
 
         async def ask() -> bool:
             try:
@@ -197,7 +197,7 @@ class SimpleSubstrate(ABC):
         await remove(f"sandbox {name}", ask, gone, look_s=_LOOK_S)
 
     def translate(self, error: Exception, otherwise: type[SubstrateError], doing: str) -> SubstrateError:
-        """The error to raise for what a hook raised: taxtui's own, what ``error_of`` says, else ``otherwise``."""
+        """The error for a hook's exception: taxtui's own, else ``error_of``'s, else ``otherwise``."""
         if isinstance(error, SubstrateError):
             return error
         words = " ".join(str(error).split()) or type(error).__name__
@@ -284,7 +284,7 @@ class SimpleSandbox:
             raise SandboxLost(f"{self.name} was removed")
 
     async def _send(self, wrapped: TextCommand, timeout_s: float) -> Ran:
-        """Run a wrapped command; a script that is too long for an argument goes through standard input or a file."""
+        """Run a wrapped command; a script too long for an argument is sent by standard input or by a file."""
         run, shell, script = self._substrate.run, self._substrate.shell, wrapped.script.encode()
         if len(script) <= _ARGUMENT_BYTES:
             return await run(self._handle, [shell, "-c", wrapped.script], b"", timeout_s)
@@ -342,7 +342,7 @@ _PIECE: Final = 30_000  # characters, of up to three bytes each
 
 
 async def _abandon(running: asyncio.Future[Ran]) -> None:
-    """Cancel a request, and take its result so that asyncio does not report it."""
+    """Cancel a request, and retrieve its result so that asyncio does not report it."""
     running.cancel()
     await finish_despite_cancel(_settled(running))
 

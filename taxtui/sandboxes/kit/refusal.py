@@ -1,8 +1,8 @@
-"""A provider's "no", in its own terms, and the table that makes one of taxtui's errors of it.
+"""A provider's refusal in its own terms, and the table that turns it into one of taxtui's errors.
 
-An adapter's client raises a subclass of ``Refused``, whose ``table`` has a row for each kind of answer that means
-something of its own. The first row that matches decides; where none does, it is what the caller was about to report.
-No I/O and no SDK in here, nor in a table: what a provider's words amount to is tested as plain data.
+An adapter's client raises a subclass of ``Refused``. Its ``table`` has a row for each kind of answer with a special
+meaning; the first matching row decides, else the caller's error type. A table has no I/O and no SDK, so that tests need
+only plain data.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from taxtui.sandboxes.protocol import Marks
 
 
 class Refused(Exception):
-    """A provider said no; ``status`` 0 when it said nothing. Never leaves its substrate."""
+    """A provider refused a request; ``status`` 0 if it did not answer. Never leaves its substrate."""
 
     table: ClassVar[tuple[Meaning, ...]] = ()
 
     def __init__(self, status: int, reason: str, message: str, retry_after_s: float | None = None) -> None:
-        """``reason``: the provider's code for it, or the kind of silence; ``message``: one line for people."""
+        """``reason``: the provider's code, or the kind of silence; ``message``: one line for people."""
         super().__init__(message)
         self.status = status
         self.reason = reason
@@ -34,16 +34,16 @@ class Refused(Exception):
         return self.status in (401, 403)
 
     def __str__(self) -> str:
-        """One line, with the HTTP status where there was one, else the reason."""
+        """One line, with the HTTP status if there is one, else with the reason."""
         code = self.status or self.reason
         return f"{self.message} ({code})" if code else self.message
 
     def describe(self, doing: str) -> str:
-        """The message of the error that it becomes, before any advice: what was tried, and what came of it."""
+        """The message of the resulting error, before any advice: the request and the refusal."""
         return f"{doing}: {self}"
 
     def as_error(self, otherwise: type[SubstrateError], doing: str) -> SubstrateError:
-        """The error of ours that it amounts to: as the table says, else ``otherwise``."""
+        """taxtui's error for this refusal: as the table says, else ``otherwise``."""
         for row in self.table:
             if row.when(self) and (otherwise is CreateFailed or not row.before_a_sandbox):
                 return row.error(self, doing)
@@ -51,7 +51,7 @@ class Refused(Exception):
 
 
 class Meaning(NamedTuple):
-    """A row of a provider's table: which refusals it is about, and what they amount to."""
+    """A row of a provider's table: a condition for refusals, and the error for them."""
 
     becomes: type[SubstrateError]
     when: Callable[[Any], object]  # is given the ``Refused``; whatever is true matches
@@ -66,12 +66,12 @@ class Meaning(NamedTuple):
 
 
 def is_named(error: BaseException, *names: str) -> bool:
-    """Whether an exception is of a class of one of these names, for a classifier that imports no SDK."""
+    """Whether an exception's class has one of these names, for a classifier without an SDK."""
     return any(kind.__name__ in names for kind in type(error).__mro__)
 
 
 def last_line(text: str | bytes) -> str:
-    """The last line of a program's output that is not blank, without the spaces around it; "" where all are blank."""
+    """The last non-blank line of a program's output, stripped; "" without one."""
     whole = text.decode(errors="replace") if isinstance(text, bytes) else text
     return next((line.strip() for line in reversed(whole.splitlines()) if line.strip()), "")
 
@@ -79,7 +79,7 @@ def last_line(text: str | bytes) -> str:
 T = TypeVar("T")
 
 connecting: ContextVar[Marks | None] = ContextVar("connecting", default=None)
-"""The ``Marks`` of the sandbox whose request the current task is sending."""
+"""The ``Marks`` of the sandbox whose request the current task sends."""
 
 
 def tell_cold(trace: T) -> T:

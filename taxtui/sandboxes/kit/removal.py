@@ -1,4 +1,4 @@
-"""Removing a sandbox: asked for until it is heard, watched until it is gone, given up at a deadline."""
+"""Remove a sandbox: request its end until accepted, look until it is gone, give up at a deadline."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from taxtui.errors import CleanupFailed, SubstrateError, Throttled
 from taxtui.sandboxes.kit.retry import Retry
 
 REMOVE_S: Final = 100.0
-"""For all of a removal, throttling included: a little less than the runner waits for it, so that the reason is told."""
+"""Time limit of a removal, throttling included: a little less than the runner's, so that the reason is reported."""
 SETTLING_S: Final = 60.0
-"""A provider may not know for so long what it has just made: until then "not found" does not mean "gone"."""
+"""Until then "not found" does not mean "gone": a provider may not know a new sandbox yet."""
 INSIST_TRIES: Final = 6
 INSIST_FIRST_S: Final = 0.5
-"""Requests to remove what a cancelled create made, and the first pause; leaving the substrate waits for them."""
+"""Requests to remove the result of a cancelled create, and the first pause; leaving the substrate waits for them."""
 LOOK_S: Final = 1.0
 LONGEST_LOOK_S: Final = 4.0
 """Between two looks: at first, and at most."""
@@ -26,7 +26,7 @@ _SLOWER: Final = 1.5
 
 
 def settled(launched_s: float) -> bool:
-    """Whether a provider must know by now what it launched then (monotonic)."""
+    """Whether a provider must know a sandbox that was launched then (monotonic)."""
     return time.monotonic() - launched_s > SETTLING_S
 
 
@@ -42,21 +42,21 @@ async def remove(
     more_s: float = 0.0,
     stuck: str = "its end was accepted, but has not come",
 ) -> None:
-    """Ask for the end of ``subject`` until that is accepted, then look until it has come.
+    """Request the end of ``subject`` until the provider accepts, then look until it is gone.
 
     ``ask`` returns False, and ``ended`` None, if the provider does not know the sandbox: it is gone, unless it was
     launched a moment ago. ``ended`` is not needed if the sandbox is gone once its end is accepted. After ``Throttled``
     from either, the end is requested again, after a first pause of ``first_s``. Any other error is final.
 
     Args:
-        gone: set by whoever is told of the end before a look sees it.
-        look_s: between the first two looks; 0 where ``ended`` takes its time itself.
-        launched_s: when it was made, monotonic, where "not found" may come too early.
-        more_s: how much longer than ``REMOVE_S`` its end may take.
-        stuck: what to say, and where to look, when the end was accepted and does not come.
+        gone: set by a watch that sees the end before a look does.
+        look_s: between the first two looks; 0 if ``ended`` waits itself.
+        launched_s: time of the launch, monotonic, if "not found" may come too early.
+        more_s: time limit in addition to ``REMOVE_S``.
+        stuck: the reason and the place to look at, if the end was accepted and does not come.
 
     Raises:
-        CleanupFailed: refused, or not gone in time; it begins with ``subject``, which may still exist.
+        CleanupFailed: refused, or not gone in time; the message begins with ``subject``, which may still exist.
     """
     notified, within_s = gone or asyncio.Event(), REMOVE_S + more_s
     accepted, trouble = False, "its end was not accepted"
@@ -92,9 +92,9 @@ async def remove(
 
 
 def insist(ask: Callable[[], object], refusals: tuple[type[Exception], ...]) -> None:
-    """Ask for the end of what a cancelled create made, which may be throttled or unknown to the provider; blocks.
+    """Request the end of a cancelled create's result, which may be throttled or unknown to the provider; blocks.
 
-    Suppresses ``refusals``: what remains has its own deadline, and labels by which a sweep finds it.
+    Suppresses ``refusals``: a remaining sandbox has its own deadline, and labels for ``taxtui clean``.
     """
     request = Retry(first_s=INSIST_FIRST_S, tries=INSIST_TRIES, on=lambda error: isinstance(error, refusals))
     with contextlib.suppress(*refusals):

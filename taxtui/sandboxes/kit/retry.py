@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 10.0
-"""First and longest pause after a refusal without advice; each pause is twice the one before."""
+"""First and longest pause after a refusal without advice; each pause doubles the previous."""
 FIND_S: Final = 60.0
 """Time limit of a search for sandboxes."""
 
@@ -27,7 +27,7 @@ _MOST_DOUBLINGS: Final = 64
 
 
 def is_throttled(error: Exception) -> bool:
-    """Whether an error is ``Throttled``, which stands for every refusal that may not last."""
+    """Whether an error is ``Throttled``: a refusal that may not last."""
     return isinstance(error, Throttled)
 
 
@@ -36,14 +36,13 @@ def _ignore(wait_s: float) -> None:
 
 
 class Retry:
-    """Repeats a request until it is not refused; raises the last refusal when time or tries are used up.
+    """Repeats a request until the provider accepts it; raises the last refusal when time or tries are used up.
 
     A pause is as long as the provider advises (``Throttled.retry_after_s``), plus a little jitter. Without advice it
     doubles from ``first_s`` to ``longest_s``, with much jitter: many sandboxes must not retry at the same instant.
 
-    ``refusals`` counts the refusals in a row. ``queued_ns`` adds up the time that refused requests and the pauses
-    after them took. A caller with a loop of its own takes ``pause_s`` after a refusal and calls ``reset`` after a
-    success.
+    ``refusals`` counts the refusals in a row. ``queued_ns`` adds up the time of refused requests and of the pauses
+    after them. A caller with a loop of its own calls ``pause_s`` after a refusal and ``reset`` after a success.
     """
 
     def __init__(
@@ -156,7 +155,7 @@ async def find(request: Callable[[], Awaitable[T]]) -> T:
 
 
 class LookupThrottle:
-    """Throttled time of state lookups that many sandboxes share: reported once, to the sandbox that asks first."""
+    """Throttled time of state lookups for many sandboxes: reported once, to the first sandbox that asks."""
 
     def __init__(self) -> None:
         """Nothing was throttled yet."""
@@ -180,27 +179,27 @@ class LookupThrottle:
 S = TypeVar("S")
 
 SOON_S: Final = 10.0
-"""Time limit for a state that explains a failure: while the provider throttles, the failure is reported without it."""
+"""Time limit for a state that explains a failure; while the provider throttles, the failure has no explanation."""
 
 
 class Lookup(NamedTuple, Generic[S]):
-    """A state, and how much later than without throttling it was looked up."""
+    """A state, and its delay by throttling."""
 
     state: S | None  # None: the provider does not know the sandbox, or not yet
     late_ns: int
 
 
 class StatePoller(Generic[S]):
-    """Looks up the states of all sandboxes that wait, in one request per interval and batch.
+    """Looks up the states of all waiting sandboxes, in one request per interval and batch.
 
-    Providers throttle by requests: 200 sandboxes that each ask every second would be refused, two batches are not.
-    A throttled request is repeated here: one pause for all sandboxes that wait for it.
+    Providers throttle by requests: 200 sandboxes with a request each per second would be refused, two batches are not.
+    A throttled request is repeated here: one pause for all waiting sandboxes.
     """
 
     def __init__(
         self, describe: Callable[[list[str]], Awaitable[Mapping[str, S]]], interval_s: float, batch: int = 100
     ) -> None:
-        """``describe`` takes at most ``batch`` ids; what its answer lacks does not exist."""
+        """``describe`` takes at most ``batch`` ids; an id without an answer does not exist."""
         self.interval_ns = round(interval_s * 1e9)
         self._describe = describe
         self._batch = batch
@@ -218,7 +217,7 @@ class StatePoller(Generic[S]):
         return await future
 
     def report_throttling(self, marks: Marks) -> None:
-        """A notice of the throttling since the last report, to the sandbox that asks first: one wait for all."""
+        """Report the throttling since the last report as a notice, to the first sandbox that asks."""
         self._throttle.report(marks)
 
     async def soon(self, handle: str) -> Lookup[S] | None:
@@ -229,7 +228,7 @@ class StatePoller(Generic[S]):
         return None
 
     async def close(self) -> None:
-        """Stop; every ``next`` that still waits is cancelled."""
+        """Stop, and cancel every ``next`` that still waits."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})

@@ -1,8 +1,8 @@
-"""The shell program around each command, and how its output is read.
+"""The shell program around each command, and the reader of its output.
 
-It says its exit code last, on both streams, because the exit status of an exec is held back for as long as anything,
-a background process say, holds the streams. Its mark is among its arguments and in the environment of all that it
-starts, by which they are found and killed.
+The program prints its exit code last, on both streams: a provider delays the exit status of an exec while any process,
+for example in the background, has the streams open. The command's mark is among its arguments and in the environment of
+all its processes, so that they are found and killed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CapturedProgram(NamedTuple):
 
 
 def wrap_command(command: Command, shell: str) -> CapturedProgram:
-    """The program around a command. The API can't announce the end of input before v5, so ``head`` counts it."""
+    """The program around a command. The API cannot announce the end of input before v5, so ``head`` counts it."""
     script, stdin = command.script, command.stdin
     if stdin:
         body = f'head -c {len(stdin)} | ( eval "$1" )'
@@ -52,7 +52,7 @@ def wrap_command(command: Command, shell: str) -> CapturedProgram:
 
 
 def wrap_program(argv: Sequence[str]) -> CapturedProgram:
-    """The program around a persistent shell: when that ends, by whatever, so does all that it has started."""
+    """The program around a persistent shell: with the shell end all its processes."""
     return _wrapped("sh", '"$@"', "@KILL@; kill -KILL 0", argv, b"")
 
 
@@ -70,7 +70,7 @@ def _wrapped(shell: str, body: str, end: str, argv: Sequence[str], stdin: bytes)
 
 
 class Captured:
-    """One stream of a command, up to its end marker; what comes after it is not the command's."""
+    """One stream of a command up to its end marker; later bytes are not the command's."""
 
     def __init__(self, marker: bytes) -> None:
         """``marker``: empty where none is to come."""
@@ -81,10 +81,10 @@ class Captured:
         self._last = bytearray()  # what may be the beginning of the marker's line
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next bytes; ``exit_code`` is set once the marker has been among them.
+        """Take the next bytes; the marker sets ``exit_code``.
 
         Raises:
-            ExecFailed: no number follows the marker, which a command can find and print itself.
+            ExecFailed: no number follows the marker; a command can find the marker and print it.
         """
         if self.exit_code is not None:
             return
@@ -106,16 +106,16 @@ class Captured:
             del self._last[:passed]
 
     def output(self) -> KeptOutput:
-        """All of it, once nothing more is fed."""
+        """The whole stream, after the last ``feed``."""
         last, self._last = self._last, bytearray()
         self._output.add(last)
         return self._output
 
 
 async def captured(stream: Readable, marker: bytes) -> tuple[Captured, Captured]:
-    """Stdout and stderr up to their end markers, which come while background processes still hold the streams.
+    """Stdout and stderr up to their end markers, even while background processes have the streams open.
 
-    Without a marker up to the streams' end: the command has killed the shell around it, or its place is gone.
+    Without a marker up to the streams' end: the command has killed the shell around it, or the sandbox is gone.
     """
     streams = {STDOUT: Captured(marker), STDERR: Captured(marker)}
     while any(captured_stream.exit_code is None for captured_stream in streams.values()):

@@ -35,7 +35,7 @@ from taxtui.sandboxes.kit.shell.frames import STDOUT, MergedFrames, SplitFrames
 from taxtui.sandboxes.protocol import ExecResult
 
 ENDED: Final = 0
-"""What :meth:`ByteStream.read` tags a chunk with."""
+"""Tag of the end of a :meth:`ByteStream.read`."""
 
 OPEN_TIMEOUT_S: Final = 60.0
 _PRINTED_BYTES: Final = 16_384
@@ -66,9 +66,10 @@ _RAW_TERMINAL: Final = "stty raw -echo 2>/dev/null; "
 
 
 def launch_argv(*, terminal: bool = False) -> list[str]:
-    """The program that a provider has to start, its standard streams being the :class:`ByteStream`.
+    """The program for the provider to start; its standard streams are the :class:`ByteStream`.
 
-    ``terminal``: the streams are one pseudo-terminal; it is switched to raw so that bytes pass unchanged.
+    ``terminal``: the streams are one pseudo-terminal; the program switches it to raw mode, so that bytes pass
+    unchanged.
     """
     return ["sh", "-c", (_RAW_TERMINAL if terminal else "") + _LAUNCHER, "sh", _BASH_DRIVER, _SH_DRIVER]
 
@@ -77,7 +78,7 @@ class ByteStream(Protocol):
     """A running program's streams, and the power to end it. A substrate writes one for its sessions."""
 
     async def read(self) -> tuple[int, bytes]:
-        """The next chunk and where it came from: ``STDOUT`` (also for merged streams) or ``STDERR``.
+        """The next chunk and its channel: ``STDOUT`` (also for merged streams) or ``STDERR``.
 
         ``(ENDED, b"")`` when the program or the connection is gone. May be cancelled without losing bytes.
         """
@@ -88,12 +89,12 @@ class ByteStream(Protocol):
         ...
 
     async def close(self) -> None:
-        """Kill the program with all that it started, and let go. Idempotent."""
+        """Kill the program with all its processes, and close the connection. Idempotent."""
         ...
 
 
 class Readable(Protocol):
-    """The half of a :class:`ByteStream` that a program's output comes from."""
+    """The reading half of a :class:`ByteStream`."""
 
     async def read(self) -> tuple[int, bytes]:
         """As ``ByteStream.read``."""
@@ -112,7 +113,7 @@ class FramedShell:
     """A ``substrate.Session`` over any :class:`ByteStream`. One command at a time."""
 
     def __init__(self, stream: ByteStream, *, merged: bool = False) -> None:
-        """``merged``: the stream can't tell stdout from stderr; they are parted through files in the sandbox."""
+        """``merged``: the stream mixes stdout and stderr; files in the sandbox separate them."""
         self._stream = stream
         self._merged = merged
         self._closed = False
@@ -132,14 +133,14 @@ class FramedShell:
         """Run one command in a subshell. After a timeout or a cancellation the session is closed.
 
         Raises:
-            ExecTimeout: it was killed with everything that runs in this session.
-            ExecFailed: what came back is no answer of the shell's; the session is closed.
+            ExecTimeout: the command was killed with all processes of this session.
+            ExecFailed: the answer is not the shell's; the session is closed.
             SandboxLost: the session was closed, or the command ended the shell itself.
         """
         return await self._exchange(command, command.timeout_s)
 
     async def only(self, command: Command) -> ExecResult:
-        """Instead of ``open`` and ``exec``: the one command of a shell that exits after it, in one exchange.
+        """Run the one command of a shell that then exits, in one exchange; replaces ``open`` and ``exec``.
 
         The owner of the stream ends it. Raises as ``exec``.
         """
@@ -147,7 +148,7 @@ class FramedShell:
         return await self._exchange(command, command.timeout_s, prologue=prologue, epilogue="exit\n")
 
     async def close(self) -> None:
-        """End the shell and all that runs in it. Idempotent."""
+        """End the shell and all its processes. Idempotent."""
         self._closed = True
         await finish_despite_cancel(self._stream.close())
 
@@ -198,8 +199,7 @@ def _prologue(merged: bool) -> str:
 def _evaluated(command: Command, *, merged: bool) -> tuple[str, str, bytes]:
     """A subshell's command, its redirection of standard input, and the bytes after its frame.
 
-    A large standard input follows the frame where the stream is merged: a shell takes its time to read what it
-    evaluates. It is in base64, by which such a stream brings the output back as well.
+    A merged stream sends a large standard input in base64 after the frame: a shell evaluates long programs slowly.
     """
     run = f"eval {quoted(command.script)}"
     if not command.stdin:
@@ -229,7 +229,7 @@ def _printf_escaped(data: bytes) -> str:
 
 
 class ExplainedSession:
-    """A persistent shell that, when it breaks, says what became of its sandbox; a ``protocol.Session``."""
+    """A persistent shell that reports the fate of its sandbox when it breaks; a ``protocol.Session``."""
 
     def __init__(
         self,
@@ -238,9 +238,9 @@ class ExplainedSession:
         *,
         silent: bool = False,
     ) -> None:
-        """``explain`` turns what the shell's connection saw into what happened; the same error where it can't.
+        """``explain`` returns the cause of the connection's error, or the same error.
 
-        ``silent``: the connection does not tell of the sandbox's end, so that a timeout may be that.
+        ``silent``: the connection does not report the sandbox's end, so that a timeout may have that cause.
         """
         self._shell = shell
         self._explain = explain
@@ -275,7 +275,7 @@ class ExplainedSession:
 
 
 class _Streams(Protocol):
-    """The half of a ``ByteStream`` that says nothing of its end."""
+    """A ``ByteStream`` without its end."""
 
     async def read(self) -> tuple[int, bytes]: ...
 
@@ -283,7 +283,7 @@ class _Streams(Protocol):
 
 
 class OwnedStream:
-    """A ``ByteStream`` that somebody else ends: by killing, say, all that came of it."""
+    """A ``ByteStream`` with another way to end it, for example by killing all its processes."""
 
     def __init__(self, stream: _Streams, end: Callable[[], Awaitable[None]]) -> None:
         """``end`` is called once, by the first ``close``."""
