@@ -108,13 +108,13 @@ class ExecResult(msgspec.Struct, frozen=True):
     """The result of a command. A non-zero exit code is a result; 128 + n for a command that died of signal n.
 
     An adapter that calls a blocking SDK in a thread sets ``started_ns`` and ``ended_ns`` to ``time.monotonic_ns()`` of
-    that thread; with 0 the runner uses its own clock readings.
+                                            that thread; with 0 the runner uses its own clock readings.
 
     A stream longer than the limit of ``kit.kept_output`` has only its beginning and end, and the number of bytes
-    dropped between them.
+                                            dropped between them.
 
     ``wrapper_ended_ns``: when taxtui's outermost shell wrapper printed its last line, in nanoseconds since 1970 by the
-    sandbox's clock; −1 without such a wrapper, or without a clock in its shell.
+                                            sandbox's clock; −1 without such a wrapper, or without a clock in its shell.
     """
 
     exit_code: int
@@ -209,14 +209,17 @@ class Sandbox(Protocol):
     async def wait_ready(self, marks: Marks) -> None:
         """Return once commands can be sent. Raises ``ReadyTimeout``, ``SandboxLost``, ``CreateFailed``, ``Throttled``.
 
-        The runner then runs a no-op: the sandbox is ready when the no-op has returned 0. After ``Throttled`` the runner waits and calls again, and the adapter continues; only the runner's wait counts as throttled. An adapter that looks up many sandboxes in one request waits for a throttle itself, and reports the delay to ``Marks.queued``.
+        The runner then runs a no-op: the sandbox is ready when the no-op has returned 0. After ``Throttled`` the runner
+        waits and calls again, and the adapter continues; only the runner's wait counts as throttled. An adapter that
+        looks up many sandboxes in one request waits for a throttle itself, and reports the delay to ``Marks.queued``.
         """
         ...
 
     async def exec(self, command: Command) -> ExecResult:
         """Run one command on the substrate's ordinary command path; both streams complete.
 
-        Raises ``ExecTimeout`` after killing all processes of the command, ``SandboxLost``, ``ExecFailed``, ``Throttled``. A cancelled call leaves no process of the command behind.
+        Raises ``ExecTimeout`` after killing all processes of the command, ``SandboxLost``, ``ExecFailed``,
+        ``Throttled``. A cancelled call leaves no process of the command behind.
         """
         ...
 
@@ -264,7 +267,8 @@ class Substrate(Protocol):
     async def create(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
         """Request a sandbox; return when the control plane has answered with a handle.
 
-        Raises ``CreateFailed``, ``QuotaExceeded``, ``Throttled``, ``SubstrateUnavailable``. After an error or a cancellation, either no sandbox exists, or ``find`` lists it by its labels.
+        Raises ``CreateFailed``, ``QuotaExceeded``, ``Throttled``, ``SubstrateUnavailable``. After an error or a
+        cancellation, either no sandbox exists, or ``find`` lists it by its labels.
         """
         ...
 
@@ -287,7 +291,8 @@ class Prepares(Protocol):
     async def prepare(self, run_id: str, limits: Limits) -> None:
         """Set up the shared resources of a run's sandboxes, so that the first ``create`` is as fast as the others.
 
-        The runner calls it once before the first ``create``; no trial's time includes it. Idempotent. Without it the first ``create`` does the same. Raises as ``Substrate.create``.
+        The runner calls it once before the first ``create``; no trial's time includes it. Idempotent. Without it the
+        first ``create`` does the same. Raises as ``Substrate.create``.
         """
         ...
 
@@ -299,6 +304,7 @@ class ChecksAcquire(Protocol):
     async def check_acquire(self, acquire: str, limits: Limits) -> None:
         """Look up the pool or snapshot of ``--acquire``, without side effects; the kind is one of the capabilities.
 
-        Raises ``UsageError``, ``SubstrateUnavailable``: it has no name, does not exist, may not be used, or has other limits than the run requests.
+        Raises ``UsageError``, ``SubstrateUnavailable``: it has no name, does not exist, may not be used, or has other
+        limits than the run requests.
         """
         ...

@@ -1,7 +1,7 @@
 """Errors for the refusals of all AWS services. Plain data in, nothing is called, botocore is not imported.
 
-Source of the words: the error codes in the API references of EC2, ECS, SSM and STS. Services share few of them,
-and some say what matters only in the message; so a code and its message are looked at together where codes differ.
+Source of the words: the error codes in the API references of EC2, ECS, SSM and STS. Services share few codes, and
+sometimes only the message has the reason; so patterns match a code together with its message.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class AccessDenied(SubstrateUnavailable):
 
 
 class AgentNeverConnected(ReadyTimeout):
-    """The sandbox runs but nothing in it answers: a role, an image or a network is not as it must be."""
+    """The sandbox runs but does not answer: a role, an image or a network is wrong."""
 
 
 class SpotInterrupted(SandboxLost):
@@ -50,7 +50,7 @@ _QUOTA: Final = re.compile(r"LimitExceeded|limit on the number of|QuotaExceeded"
 
 
 class AwsRefused(Refused):
-    """AWS, or the way to it, said no; ``reason`` is its code, empty where it never answered."""
+    """AWS refused, or did not answer; ``reason`` is its code, empty without an answer."""
 
     table: ClassVar[tuple[Meaning, ...]] = (
         # First, because a request above the rate is refused as a "limit exceeded" too. Calls of ECS to other services
@@ -94,12 +94,12 @@ class AwsRefused(Refused):
         return f"{self.reason} {self.message}"
 
     def describe(self, doing: str) -> str:
-        """Without the code, which botocore's message has already."""
+        """Without the code, because botocore's message has it already."""
         return f"{doing}: {self.message}"
 
 
 def classified(error: Exception, doing: str, otherwise: type[SubstrateError]) -> SubstrateError:
-    """The error of ours for an SDK's exception. ``doing`` begins the message.
+    """taxtui's error for an SDK's exception. ``doing`` begins the message.
 
     Connection failures are ``otherwise`` too: they say nothing about the provider.
     """
@@ -110,7 +110,7 @@ def classified(error: Exception, doing: str, otherwise: type[SubstrateError]) ->
 
 
 def code_of(error: BaseException | None) -> str:
-    """The code of an error that AWS answered with, else an empty string."""
+    """The code in AWS's answer, else an empty string."""
     return str(_answer(error).get("Error", {}).get("Code", ""))
 
 
@@ -123,7 +123,7 @@ def redacted(text: str) -> str:
 
 
 def _answer(error: BaseException | None) -> Mapping[str, Any]:
-    """The answer in a ``ClientError`` of botocore; its other errors have none, or one of another kind."""
+    """The answer in a ``ClientError`` of botocore; other errors have none."""
     answer = getattr(error, "response", None)
     return answer if isinstance(answer, Mapping) else {}
 

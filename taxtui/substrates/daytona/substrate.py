@@ -1,4 +1,4 @@
-"""Daytona's sandboxes, through the asyncio clients that Daytona's SDK is made of."""
+"""Daytona's sandboxes, through the asyncio clients of Daytona's SDK."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class DaytonaSubstrate:
         return self._clients
 
     async def check(self) -> Availability:
-        """The key, its permissions, the region and what is left of the quota; makes nothing."""
+        """The key, its permissions, the region and the rest of the quota; makes nothing."""
         if self._clients is None:
             try:
                 async with DaytonaSubstrate(self._options) as opened:
@@ -114,7 +114,7 @@ class DaytonaSubstrate:
         )
 
     async def _effective(self) -> Effective:
-        """The size of a sandbox: an image's is the asked one in whole CPUs and GiB, a snapshot's its own."""
+        """The size of a sandbox: with an image the requested one in whole CPUs and GiB, else the snapshot's."""
         if self._options.image:
             return Effective(sizes="whole")
         if not self._options.snapshot:
@@ -167,7 +167,7 @@ class DaytonaSubstrate:
         return sandbox
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``, in whatever state, ``error`` included."""
+        """As ``Substrate.find``, in any state, ``error`` included."""
         items: list[SandboxListItem] = []
         cursor: str | None = None
         while True:
@@ -199,7 +199,7 @@ class DaytonaSubstrate:
 
 
 def _wanted(options: DaytonaOptions, spec: SandboxSpec, target: str | None) -> CreateSandbox:
-    """Ended by Daytona at its time to live, and, being ephemeral, deleted if anything else should stop it."""
+    """Daytona ends the sandbox at its time to live; an ephemeral sandbox is deleted when it stops earlier."""
     wanted = CreateSandbox(
         name=spec.name,
         labels=spec.labels,

@@ -40,7 +40,7 @@ class DaemonRefused(Refused):
     )
 
     def describe(self, doing: str) -> str:
-        """Without the status, which says less than the daemon's words."""
+        """Without the status, because the daemon's words say more."""
         return f"{doing}: {self.message}"
 
 
@@ -63,17 +63,17 @@ def unreached(error: BaseException) -> ExecFailed:
 
 
 def cut(error: BaseException) -> SandboxLost:
-    """The connection of a running exec broke, which is how a container's end is first seen."""
+    """The connection of a running exec broke: the first sign of a container's end."""
     return SandboxLost(f"the connection to the container is gone: {reason(error)}")
 
 
 def cut_short() -> ExecFailed:
-    """The stream of an exec ended in the middle of a piece: what came before is not all of it."""
+    """The stream of an exec ended within a piece: the output is incomplete."""
     return ExecFailed("the docker daemon's stream was cut: a command's output is incomplete")
 
 
 def garbled(problem: str) -> ExecFailed:
-    """An answer that is none of the Engine API's."""
+    """The error for an answer outside the Engine API."""
     return ExecFailed(f"the docker daemon's answer does not follow the Engine API: {problem}")
 
 
@@ -82,14 +82,14 @@ NONSENSE: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 def reason(error: BaseException) -> str:
-    """An error of the operating system, in as few words as it has."""
+    """An error of the operating system in few words."""
     if isinstance(error, TimeoutError):
         return "timed out"
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def no_client(error: BaseException) -> SubstrateUnavailable:
-    """Why no client could be made. The SDK wraps what the operating system said several times."""
+    """The error for a failed client. The SDK wraps the operating system's error several times."""
     causes = list(_causes(error))
     if any(isinstance(cause, PermissionError) or "Permission denied" in str(cause) for cause in causes):
         problem = "no permission on the daemon's socket"
@@ -115,7 +115,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def unusable(error: BaseException) -> SubstrateUnavailable:
-    """The daemon does not answer, or its answer has another shape than the Engine API's."""
+    """The error for a daemon that does not answer, or whose answer does not follow the Engine API."""
     if isinstance(error, ExecFailed):
         return SubstrateUnavailable(f"docker: {error.problem.replace('the docker daemon', 'the daemon', 1)}")
     return SubstrateUnavailable(f"docker: the daemon's answer does not follow the Engine API ({type(error).__name__})")
@@ -127,7 +127,7 @@ def no_image(image: str, fix: str) -> SubstrateUnavailable:
 
 
 def create_refused(status: int, message: str, image: str, image_fix: str) -> SubstrateError:
-    """Why there is no container: its image is missing, the daemon is busy, or it refused."""
+    """The error for a failed create: its image is missing, the daemon is busy, or it refused."""
     if status == 404 and message.startswith("No such image"):
         return no_image(image, image_fix)
     if status in _BUSY:
@@ -136,7 +136,7 @@ def create_refused(status: int, message: str, image: str, image_fix: str) -> Sub
 
 
 def error_text(error: BaseException) -> str:
-    """An error of the SDK or of the daemon on one line; the daemon's own words where it has answered."""
+    """An error of the SDK or of the daemon on one line; the daemon's own words if it answered."""
     return " ".join(str(getattr(error, "explanation", None) or error).split()) or type(error).__name__
 
 
@@ -150,7 +150,8 @@ class NoSuchProgram(ExecFailed):
 def not_started(exit_code: int, stdout: bytes) -> SubstrateError | None:
     """The reason why a program never ran; None if it ran.
 
-    A runtime that cannot start a program says so on its standard output, with an exit code that a shell has too.
+    A runtime that cannot start a program prints the reason on the program's standard output, with an exit code of
+    shells.
     """
     if exit_code not in _NOT_STARTED or not stdout.startswith(_RUNTIME_SAYS):
         return None

@@ -1,7 +1,7 @@
-"""Every request that is measured, from a container's create to its removal, sent to the daemon directly.
+"""Every measured request, from a container's create to its removal, sent to the daemon directly.
 
-The SDK adds 2.5 ms to each exec of three requests and blocks a thread meanwhile; this is asyncio and plain HTTP.
-Unix sockets and TCP, with or without TLS. Kept-alive connections are reused; a started exec takes its connection over.
+The SDK adds 2.5 ms to each exec of three requests and blocks a thread meanwhile; this is asyncio and plain HTTP. Unix
+sockets and TCP, with or without TLS. Kept-alive connections are reused; a started exec takes over its connection.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Connection(NamedTuple):
     writer: asyncio.StreamWriter
 
     def drop(self) -> None:
-        """Close at once: what has not been sent, nobody waits for."""
+        """Close at once, without sending the rest."""
         self.writer.transport.abort()
 
 
@@ -61,7 +61,7 @@ class Reply(NamedTuple):
         return " ".join(str(text)[:_MESSAGE_MAX].split()) or f"HTTP {self.status}"
 
     def read(self, kind: type[_T]) -> _T:
-        """The body as what it should be. Raises ``ExecFailed``."""
+        """The decoded body. Raises ``ExecFailed``."""
         try:
             return msgspec.convert(self.body, kind)
         except msgspec.ValidationError as error:
@@ -153,7 +153,7 @@ class Daemon:
 
 
 class Multiplexed:
-    """The stdout and stderr that a daemon interleaves on a taken-over connection."""
+    """The stdout and stderr on a taken-over connection, interleaved by the daemon."""
 
     def __init__(self, connection: Connection) -> None:
         """Take the connection over."""
@@ -162,10 +162,10 @@ class Multiplexed:
         self._rest_bytes = 0
 
     async def read(self) -> tuple[int, bytes]:
-        """As ``ByteStream.read``: the place in the stream is kept between awaits, so it may be cancelled.
+        """As ``ByteStream.read``; the position in the stream survives a cancelled read.
 
         Raises:
-            ExecFailed: it ended within a piece, or is none of a daemon's: what came before is not all.
+            ExecFailed: the stream ended within a piece, or is not the daemon's: the output is incomplete.
         """
         try:
             while not self._rest_bytes:

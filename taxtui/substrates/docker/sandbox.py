@@ -1,4 +1,4 @@
-"""One container: its exec path, its sessions, and how what runs in it is killed."""
+"""One container: its exec path, its sessions, and the kill of its processes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class DockerSandbox:
         self._running: set[Exec] = set()
 
     async def wait_ready(self, marks: Marks) -> None:
-        """A started container takes commands; a folder that docker made for a user other than root is opened up."""
+        """A started container takes commands; a folder that docker made for an ordinary user gets the right mode."""
         if self._image.folder == OUR_FOLDER and not self._image.root:
             await self._ours(["chmod", "1777", OUR_FOLDER], "prepare its folder", user="0")
             marks("folder prepared")
@@ -121,7 +121,7 @@ class DockerSandbox:
         return result
 
     async def _ours(self, argv: list[str], purpose: str, stdin: bytes = b"", user: str = "") -> None:
-        """Run something of our own that has to succeed, whatever became of the working folder."""
+        """Run one of taxtui's own commands, which has to succeed, even without a working folder."""
         self._require(await self._run(argv, stdin, _OURS_TIMEOUT_S, user, "/"), purpose)
 
     def _require(self, result: ExecResult, purpose: str) -> None:
@@ -130,9 +130,9 @@ class DockerSandbox:
             raise ExecFailed(f"{self.name}: cannot {purpose}: {' '.join(words) or f'exit {result.exit_code}'}")
 
     async def _end(self, running: Exec) -> None:
-        """Kill an exec with all its descendants, also one that the daemon is only about to start.
+        """Kill an exec with all its descendants, also an exec that the daemon is about to start.
 
-        A killer that fails is not killed in its turn: what it has left ends with the container.
+        A failed killer is not killed: its processes end with the container.
         """
         try:
             if not await running.has_begun():
@@ -154,7 +154,7 @@ class DockerSandbox:
 async def _completed(
     running: Exec, argv: list[str], stdin: bytes = b"", user: str = "", folder: str = ""
 ) -> ExecResult:
-    """An exec from its start to its exit code; what goes wrong on the way is the caller's."""
+    """An exec from its start to its exit code; the caller handles errors."""
     await running.start(argv, stdin=bool(stdin), user=user, folder=folder)
     if stdin:
         running.send(stdin)

@@ -1,10 +1,10 @@
 """Sandboxes in Docker containers, by any OCI runtime: ``docker:runtime=runsc`` is the same adapter with gVisor.
 
-The SDK finds the daemon (DOCKER_HOST, TLS, API version) and answers ``check``. Everything that is measured, from create
-to removal, goes to the daemon directly (http.py): the SDK's own path costs more than the exec it asks for allows.
+The SDK finds the daemon (DOCKER_HOST, TLS, API version) and answers ``check``. Every measured request, from create to
+removal, is sent to the daemon directly (http.py): the SDK's own path is slower than an exec.
 
-A container is a ``sleep`` of the sandbox's time to live under docker's init, started to be removed when it ends:
-that is the deadline, held by the daemon's host without us. A daemon that is down while it ends removes it late.
+A container is a ``sleep`` of the sandbox's time to live under docker's init, removed by the daemon at its end: this is
+the deadline without taxtui. A daemon that is down at that time removes it late.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from taxtui.workloads.image import DIGEST, FIXTURES_LABEL
 
 
 def _network(option: str) -> Literal["none", "full"] | None:
-    """The network of every sandbox if the option names one; else it is what the tier needs."""
+    """The network of every sandbox by the option; None: as the tier needs."""
     return None if not option else "none" if option == "none" else "full"
 
 
@@ -128,7 +128,7 @@ class DockerSubstrate:
         )
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> DockerSandbox:
-        """As ``Substrate.create``: made and started. A cancelled create ends first, and its container is removed."""
+        """As ``Substrate.create``: made and started. A cancelled create ends, and its container is removed."""
         making = asyncio.ensure_future(self._make(spec, marks))
         try:
             return await asyncio.shield(making)
@@ -152,7 +152,7 @@ class DockerSubstrate:
     def _config(self, spec: SandboxSpec, image: Image) -> dict[str, Any]:
         """A container, as the Engine API takes it.
 
-        The environment is the image's and this one alone: proxies in the client's own configuration hold passwords.
+        Its environment is the image's and this one: proxies in the client's configuration contain passwords.
         """
         memory = spec.limits.memory_mib << 20
         env = {"LANG": "C.UTF-8", "HOME": image.home or image.folder, **spec.env, SANDBOX_ENV: spec.name}

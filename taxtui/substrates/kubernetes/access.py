@@ -1,8 +1,8 @@
-"""Whether the API server, having said no, may soon say yes again.
+"""Decide whether a refusal by the API server may be temporary.
 
-An API server that restarts takes no connections for a moment, and then refuses everybody until it has read the roles
-and the tokens: a right that we have used before is in doubt then, not lost. Every answer passes through ``Access``,
-which alone knows the rights that were granted, and since when the server refuses one of them.
+A restarting API server accepts no connections for a moment. Then it refuses everybody until it has read the roles and
+the tokens: a right that worked before is in doubt, not lost. Every answer passes through ``Access``, which knows the
+granted rights and the time since the server refuses one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from taxtui.substrates.kubernetes.failure import ApiRefused
 
 DOUBT_S: Final = 45.0
-"""For how long a right that we had may be refused until we take it for revoked."""
+"""Time limit of a refusal of a granted right before the right counts as revoked."""
 OUTAGE_S: Final = 2.0
 """A shorter silence is a broken connection."""
 _AFTER_A_POD: Final = frozenset({"get", "delete", "exec", "get sandboxclaims", "delete sandboxclaims"})
@@ -21,7 +21,7 @@ _AFTER_A_POD: Final = frozenset({"get", "delete", "exec", "get sandboxclaims", "
 
 
 class _Refusals(NamedTuple):
-    """Refusals of one right in a row: all of them answers, or all of them silence."""
+    """Refusals of one right in a row: either all of them answers, or all of them silence."""
 
     silent: bool
     first_s: float
@@ -40,7 +40,7 @@ class Access:
         self._outage_s = 0.0  # the longest outage that is over and not reported
 
     def granted(self, right: str) -> None:
-        """A request that needs this right was answered."""
+        """The server answered a request that needs this right."""
         self._let_in.add(right)
         self._refusals.pop(right, None)
         self._granted_s = time.monotonic()
@@ -49,7 +49,7 @@ class Access:
             self._outage_began_s = -1.0
 
     def judge(self, right: str, error: ApiRefused) -> ApiRefused:
-        """The same refusal, now knowing whether it is in doubt: after a success, for ``DOUBT_S``, and no policy's.
+        """The same refusal with its doubt set: in doubt for ``DOUBT_S`` after a success, unless a policy refused.
 
         An outage does not count: the time begins with the first answer after it.
         """
@@ -72,7 +72,7 @@ class Access:
         return outage_s if outage_s >= OUTAGE_S else 0.0
 
     def _over(self, row: _Refusals, now_s: float, *, silent: bool) -> bool:
-        """Whether the server has been another since these refusals, so that a new one is the first of its own row."""
+        """Whether the server was restarted after these refusals, so that a new one begins a new row."""
         if silent != row.silent or (not silent and self._silent_s > row.last_s):
             return True
         return self._granted_s > row.last_s and now_s - row.last_s > DOUBT_S

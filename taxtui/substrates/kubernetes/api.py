@@ -1,8 +1,7 @@
-"""The few Kubernetes requests that the substrate needs, and what their answers mean.
+"""The Kubernetes requests of the substrate, and their answers.
 
-They take the SDK's generic call path: the generated methods build and check a pydantic model of every pod, 2 ms of
-our own CPU per create, which with many trials in flight would show up as latency. Answers are decoded into the few
-fields that matter.
+They use the SDK's generic call path. The generated methods build and check a pydantic model of every pod: 2 ms of CPU
+per create, which with many trials in flight would look like latency. Answers are decoded into the used fields.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Described(Protocol):
 
     @property
     def metadata(self) -> Metadata:
-        """Who it is."""
+        """The identity of the object."""
         ...
 
 
@@ -42,7 +41,7 @@ Kept = TypeVar("Kept", bound=Described)
 
 REQUEST_S: Final = 30.0
 WATCH_S: Final = 240
-"""How long the API server keeps one watch open; it then ends it without a word, and we resume."""
+"""Time after which the API server ends a watch without a message; the watch then continues with a new request."""
 PAGE: Final = 500
 _AUTH: Final = ["BearerToken"]
 _WHOLE: Final = aiohttp.ClientTimeout(total=REQUEST_S)
@@ -53,7 +52,7 @@ declined: ContextVar[bytearray | None] = ContextVar("declined", default=None)
 
 @dataclass(frozen=True)
 class ObjectKind(Generic[Kept]):
-    """A kind of object: where it is kept, and what is read of it."""
+    """A kind of object: its path, and its decoded type."""
 
     api: str  # the path of its group and version
     plural: str
@@ -83,10 +82,10 @@ class _Event(msgspec.Struct, frozen=True):
 
 
 class ClusterApi:
-    """Requests about pods and what stands for them. Each raises ``ApiRefused`` and nothing else."""
+    """Requests about pods and claims. Each raises ``ApiRefused`` and nothing else."""
 
     def __init__(self, client: ApiClient) -> None:
-        """Use a client that the caller closes."""
+        """``client``: closed by the caller."""
         self._client = client
         self.access = Access()
         self._ahead_s = 0.0
@@ -101,7 +100,7 @@ class ClusterApi:
         *,
         right: str = "",
     ) -> aiohttp.ClientResponse:
-        """``right``: what it takes to be allowed this, by a name of our own; none where everybody is."""
+        """``right``: the name of the needed right, as ``Access`` uses it; empty if everybody has it."""
         pairs = [(key, value) for key, value in (query or {}).items() if value not in (None, "")]
         try:
             request = await self._client.param_serialize(
@@ -121,7 +120,7 @@ class ClusterApi:
         return response
 
     def now_s(self) -> float:
-        """The server's Unix time, up to a second too early: its answers are dated in whole ones."""
+        """The server's Unix time, up to a second too early: answers are dated in whole seconds."""
         return time.time() + self._ahead_s
 
     async def _ask(self, method: str, path: str, body: object = None, *, right: str = "") -> bytes:
@@ -132,13 +131,13 @@ class ClusterApi:
             raise unanswered(error) from error
 
     async def version(self) -> tuple[str, int]:
-        """The server's version, and the round trip to it in nanoseconds."""
+        """The server's version, and the round trip in nanoseconds."""
         began = time.monotonic_ns()
         answer = _decode(await self._ask("GET", "/version"), dict[str, Any])
         return str(answer.get("gitVersion", "")), time.monotonic_ns() - began
 
     async def create(self, kind: ObjectKind[Kept], namespace: str, manifest: Mapping[str, Any], marks: Marks) -> Kept:
-        """Make one of a kind."""
+        """Create an object."""
         token = connecting.set(marks)
         try:
             raw = await self._ask("POST", kind.path(namespace), manifest, right=kind.right("create"))
@@ -147,11 +146,11 @@ class ClusterApi:
             connecting.reset(token)
 
     async def get(self, kind: ObjectKind[Kept], namespace: str, name: str) -> Kept:
-        """One of a kind as it is now."""
+        """The current state of an object."""
         return _decode(await self._ask("GET", kind.path(namespace, name), right=kind.right("get")), kind.type)
 
     async def delete(self, kind: ObjectKind[Any], about: Metadata, how: Mapping[str, Any]) -> bool:
-        """Ask for the deletion of exactly this one; False when it is gone, or another one has its name."""
+        """Request the deletion of exactly this object; False if it is gone or another object has its name."""
         body = {**how, "preconditions": {"uid": about.uid}}
         try:
             await self._ask("DELETE", kind.path(about.namespace, about.name), body, right=kind.right("delete"))
@@ -202,7 +201,7 @@ class ClusterApi:
                 raise unanswered(error) from error
 
     async def events(self, pod: Metadata, which: str) -> Sequence[Event]:
-        """The events about a pod that a field selector like ``type=Warning`` takes, in no order."""
+        """The events of a pod for a field selector like ``type=Warning``, in no order."""
         query = {"fieldSelector": f"involvedObject.uid={pod.uid},{which}", "limit": PAGE}
         path = f"/api/v1/namespaces/{quote(pod.namespace)}/events"
         response = await self._send("GET", path, query, right="events")
@@ -233,14 +232,14 @@ class ClusterApi:
         return shares
 
     async def denies_egress(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether a NetworkPolicy denies all egress to pods with these labels; enforcing it is the cluster's part."""
+        """Whether a NetworkPolicy denies all egress to pods with these labels; the cluster may still not enforce it."""
         path = f"/apis/networking.k8s.io/v1/namespaces/{quote(namespace)}/networkpolicies"
         policies = _decode(await self._ask("GET", path), dict[str, Any]).get("items") or ()
         return any(_denies(policy.get("spec") or {}, labels) for policy in policies)
 
 
 class PodEvents:
-    """Reads the events of all pods of a substrate, until the right to read them is refused; the right is optional."""
+    """Reads the events of all pods of a substrate, until the server refuses; the right is optional."""
 
     def __init__(self, api: ClusterApi) -> None:
         """Nothing is asked yet."""
@@ -248,7 +247,7 @@ class PodEvents:
         self._may_ask = True
 
     async def last_warning(self, pod: Metadata) -> str:
-        """A pod's last warning as ``reason: message``, a failure before any other; "" without one or the right to read.
+        """A pod's last warning as ``reason: message``, a failure before any other; "" without one or without the right.
 
         Some warnings stay for the pod's whole life: without a cluster DNS each pod has ``MissingClusterDNS``.
         """

@@ -1,7 +1,7 @@
 """A pod that was claimed from a warm pool, as a sandbox.
 
-Two watches tell of it: one of the run's claims, one of the pods that stand for sandboxes. Until the claim is ready the
-controller may still put another pod in the place of one that died; from then on another pod is another sandbox.
+Two watches report its state: the watch of the run's claims, and the watch of sandbox pods. Until the claim is ready,
+the controller may replace a dead pod; after that, another pod is another sandbox.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from taxtui.substrates.kubernetes.sandbox import FollowedPod, Room, worth_repeat
 from taxtui.substrates.kubernetes.watch import ObjectWatch
 
 ADOPTED: Final = "adopted"
-"""Mark: the claim was given a sandbox that stood in the pool."""
+"""Milestone: the claim got a sandbox from the pool."""
 MADE: Final = "made"
-"""Mark: the pool had none to give, and one is made for the claim."""
+"""Milestone: the pool was empty, and the controller makes a sandbox for the claim."""
 
 
 class ClaimedSandbox(FollowedPod):
-    """A claim, and the pod that it was given."""
+    """A claim and its pod."""
 
     noun = "claim"
 
@@ -47,11 +47,11 @@ class ClaimedSandbox(FollowedPod):
         room: Room,
         grace_s: int,
     ) -> None:
-        """Begin to follow the claim of this name, which is about to be made, and the pod that could be made for it.
+        """Begin to follow the claim of this name, which is about to be made, and the pod that may be made for it.
 
         Args:
-            runner: what runs commands in the pod of a name.
-            grace_s: how long its pod may take to end.
+            runner: makes the runner of commands in a pod, by the pod's name.
+            grace_s: the grace period of its pod.
         """
         super().__init__(name, api, events, marks, options, room)
         self._claims, self._pods = claims, pods
@@ -76,7 +76,7 @@ class ClaimedSandbox(FollowedPod):
         self._about = claim
 
     def forget(self) -> None:
-        """Stop following it: it is gone, or was never made."""
+        """Stop following the claim: it is gone, or was never made."""
         self._claims.unfollow(self.name)
         self._pods.unfollow(self._pod_name)
         self._room.remove(self.name)
@@ -129,7 +129,7 @@ class ClaimedSandbox(FollowedPod):
         super().changed(now, at_ns, resolution_ns)
 
     def _settle(self, pod: Pod) -> None:
-        """From now on it is this pod or none."""
+        """From now on this pod, or none, is the sandbox."""
         self._identity, self._restarts = pod.metadata, _restarts(pod)
 
     def deleted(self, at_ns: int) -> None:
@@ -171,7 +171,7 @@ class ClaimedSandbox(FollowedPod):
         return await super()._obstacle() or (self._claim or Claim(self._about)).waits()
 
     async def destroy(self) -> None:
-        """As ``Sandbox.destroy``: until the claim, its sandbox and its pod are gone."""
+        """As ``Sandbox.destroy``: until claim, sandbox and pod are gone."""
         async with self._pull_read():
             await remove_claim(
                 self._api, self._about, self._pod_name, self._grace_s, self._all_gone, look_s=removal.LOOK_S
@@ -180,7 +180,7 @@ class ClaimedSandbox(FollowedPod):
 
 
 class _ClaimNews:
-    """Hands a claim's watch on to its sandbox; an ``ObjectFollower``."""
+    """Passes a claim's watch on to its sandbox; an ``ObjectFollower``."""
 
     def __init__(self, sandbox: ClaimedSandbox) -> None:
         self._sandbox = sandbox
@@ -211,14 +211,14 @@ async def remove_claim(
     *,
     look_s: float,
 ) -> None:
-    """Delete exactly this claim, and return when it, its sandbox and its pod are gone.
+    """Delete exactly this claim, and return when claim, sandbox and pod are gone.
 
     Args:
-        pod: the name of its pod, as far as it is known.
+        pod: the name of its pod, if known.
         gone: as for ``sandbox.remove``.
 
     Raises:
-        CleanupFailed: no permission, or still there when its grace period and ``removal.REMOVE_S`` are over.
+        CleanupFailed: no permission, or still there after its grace period and ``removal.REMOVE_S``.
     """
 
     async def ask() -> bool:
@@ -240,7 +240,7 @@ async def remove_claim(
 
 
 async def _claim_stands(api: ClusterApi, claim: Metadata) -> bool:
-    """Whether it is there, and not another one of its name. Raises ``ApiRefused``."""
+    """Whether this claim exists. Raises ``ApiRefused``."""
     try:
         return (await api.get(CLAIMS, claim.namespace, claim.name)).metadata.uid == claim.uid
     except ApiRefused as error:
@@ -250,7 +250,7 @@ async def _claim_stands(api: ClusterApi, claim: Metadata) -> bool:
 
 
 async def _pod_stands(api: ClusterApi, namespace: str, pod: str) -> bool:
-    """Whether a pod of this name is there: nothing else than a claim's pod has it. Raises ``ApiRefused``."""
+    """Whether a pod of this name exists; only the claim's pod has this name. Raises ``ApiRefused``."""
     try:
         await api.get(PODS, namespace, pod)
     except ApiRefused as error:

@@ -63,24 +63,24 @@ class ApiRefused(Refused):
     )
 
     def __init__(self, status: int, reason: str, message: str, retry_after_s: float | None = None) -> None:
-        """As ``Refused``; whether it is in doubt is for ``Access`` to judge."""
+        """As ``Refused``; ``Access`` sets ``in_doubt``."""
         super().__init__(status, reason, message, retry_after_s)
         self.unsent = False  # there was nobody to connect to, so nothing can have come of it
         self.in_doubt = False  # as ``Access`` judges
 
     @property
     def final(self) -> bool:
-        """Asking again cannot help: wrong credentials, or no permission, and no reason to doubt it."""
+        """Whether a repetition cannot help: wrong credentials, or no permission, and no doubt."""
         return super().final and not self.in_doubt
 
     @property
     def closed(self) -> bool:
-        """It turned us away as a server does that has not read its roles yet, not as a policy or a quota does."""
+        """Whether a server that has not read its roles yet would refuse like this, unlike a policy or a quota."""
         return self.unsent or (self.status in (401, 403) and not self.by_policy)
 
     @property
     def by_policy(self) -> bool:
-        """Admission refused the object itself: PodSecurity, a LimitRange, a quota, a webhook, no such RuntimeClass."""
+        """Whether admission refused the object: PodSecurity, a LimitRange, a quota, a webhook, no such RuntimeClass."""
         return bool(_POLICY.search(self.message))
 
 
@@ -96,7 +96,7 @@ def refused(status: int, headers: Mapping[str, str], body: bytes) -> ApiRefused:
 
 
 def unanswered(error: Exception) -> ApiRefused:
-    """A request that no HTTP answer came back to; its text could name hosts, so only its kind is kept."""
+    """A request without an HTTP answer; only the kind of the error is used, because its text could name hosts."""
     silence = ApiRefused(0, type(error).__name__, "the API server did not answer")
     silence.unsent = is_named(error, "ClientConnectorError")  # aiohttp's
     return silence
@@ -118,7 +118,7 @@ _BLOCKED: Final = frozenset(
 
 
 def lost(pod: Pod) -> str | None:
-    """Why no command can run in it any more, or None."""
+    """The reason why a pod takes no more commands, or None."""
     disrupted = next((c for c in pod.status.conditions or () if c.type == "DisruptionTarget"), None)
     ended = [c.state.terminated for c in pod.status.container_statuses or () if c.state.terminated is not None]
     if pod.status.phase not in ("Failed", "Succeeded") and not ended:
@@ -130,7 +130,7 @@ def lost(pod: Pod) -> str | None:
 
 
 def blocked(pod: Pod) -> str | None:
-    """Why its container cannot start, where waiting will not help, or None."""
+    """The reason why its container will never start, or None."""
     for container in pod.status.container_statuses or ():
         waiting = container.state.waiting
         if waiting is not None and waiting.reason in _BLOCKED:
@@ -147,7 +147,7 @@ def unschedulable(pod: Pod) -> str | None:
 
 
 def warning_text(event: Event) -> str:
-    """A warning, on one line."""
+    """A warning on one line."""
     return f"{event.reason or 'Warning'}: {' '.join((event.message or 'no further reason given').split())}"
 
 
@@ -164,7 +164,7 @@ class _Details(Camel, frozen=True):
 
 
 class ExitStatus(Camel, frozen=True):
-    """The ``v1.Status`` with which the API server ends an exec."""
+    """The ``v1.Status`` at the end of an exec."""
 
     status: str = ""
     message: str = ""

@@ -1,4 +1,4 @@
-"""The options of the kubernetes substrate, and the notation of those that hold more than one value."""
+"""The options of the kubernetes substrate, and the notation of options with several values."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selecto
 
 
 class Camel(msgspec.Struct, rename="camel", frozen=True):
-    """Base of what is decoded from the API's JSON; fields that are not named here are skipped."""
+    """Base of decoded API objects; other fields are skipped."""
 
 
 class Metadata(Camel, frozen=True):
@@ -28,7 +28,7 @@ class Metadata(Camel, frozen=True):
 
 
 class Condition(Camel, frozen=True):
-    """One of a pod's conditions."""
+    """A condition of a pod."""
 
     type: str
     status: str
@@ -44,7 +44,7 @@ class Stopped(Camel, frozen=True):
 
 
 class ContainerState(Camel, frozen=True):
-    """Exactly one of the three is set."""
+    """The state of a container; exactly one field is set."""
 
     waiting: Stopped | None = None
     running: dict[str, Any] | None = None
@@ -52,7 +52,7 @@ class ContainerState(Camel, frozen=True):
 
 
 class ContainerStatus(Camel, frozen=True):
-    """One container of a pod."""
+    """The status of a container."""
 
     name: str = ""
     restart_count: int = 0
@@ -76,7 +76,7 @@ class Spec(Camel, frozen=True):
 
 
 class Event(Camel, frozen=True):
-    """Something that a component of the cluster tells about a pod."""
+    """An event about a pod."""
 
     reason: str | None = None
     message: str | None = None
@@ -84,18 +84,18 @@ class Event(Camel, frozen=True):
     event_time: str | None = None
 
     def reports_failure(self) -> bool:
-        """Whether it says that a step failed. A pod that a node has taken still has ``FailedScheduling``."""
+        """Whether the event reports a failed step. ``FailedScheduling`` stays after a node has taken the pod."""
         reason = self.reason or ""
         return reason.startswith(("Failed", "BackOff")) and reason != "FailedScheduling"
 
     @property
     def when(self) -> str:
-        """Its last occurrence, in a form that sorts."""
+        """The time of its last occurrence, in a sortable form."""
         return self.last_timestamp or self.event_time or ""
 
 
 class Events(Camel, frozen=True):
-    """A list of them."""
+    """A list of events."""
 
     items: list[Event] | None = None
 
@@ -108,7 +108,7 @@ class Pod(Camel, frozen=True):
     spec: Spec = Spec()
 
     def reached(self) -> list[str]:
-        """The marks that this state proves, in the order in which pods pass them."""
+        """The milestones that this state proves, in their usual order."""
         true = {condition.type for condition in self.status.conditions or () if condition.status == "True"}
         running = any(container.state.running is not None for container in self.status.container_statuses or ())
         steps = {
@@ -130,7 +130,7 @@ _TOOK: Final = re.compile(r"(?:(\d{1,3})h)?(?:(\d{1,2})m(?!s))?(?:(\d{1,2}(?:\.\
 
 
 class Pull(NamedTuple):
-    """An image that a kubelet pulled for a pod."""
+    """An image pull for a pod."""
 
     took_ns: int  # by the kubelet's clock, without the wait for other pulls; cut to whole milliseconds
     image_bytes: int | None  # the image's size as the node's container runtime has it; layers it had were not moved
@@ -153,7 +153,7 @@ LABEL_NETWORK: Final = "taxtui.network"
 """``none`` or ``pod``: for a NetworkPolicy to select by; Kubernetes can't cut a single pod off."""
 
 _IDLE: Final = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
-"""PID 1 has to handle TERM itself: ``sleep`` as PID 1 ignores it and is only killed when the grace period is over."""
+"""PID 1 has to handle TERM: ``sleep`` as PID 1 ignores it until the grace period is over."""
 
 
 def manifest(options: KubernetesOptions, spec: SandboxSpec) -> dict[str, Any]:

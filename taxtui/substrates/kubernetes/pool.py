@@ -1,4 +1,4 @@
-"""A warm pool as a run finds it, and whether what it holds is what the run asks for.
+"""A warm pool, and whether its sandboxes are as the run requests.
 
 The pool's template decides the pod of a claim. A template that differs from the substrate's options or from the run's
 limits is refused, so that the recording is true.
@@ -69,7 +69,7 @@ class TemplateObject(Camel, frozen=True):
 
     @property
     def pod(self) -> dict[str, Any]:
-        """The spec of the pods that are made of it."""
+        """The spec of its pods."""
         spec = (self.spec.get("podTemplate") or {}).get("spec")
         return spec if isinstance(spec, dict) else {}
 
@@ -79,7 +79,7 @@ TEMPLATES: Final = ObjectKind(CLAIMS.api, "sandboxtemplates", TemplateObject)
 
 
 class ClaimPool(msgspec.Struct, frozen=True, kw_only=True):
-    """A pool that claims can be made on."""
+    """A pool for claims."""
 
     name: str
     replicas: int  # that it keeps ready, or tries to
@@ -93,11 +93,11 @@ class ClaimPool(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def grace_s(self) -> int:
-        """Between TERM and KILL when one of its pods is deleted."""
+        """The time between TERM and KILL when one of its pods is deleted."""
         return int(self.template.pod.get("terminationGracePeriodSeconds", GRACE_S))
 
     def require(self, options: KubernetesOptions, limits: Limits) -> None:
-        """Raise ``SubstrateUnavailable`` where its pods are not what the options and the run's limits say."""
+        """Raise ``SubstrateUnavailable`` if its pods differ from the options or the run's limits."""
         if wrong := list(differences(self.template.pod, options, limits)):
             raise SubstrateUnavailable(
                 f"kubernetes: template {self.template.metadata.name} of pool {self.name} {'; '.join(wrong)}",
@@ -114,7 +114,7 @@ def named(acquire: str) -> str:
 
 
 async def look(api: ClusterApi, namespace: str, name: str) -> ClaimPool:
-    """The pool of this name and its template, as they are now. Raises ``SubstrateUnavailable``."""
+    """The current state of a pool and its template. Raises ``SubstrateUnavailable``."""
     pool = await _read(api, POOLS, namespace, name, "SandboxWarmPool")
     template = await _read(api, TEMPLATES, namespace, pool.spec.sandbox_template_ref.name, "SandboxTemplate")
     containers = template.pod.get("containers") or [{}]

@@ -23,15 +23,15 @@ from taxtui.substrates.kubernetes.pod import MILLISECOND_NS, Metadata, Pod
 from taxtui.substrates.kubernetes.watch import ObjectWatch
 
 HOLD_S: Final = 60.0
-"""How long one request waits for room under a quota before ``Throttled`` reports that there still is none."""
+"""Wait of one request for room under a quota, before ``Throttled``."""
 QUIET_S: Final = 3.0
 LONGEST_QUIET_S: Final = 24.0
-"""How long a pod may take until its events are read for the reason: at first, and at most between two times."""
+"""Wait before the events of a slow pod are read for the reason: at first, and at most between two times."""
 LOST_S: Final = 1.5
 """How long a broken connection waits for the pod's status to give the reason."""
 KILLED: Final = 128 + 9
 PULL_S: Final = 1.0
-"""The events of a pod that ran sooner after its node took it are not read: one request less for each warm pod."""
+"""The events of a pod that ran sooner are not read: one request less for each pod with a cached image."""
 REPLACED: Final = "was replaced by another of its name"
 
 
@@ -72,14 +72,14 @@ class Room:
 
 
 class Reached(NamedTuple):
-    """When the watch saw that a pod had passed a step."""
+    """When the watch saw a step of a pod."""
 
     at_ns: int  # monotonic
     resolution_ns: int  # how much earlier it may have been
 
 
 class FollowedPod:
-    """A pod as its watch reports it: a follower of ``ObjectWatch``, and the common part of both kinds of sandbox."""
+    """A pod as its watch reports it: a follower of ``ObjectWatch``, and the base of both kinds of sandbox."""
 
     noun = "pod"
 
@@ -159,7 +159,7 @@ class FollowedPod:
         return None
 
     async def _obstacle(self) -> str:
-        """The reason why it is not ready yet, as far as the cluster gives one."""
+        """The cluster's reason why the pod is not ready yet."""
         return await self._events.last_warning(self._identity) if self._identity is not None else ""
 
     async def wait_ready(self, marks: Marks) -> None:
@@ -206,7 +206,7 @@ class FollowedPod:
     # -------------------------------------------------------------------------------------------- commands
 
     async def exec(self, command: Command) -> ExecResult:
-        """As ``Sandbox.exec``: a websocket of its own."""
+        """As ``Sandbox.exec``, by a new websocket."""
         if lost := self._lost():
             raise SandboxLost(f"the pod {lost}")
         began = time.monotonic_ns()
@@ -240,14 +240,14 @@ class FollowedPod:
             raise await self._reason(error) from error
 
     async def reset(self, marks: Marks) -> None:
-        """Not among the capabilities: a pod's processes look like those that its image started."""
+        """Not among the capabilities: a pod's processes look like those of its image."""
         raise ExecFailed("kubernetes cannot reset a pod")
 
     # -------------------------------------------------------------------------------------------------- image pull
 
     @contextlib.asynccontextmanager
     async def _pull_read(self) -> AsyncIterator[None]:
-        """Read the events of the image pull while the pod is removed, so that no command and no removal waits."""
+        """Read the events of the image pull during the pod's removal, so that no command and no removal waits."""
         pull = asyncio.ensure_future(self._mark_pull())
         try:
             yield
@@ -290,7 +290,7 @@ class FollowedPod:
         return SandboxLost(f"the pod {lost}") if lost else error
 
     async def lost_soon(self) -> str | None:
-        """The reason why no command can run in the pod any more, after a short wait for it; None without one."""
+        """The reason why the pod takes no more commands, after a short wait for it; None without one."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LOST_S):
                 while not (lost := self._lost()):
@@ -307,7 +307,7 @@ class FollowedPod:
 
 
 class KubernetesSandbox(FollowedPod):
-    """A pod that taxtui made."""
+    """A pod of taxtui's own."""
 
     _identity: Metadata
 
@@ -340,7 +340,7 @@ class KubernetesSandbox(FollowedPod):
         self._room.remove(self.name)
 
     async def destroy(self) -> None:
-        """As ``Sandbox.destroy``: until the watch or a request says that the object is gone."""
+        """As ``Sandbox.destroy``: until the watch or a request reports that the object is gone."""
         async with self._pull_read():
             await remove(self._api, self._identity, self._options.grace_s, self._gone, look_s=removal.LOOK_S)
         self.forget()
@@ -349,8 +349,8 @@ class KubernetesSandbox(FollowedPod):
 async def remove(api: ClusterApi, pod: Metadata, grace_s: int, gone: asyncio.Event, *, look_s: float) -> None:
     """Delete exactly this pod, and return when its object is gone: the kubelet removes it after its processes.
 
-    ``gone`` may be set by a watch; without one we look, at first after ``look_s``. Raises ``CleanupFailed``: no
-    permission, or still there when its grace period and ``removal.REMOVE_S`` are over.
+    A watch may set ``gone``; otherwise requests look, at first after ``look_s``. Raises ``CleanupFailed``: no
+    permission, or still there after its grace period and ``removal.REMOVE_S``.
     """
 
     async def ask() -> bool:

@@ -41,7 +41,7 @@ PERMISSIONS: Final = (
     ("create", "pods/exec"),  # what newer servers ask for besides
 )
 STAND_IN: Final = "standin"
-"""In the version of a server that only speaks the protocol: its latencies are nobody's."""
+"""Part of the version of an emulated server."""
 
 
 class KubernetesSubstrate:
@@ -102,7 +102,7 @@ class KubernetesSubstrate:
         await client.close()
 
     async def check(self) -> Availability:
-        """Version, permissions and quota, as the API server tells them; makes nothing."""
+        """Version, permissions and quota by the API server; makes nothing."""
         if self._client is None:
             try:
                 async with KubernetesSubstrate(self._options) as opened:
@@ -144,7 +144,7 @@ class KubernetesSubstrate:
         )
 
     async def _network_denied(self) -> bool:
-        """Whether a NetworkPolicy is known to deny egress to pods whose tier needs no network."""
+        """Whether a NetworkPolicy denies egress to pods of tiers without network."""
         with contextlib.suppress(ApiRefused):
             return await self._api.denies_egress(self._namespace, {LABEL_NETWORK: "none"})
         return False
@@ -155,7 +155,7 @@ class KubernetesSubstrate:
         return False
 
     async def check_acquire(self, acquire: str, limits: Limits) -> None:
-        """As ``ChecksAcquire.check_acquire``: the pool, its template and our rights, before anything is claimed."""
+        """As ``ChecksAcquire.check_acquire``: the pool, its template and the rights."""
         if not acquire.startswith("pool"):
             return
         name = pools.named(acquire)
@@ -173,7 +173,7 @@ class KubernetesSubstrate:
         self._pools[name] = pool
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
-        """As ``Substrate.create``; the run's watch begins with its first pod, and anew after it has ended."""
+        """As ``Substrate.create``; the run's watch begins with its first pod, and again after its end."""
         kind = spec.acquire.partition(":")[0]
         if kind == "pool":
             return await self._claim(spec, marks)
@@ -215,7 +215,7 @@ class KubernetesSubstrate:
         return sandbox
 
     def _watch(self, kind: ObjectKind[Kept], selector: str) -> ObjectWatch[Kept]:
-        """The one of what matches; another where it has ended."""
+        """The watch for a selector; a new one after its end."""
         watch = self._watches.get((kind.plural, selector))
         if watch is None or watch.ended:
             watch = ObjectWatch(self._api, kind, self._namespace, selector)
@@ -223,9 +223,9 @@ class KubernetesSubstrate:
         return watch
 
     async def _make(self, kind: ObjectKind[Kept], wanted: Mapping[str, Any], marks: Marks) -> Kept:
-        """Ask for it; where our own ones use up the quota, again when one of them has gone.
+        """Create an object; while taxtui's own sandboxes use up the quota, wait for a removal.
 
-        Raises ``Throttled`` where none has gone for ``HOLD_S``, and ``QuotaExceeded`` where none of ours stands.
+        Raises ``Throttled`` if none is removed within ``HOLD_S``, and ``QuotaExceeded`` if taxtui has no sandbox.
         """
         while True:
             freed, began_ns = self._room.next(), time.monotonic_ns()
@@ -242,9 +242,9 @@ class KubernetesSubstrate:
             marks.queued(time.monotonic_ns() - began_ns)
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``: pods and claims, in every namespace where listing is allowed, else in ours.
+        """As ``Substrate.find``: pods and claims, in every namespace if listing is allowed, else in the configured one.
 
-        A cluster that has no claims, or that we may read none of, is one where we have made none.
+        In a cluster without claims, or without the right to read them, taxtui has made none.
         """
         selector = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
         pods, now_s = await self._labelled(PODS, selector)
@@ -285,7 +285,7 @@ class KubernetesSubstrate:
 
 
 def _none(error: SubstrateUnavailable) -> bool:
-    """Whether it says that the kind is not there, or not ours to read."""
+    """Whether the kind does not exist, or may not be read."""
     return isinstance(error.__cause__, ApiRefused) and error.__cause__.status in (403, 404)
 
 

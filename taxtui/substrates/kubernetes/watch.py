@@ -1,8 +1,8 @@
-"""One watch for all the objects of a kind that a run has to do with, however many there are.
+"""One watch for all objects of a kind in a run.
 
-The server ends every watch without a word after a while, and forgets old resource versions (410): the stream is
-resumed in the first case and listed anew in the second. A server that answers 410 again and again is listed after
-growing pauses. A state that was seen only after such a gap is reported with the gap as its resolution.
+The server ends every watch without a message after a while: the stream continues. The server forgets old resource
+versions (410): the objects are listed again, after growing pauses if it repeats the answer. A state seen after such a
+gap is reported with the gap as its resolution.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CATCH_UP_NS: Final = 100_000_000
 """An event within this time of a reconnection may have happened before it."""
 FIRST_PAUSE_S: Final = 0.1
 MAX_PAUSE_S: Final = 5.0
-"""A watch that lasted longer than this worked; after a shorter one each list waits longer than the one before."""
+"""A longer watch worked; after a shorter one each list waits longer than the previous."""
 _GONE: Final = 410
 
 
@@ -31,11 +31,11 @@ class ObjectFollower(Protocol[_Told]):
     """Receives the states of one object. Called from the event loop; must not wait."""
 
     def changed(self, now: _Told, at_ns: int, resolution_ns: int) -> None:
-        """It is now in this state."""
+        """The object has a new state."""
         ...
 
     def deleted(self, at_ns: int) -> None:
-        """It is gone."""
+        """The object is gone."""
         ...
 
     def unwatched(self, error: ApiRefused) -> None:
@@ -47,7 +47,7 @@ class ObjectWatch(Generic[Kept]):
     """Follows every object of a kind that a label selector matches in one namespace."""
 
     def __init__(self, api: ClusterApi, kind: ObjectKind[Kept], namespace: str, selector: str) -> None:
-        """Begin to watch at once, in a task of its own."""
+        """Begin to watch at once, in a new task."""
         self._api = api
         self._kind = kind
         self._namespace = namespace
@@ -60,9 +60,9 @@ class ObjectWatch(Generic[Kept]):
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def follow(self, name: str, follower: ObjectFollower[Kept]) -> Kept | None:
-        """Report what becomes of the object with this name, from now on; returns what it is now, where it is seen.
+        """Report every change of the object with this name from now on; return its current state, if seen.
 
-        Call it before the object is made, or where another made it.
+        Call it before the object is made, or for an existing object.
         """
         self._followers[name] = follower
         if self._error is not None:
@@ -75,7 +75,7 @@ class ObjectWatch(Generic[Kept]):
 
     @property
     def ended(self) -> bool:
-        """It tells nobody anything any more."""
+        """Whether it reports no more changes."""
         return self._task.done()
 
     async def close(self) -> None:
@@ -113,7 +113,7 @@ class ObjectWatch(Generic[Kept]):
         return version
 
     async def _follow_from(self, version: str) -> None:
-        """Stream, and resume whenever the server ends the stream; a refusal or a broken connection ends it."""
+        """Read the stream, and continue after a silent end; a refusal or a broken connection ends it."""
         while True:
             began = time.monotonic_ns()
             gap_ns = began - self._blind_since_ns

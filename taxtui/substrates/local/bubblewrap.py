@@ -1,12 +1,12 @@
-"""The bubblewrap command line: what a local sandbox can see, and as whom.
+"""The bubblewrap command line: the files that a local sandbox sees, and its user.
 
-It sees, read-only, the folders of the system's programs (``_SYSTEM``; PATH finds python3 and git there, never in a
-home), an ``/etc`` of its own (:func:`furnish_etc`) and the fixtures; and its own three folders. Homes, /root, /var,
-/run with its sockets, other users' temporary files and the host's processes are not there.
+A sandbox sees, read-only, the folders of the system's programs (``_SYSTEM``; PATH finds python3 and git there, never in
+a home), its own ``/etc`` (:func:`furnish_etc`) and the fixtures; and its three folders. Homes, /root, /var, /run with
+its sockets, other users' temporary files and the host's processes are not there.
 
-It runs as nobody. An ordinary user's sandbox is that user behind another number, which may read what the user may.
-Root would be root behind it, who may read everything, and so really becomes nobody: without a user namespace, by
-``setpriv`` inside. Files for the user nobody, such as a fixtures folder, must then be readable for all users.
+A sandbox runs as nobody. An ordinary user's sandbox is that user with another number, and may read what the user may.
+Root's sandbox could read everything, so ``setpriv`` inside really makes it nobody, without a user namespace. Files for
+the user nobody, such as a fixtures folder, must then be readable for all users.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INSIDE: Final = Path("/sandbox")
 """The sandbox's own folders, as paths inside it."""
 FIXTURES_INSIDE: Final = Path("/fixtures")
 ETC: Final = "etc"
-"""The folder beside the sandbox's own ones that it sees as /etc."""
+"""The folder for the sandbox's /etc."""
 
 _SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix")
 _ETC_COPIED: Final = (
@@ -41,15 +41,15 @@ _ETC_MADE: Final = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 }
 _BECOMING_NOBODY: Final = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_DAC_READ_SEARCH")
-"""Capabilities that root keeps until then; the last one for entering a working folder that only nobody may enter."""
+"""Capabilities that root keeps until then; the last one for entering a working folder of the user nobody."""
 _PROBE_TIMEOUT_S: Final = 10.0
 
 
 def wrap(folder: Path, fixtures: Path | None, *, network: bool) -> list[str]:
-    """The arguments in front of a command that runs in ``folder``, which has ``work``, ``home``, ``tmp`` and ETC.
+    """The arguments before a command in ``folder``, which has ``work``, ``home``, ``tmp`` and ETC.
 
-    Each is mounted by itself: where a sandbox could replace one by a link, the next command's mount would follow it
-    out of the sandbox.
+    Each has its own mount: a sandbox could replace a subfolder by a link, and the next mount would follow the link out
+    of the sandbox.
     """
     argv = [*_entered(network=network), "--hostname", "sandbox", *_system()]
     argv += ["--ro-bind", str(folder / ETC), "/etc"]
@@ -66,7 +66,7 @@ def wrap(folder: Path, fixtures: Path | None, *, network: bool) -> list[str]:
 
 
 def furnish_etc(folder: Path) -> None:
-    """Make what a sandbox sees as /etc: its own users, and of the host's files a short list, none of them secret."""
+    """Make the /etc of a sandbox: its own users, and a short list of the host's files, none of them secret."""
     for name in _shown_folders():
         (folder / name).mkdir(parents=True)
     for name, content in _etc_files().items():
@@ -106,7 +106,7 @@ def version() -> str:
 
 
 def _entered(*, network: bool) -> list[str]:
-    """Bubblewrap in namespaces of its own, with no more capabilities than becoming nobody takes."""
+    """Bubblewrap in new namespaces, with only the capabilities for becoming nobody."""
     argv = [_bwrap(), "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     argv += ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
     if not network:
@@ -130,7 +130,7 @@ def _system() -> list[str]:
 
 
 def _as_nobody() -> list[str]:
-    """The prefix of a command that becomes the user nobody for good; empty if bubblewrap has done it."""
+    """The prefix of a command that becomes the user nobody for good; empty if bubblewrap does it."""
     if not _root():
         return []
     setpriv = shutil.which("setpriv", path=PATH) or "setpriv"

@@ -1,4 +1,4 @@
-"""One local sandbox: a directory, and what is launched into it."""
+"""One local sandbox: a directory and its processes."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class SandboxFolders:
     """The folders of this user's sandboxes; a limiter holds each to its limits."""
 
     def __init__(self, root: Path, limiter: Limiter, pool: BlockingPool, *, isolated: bool) -> None:
-        """``isolated``: what runs in them is bubblewrap's; ``pool``: where files are deleted."""
+        """``isolated``: bubblewrap runs the processes; ``pool``: deletes files."""
         self.root = root
         self.limiter = limiter
         self.pool = pool
         self.isolated = isolated
 
     def furnish(self, folder: Path) -> None:
-        """Blocking: make the folders that a sandbox may write to, empty."""
+        """Blocking: make the writable folders of a sandbox, empty."""
         for name in _FOLDERS:
             delete(folder / name)
             (folder / name).mkdir()
@@ -48,7 +48,7 @@ class SandboxFolders:
                 local_bwrap.hand_over(folder / name)
 
     async def remove(self, name: str) -> None:
-        """Kill what runs in a sandbox, take its limits down, delete its files. Raises ``CleanupFailed``."""
+        """Kill the processes of a sandbox, remove its limits, delete its files. Raises ``CleanupFailed``."""
         await self.limiter.kill(name)
         await self.limiter.remove(name)
         folder = self.root / name
@@ -66,7 +66,7 @@ def _delete(folder: Path) -> None:
 
 
 class LocalSandbox:
-    """One directory, and what is launched into it."""
+    """One directory and its processes."""
 
     def __init__(
         self, folders: SandboxFolders, spec: SandboxSpec, folder: Path, enter: str, fixtures: Path | None, shell: str
@@ -129,7 +129,7 @@ class LocalSandbox:
         return await FramedShell.open(OwnedStream(process, lambda: _end(process, mark)))
 
     def _launch_shell(self, command: Command) -> tuple[Process, str]:
-        """Start the shell of a command: where it can enter the sandbox before it takes the script, none precedes it."""
+        """Start the shell of a command; the command's own bash enters the sandbox if possible."""
         stdin = bool(command.stdin)
         if self._bash:
             return self._launch(
@@ -138,9 +138,9 @@ class LocalSandbox:
         return self._launch([self._shell, "-c", command.script], stdin=stdin)
 
     def _launch(self, argv: list[str], *, stdin: bool, enters: str = "") -> tuple[Process, str]:
-        """Start a program inside; with it the mark of all that comes of it.
+        """Start a program inside; return it with the mark of its processes.
 
-        ``enters``: the program's path, where it enters the sandbox by itself.
+        ``enters``: the program's path, if it enters the sandbox itself.
         """
         if not self._work.is_dir():
             raise no_working_folder(self.name, removed=not self._folder.exists())
@@ -151,7 +151,7 @@ class LocalSandbox:
         return Process(argv, {**self._env, MARK: mark}, stdin=stdin, program=enters), mark
 
     async def reset(self, marks: Marks) -> None:
-        """Kill what still runs and empty the three folders, which is how they were after create."""
+        """Kill all processes and empty the three folders, as after create."""
         await self._folders.limiter.kill(self.name)
         marks("processes killed")
         try:
@@ -165,7 +165,7 @@ class LocalSandbox:
 
 
 def _precedes_a_script(variable: str) -> bool:
-    """Whether bash may run something for a variable before the first line of a script, or reads that in another way."""
+    """Whether bash may run code for a variable before the first line of a script, or reads the script differently."""
     return variable.startswith(("BASH", "SHELLOPTS"))
 
 

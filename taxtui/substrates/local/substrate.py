@@ -1,8 +1,8 @@
-"""Sandboxes on this machine: bubblewrap where it works, else plain subprocesses in a directory of their own.
+"""Sandboxes on this machine: bubblewrap if it works, else plain subprocesses in a directory.
 
-A sandbox is a directory under a private folder of this user, with ``work``, ``home`` and ``tmp`` in it; each action
-is one process launched into it. Files are the only state between two actions. Under bubblewrap a
-background process ends with its action, and everything ends with the process that called us.
+A sandbox is a directory under a private folder of this user, with ``work``, ``home`` and ``tmp``; each action is one
+process. Files are the only state between two actions. Under bubblewrap a background process ends with its action, and
+every process ends with taxtui.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LocalSubstrate:
     )
 
     def __init__(self, options: LocalOptions | None = None) -> None:
-        """Look whether bubblewrap works, unless told what to use."""
+        """Try bubblewrap, unless an option decides."""
         self._options = options or LocalOptions()
         isolation = self._options.isolation
         if isolation == "auto":
@@ -57,7 +57,7 @@ class LocalSubstrate:
         self.pool = BlockingPool(_REMOVERS, "local")
 
     async def __aenter__(self) -> Self:
-        """Find out which limits can be had. Raises ``SubstrateUnavailable``."""
+        """Find the available limits. Raises ``SubstrateUnavailable``."""
         complaint, fix = self._complaint()
         if complaint:
             raise SubstrateUnavailable(f"local: {complaint}", fix=fix)

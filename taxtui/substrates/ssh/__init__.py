@@ -26,7 +26,7 @@ class SshOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     logins: int = 8  # under way at once; sshd drops some of more than ten (MaxStartups)
 
     def complain(self) -> None:
-        """Look at the options and at the files that they name. Blocking. Raises ``SubstrateUnavailable``."""
+        """Check the options and the files in them. Blocking. Raises ``SubstrateUnavailable``."""
         if not self.host:
             raise SubstrateUnavailable("ssh: option host is missing", fix="-s ssh:host=NAME")
         if not 0 <= self.port <= _PORT_MAX:

@@ -1,7 +1,7 @@
-"""Errors for a login that fails and for the output of a host's shell. Plain data in, nothing is called.
+"""Errors for a failed login and for the output of a host's shell. Plain data in, nothing is called.
 
-Source of the words: asyncssh's exceptions, by name, and the exit codes of our own programs in ``scripts.py``.
-No message holds the host's name or address: the recording may not.
+Source of the words: asyncssh's exceptions, by name, and the exit codes of ``scripts.py``. No message has the host's
+name or address: the recording must not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from taxtui.sandboxes.kit.refusal import is_named, last_line
 
 NOT_PRIVATE: Final = 3
 EXISTS: Final = 4
-"""Exit codes of our own programs, besides 0 and those of programs that failed in them."""
+"""Exit codes of taxtui's programs, besides 0 and those of failed programs in them."""
 
 _DROPPED: Final = ("ConnectionLost", "ConnectionResetError", "BrokenPipeError")
 _KEY_FILE: Final = ("KeyImportError", "KeyEncryptionError")
@@ -57,7 +57,7 @@ def no_login(error: Exception, *, known: bool, before: bool) -> SubstrateError:
 
 
 def not_looked(exit_code: int, output: bytes) -> SubstrateUnavailable:
-    """Why what a host says of itself could not be read."""
+    """The error for an unreadable description of a host."""
     output_text = " ".join(output.decode(errors="replace").split())[:80]
     problem = (
         f"its login shell says {output_text!r}" if output_text else f"its login shell ended with exit code {exit_code}"
@@ -78,7 +78,7 @@ def not_made(name: str, run_id: str, exit_code: int, words: bytes) -> CreateFail
 
 
 def not_removed(exit_code: int, words: bytes) -> str:
-    """Why one may still be there."""
+    """The reason why a sandbox may still exist."""
     return f"its folder or processes are still there: {_last(exit_code, words)}"
 
 
@@ -87,5 +87,5 @@ def _last(exit_code: int, words: bytes) -> str:
 
 
 def not_listed(exit_code: int, words: bytes) -> SubstrateUnavailable:
-    """The error for sandboxes that cannot be listed."""
+    """The error for a failed list of sandboxes."""
     return SubstrateUnavailable(f"ssh: the sandboxes there cannot be listed: {_last(exit_code, words)}")

@@ -1,4 +1,4 @@
-"""One host: logging in to it, and the connection over which sandboxes are made, listed and removed."""
+"""One host: logins, and the connection for making, listing and removing sandboxes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from taxtui.substrates.ssh.failure import dropped, no_login, not_looked
 from taxtui.substrates.ssh.scripts import HostFacts, facts, look
 
 ANSWER_TIMEOUT_S: Final = 60.0
-"""For one of our own programs there; a removal may have many files to delete."""
+"""Time limit of one of taxtui's programs there; a removal may have many files to delete."""
 FAILED: Final = (*CONNECTION_ERRORS, TimeoutError, ValueError)
 """Exceptions of a login; ``ValueError`` for a key or a configuration that cannot be read."""
 _CHANNELS: Final = 8
-"""At once over one connection: sshd has ten by default (MaxSessions)."""
+"""Channels of one connection at a time: sshd has ten by default (MaxSessions)."""
 _DRAIN_S: Final = 2.0
 
 
 class HostAnswer(NamedTuple):
-    """How one of our own programs has ended, and what it said."""
+    """The end of one of taxtui's programs."""
 
     code: int
     out: bytes
@@ -35,7 +35,7 @@ class HostAnswer(NamedTuple):
 
 
 class SshHost:
-    """The host that the options name."""
+    """The host of the options."""
 
     def __init__(self, options: SshOptions) -> None:
         """Nothing is opened yet."""
@@ -64,7 +64,7 @@ class SshHost:
         self.facts = host_facts
 
     async def close(self) -> None:
-        """Let go of all connections, also of those whose sandbox somebody else has removed."""
+        """Close all connections, also of sandboxes that were removed."""
         for connection in self._connections:
             connection.abort()
         await asyncio.gather(*(connection.wait_closed() for connection in self._connections))
@@ -76,9 +76,9 @@ class SshHost:
         return str(banner).removeprefix("SSH-2.0-")
 
     async def log_in(self) -> tuple[asyncssh.SSHClientConnection, int]:
-        """A new connection, and how long it had to wait until few enough others were on their way, in ns.
+        """A new connection, and its wait for a free login slot in ns.
 
-        Raises ``SubstrateUnavailable``, and ``Throttled`` where the host has dropped it after others have got in.
+        Raises ``SubstrateUnavailable``, and ``Throttled`` if the host dropped the connection after earlier logins.
         """
         options, came_ns = self._options, time.monotonic_ns()
         async with self._gate:
@@ -106,7 +106,7 @@ class SshHost:
         return None
 
     def _has_known_key(self) -> bool:
-        """Whether known_hosts has any key of the host, where that can be told. Blocking."""
+        """Whether known_hosts has any key of the host; False if unknown. Blocking."""
         try:
             settings = asyncssh.SSHClientConnectionOptions(host=self._options.host, **self._options.login())
             known_hosts: Any = settings.known_hosts or str(Path("~/.ssh/known_hosts").expanduser())
@@ -116,10 +116,10 @@ class SshHost:
             return False
 
     async def run(self, line: str) -> HostAnswer:
-        """One of our own programs on the host, over the one connection for that; made anew where it is gone.
+        """Run one of taxtui's programs on the host, over a shared connection that is reopened when lost.
 
-        Raises ``SubstrateUnavailable``, ``Throttled``, ``SandboxLost`` where the connection broke, ``ExecFailed``
-        where no answer came in time. When cancelled, the program goes on to its end.
+        Raises ``SubstrateUnavailable``, ``Throttled``, ``SandboxLost`` if the connection broke, ``ExecFailed`` without
+        an answer in time. When cancelled, the program runs to its end.
         """
         program = Program(_DRAIN_S)
         try:

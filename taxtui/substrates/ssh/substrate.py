@@ -1,7 +1,7 @@
-"""Sandboxes on a bare host: a folder each, processes over SSH, and nothing that keeps them apart.
+"""Sandboxes on a bare host: a folder each, processes over SSH, and no isolation.
 
-Measures SSH itself. Minus ``local``, it is the cost of network and login; it is a lower bound for every remote
-substrate. Every sandbox has a connection of its own.
+Measures SSH itself. The difference to ``local`` is the cost of network and login, a lower bound for every remote
+substrate. Every sandbox has its own connection.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ FIRST_PAUSE_S: Final = 0.5
 
 
 class SshSandbox(OverSsh):
-    """A folder, one connection, and what is started over it; also one that somebody else has made, to be removed."""
+    """A folder, one connection and its processes; also another run's folder, to be removed."""
 
     def __init__(self, host: SshHost, name: str, folder: str = "") -> None:
-        """``folder``: on the host, where it was made; by default where one of this name would be."""
+        """``folder``: on the host; by default the folder for this name."""
         self.name = name
         self._host = host
         self._folder = folder or f"{host.facts.base}/{name}"
@@ -71,11 +71,11 @@ class SshSandbox(OverSsh):
         marks.queued(waited_ns)
 
     def line(self, argv: Sequence[str], env: Mapping[str, str]) -> str:
-        """As ``OverSsh.line``: in its working folder, with an environment of its own and the login's PATH."""
+        """As ``OverSsh.line``: in its working folder, with its environment and the login's PATH."""
         return scripts.inside(self._folder, argv, {**self._env, **env})
 
     async def explained(self, error: SubstrateError) -> SubstrateError:
-        """As ``OverSsh.explained``: that its folder is gone, if the host can be asked."""
+        """As ``OverSsh.explained``: its folder is gone, if the host answers."""
         try:
             answer = await self._host.run(scripts.exists(self._folder))
         except SubstrateError:
@@ -83,7 +83,7 @@ class SshSandbox(OverSsh):
         return SandboxLost(f"{self.name} has been removed") if answer.code == 1 else error
 
     async def unanswered(self) -> None:
-        """As ``OverSsh.unanswered``: it could not begin where there is no working folder."""
+        """As ``OverSsh.unanswered``: a command cannot begin without a working folder."""
         answer = await self._host.run(scripts.exists(self._folder))
         if answer.code:
             raise SandboxLost(f"{self.name} has been removed, or a command has removed its working folder")
@@ -93,7 +93,7 @@ class SshSandbox(OverSsh):
         raise ExecFailed(f"{self.name}: this kind of sandbox cannot be reset")
 
     async def destroy(self) -> None:
-        """As ``Sandbox.destroy``: returns when nothing of it runs and its folder is gone."""
+        """As ``Sandbox.destroy``: returns when its processes have ended and its folder is gone."""
         try:
             await remove(self.name, self._removed, first_s=FIRST_PAUSE_S)
         finally:
@@ -125,7 +125,7 @@ class SshSubstrate:
         self._host = SshHost(self._options)
 
     async def __aenter__(self) -> Self:
-        """Log in, and see that the host has what we need. Raises ``SubstrateUnavailable``."""
+        """Log in, and check the host. Raises ``SubstrateUnavailable``."""
         try:
             await self._host.open()
         except SubstrateUnavailable:
@@ -139,7 +139,7 @@ class SshSubstrate:
         await self._host.close()
 
     async def check(self) -> Availability:
-        """As ``Substrate.check``, over a connection of its own."""
+        """As ``Substrate.check``, over a new connection."""
         host, began_ns = SshHost(self._options), time.monotonic_ns()
         try:
             await host.open()
@@ -164,13 +164,13 @@ class SshSubstrate:
             await host.close()
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> SshSandbox:
-        """As ``Substrate.create``: returns when its folder is there."""
+        """As ``Substrate.create``: returns when the folder exists."""
         sandbox = SshSandbox(self._host, spec.name)
         await sandbox.begin(spec, self._options.fixtures, marks)
         return sandbox
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``: what is in the folder of the sandboxes, whoever made it."""
+        """As ``Substrate.find``: all folders of sandboxes, of any user of the folder."""
         return await retry.find(partial(self._find, run_id))
 
     async def _find(self, run_id: str | None) -> Sequence[Found]:

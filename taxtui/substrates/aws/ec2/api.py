@@ -1,4 +1,4 @@
-"""The calls to EC2 that the sandboxes, their network and the substrate share, and what they become where they fail."""
+"""Calls to EC2 for sandboxes, their network and the substrate, and the errors of these calls."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from taxtui.substrates.aws.ec2.instance import InstanceState
 from taxtui.substrates.aws.failure import code_of
 
 ALIVE: Final = ("pending", "running", "stopping", "stopped")
-"""States in which an instance, or at least its volume, costs money and goes on doing so."""
+"""States in which an instance, or at least its volume, still costs money."""
 
 
 def _literal(value: str) -> str:
-    """A filter's value that matches itself alone: EC2 reads ``*`` and ``?`` as wildcards."""
+    """A filter's value without wildcards: EC2 reads ``*`` and ``?`` as such."""
     return re.sub(r"[*?\\]", r"\\\g<0>", value)
 
 
 class Ec2Api(AwsApi[InstanceState]):
-    """The instances of one account and region, and what belongs to them."""
+    """The instances of one account and region, with their volumes and security groups."""
 
     services = ("ec2", "ssm", "sts")
 
@@ -66,7 +66,7 @@ class Ec2Api(AwsApi[InstanceState]):
     async def tagged(
         self, kind: Literal["instances", "volumes", "security_groups"], run_id: str | None, *filters: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
-        """All pages of what carries our tags; instances as reservations. Raises ``SubstrateUnavailable``."""
+        """All pages of resources with taxtui's tags; instances as reservations. Raises ``SubstrateUnavailable``."""
         every_run = {"Name": "tag-key", "Values": [LABEL_RUN]}
         ours = every_run if run_id is None else {"Name": f"tag:{LABEL_RUN}", "Values": [_literal(run_id)]}
         key = {"instances": "Reservations", "volumes": "Volumes", "security_groups": "SecurityGroups"}[kind]
@@ -90,11 +90,13 @@ class Ec2Api(AwsApi[InstanceState]):
         }
 
     def terminate(self, instance: str) -> object:
-        """Blocks: ask for the end of an instance. Raises what botocore raises."""
+        """Blocks: request the end of an instance. Raises what botocore raises."""
         return self._client.terminate_instances(InstanceIds=[instance])
 
     async def delete(self, kind: str, handle: str, operation: str, gone: str, **parameters: Any) -> None:
-        """Delete what is gone once AWS has answered; throttling is waited out. Idempotent. Raises ``CleanupFailed``."""
+        """Delete a resource that is gone once AWS has answered. Waits out throttling. Idempotent. Raises
+        ``CleanupFailed``.
+        """
         await remove(
             f"{kind} {handle}",
             lambda: self._removes(gone, f"deleting a {kind}", operation, **parameters),
@@ -102,7 +104,7 @@ class Ec2Api(AwsApi[InstanceState]):
         )
 
     async def remove(self, instance: str, launched_s: float) -> None:
-        """Terminate an instance and wait until it is; throttling is waited out. Raises ``CleanupFailed``."""
+        """Terminate an instance and wait for its end. Waits out throttling. Raises ``CleanupFailed``."""
 
         async def terminated() -> bool | None:
             state = (await self.poller.next(instance)).state
@@ -120,7 +122,7 @@ class Ec2Api(AwsApi[InstanceState]):
         )
 
     async def _removes(self, unknown: str, doing: str, operation: str, **parameters: Any) -> bool:
-        """Make a call that removes something; False where EC2 answers that it does not know it."""
+        """Make a call that removes a resource; False if EC2 does not know the resource."""
         try:
             await self.call(doing, operation, CleanupFailed, **parameters)
         except SubstrateError as error:

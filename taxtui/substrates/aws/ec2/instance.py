@@ -1,4 +1,4 @@
-"""EC2 instances as plain data: what to ask for, and what the answers mean. Nothing is called here."""
+"""EC2 instances as plain data: requests, and the meaning of the answers. Nothing is called here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NEVER_STARTED: Final = ("VolumeLimitExceeded", "InternalError", "InvalidSnapsho
 
 
 def ended(status: str, code: str, reason: str) -> SubstrateError:
-    """Why an instance that is ending is, by its state and the code and message of its ``StateReason``."""
+    """The error for an ending instance, by its state and the code and message of its ``StateReason``."""
     if "Spot" in code:  # Server.SpotInstanceTermination, Server.SpotInstanceShutdown
         return SpotInterrupted(f"AWS took the spot instance back ({code})", fix="use on-demand to avoid it")
     if "InsufficientInstanceCapacity" in code:  # accepted, and only then found to have no host
@@ -38,10 +38,10 @@ def no_login(error: Exception) -> str:
 
 
 USER: Final = "taxtui"
-"""The login: a user of its own with an empty home, because a .bashrc costs every command what it does."""
+"""The login: a new user with an empty home, because every command pays for a .bashrc."""
 
 TAGGED: Final = ("instance", "volume", "network-interface")
-"""Resources of RunInstances, tagged in the same request, so that each can be found at any time."""
+"""Resources of RunInstances, tagged in the same request, so that ``find`` lists each at any time."""
 
 
 class KeyPair(NamedTuple):
@@ -52,7 +52,7 @@ class KeyPair(NamedTuple):
 
 
 def user_data(spec: SandboxSpec, *, host_key: KeyPair, client_public_key: str) -> str:
-    """Cloud-init configuration: both keys, the user, and a shutdown that needs nobody; JSON is YAML too."""
+    """Cloud-init configuration: both keys, the user, and a shutdown by the guest itself; JSON is YAML too."""
     config = {
         "ssh_deletekeys": True,
         # With keys given cloud-init makes none. To say so by an empty ssh_genkeytypes breaks its schema.
@@ -141,9 +141,9 @@ class InstanceState(NamedTuple):
 
     @property
     def ending(self) -> bool:
-        """Whether it no longer takes commands and will not again."""
+        """Whether the instance takes no more commands."""
         return self.status not in ("pending", "running")
 
     def failure(self) -> SubstrateError:
-        """Why an instance that is ending is."""
+        """The error for an ending instance."""
         return ended(self.status, self.code, self.reason)

@@ -1,4 +1,4 @@
-"""The security group through which this machine, and nothing else, reaches the instances of a run."""
+"""The security group through which only this machine reaches the instances of a run."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ CREATED: Final = "taxtui.created"
 """Tag: Unix seconds. EC2 does not say when a group was made."""
 
 UNKNOWN: Final = "InvalidGroup.NotFound"
-"""Also the answer about a group that was made only just, from a part of EC2 that has not heard of it."""
+"""Also the answer about a new group from a part of EC2 that does not know it yet."""
 
 ADDRESS_SERVICE: Final = "https://checkip.amazonaws.com"
 DETACH_TIMEOUT_S: Final = 10.0
-"""For the network interface of a terminated instance to let go of its group."""
+"""Wait for the network interface of a terminated instance to leave its group."""
 
 
 class Network:
-    """One group per run, made with the first instance; or the one that was given, which is never touched."""
+    """One group per run, made by ``prepare`` or the first create; or the option's group, which stays unchanged."""
 
     def __init__(self, api: Ec2Api) -> None:
         """Nothing is made yet."""
@@ -42,7 +42,7 @@ class Network:
         self._reachable: set[str] = set()  # those of them whose port is open
 
     async def group(self, run_id: str) -> str:
-        """The group for a run's instances. Raises ``CreateFailed`` and what the classification of errors has."""
+        """The group for a run's instances. Raises ``CreateFailed`` and the errors of ``AwsRefused``."""
         options = self._api.options
         if options.security_group:
             return options.security_group
@@ -88,7 +88,7 @@ class Network:
                 raise
 
     async def _allowed(self) -> str:
-        """The CIDR that the group accepts. Raises ``SubstrateUnavailable``."""
+        """The CIDR for the group. Raises ``SubstrateUnavailable``."""
         options = self._api.options
         try:
             if options.allow_from:
@@ -99,7 +99,7 @@ class Network:
             raise SubstrateUnavailable(f"ec2: no address to let in ({error})", fix="set allow_from=CIDR") from error
 
     async def unused(self, busy: Collection[str], run_id: str | None) -> list[Found]:
-        """Groups that a run has left, except of runs that still have instances, and ours while we are open."""
+        """Groups of runs without instances, except the groups of this open substrate."""
         groups = await self._api.tagged("security_groups", run_id)
         listed = [labelled(group["Tags"], group["GroupId"], _created(group["Tags"])) for group in groups]
         unused_groups = [
@@ -122,7 +122,7 @@ class Network:
         await self._api.delete("security group", group, "delete_security_group", UNKNOWN, GroupId=group)
 
     async def close(self) -> None:
-        """Remove what was made, unless instances that use it are left; then a sweep finds both."""
+        """Remove the groups of this substrate, except groups with instances: ``taxtui clean`` finds both."""
         for run_id, group in self._groups.items():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(DETACH_TIMEOUT_S):

@@ -1,4 +1,4 @@
-"""One EC2 instance as a sandbox: from accepted to running to logged in, its commands, its end."""
+"""One EC2 instance as a sandbox: accepted, running, logged in; its commands and its end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def new_key() -> tuple[asyncssh.SSHKey, KeyPair]:
 async def connect(
     address: str, port: int, user: str, client_key: asyncssh.SSHKey, host_key: asyncssh.SSHKey
 ) -> asyncssh.SSHClientConnection:
-    """Log in to the one host that holds ``host_key``. Raises as ``log_in``."""
+    """Log in to the one host with ``host_key``. Raises as ``log_in``."""
     return await log_in(
         address,
         port=port,
@@ -54,7 +54,7 @@ KNOCK_S: Final = 0.1
 
 
 class Ec2Sandbox(OverSsh):
-    """One instance, and one SSH connection to it."""
+    """One instance, and an SSH connection to it."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class Ec2Sandbox(OverSsh):
         return remote_command(argv, {**self._env, **env})
 
     async def explained(self, error: SubstrateError) -> SubstrateError:
-        """As ``OverSsh.explained``: what became of its instance, if that is the reason."""
+        """As ``OverSsh.explained``: the end of the instance, if that is the reason."""
         seen = await self._api.poller.soon(self._instance)
         if seen is None:
             return error

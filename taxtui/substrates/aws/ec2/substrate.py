@@ -1,7 +1,7 @@
-"""Sandboxes on Amazon EC2: one instance each, commands over one SSH connection to it.
+"""Sandboxes on Amazon EC2: one instance each, commands over one SSH connection.
 
-Every instance gets a host key and a login key of its own through its user data, so that the first connection is
-already verified, and no key pair is left in the account. ``exec`` mode opens a channel per command.
+User data gives every instance its own host key and the run's login key: the first connection is already verified, and
+the account keeps no key pair. ``exec`` mode opens a channel per command.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class Ec2Substrate:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Remove the security group that was made for our instances, unless some of them are left."""
+        """Remove the run's security group, unless it still has instances."""
         await self._network.close()
         await self.api.close()
 
     # -- looking
 
     async def check(self) -> Availability:
-        """As ``Substrate.check``: who we are, and by dry runs what is missing or not allowed."""
+        """As ``Substrate.check``: the identity, and by dry runs the missing resources and rights."""
         if not self.api.is_open:
             try:
                 async with type(self)(self.options) as opened:
@@ -110,7 +110,7 @@ class Ec2Substrate:
         )
 
     async def _dry_runs(self, image_id: str, root_device: str) -> None:
-        """Ask whether each call that changes something would be allowed. Raises what the first refusal means."""
+        """Ask by dry runs whether each changing call would be allowed. Raises the error of the first refusal."""
         (subnet,) = (await self.api.call("looking up the subnet", "describe_subnets", SubnetIds=[self.options.subnet]))[
             "Subnets"
         ]
@@ -193,9 +193,9 @@ class Ec2Substrate:
     # -- finding and removing
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``: instances, volumes that outlived theirs, and security groups that nothing uses.
+        """As ``Substrate.find``: instances, orphaned volumes, and unused security groups.
 
-        An instance that is shutting down is not listed: nothing can hold it back.
+        An instance that is shutting down is not listed: its end is certain.
         """
         return await retry.find(partial(self._find, run_id))
 

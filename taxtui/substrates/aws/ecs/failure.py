@@ -14,7 +14,7 @@ from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted, 
 
 
 def ended(stop_code: str, reason: str) -> SubstrateError:
-    """Why a task that is stopping is, before or after it was in use."""
+    """The error for a stopping task, before or during its use."""
     why = reason or stop_code or "no reason given"
     if stop_code == "SpotInterruption":
         return SpotInterrupted("AWS took the Fargate Spot task back", fix="use on-demand to avoid it")
@@ -36,7 +36,7 @@ def ended(stop_code: str, reason: str) -> SubstrateError:
 
 
 def agent_ended(reason: str) -> SandboxLost:
-    """The task runs on, but nobody can send a command to it."""
+    """The error for a task that runs without a session agent."""
     return SandboxLost(f"the task's session agent has stopped: {reason or 'no reason given'}")
 
 
