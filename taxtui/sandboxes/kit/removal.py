@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from taxtui.errors import CleanupFailed, SubstrateError, Throttled
 from taxtui.sandboxes.kit.retry import Retry
+from taxtui.sandboxes.protocol import Found, Substrate
 
 REMOVE_S: Final = 100.0
 """Time limit of a removal, throttling included: a little less than the runner's, so that the reason is reported."""
@@ -99,3 +101,33 @@ def insist(ask: Callable[[], object], refusals: tuple[type[Exception], ...]) -> 
     request = Retry(first_s=INSIST_FIRST_S, tries=INSIST_TRIES, on=lambda error: isinstance(error, refusals))
     with contextlib.suppress(*refusals):
         request.blocking(ask)
+
+
+class _RunSearch:
+    """Lists the sandboxes of one run; callers that wait for a running list share the next one."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._begun = 0
+        self._listed: tuple[int, Sequence[Found]] = 0, ()
+
+    async def __call__(self, find: Callable[[], Awaitable[Sequence[Found]]]) -> Sequence[Found]:
+        number = self._begun + 1  # a list that begins from now on: an earlier one may lack the caller's sandbox
+        async with self._lock:
+            if self._listed[0] < number:
+                self._begun += 1
+                number = self._begun
+                self._listed = number, await find()
+            return self._listed[1]
+
+
+_SEARCHES: Final[WeakKeyDictionary[Substrate, dict[str, _RunSearch]]] = WeakKeyDictionary()
+
+
+async def find_together(substrate: Substrate, run_id: str) -> Sequence[Found]:
+    """As ``Substrate.find``, for many failed creates at once: however many call, two lists are enough.
+
+    With 200 creates refused for lack of capacity, a list for each would throttle the other sandboxes' lookups.
+    """
+    search = _SEARCHES.setdefault(substrate, {}).setdefault(run_id, _RunSearch())
+    return await search(lambda: substrate.find(run_id))
