@@ -57,9 +57,9 @@ def echoing(command: Command) -> ExecResult:
 class FakeSubstrate:
     """Sandboxes are entries of ``alive``: name → run id. An entry at the end of a test is a leak.
 
-    ``calls`` and ``commands`` hold what was asked, in order. A hook is awaited inside its call, before the call has
-    had any effect (``created_hook``: after the sandbox exists, before create answers), so that it may wait for an
-    event, raise, or be cancelled.
+    ``calls`` and ``commands`` are the requests, in order. A hook is awaited inside its call, before the call has any
+    effect (``created_hook``: after the sandbox exists, before create answers). A hook may wait for an event, raise, or
+    be cancelled.
     """
 
     name: ClassVar[str] = "fake"
@@ -90,7 +90,7 @@ class FakeSubstrate:
         self._failures[call].extend([error] * times)
 
     async def passes(self, call: Call, takes_s: float, hook: Hook = nothing) -> None:
-        """Wait as long as the call takes, then raise the failure that is due. Each call of the fake goes through it."""
+        """Wait for the call's duration, then raise a due failure. Each call of the fake uses it."""
         if takes_s:
             await asyncio.sleep(takes_s)
         await hook()
@@ -110,7 +110,7 @@ class FakeSubstrate:
         return self.availability
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> FakeSandbox:
-        """A sandbox by the spec's name; a second one under the same name is the same."""
+        """A sandbox by the spec's name; a second create under the same name returns the same sandbox."""
         self.calls.append(f"create {spec.name}")
         await self.passes("create", self.options.create_s, self.create_hook)
         self.alive[spec.name] = spec.labels[LABEL_RUN]
@@ -124,7 +124,7 @@ class FakeSubstrate:
         return [self._entry(name, run) for name, run in self.alive.items() if run_id in (None, run)]
 
     def gone(self, name: str) -> None:
-        """It is no longer alive, and nothing is remembered of it: a long run would hold ever more."""
+        """Forget a sandbox, so that a long run does not use more and more memory."""
         self.alive.pop(name, None)
         self._specs.pop(name, None)
 
@@ -144,7 +144,7 @@ class FakeSubstrate:
 
 
 class FakeSandbox:
-    """A name; its commands are answered by the substrate's ``answer``."""
+    """A name; the substrate's ``answer`` answers its commands."""
 
     def __init__(self, substrate: FakeSubstrate, name: str) -> None:
         """The substrate has added it to ``alive``."""
@@ -157,7 +157,7 @@ class FakeSandbox:
         marks("running")
 
     async def exec(self, command: Command) -> ExecResult:
-        """The answer, after ``exec_s``. Raises ``ExecTimeout`` where that is too long, ``SandboxLost`` once removed."""
+        """The answer, after ``exec_s``. Raises ``ExecTimeout`` after the timeout, ``SandboxLost`` once removed."""
         self.substrate.commands.append(command)
         self._exists()
         try:
@@ -175,7 +175,7 @@ class FakeSandbox:
             raise SandboxLost(f"{self.name} is gone")
 
     async def open_session(self) -> FakeSession:
-        """A session that answers as the sandbox does."""
+        """A session with the sandbox's answers."""
         self.substrate.calls.append("open_session")
         self._exists()
         await self.substrate.passes("open_session", 0.0)
@@ -194,7 +194,7 @@ class FakeSandbox:
 
 
 class FakeSession:
-    """A persistent shell that keeps nothing."""
+    """A persistent shell without state."""
 
     def __init__(self, sandbox: FakeSandbox) -> None:
         """Of this sandbox."""

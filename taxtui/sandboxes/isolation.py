@@ -1,8 +1,8 @@
 """A probe of a sandbox's isolation, from inside: each probe looks for something that must not be there.
 
-Two sandboxes of a substrate are made. In one a file, a process and a variable are left, on this machine a file, a
-variable and a listening port; the other looks for all of them, and for what a break-out begins with. Nothing is
-believed of what a substrate says of itself.
+Two sandboxes of a substrate are made. One gets a file, a process and a variable; this machine gets a file, a variable
+and a listening port. The other sandbox looks for all of them, and for the first steps of a break-out. A substrate's own
+statements do not count.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HEX: Final = re.compile(r"[0-9a-f]{1,16}")
 
 
 class Tried(NamedTuple):
-    """One thing that was tried."""
+    """The result of one probe."""
 
     aspect: str
     holds: bool | None  # kept away, or held to its limit; None: it could not be tried
@@ -57,10 +57,10 @@ Probe = Callable[[ProbedPlace], Awaitable[Tried]]
 
 
 async def probe(substrate: Substrate, run_id: str) -> list[Tried]:
-    """Try everything, in sandboxes of this run that are removed again.
+    """Run every probe in two sandboxes of this run, and remove both.
 
     Raises:
-        SubstrateError: there is no sandbox to try it in.
+        SubstrateError: no sandbox.
     """
     async with contextlib.AsyncExitStack() as stack:
         secret = f"canary{secrets.token_hex(8)}"
@@ -83,7 +83,7 @@ async def _tried(name: str, run_probe: Probe, place: ProbedPlace) -> Tried:
 
 @contextlib.contextmanager
 def _planted(secret: str) -> Iterator[tuple[Path, int]]:
-    """On this machine: a file for this user alone, a variable, and a port that answers nobody."""
+    """On this machine: a private file, a variable, and a port without a service."""
     folder = Path(tempfile.mkdtemp(prefix="taxtui-canary-"))
     os.environ["TAXTUI_CANARY"] = secret
     listening = socket.create_server(("", 0))
@@ -252,4 +252,4 @@ PROBES: Final[dict[str, Probe]] = {
     "pids": _pids,
     "memory": _memory,
 }
-"""Every aspect, the ones that may end a sandbox last."""
+"""Every probe; the last ones may end a sandbox."""

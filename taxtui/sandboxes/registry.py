@@ -29,11 +29,11 @@ def names() -> list[str]:
 
 
 def load(name: str) -> type[Substrate]:
-    """The class behind a name.
+    """The class of a name.
 
     Raises:
         UsageError: no such substrate; the message has the nearest name.
-        SubstrateUnavailable: it exists but its SDK is not installed; the message has the extra.
+        SubstrateUnavailable: its SDK is not installed; the message has the extra.
     """
     point = installed.point(GROUP, name)
     if point is None:
@@ -64,10 +64,10 @@ def needs_newer_python(name: str) -> SubstrateUnavailable | None:
 
 
 def build(ref: SubstrateRef) -> Substrate:
-    """A substrate with its options, its clients not yet open.
+    """A substrate with its options; its clients are not open yet.
 
     Raises:
-        UsageError: an option that the substrate does not have, or a value that it does not take.
+        UsageError: an unknown option, or an invalid value.
     """
     cls = load(ref.name)
     return cls(_options(ref.name, cls.Options, ref.options))  # type: ignore[call-arg]
@@ -92,7 +92,7 @@ def blamed(name: str) -> Iterator[None]:
     """Turn an adapter's exceptions against the protocol into one line that names the adapter.
 
     Raises:
-        SubstrateError: for every exception that is none of ``taxtui.errors``, with its class and its place.
+        SubstrateError: for every exception outside ``taxtui.errors``, with its class and its place.
     """
     try:
         yield

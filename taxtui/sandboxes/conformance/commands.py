@@ -27,7 +27,7 @@ _ALL_BYTES: Final = bytes(range(256)) * 16
 _PROMPT_S: Final = 15.0
 _TIMEOUT_S: Final = 1.5
 _TIMEOUTS_S: Final = (_TIMEOUT_S, 6.0, 24.0)
-"""The longer ones where a command has not begun before: there is nothing yet that a timeout could kill."""
+"""The longer timeouts are for commands that begin late: an earlier timeout kills no process."""
 _KILLED_WITHIN_S: Final = 30.0
 
 
@@ -86,7 +86,7 @@ async def large_output(bench: Bench) -> None:
 
 @check("standard input", modes=BOTH)
 async def standard_input(bench: Bench) -> None:
-    """A command reads its standard input to the end, bytes unchanged; without any it reads the end at once."""
+    """A command reads its whole standard input, bytes unchanged; without input it reads the end at once."""
     shell = await bench.shell()
     equal(await shell.output("cat", stdin=_ALL_BYTES), _ALL_BYTES, "what cat returned")
     equal(await shell.output("cat; echo end"), b"end\n", "cat without input")
@@ -98,7 +98,7 @@ async def standard_input(bench: Bench) -> None:
 
 @check("scripts", modes=BOTH)
 async def scripts(bench: Bench) -> None:
-    """Quotes, newlines, here-documents, comments, long and non-ASCII scripts mean what they mean to a shell."""
+    """Quotes, newlines, here-documents, comments, long and non-ASCII scripts reach the shell unchanged."""
     shell = await bench.shell()
     for script, expected in {
         """echo "a 'b' $((1 + 1)) \\$x" '"c"' """: b"a 'b' 2 $x \"c\"\n",
@@ -125,7 +125,7 @@ async def bash(bench: Bench) -> None:
 
 @check("surroundings", modes=BOTH)
 async def surroundings(bench: Bench) -> None:
-    """A writable working directory that is always the same, PATH, a HOME that exists, and the spec's environment."""
+    """A constant, writable working directory, PATH, an existing HOME, and the spec's environment."""
     shell = await bench.shell()
     where = await shell.output("pwd; cd /")
     equal(await shell.output("pwd; cd /"), where, "the working directory of the second command")
@@ -148,7 +148,7 @@ async def streams_apart(bench: Bench) -> None:
 
 @check("output like a protocol", modes=BOTH)
 async def look_alikes(bench: Bench) -> None:
-    """Output that looks like an end marker, and a command that prints all that its shell knows, change nothing."""
+    """Output that looks like an end marker, and a command that prints all shell variables, change nothing."""
     shell = await bench.shell()
     text = "\n0123456789abcdef0123456789abcdef{\n0123456789abcdef0123456789abcdef}0\n}0\n{"
     equal(await shell.output(f"printf %s '{text}'"), text.encode(), "look-alike markers")
@@ -159,7 +159,7 @@ async def look_alikes(bench: Bench) -> None:
 
 @check("background processes", modes=BOTH)
 async def background(bench: Bench) -> None:
-    """A command ends when its shell does, even if a background process still holds its streams."""
+    """A command ends with its shell, even if a background process has its streams open."""
     shell = await bench.shell()
     for script in ("sleep 60 >/dev/null 2>&1 & echo started", "sleep 60 & echo started", "sleep 60 & exit 4"):
         began = time.monotonic()
@@ -192,7 +192,7 @@ async def many(bench: Bench) -> None:
 
 @check("timeout", modes=BOTH)
 async def timeout(bench: Bench) -> None:
-    """A command that outlives its timeout is killed with all it started; a session ends, the sandbox does not."""
+    """A command is killed with all its processes at its timeout; its session ends, the sandbox stays."""
     shell = await bench.shell()
     for timeout_s in _TIMEOUTS_S:
         async with beats_stop(shell.sandbox, "after the timeout"):
@@ -215,7 +215,7 @@ async def timeout(bench: Bench) -> None:
 
 @check("timeout with closed streams", modes=BOTH)
 async def silent_timeout(bench: Bench) -> None:
-    """A command that has closed its streams is still waited for, and still killed."""
+    """A command with closed streams is still waited for, and still killed."""
     shell = await bench.shell()
     equal((await shell.run("exec >&- 2>&-; sleep 0.3; exit 6")).exit_code, 6, "exit code of a silent command")
     async with beats_stop(shell.sandbox, "after the timeout"):

@@ -13,7 +13,7 @@ from taxtui.sandboxes.conformance.bench import Bench, Violation, check, equal, e
 from taxtui.sandboxes.protocol import Capabilities
 
 OTHERS_S: Final = 5.0
-"""How long a sandbox of somebody else's run may be seen before it is taken for one that ``check`` has made."""
+"""Time after which a sandbox of another run counts as made by ``check``."""
 
 
 @check("declarations")
@@ -56,6 +56,6 @@ async def check_answers(bench: Bench) -> None:
 
 @check("check without entering")
 async def check_outside(bench: Bench) -> None:
-    """``check`` also answers on a substrate whose clients are not open."""
+    """``check`` also answers on a substrate without open clients."""
     answer = await bench.factory().check()
     expect(answer.ok, f"not available: {answer.detail}; {answer.fix}")

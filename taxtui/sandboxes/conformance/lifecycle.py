@@ -59,7 +59,7 @@ async def destroy_twice(bench: Bench) -> None:
 
 @check("destroy while a command runs")
 async def destroy_busy(bench: Bench) -> None:
-    """Destroy does not wait for a running command, which then fails instead of hanging."""
+    """Destroy does not wait for a running command; the command fails."""
     sandbox = await bench.create()
     running = asyncio.create_task(sandbox.exec(Command(script="sleep 600", timeout_s=300)))
     await asyncio.sleep(1.0)
@@ -99,7 +99,7 @@ async def find_and_reap(bench: Bench) -> None:
 
 @check("the same name twice")
 async def same_name(bench: Bench) -> None:
-    """A second create under one name cannot make a second sandbox, where the capability says so."""
+    """A second create under one name makes no second sandbox, if the capability says so."""
     if not bench.capabilities.idempotent_create:
         raise NotApplicable("the substrate does not promise it")
     spec = bench.spec()
@@ -123,7 +123,7 @@ async def two_at_once(bench: Bench) -> None:
 
 @check("deadline")
 async def deadline(bench: Bench) -> None:
-    """A sandbox ends at its time to live without taxtui, where the capability ``deadline`` is not ``none``."""
+    """A sandbox ends at its time to live without taxtui, unless the capability ``deadline`` is ``none``."""
     if bench.capabilities.deadline == "none":
         raise NotApplicable("the substrate has no deadline")
     if bench.short_ttl_s is None:
@@ -144,7 +144,7 @@ async def deadline(bench: Bench) -> None:
 
 @check("reset")
 async def reset(bench: Bench) -> None:
-    """A reset sandbox has the files that it had after create and none of the processes that came since."""
+    """A reset sandbox has the files of its create, and no later process."""
     if "reset" not in bench.capabilities.acquire:
         raise NotApplicable("the substrate cannot reset")
     sandbox = await bench.create()

@@ -23,7 +23,7 @@ async def killed_shell(bench: Bench) -> None:
 
 @check("a killed shell whose streams are held", modes=SESSION)
 async def killed_but_held(bench: Bench) -> None:
-    """The same while a background process keeps the shell's streams open: it must not wait for that one."""
+    """A killed shell is noticed even while a background process has its streams open."""
     shell = await bench.shell()
     with raises(SandboxLost, ExecTimeout, subject="kill -9 $$"):
         await shell.run("sleep 60 & kill -9 $$; sleep 30", timeout_s=10)
@@ -33,7 +33,7 @@ async def killed_but_held(bench: Bench) -> None:
 
 @check("closing", modes=SESSION)
 async def closing(bench: Bench) -> None:
-    """Closing ends the shell and what runs in it, twice if asked; a command after it is refused."""
+    """Closing ends the shell and its processes, also a second close; a later command is refused."""
     shell = await bench.shell()
     session = await shell.sandbox.open_session()
     async with beats_stop(shell.sandbox, "after closing"):
@@ -48,7 +48,7 @@ async def closing(bench: Bench) -> None:
 
 @check("two sessions", modes=SESSION)
 async def two_sessions(bench: Bench) -> None:
-    """Two sessions in one sandbox share its files and nothing else."""
+    """Two sessions in one sandbox share only its files."""
     first = await bench.shell()
     second = await bench.shell(first.sandbox)
     await first.output("echo shared > note")

@@ -1,7 +1,7 @@
-"""How much of a command's output is kept: its beginning and its end, and how long it really was.
+"""Limits of a command's output: its beginning, its end and its length are kept.
 
-A command may print more than this machine has memory. Nothing of ours reads more than what is kept: a tier's proof
-stands at the beginning, what our own programs add at the end.
+A command may print more than this machine has memory. The runner needs only the kept part: a tier's proof is at the
+beginning, the output of taxtui's wrappers at the end.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from taxtui.sandboxes.protocol import ExecResult
 HEAD_BYTES: Final = 16 * 2**20
 """Limit of the beginning of each stream."""
 KEPT_BYTES: Final = ContextVar("KEPT_BYTES", default=HEAD_BYTES)
-"""The same, for what a run starts: its plan's ``limits.output_mib``."""
+"""The same limit for one run: its plan's ``limits.output_mib``."""
 TAIL_BYTES: Final = 64 * 2**10
 """Limit of the end of each stream; the bytes between beginning and end are dropped."""
 
 
 class KeptOutput:
-    """One stream as it arrives; ``length`` is of all of it."""
+    """One stream on arrival; ``length`` counts all bytes."""
 
     def __init__(self) -> None:
         """Nothing has arrived yet."""
@@ -49,7 +49,7 @@ class KeptOutput:
 
     @property
     def dropped(self) -> int:
-        """Bytes between beginning and end that are not kept."""
+        """Number of dropped bytes between beginning and end."""
         return self.length - len(self._head) - min(len(self._tail), TAIL_BYTES)
 
 

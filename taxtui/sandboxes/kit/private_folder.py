@@ -23,10 +23,10 @@ from taxtui.sandboxes.protocol import Found
 
 
 def delete(folder: Path) -> None:
-    """Blocking: also what the sandbox has made unwritable for itself, and however deep it is nested.
+    """Blocking: delete also files that the sandbox made unwritable, at any depth.
 
-    Entries two levels down are moved up before their folder is removed. No path grows, no call recurses, and a link
-    is only unlinked.
+    Entries two levels down are moved up before their folder is removed. No path grows, no call recurses, and a link is
+    only unlinked.
     """
     if folder.is_dir() and not folder.is_symlink():
         with contextlib.suppress(OSError):  # whatever stays is told by whoever asked
@@ -38,10 +38,10 @@ def delete(folder: Path) -> None:
 
 
 def _lift_or_unlink(folder: Path, entry: os.DirEntry[str]) -> bool:
-    """Remove an entry, of a folder's content after it has been moved up to ``folder``; whether that got anywhere.
+    """Remove an entry; the content of a folder moves up to ``folder`` first. Returns whether anything was removed.
 
-    An entry that vanishes was removed by another clean-up of the same sandbox: the runner, the watchdog and
-    ``taxtui clean`` may run at once.
+    An entry that vanishes was removed by another clean-up of the same sandbox: the runner, the watchdog and ``taxtui
+    clean`` may run at once.
     """
     path = Path(entry.path)
     try:
@@ -78,17 +78,17 @@ _RECORD_MAX_BYTES: Final = 16_384
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """Enough to find and remove a sandbox without its creator."""
+    """The data for finding and removing a sandbox without its creator."""
 
     labels: dict[str, str]
     created_unix_s: float
 
 
 def private_folder(substrate: str, kind: str = "") -> Path:
-    """One that nobody else may have prepared or can look into; ``kind`` tells those of several substrates apart.
+    """The private folder of this user; ``kind`` separates the folders of several substrates.
 
     Raises:
-        SubstrateUnavailable: it is there, and somebody else's or open to others.
+        SubstrateUnavailable: the folder exists, and belongs to another user or is open to others.
     """
     folder = Path(tempfile.gettempdir()) / "-".join(filter(None, ("taxtui", kind, str(os.getuid()))))
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -139,7 +139,7 @@ def _sandbox_in(folder: Path) -> Found | None:
 
 
 def _read_small(path: Path) -> bytes:
-    """A small file's content. Raises ``OSError`` for what is no file, which may never end or never begin."""
+    """A small file's content. Raises ``OSError`` for anything but a regular file, because a read may never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

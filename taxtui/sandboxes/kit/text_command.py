@@ -1,10 +1,10 @@
-"""The shell program around each command that goes where only text comes back, and how its answer is read.
+"""The shell program around each command of a provider that returns only text, and the reader of its answer.
 
 Daytona's toolbox and harnesses give a script to a shell (zsh, bash or sh) and return its streams as text, some as one
 stream. They wait for every process that has a stream open, and report no process id. Therefore the command writes to
-two files. Small plain text is returned unchanged, anything else in base64 with its length. Of a larger output only the
-part that ``kit.kept_output`` keeps is returned. The command's mark is among its arguments and in the environment of all
-its processes, so that they are found and killed.
+two files. Small plain text is returned unchanged, anything else in base64 with its length. A larger output is cut to
+the limits of ``kit.kept_output``. The command's mark is among its arguments and in the environment of all its
+processes, so that they are found and killed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ fi""",
 
 
 class TextCommand(NamedTuple):
-    """A script to send, what to run to kill it, its mark, and what its answer is cut at."""
+    """The script to send, the script that kills it, its mark, and the separator of its answer."""
 
     script: str
     kill: str
@@ -67,7 +67,7 @@ class TextCommand(NamedTuple):
 
 
 def wrap(command: Command, shell: str, env: Mapping[str, str], *, inside: bool = False) -> TextCommand:
-    """The program around a command. ``inside``: the text is for ``shell`` itself, so that no other shell is started."""
+    """The program around a command. ``inside``: the text is for ``shell`` itself, without another shell."""
     # The nonce is the mark and a second half, so that a command which lists all that its shell knows prints no marker.
     first_half, second_half = new_mark(), new_mark()
     files, remove = _FILES[shell]
@@ -91,10 +91,10 @@ def wrap(command: Command, shell: str, env: Mapping[str, str], *, inside: bool =
 
 
 def read(answer: str, nonce: str) -> ExecResult | None:
-    """The command's result, or None where the program did not come to its end.
+    """The command's result, or None if the program did not end.
 
     Raises:
-        ExecFailed: what is there was not printed by the program: a command can find its nonce, and forge an answer.
+        ExecFailed: the program did not print this answer: a command can find its nonce, and forge an answer.
     """
     _, marker, rest = answer.partition(nonce)
     code, _, rest = rest.partition("\n")
@@ -117,7 +117,7 @@ def read(answer: str, nonce: str) -> ExecResult | None:
 
 
 def _decoded(text: str) -> tuple[bytes, int]:
-    """A stream as it was kept, and how many of its bytes were not. Raises ``ValueError``."""
+    """The content of a stream, and the number of bytes dropped. Raises ``ValueError``."""
     kind, body = text[:1], text[1:]
     if kind == "t":
         return body.encode("ascii"), 0

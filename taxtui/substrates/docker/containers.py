@@ -1,4 +1,4 @@
-"""The containers of one daemon, from create to removal, and the image that they are made from."""
+"""The containers of one daemon, from create to removal, and their image."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from taxtui.substrates.docker.http import Daemon, Reply
 from taxtui.workloads.image import DEFAULT_IMAGE
 
 SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
-"""In the environment of everything in a container: its name."""
+"""An environment variable of every process in a container: the container's name."""
 OUR_FOLDER: Final = "/sandbox"
-"""The working folder where the image does not name one."""
+"""The working folder if the image has none."""
 
 _THREADS: Final = 4  # of the SDK: it connects and checks
 _TIMEOUT_S: Final = 60
 _BUSY_S: Final = 0.01
-"""Before a removal is asked for a second time: it is under way already, by the deadline's or by someone else's."""
+"""Pause before a second request for a removal that is already under way, by the deadline or by another process."""
 
 
 class Image(NamedTuple):
@@ -98,7 +98,7 @@ class Containers:
 
     @property
     def image_fix(self) -> str:
-        """The command that gets a missing image."""
+        """The command that pulls or makes a missing image."""
         image = self._options.image
         return "taxtui setup" if image == DEFAULT_IMAGE else f"docker pull {image}"
 
@@ -127,7 +127,7 @@ class Containers:
             raise unusable(error) from error
 
     async def start(self, container: str) -> None:
-        """Start it; where that fails it is removed. Raises as ``create``."""
+        """Start a container; remove it after a failure. Raises as ``create``."""
         try:
             reply = await self._request("POST", f"/containers/{container}/start")
             if reply.status not in (204, 304):
@@ -146,7 +146,7 @@ class Containers:
         return rows
 
     async def remove(self, container: str) -> None:
-        """Kill and delete a container, and return when it is gone. Raises ``CleanupFailed``."""
+        """Kill and delete a container, and return when the container is gone. Raises ``CleanupFailed``."""
 
         async def ask() -> bool:
             try:
@@ -160,7 +160,7 @@ class Containers:
         await removal.remove(f"container {container[:12]}", ask, first_s=_BUSY_S)
 
     async def discard(self, container: str) -> None:
-        """Remove a container that no caller has; a failure is left to its deadline and to a sweep."""
+        """Remove a container without an owner; after a failure its deadline or ``taxtui clean`` removes it."""
         with contextlib.suppress(CleanupFailed):
             await self.remove(container)
 
@@ -190,7 +190,7 @@ class Containers:
             await self.discard(container)
 
     async def _request(self, method: str, path: str, body: Any = None) -> Reply:
-        """As ``Daemon.request``, where no container is needed for it. Raises ``SubstrateUnavailable``."""
+        """As ``Daemon.request``, for requests without a container. Raises ``SubstrateUnavailable``."""
         try:
             return await self.daemon.request(method, path, body)
         except ExecFailed as error:
@@ -208,7 +208,7 @@ def connect(where: Endpoint) -> docker.APIClient:
 
 
 def _knock(path: str) -> None:
-    """Connect once ourselves: the SDK hides why it could not, and leaves the socket open."""
+    """Connect once without the SDK: the SDK hides the reason of a failure, and leaves the socket open."""
     with socket.socket(socket.AF_UNIX) as knocking:
         knocking.settimeout(_TIMEOUT_S)
         knocking.connect(path)

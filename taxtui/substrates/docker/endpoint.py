@@ -1,7 +1,7 @@
 """The docker daemon's address by DOCKER_HOST, DOCKER_CONTEXT and the current context, as the docker command finds it.
 
 Unix sockets and TCP, with or without TLS. ``ssh://`` and Windows pipes are refused: every action opens a connection,
-and over ssh each would cost a login that the figures would show as docker's.
+and the figures would show each ssh login as docker's time.
 """
 
 from __future__ import annotations

@@ -29,14 +29,14 @@ KEEP_ALIVES_LOST: Final = 3
 BUFFERED_BYTES: Final = 8 * 2**20
 
 CONNECTION_ERRORS: Final = (OSError, asyncssh.Error)
-"""Everything that asyncssh raises for a network or a peer that does not do as it should."""
+"""Exceptions of asyncssh for a broken network or an unusual peer."""
 
 
 _CONNECT_FAILED: Final = 2  # RFC 4254, 5.1: also what asyncssh tells of a connection that is closed
 
 
 async def log_in(address: str, **options: Any) -> asyncssh.SSHClientConnection:
-    """A connection that notices within a minute when it is dead; ``options`` are ``asyncssh.connect``'s.
+    """A connection that detects its death within a minute; ``options`` are ``asyncssh.connect``'s.
 
     Raises :data:`CONNECTION_ERRORS`, or ``TimeoutError``.
     """
@@ -53,14 +53,14 @@ async def log_in(address: str, **options: Any) -> asyncssh.SSHClientConnection:
 
 
 def no_channel(code: int, reason: str) -> SubstrateError:
-    """Why a connection takes no further command: it is gone, or sshd has enough of them."""
+    """The reason why a connection takes no further command: it is gone, or sshd has too many channels."""
     if code != _CONNECT_FAILED:
         return ExecFailed(f"sshd opens no further channel: {reason}")
     return SandboxLost(f"the SSH connection is gone: {reason}")
 
 
 class Program(asyncssh.SSHClientSession[bytes]):
-    """One program. Reads and writes as a ``ByteStream``; closing it kills nothing."""
+    """One program. Reads and writes as a ``ByteStream``; closing it kills no process."""
 
     def __init__(self, drain_s: float) -> None:
         """``drain_s``: how long output may follow the exit, where a descendant holds the streams."""
@@ -76,7 +76,7 @@ class Program(asyncssh.SSHClientSession[bytes]):
         self._channel: Any = None
 
     async def start(self, connection: asyncssh.SSHClientConnection, command: str) -> None:
-        """Start it. Raises ``SandboxLost`` when the connection is gone, ``ExecFailed`` when sshd refuses."""
+        """Start the program. Raises ``SandboxLost`` when the connection is gone, ``ExecFailed`` when sshd refuses."""
         try:
             await connection.create_session(lambda: self, command, encoding=None)
         except asyncssh.ChannelOpenError as error:
@@ -91,11 +91,11 @@ class Program(asyncssh.SSHClientSession[bytes]):
         self._channel = chan
 
     def exit_status_received(self, status: int) -> None:
-        """The program has exited; its output may still be on its way."""
+        """The program has exited; its output may arrive later."""
         self._exited(status)
 
     def exit_signal_received(self, signal: str, core_dumped: bool, msg: str, lang: str) -> None:
-        """The program died of a signal, by its name without SIG."""
+        """The program died of a signal; the name lacks SIG."""
         self._exited(128 + getattr(Signals, f"SIG{signal}", 0))
 
     def _exited(self, code: int) -> None:
@@ -107,7 +107,7 @@ class Program(asyncssh.SSHClientSession[bytes]):
         self._changed.set()
 
     def data_received(self, data: bytes, datatype: int | None) -> None:
-        """Keep a chunk; pause the peer when nobody fetches them."""
+        """Store a chunk; pause the peer while the reader is slow."""
         self._chunks.append((STDERR if datatype == asyncssh.EXTENDED_DATA_STDERR else STDOUT, data))
         self._buffered += len(data)
         if self._buffered > BUFFERED_BYTES and self._channel is not None:
@@ -115,7 +115,7 @@ class Program(asyncssh.SSHClientSession[bytes]):
         self._changed.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The channel is closed, in order or with its connection."""
+        """The channel is closed, orderly or with its connection."""
         self._lost = exc
         self._writable.set()
         self._end()
@@ -161,13 +161,13 @@ class Program(asyncssh.SSHClientSession[bytes]):
         await self._writable.wait()
 
     def close(self) -> None:
-        """Close the channel; what runs on the other side is not touched."""
+        """Close the channel; remote processes continue."""
         if self._channel is not None:
             self._channel.abort()
 
 
 DRAIN_S: Final = 2.0
-"""For output that follows the exit of a command that killed its own shell, and so prints no end marker."""
+"""Wait for output after the exit of a command that killed its own shell, and so prints no end marker."""
 KILL_TIMEOUT_S: Final = 10.0
 
 
@@ -175,7 +175,7 @@ class OverSsh(ABC):
     """Commands and sessions of a sandbox over its SSH connection."""
 
     connection: asyncssh.SSHClientConnection | None = None
-    """Open or not; None before there is one."""
+    """The connection, open or not; None before the first login."""
 
     @abstractmethod
     def line(self, argv: Sequence[str], env: Mapping[str, str]) -> str:
@@ -183,7 +183,7 @@ class OverSsh(ABC):
 
     @abstractmethod
     async def explained(self, error: SubstrateError) -> SubstrateError:
-        """Why the connection failed: what became of its sandbox if that is the reason, else the same error."""
+        """The cause of a failed connection: the end of its sandbox if that is the reason, else the same error."""
 
     async def unanswered(self) -> None:  # noqa: B027 - most have nothing to look for
         """A command has ended without a last word: killed by itself, unless this raises why else."""
@@ -245,9 +245,9 @@ class OverSsh(ABC):
             raise
 
     async def _kill(self, mark: str) -> None:
-        """Kill what has this mark; without a connection nobody can be asked: the sandbox's end does it then.
+        """Kill the processes with a mark. Without a connection the sandbox's end kills them.
 
-        Raises ``ExecFailed`` where that failed.
+        Raises ``ExecFailed`` if the kill failed.
         """
         program, words = Program(0), b""
         try:

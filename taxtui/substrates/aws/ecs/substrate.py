@@ -1,8 +1,8 @@
 """Sandboxes on Amazon ECS: one task each, on Fargate or on container instances, commands through ECS Exec.
 
-No plug-in binary is needed: ``channel.py`` speaks the sessions' protocol. ``exec`` mode opens a session per
-command, as ``aws ecs execute-command`` does, and waits for its end, because a container takes only two at a time;
-the agent alone needs 1 s before its first output. ``session`` mode keeps one.
+No plug-in binary is needed: ``channel.py`` speaks the sessions' protocol. ``exec`` mode opens a session per command, as
+``aws ecs execute-command`` does, and waits for its end, because a container takes only two at a time. The agent alone
+needs 1 s before its first output. ``session`` mode opens one session.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class EcsSubstrate:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Take away the task definitions that we registered; running tasks do not need them."""
+        """Deregister this run's task definitions; running tasks do not need them."""
         for arn in sorted(self._registered):
             with contextlib.suppress(SubstrateError):  # a definition costs nothing
                 await self.api.deregister(arn)
         await self.api.close()
 
     async def check(self) -> Availability:
-        """As ``Substrate.check``: who we are, whether the cluster is there, and what is missing."""
+        """As ``Substrate.check``: the identity, the cluster, and the missing options."""
         options = self.options
         if not self.api.is_open:
             try:
@@ -99,7 +99,7 @@ class EcsSubstrate:
         )
 
     def _prices(self, region: str) -> str:
-        """The shipped price sheet that holds for these options; "" where none does."""
+        """The shipped price sheet for these options; "" without one."""
         priced = (self.options.launch_type, self.options.spot, region) == ("FARGATE", False, "us-east-1")
         return "aws-fargate" if priced else ""
 
@@ -152,7 +152,7 @@ class EcsSubstrate:
         return EcsSandbox(self.api, spec.name, str(answer["tasks"][0]["taskArn"]))
 
     async def _definition(self, limits: Limits) -> str:
-        """The ARN of a task definition that fits, registered on first use."""
+        """The ARN of a task definition for these limits, registered on first use."""
         options = self.options
         wanted = definition(
             image=options.image,
@@ -175,7 +175,7 @@ class EcsSubstrate:
         return arn
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``. A task that ECS has been told to stop is not listed: nothing can hold it back."""
+        """As ``Substrate.find``. A task with an accepted stop is not listed: its end is certain."""
         return await retry.find(partial(self._find, run_id))
 
     async def _find(self, run_id: str | None) -> Sequence[Found]:
