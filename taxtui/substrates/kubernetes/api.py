@@ -149,6 +149,15 @@ class ClusterApi:
         """The current state of an object."""
         return _decode(await self._ask("GET", kind.path(namespace, name), right=kind.right("get")), kind.type)
 
+    async def exists(self, kind: ObjectKind[Any], about: Metadata) -> bool:
+        """Whether this object exists; without a ``uid`` any object of this name."""
+        try:
+            return about.uid in ("", (await self.get(kind, about.namespace, about.name)).metadata.uid)
+        except ApiRefused as error:
+            if error.status == 404:
+                return False
+            raise
+
     async def delete(self, kind: ObjectKind[Any], about: Metadata, how: Mapping[str, Any]) -> bool:
         """Request the deletion of exactly this object; False if it is gone or another object has its name."""
         body = {**how, "preconditions": {"uid": about.uid}}

@@ -13,14 +13,13 @@ from typing import Final
 
 from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.kubernetes.api import PODS, ClusterApi, PodEvents
+from taxtui.substrates.kubernetes.api import ClusterApi, PodEvents
 from taxtui.substrates.kubernetes.claim import CLAIMS, FOREGROUND, Claim
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.pod import Metadata, Pod
-from taxtui.substrates.kubernetes.pool import GRACE_S
-from taxtui.substrates.kubernetes.sandbox import FollowedPod, Room, worth_repeating
+from taxtui.substrates.kubernetes.sandbox import FollowedPod, Room, remove
 from taxtui.substrates.kubernetes.watch import ObjectWatch
 
 ADOPTED: Final = "adopted"
@@ -173,8 +172,9 @@ class ClaimedSandbox(FollowedPod):
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: until claim, sandbox and pod are gone."""
         async with self._pull_read():
-            await remove_claim(
-                self._api, self._about, self._pod_name, self._grace_s, self._all_gone, look_s=removal.LOOK_S
+            look_s, more_s, gone = removal.LOOK_S, self._grace_s, self._all_gone
+            await remove(
+                self._api, CLAIMS, self._about, FOREGROUND, gone, look_s=look_s, more_s=more_s, pod=self._pod_name
             )
         self.forget()
 
@@ -200,61 +200,3 @@ class _ClaimNews:
 
 def _restarts(pod: Pod) -> int:
     return sum(container.restart_count for container in pod.status.container_statuses or ())
-
-
-async def remove_claim(
-    api: ClusterApi,
-    claim: Metadata,
-    pod: str,
-    grace_s: int = GRACE_S,
-    gone: asyncio.Event | None = None,
-    *,
-    look_s: float,
-) -> None:
-    """Delete exactly this claim, and return when claim, sandbox and pod are gone.
-
-    Args:
-        pod: the name of its pod, if known.
-        gone: as for ``sandbox.remove``.
-
-    Raises:
-        CleanupFailed: no permission, or still there after its grace period and ``removal.REMOVE_S``.
-    """
-
-    async def ask() -> bool:
-        try:
-            return await api.delete(CLAIMS, claim, FOREGROUND) or not await ended()
-        except ApiRefused as error:
-            raise worth_repeating(error) from error
-
-    async def ended() -> bool:
-        try:
-            if await _claim_stands(api, claim):
-                return False
-            return not (pod and await _pod_stands(api, claim.namespace, pod))
-        except ApiRefused as error:
-            raise worth_repeating(error) from error
-
-    stuck = "its deletion was accepted but has not ended; look at the agent-sandbox controller, and at finalizers"
-    await removal.remove(f"claim {claim.name}", ask, ended, gone=gone, look_s=look_s, more_s=grace_s, stuck=stuck)
-
-
-async def _claim_stands(api: ClusterApi, claim: Metadata) -> bool:
-    """Whether this claim exists. Raises ``ApiRefused``."""
-    try:
-        return (await api.get(CLAIMS, claim.namespace, claim.name)).metadata.uid == claim.uid
-    except ApiRefused as error:
-        if error.status == 404:
-            return False
-        raise
-
-
-async def _pod_stands(api: ClusterApi, namespace: str, pod: str) -> bool:
-    """Whether a pod of this name exists; only the claim's pod has this name. Raises ``ApiRefused``."""
-    try:
-        await api.get(PODS, namespace, pod)
-    except ApiRefused as error:
-        if error.status == 404:
-            return False
-        raise
-    return True

@@ -20,8 +20,8 @@ from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks, Sandbox
 from taxtui.substrates.kubernetes import pool as pools
 from taxtui.substrates.kubernetes.api import PODS, ClusterApi, Kept, ObjectKind, PodEvents
-from taxtui.substrates.kubernetes.claim import CLAIMS, SANDBOX_PODS, claim
-from taxtui.substrates.kubernetes.claimed import ClaimedSandbox, remove_claim
+from taxtui.substrates.kubernetes.claim import CLAIMS, FOREGROUND, SANDBOX_PODS, claim
+from taxtui.substrates.kubernetes.claimed import ClaimedSandbox
 from taxtui.substrates.kubernetes.connect import Cluster, discover
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
@@ -279,9 +279,10 @@ class KubernetesSubstrate:
         namespace, uid, *kind = entry.handle.split("/")
         about = Metadata(name=entry.name, namespace=namespace, uid=uid)
         if kind:
-            await remove_claim(self._api, about, "", look_s=0.1)
+            await remove(self._api, CLAIMS, about, FOREGROUND, look_s=0.1, more_s=pools.GRACE_S)
         else:
-            await remove(self._api, about, self._options.grace_s, asyncio.Event(), look_s=0.1)
+            grace_s = self._options.grace_s
+            await remove(self._api, PODS, about, {"gracePeriodSeconds": grace_s}, look_s=0.1, more_s=grace_s)
 
 
 def _none(error: SubstrateUnavailable) -> bool:
