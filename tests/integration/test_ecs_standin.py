@@ -263,7 +263,7 @@ async def test_check_names_what_is_missing(ecs: EcsStandin) -> None:
         assert "FARGATE_SPOT" in (await substrate.check()).detail
         ecs.cluster["capacityProviders"] = ["FARGATE", "FARGATE_SPOT"]
         spot = await substrate.check()
-        assert ("no price of it is shipped" in spot.detail, spot.prices) == (True, "")
+        assert ("no price sheet of it is shipped" in spot.detail, spot.prices) == (True, "")
     for changed, complaint in (
         ({"task_role": ""}, "task_role"),
         ({"subnets": ""}, "subnets"),

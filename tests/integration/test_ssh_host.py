@@ -74,7 +74,7 @@ async def test_a_refused_key(box: SshBox) -> None:
     locked = box.folder / "locked"
     new_key(locked, passphrase="secret")
     found = await said(box, key=str(locked))
-    assert (found.ok, found.fix) == (False, "ssh-add it where it has a passphrase")
+    assert (found.ok, found.fix) == (False, "run ssh-add if the key has a passphrase")
 
 
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa"])

@@ -51,7 +51,7 @@ async def test_a_stream_that_ends_within_one_is_cut(data: bytes) -> None:
     "data", [b"plain words, no pieces at all", piece(9, b"x"), b"\x01\x01\x00\x00\x00\x00\x00\x01x"]
 )
 async def test_a_stream_without_pieces_is_no_output(data: bytes) -> None:
-    with pytest.raises(ExecFailed, match="its stream has no pieces"):
+    with pytest.raises(ExecFailed, match="an invalid stream frame"):
         await outputs(stream(data))
 
 

@@ -64,16 +64,16 @@ async def test_later_not_found_is_gone(age_s: float) -> None:
 @pytest.mark.parametrize(
     ("ask", "ended", "words"),
     [
-        (Provider(throttled()), None, "its end was not accepted: slow down"),
-        (Provider(False), None, "the provider does not know it yet"),
-        (Provider(True), Provider(False), "its end was accepted, but has not come"),
+        (Provider(throttled()), None, "the provider did not accept the removal: slow down"),
+        (Provider(False), None, "the provider does not know the sandbox yet"),
+        (Provider(True), Provider(False), "the provider accepted the removal and did not complete it"),
     ],
 )
 async def test_a_removal_has_a_deadline_and_says_what_is_left(
     monkeypatch: pytest.MonkeyPatch, ask: Provider, ended: Provider | None, words: str
 ) -> None:
     monkeypatch.setattr(removal, "REMOVE_S", 0.05)
-    with pytest.raises(CleanupFailed, match=rf"^task t1 may still exist: {words} within 0\.05 s$"):
+    with pytest.raises(CleanupFailed, match=rf"^task t1 may still exist after 0\.05 s: {words}$"):
         await gone(ask, ended)
 
 
@@ -108,7 +108,9 @@ async def test_a_provider_that_does_not_answer_at_all_ends_it_too(monkeypatch: p
         await asyncio.Event().wait()
         return True
 
-    with pytest.raises(CleanupFailed, match=r"pod p may still exist: its end was not accepted within 0\.05 s"):
+    with pytest.raises(
+        CleanupFailed, match=r"pod p may still exist after 0\.05 s: the provider did not accept the removal"
+    ):
         await remove("pod p", silent, more_s=0.03)
 
 

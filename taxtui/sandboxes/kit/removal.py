@@ -42,7 +42,7 @@ async def remove(
     first_s: float | None = None,
     launched_s: float = -math.inf,
     more_s: float = 0.0,
-    stuck: str = "its end was accepted, but has not come",
+    stuck: str = "the provider accepted the removal and did not complete it",
 ) -> None:
     """Request the end of ``subject`` until the provider accepts, then look until it is gone.
 
@@ -61,7 +61,7 @@ async def remove(
         CleanupFailed: refused, or not gone in time; the message begins with ``subject``, which may still exist.
     """
     notified, within_s = gone or asyncio.Event(), REMOVE_S + more_s
-    accepted, trouble = False, "its end was not accepted"
+    accepted, trouble = False, "the provider did not accept the removal"
     retry = Retry(first_s=first_s)
     try:
         async with asyncio.timeout(within_s):
@@ -75,13 +75,13 @@ async def remove(
                     else:
                         accepted = await ask()
                         over = ended is None if accepted else None
-                        trouble = stuck if accepted else "the provider does not know it yet"
+                        trouble = stuck if accepted else "the provider does not know the sandbox yet"
                     if over or (over is None and settled(launched_s)):
                         return
                     if not accepted:
                         wait_s = retry.pause_s()
                 except Throttled as error:
-                    accepted, trouble = False, f"its end was not accepted: {error}"
+                    accepted, trouble = False, f"the provider did not accept the removal: {error}"
                     wait_s = retry.pause_s(error.retry_after_s)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(wait_s):
@@ -90,7 +90,7 @@ async def remove(
     except SubstrateError as error:
         raise CleanupFailed(f"{subject} may still exist: {error}") from error
     except TimeoutError:
-        raise CleanupFailed(f"{subject} may still exist: {trouble} within {within_s:g} s") from None
+        raise CleanupFailed(f"{subject} may still exist after {within_s:g} s: {trouble}") from None
 
 
 def insist(ask: Callable[[], object], refusals: tuple[type[Exception], ...]) -> None:

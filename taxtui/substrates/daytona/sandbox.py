@@ -248,7 +248,7 @@ async def remove(clients: Clients, name: str, sandbox_id: str, gone: asyncio.Eve
             raise Throttled(f"it went to {state} instead")
         return state == GONE
 
-    stuck = "its deletion was accepted but has not ended; look at app.daytona.io"
+    stuck = "the deletion was accepted but has not ended; look at app.daytona.io"
     await removal.remove(f"sandbox {name}", ask_to_delete, ended, gone=gone, look_s=look_s, stuck=stuck)
 
 

@@ -99,7 +99,7 @@ class Daemon:
                 raise unanswered(error) from error
             except _NO_HTTP as error:
                 connection.drop()
-                raise garbled("it is no HTTP") from error
+                raise garbled("not HTTP") from error
             except BaseException:
                 connection.drop()
                 raise
@@ -125,7 +125,7 @@ class Daemon:
         except (OSError, asyncio.IncompleteReadError) as error:
             raise unanswered(error) from error
         except _NO_HTTP as error:
-            raise garbled("it is no HTTP") from error
+            raise garbled("not HTTP") from error
 
     def _request(self, method: str, path: str, body: Any, *, upgrade: bool = False) -> bytes:
         data = b"" if body is None else msgspec.json.encode(body)
@@ -171,7 +171,7 @@ class Multiplexed:
             while not self._rest_bytes:
                 header = await self._reader.readexactly(8)
                 if header[0] not in _STREAMS or any(header[1:4]):
-                    raise garbled("its stream has no pieces")
+                    raise garbled("an invalid stream frame")
                 self._channel = _STREAMS[header[0]]
                 self._rest_bytes = int.from_bytes(header[4:], "big")
             chunk = await self._reader.read(self._rest_bytes)

@@ -379,7 +379,7 @@ async def remove(
                 return False
             return not pod or not await api.exists(PODS, Metadata(name=pod, namespace=about.namespace))
 
-    stuck = "its deletion was accepted but has not ended; look at its node and its finalizers"
+    stuck = "the deletion was accepted but has not ended; look at the object's node and finalizers"
     name = f"{kind.plural.removeprefix('sandbox').removesuffix('s')} {about.name}"
     await removal.remove(name, ask, ended, gone=gone, look_s=look_s, more_s=more_s, stuck=stuck)
 

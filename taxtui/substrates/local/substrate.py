@@ -80,7 +80,7 @@ class LocalSubstrate:
         if self._isolated and (complaint := local_bwrap.complaint()):
             return complaint, "install bubblewrap, or use local:isolation=plain"
         if self._options.disk_mib and not self._isolated:
-            return "disk_mib needs isolation=bwrap: a plain subprocess writes where it likes", "leave disk_mib out"
+            return "disk_mib requires isolation=bwrap: a plain subprocess can write anywhere", "leave disk_mib out"
         if self._options.disk_mib and (complaint := disk.complaint()):
             return complaint, "leave disk_mib out"
         return "", ""

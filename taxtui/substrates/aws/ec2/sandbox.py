@@ -110,7 +110,8 @@ class Ec2Sandbox(OverSsh):
             if state.status == "running":
                 if not state.address:
                     raise AgentNeverConnected(
-                        "the instance runs but has no public address", fix="its subnet gives none: use address=private"
+                        "the instance runs but has no public address",
+                        fix="the subnet assigns none: use address=private",
                     )
                 self._late_ns = late_ns
                 return state.address
@@ -149,7 +150,7 @@ class Ec2Sandbox(OverSsh):
     async def _pause(self, give_up_ns: int, why: str) -> None:
         if time.monotonic_ns() > give_up_ns:
             raise AgentNeverConnected(
-                f"the instance runs, but not within {self._api.options.login_timeout_s:g} s of it: {why}"
+                f"the instance runs, but takes no login after {self._api.options.login_timeout_s:g} s: {why}"
             )
         self._late_ns = 0  # it has not booted yet: knocking earlier would only have been in vain
         await asyncio.sleep(KNOCK_S)

@@ -85,7 +85,7 @@ class Ec2Substrate:
         return Availability(
             ok=True,
             detail=f"ready as {identity.name!r} in {region}, {self.variant}; billed by the second, a minute at least, "
-            "no price of it is shipped: --prices FILE",
+            "no price sheet of it is shipped: --prices FILE",
             version=options.instance_type,
             image=image_id,
             cache="cold",

@@ -58,7 +58,7 @@ def unspoken(actions: Sequence[str]) -> SubstrateError:
     """The error for a handshake with unsupported actions; encryption is a setting of the cluster."""
     if "KMSEncryption" in actions:
         return SubstrateUnavailable(
-            "the cluster's executeCommandConfiguration encrypts sessions with KMS, which taxtui does not speak",
+            "the cluster's executeCommandConfiguration encrypts sessions with KMS, which taxtui does not support",
             fix="remove its kmsKeyId or use another cluster",
         )
-    return ExecFailed(f"the session agent asks for {', '.join(actions)}, which taxtui does not speak")
+    return ExecFailed(f"the session agent asks for {', '.join(actions)}, which taxtui does not support")

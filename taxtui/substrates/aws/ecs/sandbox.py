@@ -60,7 +60,7 @@ class EcsSandbox:
                     return
                 if time.monotonic_ns() - running_ns > agent_timeout_s * 1e9:
                     raise AgentNeverConnected(
-                        f"the task runs, but its session agent did not within {agent_timeout_s:g} s",
+                        f"the task runs, but its session agent does not after {agent_timeout_s:g} s",
                         fix="does task_role allow ssmmessages, and is there a route to it (public address, NAT or "
                         "endpoint)?",
                     )

@@ -111,7 +111,7 @@ class EcsSubstrate:
             return f"no active cluster {options.cluster!r}", f"aws ecs create-cluster --cluster-name {options.cluster}"
         if active[0].get("configuration", {}).get("executeCommandConfiguration", {}).get("kmsKeyId"):
             return (
-                f"cluster {options.cluster!r} encrypts sessions with KMS, which taxtui does not speak",
+                f"cluster {options.cluster!r} encrypts sessions with KMS, which taxtui does not support",
                 "remove kmsKeyId from its executeCommandConfiguration, or use another cluster",
             )
         if not options.task_role:
@@ -200,7 +200,7 @@ class EcsSubstrate:
 def _cost(prices: str, variant: str) -> str:
     """The price of a sandbox with default limits by a shipped price sheet, in words."""
     if not prices:
-        return "billed by the second, no price of it is shipped: --prices FILE"
+        return "billed by the second, no price sheet of it is shipped: --prices FILE"
     limits = Limits()
     identity = priced("ecs", variant, limits.cpus, limits.memory_mib)
     price = load_prices(prices).sandbox(identity)
