@@ -1,4 +1,4 @@
-"""Decide whether a refusal by the API server may be temporary.
+"""Decide whether a refusal by the API server may be temporary: of a right, or of room under a quota.
 
 A restarting API server accepts no connections for a moment. Then it refuses everybody until it has read the roles and
 the tokens: a right that worked before is in doubt, not lost. Every answer passes through ``Access``, which knows the
@@ -7,6 +7,8 @@ granted rights and the time since the server refuses one.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
 from typing import Final, NamedTuple
 
@@ -18,6 +20,10 @@ OUTAGE_S: Final = 2.0
 """A shorter silence is a broken connection."""
 _AFTER_A_POD: Final = frozenset({"get", "delete", "exec", "get sandboxclaims", "delete sandboxclaims"})
 """Requests about a pod or claim that exists: creating or listing it has succeeded before."""
+
+
+HOLD_S: Final = 60.0
+"""Wait of one request for room under a quota, before ``Throttled``."""
 
 
 class _Refusals(NamedTuple):
@@ -76,3 +82,39 @@ class Access:
         if silent != row.silent or (not silent and self._silent_s > row.last_s):
             return True
         return self._granted_s > row.last_s and now_s - row.last_s > DOUBT_S
+
+
+class Room:
+    """The existing sandboxes of one substrate; a removed one makes room under a quota for the next."""
+
+    def __init__(self) -> None:
+        """No sandbox exists yet."""
+        self._names: set[str] = set()
+        self._freed = asyncio.Event()
+
+    def add(self, name: str) -> None:
+        """A sandbox exists."""
+        self._names.add(name)
+
+    def remove(self, name: str) -> None:
+        """A sandbox is gone, or was never made."""
+        if name in self._names:
+            self._names.discard(name)
+            self._freed.set()
+            self._freed = asyncio.Event()
+
+    @property
+    def size(self) -> int:
+        """The number of sandboxes."""
+        return len(self._names)
+
+    def next(self) -> asyncio.Event:
+        """Set by the next removal. Take it before the request that may be refused."""
+        return self._freed
+
+    async def wait(self, freed: asyncio.Event) -> bool:
+        """Whether ``freed`` is set within ``HOLD_S``."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HOLD_S):
+                return await freed.wait()
+        return False

@@ -13,13 +13,14 @@ from typing import Final
 
 from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.kubernetes.access import Room
 from taxtui.substrates.kubernetes.api import ClusterApi, PodEvents
 from taxtui.substrates.kubernetes.claim import CLAIMS, FOREGROUND, Claim
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.pod import Metadata, Pod
-from taxtui.substrates.kubernetes.sandbox import FollowedPod, Room, remove
+from taxtui.substrates.kubernetes.sandbox import FollowedPod, remove
 from taxtui.substrates.kubernetes.watch import ObjectWatch
 
 ADOPTED: Final = "adopted"

@@ -15,6 +15,7 @@ from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShell
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.kubernetes import failure
+from taxtui.substrates.kubernetes.access import Room
 from taxtui.substrates.kubernetes.api import PODS, ClusterApi, ObjectKind, PodEvents
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
@@ -22,8 +23,6 @@ from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.pod import MILLISECOND_NS, Metadata, Pod
 from taxtui.substrates.kubernetes.watch import ObjectWatch
 
-HOLD_S: Final = 60.0
-"""Wait of one request for room under a quota, before ``Throttled``."""
 QUIET_S: Final = 3.0
 LONGEST_QUIET_S: Final = 24.0
 """Wait before the events of a slow pod are read for the reason: at first, and at most between two times."""
@@ -33,42 +32,6 @@ KILLED: Final = 128 + 9
 PULL_S: Final = 1.0
 """The events of a pod that ran sooner are not read: one request less for each pod with a cached image."""
 REPLACED: Final = "was replaced by another of its name"
-
-
-class Room:
-    """The existing sandboxes of one substrate; a removed one makes room under a quota for the next."""
-
-    def __init__(self) -> None:
-        """No sandbox exists yet."""
-        self._names: set[str] = set()
-        self._freed = asyncio.Event()
-
-    def add(self, name: str) -> None:
-        """A sandbox exists."""
-        self._names.add(name)
-
-    def remove(self, name: str) -> None:
-        """A sandbox is gone, or was never made."""
-        if name in self._names:
-            self._names.discard(name)
-            self._freed.set()
-            self._freed = asyncio.Event()
-
-    @property
-    def size(self) -> int:
-        """The number of sandboxes."""
-        return len(self._names)
-
-    def next(self) -> asyncio.Event:
-        """Set by the next removal. Take it before the request that may be refused."""
-        return self._freed
-
-    async def wait(self, freed: asyncio.Event) -> bool:
-        """Whether ``freed`` is set within ``HOLD_S``."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(HOLD_S):
-                return await freed.wait()
-        return False
 
 
 class Reached(NamedTuple):

@@ -19,6 +19,7 @@ from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks, Sandbox
 from taxtui.substrates.kubernetes import pool as pools
+from taxtui.substrates.kubernetes.access import Room
 from taxtui.substrates.kubernetes.api import PODS, ClusterApi, Kept, ObjectKind, PodEvents
 from taxtui.substrates.kubernetes.claim import CLAIMS, FOREGROUND, SANDBOX_PODS, claim
 from taxtui.substrates.kubernetes.claimed import ClaimedSandbox
@@ -28,7 +29,7 @@ from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, pull_secrets, tolerations
 from taxtui.substrates.kubernetes.pod import LABEL_NETWORK, Metadata, manifest
 from taxtui.substrates.kubernetes.pool import ClaimPool
-from taxtui.substrates.kubernetes.sandbox import KubernetesSandbox, Room, remove
+from taxtui.substrates.kubernetes.sandbox import KubernetesSandbox, remove
 from taxtui.substrates.kubernetes.watch import ObjectWatch
 
 PERMISSIONS: Final = (

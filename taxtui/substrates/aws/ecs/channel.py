@@ -31,8 +31,8 @@ def leaders(mark: str) -> str:
 def entry_command(directory: str, mark: str) -> tuple[str, bytes]:
     """The command for ECS and the input after it that start the framed shell in ``directory``, with a mark.
 
-    The agent splits a command like a shell but runs none, and documents no newlines. So the entry is short: it switches
-    the terminal to raw, prints a line (input before it is lost), and reads the rest.
+    The agent splits a command like a shell but runs none, and documents no newlines. Therefore the entry is short. It
+    switches the terminal to raw, prints a line (input before it is lost), and reads the rest.
 
     bash reads a terminal byte by byte, 20 times as slow, so ``dd`` copies it into a pipe. BusyBox's ``cat`` uses
     sendfile, which never returns from a terminal. ``dd`` outlives the shell and would keep the session open: the end of
