@@ -10,6 +10,7 @@
 # make fuzz   a million mangled inputs: counts, and the seed of each failure
 # make chaos  500 runs that are struck by kills, full disks, broken daemons and the like, and 50 kills on every real place
 # make resolve  plain pip finds versions for `.[all]` in two minutes; new releases of others can change that
+# make newest  conformance with the newest releases of all SDKs, in a fresh environment; for a weekly schedule
 # make lock   pin the constraints anew
 
 PYTHON ?= python3
@@ -19,9 +20,9 @@ BIN := $(VENV)/bin
 # they bring. Whoever is done takes over tests of those who are not, as files differ a hundredfold.
 WORKERS ?= 7
 
-COVERED := 'costmodel/*,taxtui/recording/*,taxtui/live/state.py,taxtui/sandboxes/kit/framed_shell.py,taxtui/runner/*'
+COVERED := 'costmodel/*,taxtui/recording/*,taxtui/live/state.py,taxtui/sandboxes/kit/shell/framed_shell.py,taxtui/runner/*'
 
-.PHONY: run ready lint suite bare test docs reference lock snapshots screenshots bench fuzz chaos resolve clean
+.PHONY: run ready lint suite bare test docs reference lock snapshots screenshots bench fuzz chaos resolve newest clean
 .NOTPARALLEL: # one after the other, whatever MAKEFLAGS say
 
 run: $(VENV)/.run
@@ -73,6 +74,17 @@ resolve:
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(PYTHON) -m venv "$$folder" && { \
 		timeout $(RESOLVE_S) "$$folder/bin/pip" install --dry-run --quiet --disable-pip-version-check '.[all]' || { \
 			echo "pip did not resolve '.[all]' within $(RESOLVE_S) s" >&2; exit 1; }; }
+
+# No constraints: a release that breaks an adapter fails here first. NEWEST=docker,aws,kubernetes,daytona,ssh,ray has Ray too.
+NEWEST ?= docker,aws,kubernetes,daytona,ssh
+newest:
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(PYTHON) -m venv "$$folder" && \
+		"$$folder/bin/pip" install --quiet --disable-pip-version-check uv && \
+		"$$folder/bin/uv" pip install --quiet --python "$$folder/bin/python" --upgrade --group test -e '.[$(NEWEST)]' && \
+		"$$folder/bin/uv" pip list --python "$$folder/bin/python" | \
+			grep -E '^(docker|boto3|botocore|kubernetes|daytona|asyncssh|websockets|aiohttp|ray|moto) ' && \
+		"$$folder/bin/python" -m pytest -q -n $(WORKERS) --dist worksteal tests/conformance \
+			$(if $(findstring ray,$(NEWEST)),tests/integration/test_ray.py) $(ARGS)
 
 snapshots: $(VENV)/.test
 	$(BIN)/pytest tests/tui --snapshot-update

@@ -29,18 +29,11 @@ if TYPE_CHECKING:
     from taxtui.plan.spec import Command as Command
     from taxtui.plan.spec import Limits as Limits
     from taxtui.plan.spec import SandboxSpec as SandboxSpec
-    from taxtui.sandboxes.kit import captured_command as captured_command
     from taxtui.sandboxes.kit import text_command as text_command
     from taxtui.sandboxes.kit.blocking_pool import BlockingPool as BlockingPool
     from taxtui.sandboxes.kit.cancellation import finish_despite_cancel as finish_despite_cancel
     from taxtui.sandboxes.kit.cancellation import kill_then_timeout as kill_then_timeout
     from taxtui.sandboxes.kit.cancellation import with_cleanup as with_cleanup
-    from taxtui.sandboxes.kit.framed_shell import ENDED as ENDED
-    from taxtui.sandboxes.kit.framed_shell import ByteStream as ByteStream
-    from taxtui.sandboxes.kit.framed_shell import FramedShell as FramedShell
-    from taxtui.sandboxes.kit.framed_shell import launch_argv as launch_argv
-    from taxtui.sandboxes.kit.frames import STDERR as STDERR
-    from taxtui.sandboxes.kit.frames import STDOUT as STDOUT
     from taxtui.sandboxes.kit.kept_output import KeptOutput as KeptOutput
     from taxtui.sandboxes.kit.kept_output import exec_result as exec_result
     from taxtui.sandboxes.kit.kill import MARK as MARK
@@ -56,38 +49,45 @@ if TYPE_CHECKING:
     from taxtui.sandboxes.kit.process import Process as Process
     from taxtui.sandboxes.kit.removal import remove as remove
     from taxtui.sandboxes.kit.retry import Retry as Retry
-    from taxtui.sandboxes.kit.session import ExplainedSession as ExplainedSession
-    from taxtui.sandboxes.kit.session import OwnedStream as OwnedStream
-    from taxtui.sandboxes.kit.simple import SimpleSubstrate as SimpleSubstrate
-    from taxtui.sandboxes.kit.state_poller import StatePoller as StatePoller
+    from taxtui.sandboxes.kit.retry import StatePoller as StatePoller
+    from taxtui.sandboxes.kit.shell import captured_command as captured_command
+    from taxtui.sandboxes.kit.shell.framed_shell import ENDED as ENDED
+    from taxtui.sandboxes.kit.shell.framed_shell import ByteStream as ByteStream
+    from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession as ExplainedSession
+    from taxtui.sandboxes.kit.shell.framed_shell import FramedShell as FramedShell
+    from taxtui.sandboxes.kit.shell.framed_shell import OwnedStream as OwnedStream
+    from taxtui.sandboxes.kit.shell.framed_shell import launch_argv as launch_argv
+    from taxtui.sandboxes.kit.shell.frames import STDERR as STDERR
+    from taxtui.sandboxes.kit.shell.frames import STDOUT as STDOUT
     from taxtui.sandboxes.protocol import Availability as Availability
     from taxtui.sandboxes.protocol import Capabilities as Capabilities
+    from taxtui.sandboxes.protocol import Effective as Effective
     from taxtui.sandboxes.protocol import ExecResult as ExecResult
     from taxtui.sandboxes.protocol import Found as Found
     from taxtui.sandboxes.protocol import Marks as Marks
     from taxtui.sandboxes.protocol import Sandbox as Sandbox
     from taxtui.sandboxes.protocol import Session as Session
     from taxtui.sandboxes.protocol import Substrate as Substrate
+    from taxtui.sandboxes.simple import SimpleSubstrate as SimpleSubstrate
 
 _PUBLIC: Final = {
     "taxtui.errors": "CleanupFailed CreateFailed ExecFailed ExecTimeout QuotaExceeded ReadyTimeout SandboxLost "
     "SubstrateError SubstrateUnavailable Throttled UsageError",
     "taxtui.plan.spec": "Command Limits SandboxSpec",
-    "taxtui.sandboxes.kit": "captured_command text_command",
+    "taxtui.sandboxes.kit": "text_command",
+    "taxtui.sandboxes.kit.shell": "captured_command",
     "taxtui.sandboxes.kit.blocking_pool": "BlockingPool",
     "taxtui.sandboxes.kit.cancellation": "finish_despite_cancel kill_then_timeout with_cleanup",
-    "taxtui.sandboxes.kit.framed_shell": "ByteStream ENDED FramedShell launch_argv",
-    "taxtui.sandboxes.kit.frames": "STDERR STDOUT",
+    "taxtui.sandboxes.kit.shell.framed_shell": "ByteStream ENDED ExplainedSession FramedShell OwnedStream launch_argv",
+    "taxtui.sandboxes.kit.shell.frames": "STDERR STDOUT",
     "taxtui.sandboxes.kit.kept_output": "KeptOutput exec_result",
     "taxtui.sandboxes.kit.kill": "MARK kill_marked kill_script kill_until_done new_mark require_killed",
     "taxtui.sandboxes.kit.labels": "LABEL_DEADLINE LABEL_RUN LABEL_TRIAL found",
     "taxtui.sandboxes.kit.process": "Process",
     "taxtui.sandboxes.kit.removal": "remove",
-    "taxtui.sandboxes.kit.retry": "Retry",
-    "taxtui.sandboxes.kit.session": "ExplainedSession OwnedStream",
-    "taxtui.sandboxes.kit.simple": "SimpleSubstrate",
-    "taxtui.sandboxes.kit.state_poller": "StatePoller",
-    "taxtui.sandboxes.protocol": "Availability Capabilities ExecResult Found Marks Sandbox Session Substrate",
+    "taxtui.sandboxes.kit.retry": "Retry StatePoller",
+    "taxtui.sandboxes.simple": "SimpleSubstrate",
+    "taxtui.sandboxes.protocol": "Availability Capabilities Effective ExecResult Found Marks Sandbox Session Substrate",
 }
 _HOMES: Final = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 """Public name → module. Imported on first use: whoever only lists substrates needs none of them."""

@@ -8,8 +8,8 @@
     ...
     assert fake.alive == {}  # nothing was left behind
 
-It records what it is asked and runs no command. What the conformance suite asks of sandboxes it passes; what it asks
-of shells it cannot. Its rows say ``stand_in``.
+It records calls and runs no command. It passes the conformance suite's checks of sandboxes, but not of shells. Its
+rows say ``stand_in``.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ async def nothing() -> None:
 
 def echoing(command: Command) -> ExecResult:
     """Exit code 0; the output of ``echo WORD``, and none of anything else."""
-    found = _ECHO.fullmatch(command.script)
-    return ExecResult(0, f"{found[1]}\n".encode() if found else b"", b"")
+    match = _ECHO.fullmatch(command.script)
+    return ExecResult(0, f"{match[1]}\n".encode() if match else b"", b"")
 
 
 class FakeSubstrate:
-    """Sandboxes are entries of ``alive``: name → run id. What is left in it at the end has leaked.
+    """Sandboxes are entries of ``alive``: name → run id. An entry at the end of a test is a leak.
 
-    ``calls`` and ``commands`` hold what was asked, in order. A hook is awaited inside its call, before the call has
-    had any effect (``created_hook``: after the sandbox exists, before create answers), so that it may wait for an
-    event, raise, or be cancelled.
+    ``calls`` and ``commands`` are the requests, in order. A hook is awaited inside its call, before the call has any
+    effect (``created_hook``: after the sandbox exists, before create answers). A hook may wait for an event, raise, or
+    be cancelled.
     """
 
     name: ClassVar[str] = "fake"
@@ -83,14 +83,14 @@ class FakeSubstrate:
         self.reset_hook: Hook = nothing
         self.answer: Callable[[Command], ExecResult] = echoing
         self._failures: dict[Call, deque[Exception]] = defaultdict(deque)
-        self._made: dict[str, tuple[SandboxSpec, float]] = {}
+        self._specs: dict[str, tuple[SandboxSpec, float]] = {}
 
     def fail(self, call: Call, error: Exception, *, times: int = 1) -> None:
         """Have the next ``times`` calls of this kind raise ``error``; several failures come in turn."""
         self._failures[call].extend([error] * times)
 
     async def passes(self, call: Call, takes_s: float, hook: Hook = nothing) -> None:
-        """Wait as long as the call takes, then raise the failure that is due. Each call of the fake goes through it."""
+        """Wait for the call's duration, then raise a due failure. Each call of the fake uses it."""
         if takes_s:
             await asyncio.sleep(takes_s)
         await hook()
@@ -110,44 +110,44 @@ class FakeSubstrate:
         return self.availability
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> FakeSandbox:
-        """A sandbox by the spec's name; a second one under the same name is the same."""
+        """A sandbox by the spec's name; a second create under the same name returns the same sandbox."""
         self.calls.append(f"create {spec.name}")
         await self.passes("create", self.options.create_s, self.create_hook)
         self.alive[spec.name] = spec.labels[LABEL_RUN]
-        self._made[spec.name] = spec, time.monotonic()
+        self._specs[spec.name] = spec, time.monotonic()
         await self.passes("created", 0.0, self.created_hook)
         marks("accepted")
         return FakeSandbox(self, spec.name)
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """What is alive, also what a test has put there."""
-        return [self._found(name, run) for name, run in self.alive.items() if run_id in (None, run)]
+        """The entries of ``alive``, also those that a test has added."""
+        return [self._entry(name, run) for name, run in self.alive.items() if run_id in (None, run)]
 
     def gone(self, name: str) -> None:
-        """It is no longer alive, and nothing is remembered of it: a long run would hold ever more."""
+        """Forget a sandbox, so that a long run does not use more and more memory."""
         self.alive.pop(name, None)
-        self._made.pop(name, None)
+        self._specs.pop(name, None)
 
-    def _found(self, name: str, run: str) -> Found:
-        if name not in self._made:
+    def _entry(self, name: str, run: str) -> Found:
+        if name not in self._specs:
             return Found(name=name, handle=name, run_id=run, age_s=0.0)
-        spec, made_s = self._made[name]
+        spec, made_s = self._specs[name]
         deadline = spec.labels.get(LABEL_DEADLINE)
         age_s, until = time.monotonic() - made_s, int(deadline) if deadline else None
         return Found(name=name, handle=name, run_id=run, age_s=age_s, deadline_unix_s=until)
 
-    async def reap(self, found: Found) -> None:
+    async def reap(self, match: Found) -> None:
         """Remove it."""
-        self.calls.append(f"reap {found.name}")
+        self.calls.append(f"reap {match.name}")
         await self.passes("reap", 0.0)
-        self.gone(found.name)
+        self.gone(match.name)
 
 
 class FakeSandbox:
-    """A name; its commands are answered by the substrate's ``answer``."""
+    """A name; the substrate's ``answer`` answers its commands."""
 
     def __init__(self, substrate: FakeSubstrate, name: str) -> None:
-        """Of a substrate that has entered it as alive."""
+        """The substrate has added it to ``alive``."""
         self.substrate = substrate
         self.name = name
 
@@ -157,7 +157,7 @@ class FakeSandbox:
         marks("running")
 
     async def exec(self, command: Command) -> ExecResult:
-        """The answer, after ``exec_s``. Raises ``ExecTimeout`` where that is too long, ``SandboxLost`` once removed."""
+        """The answer, after ``exec_s``. Raises ``ExecTimeout`` after the timeout, ``SandboxLost`` once removed."""
         self.substrate.commands.append(command)
         self._exists()
         try:
@@ -175,7 +175,7 @@ class FakeSandbox:
             raise SandboxLost(f"{self.name} is gone")
 
     async def open_session(self) -> FakeSession:
-        """A session that answers as the sandbox does."""
+        """A session with the sandbox's answers."""
         self.substrate.calls.append("open_session")
         self._exists()
         await self.substrate.passes("open_session", 0.0)
@@ -194,7 +194,7 @@ class FakeSandbox:
 
 
 class FakeSession:
-    """A persistent shell that keeps nothing."""
+    """A persistent shell without state."""
 
     def __init__(self, sandbox: FakeSandbox) -> None:
         """Of this sandbox."""

@@ -1,8 +1,8 @@
-"""What a sandbox can get at: tried from inside, by asking for what must not be there.
+"""A probe of a sandbox's isolation, from inside: each probe looks for something that must not be there.
 
-Two sandboxes of a substrate are made. In one a file, a process and a variable are left, on this machine a file, a
-variable and a listening port; the other looks for all of them, and for what a break-out begins with. Nothing is
-believed of what a substrate says of itself.
+Two sandboxes of a substrate are made. One gets a file, a process and a variable; this machine gets a file, a variable
+and a listening port. The other sandbox looks for all of them, and for the first steps of a break-out. A substrate's own
+statements do not count.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HEX: Final = re.compile(r"[0-9a-f]{1,16}")
 
 
 class Tried(NamedTuple):
-    """One thing that was tried."""
+    """The result of one probe."""
 
     aspect: str
     holds: bool | None  # kept away, or held to its limit; None: it could not be tried
@@ -44,10 +44,10 @@ class Tried(NamedTuple):
 
 
 class ProbedPlace(NamedTuple):
-    """Where it is tried from, and what stands on this machine to be found."""
+    """Two sandboxes, and the canaries on this machine."""
 
     inside: Sandbox
-    other: Sandbox
+    neighbour: Sandbox
     secret: str  # in the file, the variable and the process that must not be seen
     file: Path
     port: int
@@ -57,31 +57,33 @@ Probe = Callable[[ProbedPlace], Awaitable[Tried]]
 
 
 async def probe(substrate: Substrate, run_id: str) -> list[Tried]:
-    """Try everything, in sandboxes of this run that are removed again.
+    """Run every probe in two sandboxes of this run, and remove both.
 
     Raises:
-        SubstrateError: there is no sandbox to try it in.
+        SubstrateError: no sandbox.
     """
     async with contextlib.AsyncExitStack() as stack:
         secret = f"canary{secrets.token_hex(8)}"
         file, port = stack.enter_context(_planted(secret))
-        inside, other = [await stack.enter_async_context(_sandbox(substrate, run_id, number)) for number in range(2)]
-        place = ProbedPlace(inside, other, secret, file, port)
-        return [await _tried(name, one, place) for name, one in PROBES.items()]
+        inside, neighbour = [
+            await stack.enter_async_context(_sandbox(substrate, run_id, number)) for number in range(2)
+        ]
+        place = ProbedPlace(inside, neighbour, secret, file, port)
+        return [await _tried(name, run_probe, place) for name, run_probe in PROBES.items()]
 
 
-async def _tried(name: str, one: Probe, place: ProbedPlace) -> Tried:
+async def _tried(name: str, run_probe: Probe, place: ProbedPlace) -> Tried:
     try:
         async with asyncio.timeout(2 * COMMAND_TIMEOUT_S):
-            found = await one(place)
-            return found._replace(detail=found.detail[:_DETAIL_MAX])
+            seen = await run_probe(place)
+            return seen._replace(detail=seen.detail[:_DETAIL_MAX])
     except (SubstrateError, TimeoutError) as error:
         return Tried(name, None, str(error)[:_DETAIL_MAX])
 
 
 @contextlib.contextmanager
 def _planted(secret: str) -> Iterator[tuple[Path, int]]:
-    """On this machine: a file for this user alone, a variable, and a port that answers nobody."""
+    """On this machine: a private file, a variable, and a port without a service."""
     folder = Path(tempfile.mkdtemp(prefix="taxtui-canary-"))
     os.environ["TAXTUI_CANARY"] = secret
     listening = socket.create_server(("", 0))
@@ -112,70 +114,70 @@ async def _sandbox(substrate: Substrate, run_id: str, number: int) -> AsyncItera
             await sandbox.wait_ready(Marks())
         yield sandbox
     finally:
-        for found in await substrate.find(run_id):
-            if found.name == spec.name:
-                await substrate.reap(found)
+        for seen in await substrate.find(run_id):
+            if seen.name == spec.name:
+                await substrate.reap(seen)
 
 
-async def _asked(sandbox: Sandbox, script: str) -> str:
-    """What a script prints, on one line. Raises ``SubstrateError``."""
-    done = await sandbox.exec(Command(script=script, timeout_s=COMMAND_TIMEOUT_S))
-    return " ".join(done.stdout.decode(errors="replace").split())
+async def _output_of(sandbox: Sandbox, script: str) -> str:
+    """A script's output on one line. Raises ``SubstrateError``."""
+    result = await sandbox.exec(Command(script=script, timeout_s=COMMAND_TIMEOUT_S))
+    return " ".join(result.stdout.decode(errors="replace").split())
 
 
 async def _files(place: ProbedPlace) -> Tried:
-    seen = await _asked(place.inside, f"cat {place.file} 2>/dev/null; true")
+    seen = await _output_of(place.inside, f"cat {place.file} 2>/dev/null; true")
     held = place.secret not in seen
     return Tried("files", held, "this user's files are not there" if held else "reads this user's files")
 
 
 async def _devices(place: ProbedPlace) -> Tried:
-    found = await _asked(
+    seen = await _output_of(
         place.inside,
         "for f in /dev/mem /dev/kmsg /dev/kvm /dev/sd? /dev/vd? /dev/nvme* /dev/dm-*; do "
         "[ -r $f ] && [ ! -d $f ] && echo $f; done; true",
     )
-    return Tried("devices", not found, found or "no disk, no memory, no kernel log")
+    return Tried("devices", not seen, seen or "no disk, no memory, no kernel log")
 
 
 async def _network(place: ProbedPlace) -> Tried:
-    found = await _asked(
+    seen = await _output_of(
         place.inside,
         "for f in $(sed -n 's/^ *\\([^:]*\\):.*/\\1/p' /proc/net/dev); do [ $f = lo ] || echo $f; done; "
         f"(timeout 3 bash -c ': </dev/tcp/127.0.0.1/{place.port}') 2>/dev/null && echo reaches-this-machine; true",
     )
-    words = [word for word in found.split() if not word.startswith(("tunl", "sit", "ip6", "gre", "erspan", "ip_vti"))]
+    words = [word for word in seen.split() if not word.startswith(("tunl", "sit", "ip6", "gre", "erspan", "ip_vti"))]
     return Tried("network", not words, " ".join(words) or "loopback only")
 
 
 async def _metadata(place: ProbedPlace) -> Tried:
     script = "timeout 3 bash -c ': </dev/tcp/169.254.169.254/80' 2>/dev/null && echo reached; true"
-    reached = bool(await _asked(place.inside, script))
+    reached = bool(await _output_of(place.inside, script))
     return Tried("metadata service", not reached, "169.254.169.254 answers" if reached else "does not answer")
 
 
-async def _others(place: ProbedPlace) -> Tried:
+async def _neighbours(place: ProbedPlace) -> Tried:
     half, rest = place.secret[:8], place.secret[8:]  # in two pieces, as what looks for it must not find itself
     plant = Command(script=f"echo > /tmp/canary-{place.secret}; sleep 20; true", timeout_s=COMMAND_TIMEOUT_S)
-    planted = asyncio.ensure_future(place.other.exec(plant))
+    planted = asyncio.ensure_future(place.neighbour.exec(plant))
     look = (
         f"ls /tmp/canary-{half}''{rest} 2>/dev/null; for f in /proc/[0-9]*/cmdline; do "
         f"tr '\\0' ' ' <$f 2>/dev/null | grep '{half}''{rest}' >/dev/null && echo process; done; true"
     )
     try:
         standing = f"until [ -e /tmp/canary-{half}''{rest} ]; do sleep 0.1; done; echo there"
-        await _asked(place.other, standing)
-        seen = await _asked(place.inside, look)
-        own = await _asked(place.inside, "ls /proc | grep -c '^[0-9]'")
+        await _output_of(place.neighbour, standing)
+        seen = await _output_of(place.inside, look)
+        processes = await _output_of(place.inside, "ls /proc | grep -c '^[0-9]'")
     finally:
         planted.cancel()
         await asyncio.wait({planted})
-    return Tried("other sandboxes", not seen, seen or f"not seen, {own} processes of its own")
+    return Tried("other sandboxes", not seen, seen or f"not seen, {processes} processes of its own")
 
 
 async def _capabilities(place: ProbedPlace) -> Tried:
-    told = await _asked(place.inside, "id -u; grep -E '^(CapEff|NoNewPrivs|Seccomp):' /proc/self/status")
-    words = told.split()
+    output = await _output_of(place.inside, "id -u; grep -E '^(CapEff|NoNewPrivs|Seccomp):' /proc/self/status")
+    words = output.split()
     facts = dict(zip(words[1::2], words[2::2], strict=False))
     effective, user = facts.get("CapEff:", ""), words[0] if words else "?"
     detail = f"user {user}, effective {effective or 'unknown'}, no_new_privs {facts.get('NoNewPrivs:', 'unknown')}"
@@ -183,30 +185,30 @@ async def _capabilities(place: ProbedPlace) -> Tried:
 
 
 async def _keys(place: ProbedPlace) -> Tried:
-    seen = await _asked(
+    output = await _output_of(
         place.inside,
         f"env | grep -c {place.secret}; for f in ~/.ssh ~/.aws ~/.kube ~/.docker ~/.config/gcloud "
         "/etc/docker/key.json /var/run/secrets/kubernetes.io/serviceaccount/token; do [ -r $f ] && echo $f; done; true",
     )
-    count, *found = seen.split() or ["0"]
-    words = ["this machine's environment"] * (count != "0") + found
+    count, *seen = output.split() or ["0"]
+    words = ["this machine's environment"] * (count != "0") + seen
     return Tried("keys", not words, ", ".join(words) or "no environment, no credentials")
 
 
 async def _daemon(place: ProbedPlace) -> Tried:
     script = "for f in /var/run/docker.sock /run/containerd/containerd.sock /run/podman/podman.sock; do [ -S $f ] && "
-    found = await _asked(place.inside, f"{script}echo $f; done; true")
-    return Tried("container daemons", not found, found or "no socket")
+    seen = await _output_of(place.inside, f"{script}echo $f; done; true")
+    return Tried("container daemons", not seen, seen or "no socket")
 
 
 async def _disk(place: ProbedPlace) -> Tried:
     script = (
         "df -Pk . ~ /tmp 2>/dev/null | sed 1d | while read -r _ size _ free _; do echo $size $free; done; ulimit -f"
     )
-    told = await _asked(place.inside, script)
-    *numbers, longest_file = told.split() or [""]
+    output = await _output_of(place.inside, script)
+    *numbers, longest_file = output.split() or [""]
     if len(numbers) < 2 or len(numbers) % 2 or not all(map(_SIZE.fullmatch, numbers)):
-        return Tried("disk", None, told or "df tells nothing")
+        return Tried("disk", None, output or "df tells nothing")
     sizes_kib, free_kib = ([int(number) for number in numbers[at::2]] for at in range(2))
     ours = {os.statvfs(path).f_blocks * os.statvfs(path).f_frsize >> 10 for path in ("/", tempfile.gettempdir())}
     shared = not ours.isdisjoint(sizes_kib) and longest_file == "unlimited"
@@ -219,7 +221,7 @@ async def _pids(place: ProbedPlace) -> Tried:
     wanted = 4 * LIMITS.pids
     script = f"sh -c 'i=0; while [ $i -lt {wanted} ]; do sleep 5 & i=$((i+1)); done; echo all' 2>/dev/null; true"
     try:
-        all_started = "all" in await _asked(place.inside, f"timeout 10 {script}")
+        all_started = "all" in await _output_of(place.inside, f"timeout 10 {script}")
     except SubstrateError:
         all_started = False  # it could not even start what ends it
     detail = f"{wanted} processes {'run' if all_started else 'do not run'} where {LIMITS.pids} may"
@@ -229,7 +231,7 @@ async def _pids(place: ProbedPlace) -> Tried:
 async def _memory(place: ProbedPlace) -> Tried:
     wanted = 2 * LIMITS.memory_mib << 20
     try:
-        held = await _asked(place.inside, f"head -c {wanted} /dev/zero | tail -c {wanted} | wc -c")
+        held = await _output_of(place.inside, f"head -c {wanted} /dev/zero | tail -c {wanted} | wc -c")
     except SubstrateError:
         held = ""  # it was killed for it
     got = held == str(wanted)
@@ -242,7 +244,7 @@ PROBES: Final[dict[str, Probe]] = {
     "devices": _devices,
     "network": _network,
     "metadata service": _metadata,
-    "other sandboxes": _others,
+    "other sandboxes": _neighbours,
     "capabilities": _capabilities,
     "keys": _keys,
     "container daemons": _daemon,
@@ -250,4 +252,4 @@ PROBES: Final[dict[str, Probe]] = {
     "pids": _pids,
     "memory": _memory,
 }
-"""Every aspect, the ones that may end a sandbox last."""
+"""Every probe; the last ones may end a sandbox."""

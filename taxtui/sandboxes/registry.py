@@ -29,11 +29,11 @@ def names() -> list[str]:
 
 
 def load(name: str) -> type[Substrate]:
-    """The class behind a name.
+    """The class of a name.
 
     Raises:
         UsageError: no such substrate; the message has the nearest name.
-        SubstrateUnavailable: it exists but its SDK is not installed; the message has the extra.
+        SubstrateUnavailable: its SDK is not installed; the message has the extra.
     """
     point = installed.point(GROUP, name)
     if point is None:
@@ -54,7 +54,7 @@ def load(name: str) -> type[Substrate]:
 
 
 def needs_newer_python(name: str) -> SubstrateUnavailable | None:
-    """What to say of a substrate whose SDK cannot be installed for this Python; None where it can."""
+    """The error for a substrate whose SDK cannot be installed for this Python; None if it can."""
     row = shipped.row_of(name)
     if sys.version_info >= row.oldest_python:
         return None
@@ -64,20 +64,19 @@ def needs_newer_python(name: str) -> SubstrateUnavailable | None:
 
 
 def build(ref: SubstrateRef) -> Substrate:
-    """A substrate with its options, its clients not yet open.
+    """A substrate with its options; its clients are not open yet.
 
     Raises:
-        UsageError: an option that the substrate does not have, or a value that it does not take.
+        UsageError: an unknown option, or an invalid value.
     """
     cls = load(ref.name)
     return cls(_options(ref.name, cls.Options, ref.options))  # type: ignore[call-arg]
 
 
 def flavours(ref: SubstrateRef) -> list[SubstrateRef]:
-    """Where a substrate without options may have left something: itself, or each that its class names.
+    """The substrates to clean for a reference without options: itself, or each flavour that its class names.
 
-    Its ``flavours`` are options, a mapping for each place that a sandbox of it may stand in. What cannot be loaded is
-    itself alone.
+    ``flavours`` of the class is a sequence of options. A class that cannot be loaded has no flavours.
     """
     if ref.options:
         return [ref]
@@ -90,10 +89,10 @@ def flavours(ref: SubstrateRef) -> list[SubstrateRef]:
 
 @contextlib.contextmanager
 def blamed(name: str) -> Iterator[None]:
-    """What an adapter raises against the protocol is one line that names it, not a traceback.
+    """Turn an adapter's exceptions against the protocol into one line that names the adapter.
 
     Raises:
-        SubstrateError: for every exception that is none of ``taxtui.errors``, with its class and its place.
+        SubstrateError: for every exception outside ``taxtui.errors``, with its class and its place.
     """
     try:
         yield
@@ -103,14 +102,14 @@ def blamed(name: str) -> Iterator[None]:
         raise SubstrateError(f"{name}: unexpected {located(error)}", fix="report it to the adapter's author") from error
 
 
-def _options(name: str, kind: type[msgspec.Struct], given: Mapping[str, str]) -> msgspec.Struct:
-    known = [field.name for field in msgspec.structs.fields(kind)]
-    for key in given:
-        if key not in known:
-            close = difflib.get_close_matches(key, known, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"it takes: {', '.join(known) or 'none'}"
+def _options(name: str, kind: type[msgspec.Struct], texts: Mapping[str, str]) -> msgspec.Struct:
+    names_of_options = [field.name for field in msgspec.structs.fields(kind)]
+    for key in texts:
+        if key not in names_of_options:
+            close = difflib.get_close_matches(key, names_of_options, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"it takes: {', '.join(names_of_options) or 'none'}"
             raise UsageError(f"{name} has no option {key!r}", fix=hint)
     try:
-        return msgspec.convert(dict(given), kind, strict=False)
+        return msgspec.convert(dict(texts), kind, strict=False)
     except msgspec.ValidationError as error:
         raise UsageError(f"{name}: {error}") from error

@@ -25,11 +25,11 @@ from functools import partial
 from typing import Final
 
 from taxtui.plan.spec import Command
-from taxtui.runner import bracket
+from taxtui.runner.trial import bracket
 from taxtui.sandboxes.kit import text_command
-from taxtui.sandboxes.kit.captured_command import captured, wrap_command
-from taxtui.sandboxes.kit.framed_shell import FramedShell, launch_argv
 from taxtui.sandboxes.kit.process import Process
+from taxtui.sandboxes.kit.shell.captured_command import captured, wrap_command
+from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, launch_argv
 from tests.benchmarks.bench_dispatch import NONCE, Step, p50s_ms
 from tests.benchmarks.figures import tell
 

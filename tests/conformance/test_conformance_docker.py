@@ -16,7 +16,7 @@ pytestmark = pytest.mark.docker
 
 
 def _docker(runtime: str) -> Substrate:
-    from taxtui.substrates.docker.options import DockerOptions
+    from taxtui.substrates.docker import DockerOptions
     from taxtui.substrates.docker.substrate import DockerSubstrate
 
     return DockerSubstrate(DockerOptions(runtime=runtime))

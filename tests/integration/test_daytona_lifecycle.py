@@ -96,7 +96,16 @@ async def test_an_image_has_the_resources_that_were_asked_for(standin: DaytonaSt
         await substrate.create(spec(limits=Limits(cpus=1.5, memory_mib=1500)), Marks())
         (made,) = standin.sandboxes.values()
         assert (made["cpu"], made["memory"], made["disk"], made["target"]) == (2, 2, 3, "eu")
-        assert (await substrate.check()).facts["warm_pool"].startswith("missed")
+        found = await substrate.check()
+        assert found.facts["warm_pool"].startswith("missed")
+        assert found.effective.limits(Limits(cpus=1.5, memory_mib=1500)) == Limits(cpus=2, memory_mib=2048)
+
+
+async def test_a_snapshot_has_its_own_size(standin: DaytonaStandin) -> None:
+    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url, snapshot="mine")) as substrate:
+        assert (await substrate.check()).effective.limits(Limits()) == Limits(cpus=4, memory_mib=8192)
+        standin.fail("snapshot", status=403)
+        assert (await substrate.check()).effective.limits(Limits()) == Limits(), "unknown"
 
 
 async def test_streams_bytes_and_input(substrate: DaytonaSubstrate) -> None:

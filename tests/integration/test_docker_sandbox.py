@@ -17,8 +17,8 @@ from taxtui.errors import CreateFailed, ExecFailed, ExecTimeout, SandboxLost, Su
 from taxtui.plan.spec import Command, Limits, SubstrateRef
 from taxtui.sandboxes import registry
 from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.endpoint import endpoint
-from taxtui.substrates.docker.options import DockerOptions
 from taxtui.substrates.docker.substrate import DockerSubstrate
 from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, output, sandbox_of, spec
 

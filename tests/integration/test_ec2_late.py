@@ -14,7 +14,7 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws import connection
 from taxtui.substrates.aws.ec2.instance import user_data
-from taxtui.substrates.aws.ec2.ssh import new_key
+from taxtui.substrates.aws.ec2.sandbox import new_key
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from tests.support import ec2_standin_setup
 from tests.support.ecs_standin_setup import CREDENTIALS, spec

@@ -12,11 +12,11 @@ import pytest
 from taxtui.errors import ExecTimeout, SandboxLost, SubstrateUnavailable
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.recording import digest
-from taxtui.sandboxes.kit.captured_command import CapturedProgram
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
+from taxtui.sandboxes.kit.shell.captured_command import CapturedProgram
 from taxtui.sandboxes.protocol import Marks, Sandbox
-from taxtui.substrates.kubernetes.followed import LOST_S
 from taxtui.substrates.kubernetes.options import KubernetesOptions
+from taxtui.substrates.kubernetes.sandbox import LOST_S
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.kubernetes_cluster import NODE
 from tests.support.kubernetes_standin import TOKEN, VERSION, KubernetesStandin

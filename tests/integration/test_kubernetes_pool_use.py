@@ -9,7 +9,7 @@ import pytest
 from taxtui.errors import CreateFailed, SandboxLost
 from taxtui.plan.spec import Command, Limits
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.kubernetes import claimed as kubernetes_claimed
+from taxtui.substrates.kubernetes import sandbox as kubernetes_sandbox
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.api_faults import NO_OPS
 from tests.support.cancelling import cancellations
@@ -26,7 +26,7 @@ __all__ = ["standin", "substrate"]
 async def test_a_claim_waits_for_the_pools_controller(
     standin: PoolStandin, substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kubernetes_claimed, "QUIET_S", 0.05)
+    monkeypatch.setattr(kubernetes_sandbox, "QUIET_S", 0.05)
     await standin.sandboxes.stop()
     marks = Marks()
     box = await substrate.create(spec(), marks)
@@ -41,7 +41,7 @@ async def test_a_claim_waits_for_the_pools_controller(
 async def test_a_quota_of_pods_is_what_the_claim_waits_for(
     standin: PoolStandin, substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kubernetes_claimed, "QUIET_S", 0.05)
+    monkeypatch.setattr(kubernetes_sandbox, "QUIET_S", 0.05)
     await emptied(standin)
     standin.sandboxes.pods_quota = 0
     marks = Marks()

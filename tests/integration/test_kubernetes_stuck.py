@@ -10,9 +10,9 @@ import pytest
 from taxtui.errors import QuotaExceeded, Throttled
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.recording.events import Notice
-from taxtui.sandboxes.kit import room
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.kubernetes import access as kubernetes_access
 from taxtui.substrates.kubernetes import sandbox as kubernetes_sandbox
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
@@ -110,7 +110,7 @@ async def test_a_quota_that_others_use_up_is_final(standin: KubernetesStandin, s
 async def test_who_waits_for_room_is_not_forgotten(
     standin: KubernetesStandin, substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "HOLD_S", 0.1)
+    monkeypatch.setattr(kubernetes_access, "HOLD_S", 0.1)
     standin.quota = 1
     made = await substrate.create(spec(1), Marks())
     with pytest.raises(Throttled, match="none of 1 sandboxes has gone"):

@@ -132,6 +132,13 @@ async def test_what_it_needs_is_readable_whatever_the_umask(substrate: LocalSubs
         os.umask(before)
 
 
+async def test_the_shell_before_bubblewrap_names_no_folder_of_the_runner(substrate: LocalSubstrate) -> None:
+    async with sandbox_of(substrate) as sandbox:
+        before = sandbox._prefix[: sandbox._prefix.index(local_bwrap._bwrap())]  # type: ignore[attr-defined]
+        done = subprocess.run([*before, "/usr/bin/env"], capture_output=True, env={}, check=True)  # noqa: ASYNC221
+    assert done.stdout == b""
+
+
 async def test_the_environment_is_a_short_list(substrate: LocalSubstrate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", f"http://user:{CANARY}@proxy")
     async with sandbox_of(substrate) as sandbox:

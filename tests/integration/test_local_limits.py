@@ -93,7 +93,7 @@ async def test_a_sweep_that_knows_no_options_takes_the_file_system_away() -> Non
     ("options", "why"),
     [
         (LocalOptions(isolation="bwrap", disk_mib=-1), "disk_mib=-1 is negative; 0 is no limit"),
-        (LocalOptions(isolation="plain", disk_mib=8), "disk_mib needs isolation=bwrap"),
+        (LocalOptions(isolation="plain", disk_mib=8), "disk_mib requires isolation=bwrap"),
         (
             LocalOptions(isolation="bwrap", disk_mib=8),
             "disk_mib needs root, who may mount a file system",

@@ -11,9 +11,8 @@ from taxtui.errors import CreateFailed, SandboxLost
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Availability, Marks
-from taxtui.substrates.ssh.sandbox import SshSandbox
 from taxtui.substrates.ssh.scripts import mark_of
-from taxtui.substrates.ssh.substrate import SshSubstrate
+from taxtui.substrates.ssh.substrate import SshSandbox, SshSubstrate
 from tests.support.command_line import Home
 from tests.support.private_sshd import SshBox, new_key, ssh_box
 
@@ -75,7 +74,7 @@ async def test_a_refused_key(box: SshBox) -> None:
     locked = box.folder / "locked"
     new_key(locked, passphrase="secret")
     found = await said(box, key=str(locked))
-    assert (found.ok, found.fix) == (False, "ssh-add it where it has a passphrase")
+    assert (found.ok, found.fix) == (False, "run ssh-add if the key has a passphrase")
 
 
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa"])

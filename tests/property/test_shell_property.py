@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from taxtui.errors import ExecTimeout
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell
-from taxtui.sandboxes.kit.frames import STDERR, STDOUT
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, FramedShell
+from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
 from taxtui.sandboxes.protocol import ExecResult
 from tests.support.scripted_stream import CutStream, shell_process
 

@@ -56,7 +56,7 @@ KUBERNETES: Final = Provider(
     doubt_s=("taxtui.substrates.kubernetes.access.DOUBT_S", 0.1),
     remove_s=-4.0,  # with the grace period of 5 s: one second
     quota="limited: pods=0",
-    stuck="look at its node and its finalizers",
+    stuck="look at the object's node and finalizers",
     lists_before=1,  # the watch's
 )
 DAYTONA: Final = Provider(

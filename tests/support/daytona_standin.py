@@ -64,6 +64,7 @@ class DaytonaStandin:
             [
                 web.get("/api/api-keys/current", self._key, name="key"),
                 web.get("/api/organizations/{org}/usage", self._usage, name="usage"),
+                web.get("/api/snapshots/{id}", self._snapshot, name="snapshot"),
                 web.post("/api/sandbox", self._create, name="create"),
                 web.get("/api/sandbox", self._list, name="list"),
                 web.get("/api/sandbox/{id}", self._get, name="get"),
@@ -170,6 +171,13 @@ class DaytonaStandin:
         region |= dict.fromkeys(("maxCpuPerGpu", "maxMemoryPerGpu", "maxDiskPerGpu"))
         counts = ("totalSnapshotQuota", "currentSnapshotUsage", "totalVolumeQuota", "currentVolumeUsage")
         return self._yes({"regionUsage": [region], **dict.fromkeys(counts, 0)}, "OrganizationUsageOverview")
+
+    async def _snapshot(self, request: web.Request) -> web.Response:
+        name = request.match_info["id"]
+        sizes = {"size": 1, "cpu": 4, "gpu": 0, "mem": 8, "disk": 10}
+        states = {"state": "active", "errorReason": None, "entrypoint": None, "lastUsedAt": None}
+        dates = {"createdAt": _now(), "updatedAt": _now()}
+        return self._yes({"id": name, "name": name, "general": True, **sizes, **states, **dates}, "SnapshotDto")
 
     async def _create(self, request: web.Request) -> web.Response:
         asked = await request.json()

@@ -30,7 +30,7 @@ from taxtui.recording.reader import Follower
 from taxtui.runner import redaction
 from taxtui.runner.trial import bracket
 from taxtui.runner.trial.bracket import Method
-from taxtui.sandboxes.kit.frames import STDERR, STDOUT, MergedFrames, SplitFrames
+from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT, MergedFrames, SplitFrames
 from taxtui.substrates.aws.ecs import frame as channel
 from tests.support import hostile, mangled
 

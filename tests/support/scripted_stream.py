@@ -8,9 +8,9 @@ import pty
 import shutil
 from collections.abc import Callable
 
-from taxtui.sandboxes.kit.framed_shell import ENDED, launch_argv
-from taxtui.sandboxes.kit.frames import STDOUT
 from taxtui.sandboxes.kit.process import Process
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, launch_argv
+from taxtui.sandboxes.kit.shell.frames import STDOUT
 
 
 def shell_process(argv: list[str] | None = None, **env: str) -> Process:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import pytest
 
 from taxtui.errors import SubstrateUnavailable, Throttled
-from taxtui.sandboxes.kit import state_poller
-from taxtui.sandboxes.kit.state_poller import Lookup, StatePoller
+from taxtui.sandboxes.kit import retry as state_poller
+from taxtui.sandboxes.kit.retry import Lookup, StatePoller
 
 
 async def test_a_poller_asks_once_for_all_that_wait() -> None:

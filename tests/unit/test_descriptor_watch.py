@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.sandboxes.kit.descriptor_watch import watch_of
+from taxtui.sandboxes.kit.process import watch_of
 from tests.support.waiting import until
 
 Pipe = tuple[int, int]

@@ -11,10 +11,10 @@ from taxtui.substrates.docker.failure import (
     NoSuchProgram,
     create_refused,
     cut,
+    error_text,
     exec_refused,
     no_client,
     not_started,
-    said,
     unanswered,
     unreached,
     unusable,
@@ -163,8 +163,8 @@ def test_why_there_is_no_container(error: SubstrateError, kind: type[SubstrateEr
 
 
 def test_the_daemons_own_words_come_before_the_sdks() -> None:
-    assert said(APIError("500 Server Error", explanation="disk\n full")) == "disk full"  # type: ignore[no-untyped-call]
-    assert said(TLSParameterError("no certificate")).startswith("no certificate")  # type: ignore[no-untyped-call]
+    assert error_text(APIError("500 Server Error", explanation="disk\n full")) == "disk full"  # type: ignore[no-untyped-call]
+    assert error_text(TLSParameterError("no certificate")).startswith("no certificate")  # type: ignore[no-untyped-call]
 
 
 RUNC = b'OCI runtime exec failed: exec failed: unable to start container process: exec: "bash": '
@@ -178,6 +178,8 @@ RUNC = b'OCI runtime exec failed: exec failed: unable to start container process
         (126, RUNC + b"executable file not found in $PATH: unknown\r\n", NoSuchProgram),
         # The runtime failed otherwise.
         (126, RUNC + b"permission denied: unknown\r\n", ExecFailed),
+        # The container has ended before the program could begin.
+        (126, b"OCI runtime exec failed: exec failed: cannot exec in a stopped container: unknown\r\n", SandboxLost),
         # A command that prints the same words and ends well, or with another code, was started.
         (0, RUNC, None),
         (1, RUNC, None),
@@ -192,4 +194,4 @@ def test_a_program_that_never_ran_is_told_from_one_that_failed(
     error = not_started(exit_code, stdout)
     assert (type(error) if error else None) is kind
     if error:
-        assert str(error) == " ".join(stdout.decode().split())
+        assert str(error).removeprefix("the container is gone: ") == " ".join(stdout.decode().split())

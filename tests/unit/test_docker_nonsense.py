@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from taxtui.errors import CreateFailed, ExecFailed, SubstrateUnavailable
-from taxtui.sandboxes.kit.framed_shell import ENDED, outputs
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, outputs
 from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.containers import connect
 from taxtui.substrates.docker.endpoint import Endpoint
 from taxtui.substrates.docker.exec import Exec
 from taxtui.substrates.docker.failure import unusable
 from taxtui.substrates.docker.http import Address, Connection, Daemon, Multiplexed
-from taxtui.substrates.docker.options import DockerOptions
 from taxtui.substrates.docker.substrate import DockerSubstrate
 from tests.support.sandboxes import spec
 
@@ -51,7 +51,7 @@ async def test_a_stream_that_ends_within_one_is_cut(data: bytes) -> None:
     "data", [b"plain words, no pieces at all", piece(9, b"x"), b"\x01\x01\x00\x00\x00\x00\x00\x01x"]
 )
 async def test_a_stream_without_pieces_is_no_output(data: bytes) -> None:
-    with pytest.raises(ExecFailed, match="its stream has no pieces"):
+    with pytest.raises(ExecFailed, match="an invalid stream frame"):
         await outputs(stream(data))
 
 
@@ -107,14 +107,14 @@ async def test_an_answer_that_is_no_http_is_one_of_our_errors(nonsense: bytes, t
 )
 async def test_an_exec_without_an_id_fails(body: bytes, tmp_path: Path) -> None:
     async with daemon(tmp_path, answer(body, 201)) as client:
-        with pytest.raises(ExecFailed, match="the docker daemon's answer makes no sense"):
+        with pytest.raises(ExecFailed, match="the docker daemon's answer does not follow the Engine API"):
             await Exec(client, "c").start(["true"], stdin=False)
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"Running": 1}', b'{"Running": false, "ExitCode": "0"}'])
 async def test_a_state_of_another_shape_is_no_exit_code(body: bytes, tmp_path: Path) -> None:
     async with daemon(tmp_path, answer(body)) as client:
-        with pytest.raises(ExecFailed, match="the docker daemon's answer makes no sense"):
+        with pytest.raises(ExecFailed, match="the docker daemon's answer does not follow the Engine API"):
             await Exec(client, "c").exit_code(b"")
 
 
@@ -146,7 +146,7 @@ def connected(client: Daemon) -> DockerSubstrate:
 )
 async def test_a_list_of_containers_of_another_shape_is_said(rows: Any, tmp_path: Path) -> None:
     async with daemon(tmp_path, answer(json.dumps(rows).encode())) as client:
-        with pytest.raises(SubstrateUnavailable, match=r"docker: the daemon's answer makes no sense: \w+"):
+        with pytest.raises(SubstrateUnavailable, match=r"does not follow the Engine API \(\w+\)"):
             await connected(client).find("r")
 
 
@@ -155,7 +155,7 @@ async def test_a_list_of_containers_of_another_shape_is_said(rows: Any, tmp_path
 )
 async def test_an_image_of_another_shape_is_said(body: bytes, tmp_path: Path) -> None:
     async with daemon(tmp_path, answer(body)) as client:
-        with pytest.raises(SubstrateUnavailable, match=r"docker: the daemon's answer makes no sense: \w+"):
+        with pytest.raises(SubstrateUnavailable, match=r"does not follow the Engine API \(\w+\)"):
             await connected(client).create(spec(), Marks())
 
 
@@ -163,7 +163,7 @@ async def test_an_image_of_another_shape_is_said(body: bytes, tmp_path: Path) ->
 async def test_a_container_without_an_id_is_no_container(body: bytes, tmp_path: Path) -> None:
     image = answer(b'{"Config": null}')
     async with daemon(tmp_path, image, answer(body, 201)) as client:
-        with pytest.raises(SubstrateUnavailable, match="makes no sense"):
+        with pytest.raises(SubstrateUnavailable, match="does not follow the Engine API"):
             await connected(client).create(spec(), Marks())
 
 
@@ -241,4 +241,7 @@ def test_credentials_that_make_no_sense_are_one_line(
 
 
 def test_what_is_no_sdk_error_is_said_by_its_class_alone() -> None:
-    assert unusable(KeyError("password=x")).problem == "docker: the daemon's answer makes no sense: KeyError"
+    assert (
+        unusable(KeyError("password=x")).problem
+        == "docker: the daemon's answer does not follow the Engine API (KeyError)"
+    )

@@ -6,8 +6,8 @@ import asyncssh
 import pytest
 
 from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError
-from taxtui.sandboxes.kit.ssh_program import no_channel
-from taxtui.substrates.aws.ec2.failure import ended, no_login
+from taxtui.sandboxes.kit.shell.over_ssh import no_channel
+from taxtui.substrates.aws.ec2.instance import ended, no_login
 from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted
 
 FULL = "Client.VolumeLimitExceeded: Volume limit exceeded"

@@ -13,7 +13,7 @@ from taxtui.errors import CreateFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.substrates.aws.ec2.instance import InstanceState, KeyPair, run_request, user_data
-from taxtui.substrates.aws.ec2.ssh import new_key, remote_command
+from taxtui.substrates.aws.ec2.sandbox import new_key, remote_command
 from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted
 
 MODEL = botocore.session.get_session().get_service_model("ec2")

@@ -7,7 +7,7 @@ import asyncio
 import asyncssh
 import pytest
 
-from taxtui.substrates.aws.ec2.ssh import connect, new_key
+from taxtui.substrates.aws.ec2.sandbox import connect, new_key
 
 
 async def test_a_login_that_is_cancelled_the_moment_it_is_done_goes_no_further(monkeypatch: pytest.MonkeyPatch) -> None:

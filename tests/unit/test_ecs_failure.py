@@ -103,4 +103,4 @@ def test_encryption_is_the_clusters_setting_and_anything_else_the_sessions_failu
     assert type(encrypted) is SubstrateUnavailable
     assert "remove its kmsKeyId" in str(encrypted)
     other = unspoken(["A", "B"])
-    assert (type(other), str(other)) == (ExecFailed, "the session agent asks for A, B, which taxtui does not speak")
+    assert (type(other), str(other)) == (ExecFailed, "the session agent asks for A, B, which taxtui does not support")

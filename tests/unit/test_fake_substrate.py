@@ -107,6 +107,6 @@ async def test_of_what_is_gone_nothing_is_remembered() -> None:
         if number:
             await sandbox.destroy()
     [left] = await fake.find("r")
-    assert set(fake._made) == {left.name} == {"taxtui-r-0"}
+    assert set(fake._specs) == {left.name} == {"taxtui-r-0"}
     await fake.reap(left)
-    assert (fake.alive, fake._made) == ({}, {})
+    assert (fake.alive, fake._specs) == ({}, {})

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit import kept_output
-from taxtui.sandboxes.kit.captured_command import Captured
-from taxtui.sandboxes.kit.framed_shell import FramedShell
 from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.process import Process
+from taxtui.sandboxes.kit.shell.captured_command import Captured
+from taxtui.sandboxes.kit.shell.framed_shell import FramedShell
 from tests.unit.test_shell import shell_process
 
 

@@ -17,9 +17,9 @@ import pytest
 
 from taxtui.errors import ExecFailed
 from taxtui.sandboxes.kit import kill
-from taxtui.sandboxes.kit.frames import STDOUT
 from taxtui.sandboxes.kit.kill import LEFT, MARK, kill_marked, kill_script, kill_until_done, new_mark, require_killed
 from taxtui.sandboxes.kit.process import Process
+from taxtui.sandboxes.kit.shell.frames import STDOUT
 from tests.support.waiting import until
 
 BUSYBOX: Final = shutil.which("busybox", path="/usr/bin:/bin")

@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from taxtui.errors import CreateFailed, Throttled
-from taxtui.sandboxes.kit.captured_command import Captured
+from taxtui.sandboxes.kit.shell.captured_command import Captured
 from taxtui.substrates.kubernetes import access as kubernetes_access
+from taxtui.substrates.kubernetes import api as kubernetes_api
 from taxtui.substrates.kubernetes.access import Access
 from taxtui.substrates.kubernetes.failure import ApiRefused, refused, unanswered
 from taxtui.substrates.kubernetes.pod import Pod
@@ -100,6 +101,35 @@ def test_the_time_of_doubt_begins_with_the_first_answer_after_an_outage(
         }[what]
         access.judge(right, error)
     assert error.in_doubt is in_doubt
+
+
+def test_an_outage_is_reported_once_and_a_broken_connection_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 0.0
+    monkeypatch.setattr(kubernetes_access, "time", SimpleNamespace(monotonic=lambda: now_s))
+    access = Access()
+    for silences, expected_s in (([], 0.0), ([10.0], 0.0), ([20.0, 21.0], 0.0), ([30.0, 60.0, 92.0], 62.0)):
+        for now_s in silences:  # noqa: B007
+            access.judge("watch", unanswered(aiohttp.ServerDisconnectedError()))
+        assert access.take_outage_s() == 0.0, "not over yet"
+        access.granted("watch")
+        assert (access.take_outage_s(), access.take_outage_s()) == (expected_s, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "denied"),
+    [
+        ({"podSelector": {"matchLabels": {"taxtui.network": "none"}}, "policyTypes": ["Egress"]}, True),
+        ({"podSelector": {}, "policyTypes": ["Ingress", "Egress"], "egress": []}, True),
+        ({"podSelector": {}, "policyTypes": ["Ingress"]}, False),
+        ({"podSelector": {}, "policyTypes": ["Egress"], "egress": [{"to": []}]}, False),
+        ({"podSelector": {"matchLabels": {"app": "web"}}, "policyTypes": ["Egress"]}, False),
+        ({"podSelector": {"matchExpressions": [{"key": "x", "operator": "Exists"}]}, "policyTypes": ["Egress"]}, False),
+    ],
+)
+def test_only_a_policy_that_selects_the_pods_and_allows_no_egress_denies_the_network(
+    policy: dict[str, Any], denied: bool
+) -> None:
+    assert kubernetes_api._denies(policy, {"taxtui.network": "none"}) is denied
 
 
 def test_what_is_done_to_a_pod_comes_after_a_success() -> None:

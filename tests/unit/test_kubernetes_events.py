@@ -4,9 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from taxtui.substrates.kubernetes.events import Pull, pull
+from taxtui.substrates.kubernetes.api import PodEvents
+from taxtui.substrates.kubernetes.pod import Event, Metadata, Pull, pull
 
 MS = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("reasons", "expected"),
+    [
+        (["MissingClusterDNS"], "MissingClusterDNS: text"),
+        (["Failed", "MissingClusterDNS"], "Failed: text"),
+        (["FailedMount", "Failed", "MissingClusterDNS"], "Failed: text"),
+        (["FailedScheduling", "MissingClusterDNS"], "MissingClusterDNS: text"),
+        ([], ""),
+    ],
+)
+async def test_a_failure_is_preferred_to_a_warning_that_every_pod_has(reasons: list[str], expected: str) -> None:
+    class Api:
+        async def events(self, pod: Metadata, which: str) -> list[Event]:
+            assert which == "type=Warning"
+            return [Event(reason=r, message="text", last_timestamp=f"{at}") for at, r in enumerate(reasons)]
+
+    assert await PodEvents(Api()).last_warning(Metadata()) == expected  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

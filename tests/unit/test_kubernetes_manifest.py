@@ -9,8 +9,8 @@ import pytest
 from taxtui.errors import UsageError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.substrates.kubernetes.manifest import manifest
 from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, tolerations
+from taxtui.substrates.kubernetes.pod import manifest
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 
 SPEC = SandboxSpec(

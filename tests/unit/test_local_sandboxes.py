@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.sandboxes.kit import deletion, private_folder
+from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.local import LocalOptions
@@ -35,14 +35,14 @@ async def test_a_folder_that_vanishes_while_it_is_looked_at_is_not_found(
         vanishing, staying = substrate.root / "taxtui-r-1", substrate.root / "taxtui-r-2"
         vanishing.mkdir()
         staying.mkdir()
-        look = private_folder._found
+        look = private_folder._sandbox_in
 
         def after_a_moment(folder: Path) -> Found | None:
             if folder == vanishing:
                 folder.rmdir()
             return look(folder)
 
-        monkeypatch.setattr(private_folder, "_found", after_a_moment)
+        monkeypatch.setattr(private_folder, "_sandbox_in", after_a_moment)
         assert [found.run_id for found in await substrate.find()] == ["r"]
 
 
@@ -161,14 +161,14 @@ async def test_clean_ups_that_meet_at_one_sandbox_all_get_there(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    entries = deletion._entries
+    entries = private_folder._entries
 
     def overtaken(folder: Path) -> list[os.DirEntry[str]]:
         found = entries(folder)
         one_thing_less(found)
         return found
 
-    monkeypatch.setattr(deletion, "_entries", overtaken)
+    monkeypatch.setattr(private_folder, "_entries", overtaken)
     async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
         top = substrate.root / "taxtui-r-1"
         for inner in (top / "work" / "deep" / "deeper", top / "work" / "empty"):

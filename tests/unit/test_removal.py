@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections.abc import Sequence
 
 import botocore.exceptions
 import pytest
 
-from taxtui.errors import CleanupFailed, CreateFailed, Throttled
+from taxtui.errors import CleanupFailed, CreateFailed, SubstrateUnavailable, Throttled
+from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.kit import removal
-from taxtui.sandboxes.kit.removal import insist, remove
+from taxtui.sandboxes.kit.removal import find_together, insist, remove
+from taxtui.sandboxes.protocol import Found
 
 
 def throttled() -> Throttled:
@@ -61,16 +64,16 @@ async def test_later_not_found_is_gone(age_s: float) -> None:
 @pytest.mark.parametrize(
     ("ask", "ended", "words"),
     [
-        (Provider(throttled()), None, "its end was not accepted: slow down"),
-        (Provider(False), None, "the provider does not know it yet"),
-        (Provider(True), Provider(False), "its end was accepted, but has not come"),
+        (Provider(throttled()), None, "the provider did not accept the removal: slow down"),
+        (Provider(False), None, "the provider does not know the sandbox yet"),
+        (Provider(True), Provider(False), "the provider accepted the removal and did not complete it"),
     ],
 )
 async def test_a_removal_has_a_deadline_and_says_what_is_left(
     monkeypatch: pytest.MonkeyPatch, ask: Provider, ended: Provider | None, words: str
 ) -> None:
     monkeypatch.setattr(removal, "REMOVE_S", 0.05)
-    with pytest.raises(CleanupFailed, match=rf"^task t1 may still exist: {words} within 0\.05 s$"):
+    with pytest.raises(CleanupFailed, match=rf"^task t1 may still exist after 0\.05 s: {words}$"):
         await gone(ask, ended)
 
 
@@ -105,7 +108,9 @@ async def test_a_provider_that_does_not_answer_at_all_ends_it_too(monkeypatch: p
         await asyncio.Event().wait()
         return True
 
-    with pytest.raises(CleanupFailed, match=r"pod p may still exist: its end was not accepted within 0\.05 s"):
+    with pytest.raises(
+        CleanupFailed, match=r"pod p may still exist after 0\.05 s: the provider did not accept the removal"
+    ):
         await remove("pod p", silent, more_s=0.03)
 
 
@@ -122,3 +127,39 @@ def test_what_nobody_holds_is_ended_in_spite_of_refusals(monkeypatch: pytest.Mon
 
     insist(ask, (botocore.exceptions.ClientError,))
     assert len(asked) == 3
+
+
+async def test_many_failed_creates_share_two_lists_and_each_sees_its_own_sandbox() -> None:
+    lists: list[set[str]] = []
+
+    class Listing(FakeSubstrate):
+        async def find(self, run_id: str | None = None) -> Sequence[Found]:
+            listed = await super().find(run_id)
+            await asyncio.sleep(0)
+            lists.append({entry.name for entry in listed})
+            return listed
+
+    substrate = Listing()
+
+    async def failed_create(number: int) -> None:
+        await asyncio.sleep(0)
+        substrate.alive[f"s{number}"] = "r1"
+        listed = await find_together(substrate, "r1")
+        assert f"s{number}" in {entry.name for entry in listed}
+
+    await asyncio.gather(*(failed_create(number) for number in range(50)))
+    assert len(lists) <= 2
+    substrate.alive["late"] = "r1"
+    assert "late" in {entry.name for entry in await find_together(substrate, "r1")}
+
+
+async def test_a_list_that_fails_is_not_shared() -> None:
+    class Failing(FakeSubstrate):
+        async def find(self, run_id: str | None = None) -> Sequence[Found]:
+            await self.passes("reap", 0.0)
+            return await super().find(run_id)
+
+    substrate = Failing()
+    substrate.fail("reap", SubstrateUnavailable("down"))
+    answers = await asyncio.gather(*(find_together(substrate, "r1") for _ in range(3)), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [SubstrateUnavailable, list, list]

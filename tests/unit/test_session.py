@@ -9,9 +9,8 @@ import pytest
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import with_cleanup
-from taxtui.sandboxes.kit.captured_command import Captured, wrap_command
-from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell
-from taxtui.sandboxes.kit.session import ExplainedSession, OwnedStream
+from taxtui.sandboxes.kit.shell.captured_command import Captured, wrap_command
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, ExplainedSession, FramedShell, OwnedStream
 
 LEFT = "a session's processes may still run"
 

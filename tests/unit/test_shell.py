@@ -13,8 +13,8 @@ import pytest
 
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, farewell, launch_argv
-from taxtui.sandboxes.kit.frames import STDERR, STDOUT
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, FramedShell, farewell, launch_argv
+from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
 from tests.support.scripted_stream import TerminalStream, posix_argv, shell_process
 from tests.support.waiting import until
 

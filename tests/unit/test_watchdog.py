@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -95,6 +96,35 @@ async def test_a_provider_that_fails_is_asked_again_and_the_others_are_swept(
     ledger.write(FAKE)
     await sweep(FAKE, [broken, fake])
     assert (fake.alive, broken.alive, ledger.entries()) == ({}, {}, [])
+
+
+async def test_neither_finds_nor_errors_make_a_watchdog_stay_longer_than_one_create_timeout(
+    fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s, yielding = 0.0, asyncio.sleep
+
+    async def sleep(pause_s: float) -> None:
+        nonlocal now_s
+        now_s += pause_s
+        await yielding(0)
+
+    real = fake.find
+
+    async def find(run_id: str | None = None) -> Any:
+        if now_s < 250.0:
+            raise SubstrateUnavailable("the API is down")
+        if now_s < 290.0:
+            fake.alive["late"] = RUN
+        return await real(run_id)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    monkeypatch.setattr(watchdog, "time", SimpleNamespace(monotonic=lambda: now_s))
+    monkeypatch.setattr(fake, "find", find)
+    entry = msgspec.structs.replace(FAKE, create_timeout_s=300.0)
+    ledger.write(entry)
+    await sweep(entry, [fake])
+    assert (fake.alive, ledger.entries()) == ({}, [])
+    assert 300.0 <= now_s <= 300.0 + 2 * watchdog.LONGEST_PAUSE_S
 
 
 async def test_a_sweep_that_gives_up_leaves_the_entry_for_a_person(

@@ -16,11 +16,12 @@ from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.recording.events import UNKNOWN
 from taxtui.runner.trial.bracket import Unwrapped, unwrap, wrap
-from taxtui.sandboxes.kit import frames, text_command
-from taxtui.sandboxes.kit.captured_command import Captured, wrap_command
-from taxtui.sandboxes.kit.framed_shell import ENDED, FramedShell, farewell, launch_argv
-from taxtui.sandboxes.kit.frames import LAST_LINE, STDOUT, MergedFrames, SplitFrames
+from taxtui.sandboxes.kit import text_command
 from taxtui.sandboxes.kit.kept_output import exec_result
+from taxtui.sandboxes.kit.shell import frames
+from taxtui.sandboxes.kit.shell.captured_command import Captured, wrap_command
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, FramedShell, farewell, launch_argv
+from taxtui.sandboxes.kit.shell.frames import LAST_LINE, STDOUT, MergedFrames, SplitFrames
 from taxtui.sandboxes.kit.wrapper_clock import epoch_ns
 from taxtui.sandboxes.protocol import ExecResult
 from tests.support.scripted_stream import posix_argv, shell_process
@@ -218,6 +219,14 @@ async def test_printable_output_takes_no_program(
     result = await path(script, "bash")
     assert (result.exit_code, len(result.stderr)) == (0, 4 if "#" not in script else 0)
     assert result.stdout in (b"a=b\n", b"long\n")
+
+
+async def test_a_sh_without_output_takes_rm_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for program in ("sh", "rm"):
+        (tmp_path / program).symlink_to(f"/bin/{program}")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = await text("exit 3", "sh")
+    assert (result.exit_code, result.stdout, result.stderr) == (3, b"", b"")
 
 
 @pytest.mark.parametrize("kind", [SplitFrames, MergedFrames])

@@ -165,13 +165,17 @@ def _said_where_there_is_no_room() -> Iterator[None]:
 
 
 async def sweep(entry: LedgerEntry, substrates: list[Substrate]) -> None:
-    """Find and reap until nothing was found for one create-timeout; then forget the run.
+    """Find and reap until a look one create timeout after the runner's death finds nothing; then forget the run.
+
+    A create that was under way appears within the create timeout: a sandbox found earlier, or an error of the
+    provider, does not make the watchdog wait longer.
 
     A run that is resumed meanwhile takes over: what it makes has the same label, and it sweeps at its own end.
     """
-    began = quiet_since = time.monotonic()
+    began = time.monotonic()
     pause_s = FIRST_PAUSE_S
-    while time.monotonic() - quiet_since < entry.create_timeout_s:
+    while True:
+        last_look = time.monotonic() - began >= entry.create_timeout_s
         found_any = False
         for substrate in substrates:
             try:
@@ -182,8 +186,10 @@ async def sweep(entry: LedgerEntry, substrates: list[Substrate]) -> None:
                 await reap_all(substrate, found)
             except Exception:  # also an adapter's bug: not known to be clean, and nobody else will look
                 found_any = True
+        if last_look and not found_any:
+            break
         if found_any:
-            quiet_since, pause_s = time.monotonic(), FIRST_PAUSE_S
+            pause_s = FIRST_PAUSE_S
         if time.monotonic() - began > GIVE_UP_AFTER_S:
             return
         await asyncio.sleep(pause_s)

@@ -41,6 +41,7 @@ from taxtui.runner.trial.context import Context
 from taxtui.runner.trial.reset_canary import CHECK, PLANT
 from taxtui.runner.trial.throttle_retry import ThrottleRetry
 from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.kit.removal import find_together
 from taxtui.sandboxes.protocol import EXIT_CODES, ExecResult, Marks, Sandbox, Session
 
 NO_OP: Final = "true"
@@ -366,7 +367,7 @@ class Trial:
         if self.sandbox is not None:
             await self.sandbox.destroy()
             return
-        for found in await self.context.substrate.find(self.spec.labels[LABEL_RUN]):
+        for found in await find_together(self.context.substrate, self.spec.labels[LABEL_RUN]):
             if found.name == self.spec.name:
                 await self.context.substrate.reap(found)
 

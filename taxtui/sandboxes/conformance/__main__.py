@@ -18,7 +18,7 @@ from taxtui.terminal_text import clean
 
 
 class Outcome(NamedTuple):
-    """What came of one check."""
+    """The outcome of one check."""
 
     word: str  # ok | FAIL | known | skip
     why: str = ""
@@ -50,16 +50,16 @@ def main(
     Exit code: 0 when it keeps every promise but the known failures, 1 otherwise, 3 when it cannot be used.
     """
     chosen = [
-        each
-        for each in checks()
-        if (mode is None or each.mode in (None, mode)) and (not only or any(part in str(each) for part in only))
+        check
+        for check in checks()
+        if (mode is None or check.mode in (None, mode)) and (not only or any(part in str(check) for part in only))
     ]
     unknown = [name for name in known if name not in map(str, checks())]
     if unknown:
         raise click.UsageError(f"no check is called {unknown[0]!r}; --list shows them")
     if listing:
-        for each in chosen:
-            click.echo(f"{each!s:<42} {each.promise}")
+        for check in chosen:
+            click.echo(f"{check!s:<42} {check.promise}")
         return
     reference = parse_substrate(substrate)
     with registry.blamed(reference.name):
@@ -69,12 +69,12 @@ def main(
         sys.exit(3)
     click.echo(clean(f"{substrate}: {answer.detail}"))
     outcomes = []
-    for each in chosen:
+    for check in chosen:
         began = time.monotonic()
-        outcome = asyncio.run(_judge(each, lambda: registry.build(reference), ttl, timeout, known, verbose, acquire))
+        outcome = asyncio.run(_judge(check, lambda: registry.build(reference), ttl, timeout, known, verbose, acquire))
         outcomes.append(outcome)
         took = f"{time.monotonic() - began:6.1f} s"
-        click.echo(clean(f"  {outcome.word:<5} {each!s:<42} {took}  {outcome.why}").rstrip())
+        click.echo(clean(f"  {outcome.word:<5} {check!s:<42} {took}  {outcome.why}").rstrip())
     count = {word: sum(outcome.word == word for outcome in outcomes) for word in ("ok", "FAIL", "known", "skip")}
     click.echo(", ".join(f"{number} {word}" for word, number in count.items() if number))
     sys.exit(1 if count["FAIL"] else 0)
@@ -89,7 +89,7 @@ async def _judge(
     verbose: bool,
     acquire: str = "create",
 ) -> Outcome:
-    """Run one check. Whatever it raises is its outcome."""
+    """Run one check; an exception is its outcome."""
     try:
         await check(factory, short_ttl_s=ttl_s, timeout_s=timeout_s, acquire=acquire)
     except NotApplicable as reason:

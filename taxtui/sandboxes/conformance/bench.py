@@ -1,4 +1,4 @@
-"""What a check is, and the place where it is run: a substrate, a run of its own, and sandboxes that are cleaned up."""
+"""A check, and its environment: a substrate, a run id, and sandboxes that are removed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _POLL_S: Final = 0.05
 
 
 class Violation(AssertionError):
-    """The substrate does not do what it promises; the message says what was expected and what came."""
+    """The substrate breaks a promise; the message has the expected and the actual value."""
 
 
 class NotApplicable(Exception):
@@ -34,7 +34,7 @@ class NotApplicable(Exception):
 
 
 class Check(NamedTuple):
-    """One promise, in one mode where the mode matters."""
+    """One promise, in one mode if the mode matters."""
 
     name: str
     promise: str
@@ -53,13 +53,13 @@ class Check(NamedTuple):
         timeout_s: float = CHECK_TIMEOUT_S,
         acquire: str = "create",
     ) -> None:
-        """Run it on a substrate of its own, and see that nothing is left.
+        """Run the check on a new substrate, and verify that no sandbox is left.
 
-        ``short_ttl_s``: how short a time to live the provider accepts; without it deadlines are not waited for.
-        ``acquire``: how its sandboxes are acquired, as ``--acquire`` takes it.
+        ``short_ttl_s``: the shortest time to live that the provider accepts; without it deadlines are not waited for.
+        ``acquire``: as ``--acquire`` takes it.
 
-        Raises:
-            Violation, NotApplicable: see there. Any other exception is a violation too, of the documented errors.
+            Raises:
+                Violation, NotApplicable: see there. Any other exception is a violation of the documented errors.
         """
         async with asyncio.timeout(timeout_s), Bench(factory, self.mode or "exec", short_ttl_s, acquire) as bench:
             await self.run(bench)
@@ -83,7 +83,7 @@ def check(
 
 
 def checks() -> list[Check]:
-    """All of them, in the order in which they are best read."""
+    """All checks in reading order."""
     for module in _MODULES:
         importlib.import_module(f"taxtui.sandboxes.conformance.{module}")
     return list(_CHECKS)
@@ -95,10 +95,10 @@ def expect(truth: object, complaint: str) -> None:
         raise Violation(complaint)
 
 
-def equal(came: object, expected: object, what: str) -> None:
+def equal(came: object, expected: object, subject: str) -> None:
     """Raise ``Violation`` with both values, shortened, unless they are equal."""
     if came != expected:
-        raise Violation(f"{what}: expected {_short(expected)}, got {_short(came)}")
+        raise Violation(f"{subject}: expected {_short(expected)}, got {_short(came)}")
 
 
 def _short(value: object) -> str:
@@ -107,7 +107,7 @@ def _short(value: object) -> str:
 
 
 @contextlib.contextmanager
-def raises(*kinds: type[BaseException], what: str) -> Iterator[None]:
+def raises(*kinds: type[BaseException], subject: str) -> Iterator[None]:
     """Raise ``Violation`` unless the body raises one of ``kinds``."""
     names = " or ".join(kind.__name__ for kind in kinds)
     try:
@@ -115,15 +115,15 @@ def raises(*kinds: type[BaseException], what: str) -> Iterator[None]:
     except kinds:
         return
     except Exception as error:
-        raise Violation(f"{what}: expected {names}, got {type(error).__name__}: {error}") from error
-    raise Violation(f"{what}: expected {names}, nothing was raised")
+        raise Violation(f"{subject}: expected {names}, got {type(error).__name__}: {error}") from error
+    raise Violation(f"{subject}: expected {names}, nothing was raised")
 
 
 class Bench:
-    """One substrate, entered, with a run id of its own; an async context manager that leaves nothing behind."""
+    """One open substrate with its own run id; an async context manager that removes every sandbox."""
 
     def __init__(self, factory: Factory, mode: Mode, short_ttl_s: float | None, acquire: str = "create") -> None:
-        """Build the substrate; it is entered with the bench."""
+        """Build the substrate; entering the bench opens it."""
         self.factory = factory
         self.substrate = factory()
         self.capabilities = self.substrate.capabilities
@@ -135,14 +135,14 @@ class Bench:
         self._sessions: list[Session] = []
 
     async def __aenter__(self) -> Bench:
-        """Enter the substrate. Raises ``NotApplicable`` where it does not promise the mode."""
+        """Open the substrate. Raises ``NotApplicable`` if it lacks the mode."""
         if self.mode not in self.capabilities.modes:
             raise NotApplicable(f"the substrate has no {self.mode} mode")
         await self.substrate.__aenter__()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, complaint: BaseException | None, *exc: object) -> None:
-        """Close sessions, remove sandboxes, leave the substrate; what can't be removed is a violation."""
+        """Close sessions, remove sandboxes, close the substrate; a sandbox that remains is a violation."""
         try:
             for session in self._sessions:
                 with contextlib.suppress(SubstrateError):
@@ -175,7 +175,7 @@ class Bench:
         )
 
     async def create(self, spec: SandboxSpec | None = None) -> Sandbox:
-        """A sandbox that takes commands."""
+        """A ready sandbox."""
         sandbox = await self.substrate.create(spec or self.spec(), Marks())
         await sandbox.wait_ready(Marks())
         return sandbox
@@ -190,29 +190,33 @@ class Bench:
         return Shell(sandbox, session)
 
     async def clear(self) -> None:
-        """Reap whatever ``find`` still finds of this run, until nothing comes any more."""
+        """Reap all sandboxes of this run until ``find`` lists none."""
         await self.eventually_gone(reap=True)
 
     async def names(self) -> set[str]:
-        """What ``find`` finds of this run."""
-        return {found.name for found in await self.substrate.find(self.run_id)}
+        """The names of this run's sandboxes, as ``find`` lists them."""
+        return {listed.name for listed in await self.substrate.find(self.run_id)}
 
     async def eventually_gone(self, *names: str, reap: bool = False) -> None:
         """Wait until ``find`` lists none of ``names``, or nothing of this run."""
         give_up = time.monotonic() + GONE_WITHIN_S
         while True:
-            found = [each for each in await self.substrate.find(self.run_id) if not names or each.name in names]
-            if not found:
+            listed = [
+                sandbox for sandbox in await self.substrate.find(self.run_id) if not names or sandbox.name in names
+            ]
+            if not listed:
                 return
             if time.monotonic() > give_up:
-                raise Violation(f"still there after {GONE_WITHIN_S:g} s: {', '.join(each.name for each in found)}")
-            for each in found if reap else ():
-                await self.substrate.reap(each)
+                raise Violation(
+                    f"still there after {GONE_WITHIN_S:g} s: {', '.join(sandbox.name for sandbox in listed)}"
+                )
+            for sandbox in listed if reap else ():
+                await self.substrate.reap(sandbox)
             await asyncio.sleep(_POLL_S)
 
 
 class Shell(NamedTuple):
-    """A sandbox and the way commands reach it in the mode under test."""
+    """A sandbox and its command path in the mode under test."""
 
     sandbox: Sandbox
     path: Sandbox | Session
@@ -222,7 +226,7 @@ class Shell(NamedTuple):
         return await self.path.exec(Command(script=script, stdin=stdin, timeout_s=timeout_s))
 
     async def output(self, script: str, *, stdin: bytes = b"") -> bytes:
-        """Standard output of a command that has to succeed."""
+        """Standard output of a successful command."""
         result = await self.run(script, stdin=stdin)
         equal(result.exit_code, 0, f"exit code of {_short(script)} ({result.stderr.decode(errors='replace')[:200]})")
         return result.stdout
@@ -235,27 +239,27 @@ sh -c "$beat" beat.talkative &
 if command -v setsid >/dev/null; then setsid sh -c "$beat" beat.fled </dev/null >/dev/null 2>&1 & fi
 sh -c "$beat" beat.foreground
 """
-"""Runs for ever, in processes that each prove by a growing file that they live: one has left its group and session.
+"""Runs for ever, in processes that each prove their life by a growing file: one has left its group and session.
 
-They beat slowly, for each beat is a process; fast while somebody listens.
+They beat slowly, because each beat is a process; fast while a check listens.
 """
 
 BEATEN: Final = """
 test -s beat.background && test -s beat.talkative && test -s beat.foreground &&
     { test -s beat.fled || ! command -v setsid >/dev/null; }
 """
-"""Whether all of them have begun: what kills them before proves nothing."""
+"""Whether all processes have begun: an earlier kill proves nothing."""
 
 ALL_BEAT: Final = f"until {{ {BEATEN.strip()}; }}; do sleep 0.05; done"
 
 
 _LISTEN: Final = "rm -f beat.*; : > beat.fast; sleep 0.6; cat beat.* | wc -c; rm -f beat.*"
-"""How many bytes are written meanwhile; whatever has beaten before is forgotten, for the next to begin anew."""
+"""Number of bytes written meanwhile; earlier beats are forgotten."""
 
 
 @contextlib.asynccontextmanager
-async def beats_stop(sandbox: Sandbox, what: str) -> AsyncIterator[None]:
-    """Violation unless whatever the body started with :data:`BEAT` in ``sandbox`` has ended by its end."""
+async def beats_stop(sandbox: Sandbox, subject: str) -> AsyncIterator[None]:
+    """Raise ``Violation`` unless every process that the body started with :data:`BEAT` in ``sandbox`` has ended."""
     yield
     written = int(await Shell(sandbox, sandbox).output(_LISTEN))
-    equal(written, 0, f"{what}: bytes written by processes that should be dead")
+    equal(written, 0, f"{subject}: bytes written by processes that should be dead")

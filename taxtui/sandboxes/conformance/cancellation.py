@@ -1,4 +1,4 @@
-"""Cancelled at any await, nothing is left behind: no sandbox that cannot be found, no process, no broken sandbox."""
+"""A cancellation at any await leaves no unlisted sandbox, no process and no broken sandbox."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def _works(sandbox: Sandbox) -> None:
 
 
 async def _cancelled_in_full_swing(sandbox: Sandbox, running: Awaitable[object]) -> None:
-    """Cancel a command once all that it starts has begun, which no delay promises on a busy machine."""
+    """Cancel a command once all its processes have begun; on a busy machine no delay guarantees that."""
     task = asyncio.ensure_future(running)
     await sandbox.exec(_ALL_BEAT)
     task.cancel()
@@ -32,7 +32,7 @@ async def _cancelled_in_full_swing(sandbox: Sandbox, running: Awaitable[object])
 
 @check("cancel create")
 async def cancel_create(bench: Bench) -> None:
-    """A create that is cancelled leaves nothing, or something that find and reap get at by its labels."""
+    """A cancelled create leaves no sandbox, or a sandbox that find lists by its labels."""
     for delay_s in _DELAYS_S:
         async for _ in cancellations(lambda: bench.substrate.create(bench.spec(), Marks()), delay_s=delay_s):
             listed = await bench.names()
@@ -55,7 +55,7 @@ async def cancel_ready(bench: Bench) -> None:
 
 @check("cancel a command", modes=("exec",))
 async def cancel_exec(bench: Bench) -> None:
-    """A cancelled command leaves no process that it started, and the sandbox usable."""
+    """A cancelled command leaves no process, and the sandbox usable."""
     sandbox = await bench.create()
     running = partial(sandbox.exec, _ALL_BEAT)
     for delay_s in _DELAYS_S:
@@ -70,7 +70,7 @@ async def cancel_exec(bench: Bench) -> None:
 
 @check("cancel a command", modes=("session",))
 async def cancel_session_exec(bench: Bench) -> None:
-    """A cancelled command ends its session with all that ran in it; the sandbox stays usable."""
+    """A cancelled command ends its session with all its processes; the sandbox stays usable."""
     sandbox = await bench.create()
     running = partial(sandbox.exec, _ALL_BEAT)
     for delay_s in _DELAYS_S:
@@ -90,7 +90,7 @@ async def cancel_session_exec(bench: Bench) -> None:
 
 @check("cancel opening a session")
 async def cancel_open(bench: Bench) -> None:
-    """Opening a session can be cancelled; the next one opens."""
+    """Opening a session can be cancelled; the next session opens."""
     if "session" not in bench.capabilities.modes:
         raise NotApplicable("the substrate has no session mode")
     sandbox = await bench.create()
@@ -104,7 +104,7 @@ async def cancel_open(bench: Bench) -> None:
 
 @check("cancel destroy")
 async def cancel_destroy(bench: Bench) -> None:
-    """A destroy that was cancelled can be repeated, and then the sandbox is gone."""
+    """A cancelled destroy can be repeated, and then the sandbox is gone."""
     for delay_s in _DELAYS_S:
         sandbox = await bench.create()
         async for _ in cancellations(lambda: sandbox.destroy(), delay_s=delay_s):  # noqa: B023  # same turn
@@ -116,7 +116,7 @@ async def cancel_destroy(bench: Bench) -> None:
 
 @check("cancel reset")
 async def cancel_reset(bench: Bench) -> None:
-    """A reset that was cancelled can be repeated."""
+    """A cancelled reset can be repeated."""
     if "reset" not in bench.capabilities.acquire:
         raise NotApplicable("the substrate cannot reset")
     sandbox = await bench.create()

@@ -1,4 +1,4 @@
-"""What a command may expect, the same in ``exec`` and in ``session`` mode."""
+"""Checks of commands, the same in ``exec`` and in ``session`` mode."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ALL_BYTES: Final = bytes(range(256)) * 16
 _PROMPT_S: Final = 15.0
 _TIMEOUT_S: Final = 1.5
 _TIMEOUTS_S: Final = (_TIMEOUT_S, 6.0, 24.0)
-"""The longer ones where a command has not begun before: there is nothing yet that a timeout could kill."""
+"""The longer timeouts are for commands that begin late: an earlier timeout kills no process."""
 _KILLED_WITHIN_S: Final = 30.0
 
 
@@ -86,7 +86,7 @@ async def large_output(bench: Bench) -> None:
 
 @check("standard input", modes=BOTH)
 async def standard_input(bench: Bench) -> None:
-    """A command reads its standard input to the end, bytes unchanged; without any it reads the end at once."""
+    """A command reads its whole standard input, bytes unchanged; without input it reads the end at once."""
     shell = await bench.shell()
     equal(await shell.output("cat", stdin=_ALL_BYTES), _ALL_BYTES, "what cat returned")
     equal(await shell.output("cat; echo end"), b"end\n", "cat without input")
@@ -98,7 +98,7 @@ async def standard_input(bench: Bench) -> None:
 
 @check("scripts", modes=BOTH)
 async def scripts(bench: Bench) -> None:
-    """Quotes, newlines, here-documents, comments, long and non-ASCII scripts mean what they mean to a shell."""
+    """Quotes, newlines, here-documents, comments, long and non-ASCII scripts reach the shell unchanged."""
     shell = await bench.shell()
     for script, expected in {
         """echo "a 'b' $((1 + 1)) \\$x" '"c"' """: b"a 'b' 2 $x \"c\"\n",
@@ -125,7 +125,7 @@ async def bash(bench: Bench) -> None:
 
 @check("surroundings", modes=BOTH)
 async def surroundings(bench: Bench) -> None:
-    """A writable working directory that is always the same, PATH, a HOME that exists, and the spec's environment."""
+    """A constant, writable working directory, PATH, an existing HOME, and the spec's environment."""
     shell = await bench.shell()
     where = await shell.output("pwd; cd /")
     equal(await shell.output("pwd; cd /"), where, "the working directory of the second command")
@@ -137,7 +137,7 @@ async def surroundings(bench: Bench) -> None:
 
 
 @check("commands are apart", modes=BOTH)
-async def apart(bench: Bench) -> None:
+async def streams_apart(bench: Bench) -> None:
     """Directory, variables, options, traps and exits of one command do not reach the next."""
     shell = await bench.shell()
     await shell.output("cd /; leaked=yes; export leaked; set -eu; umask 077; trap 'echo trapped' EXIT")
@@ -148,7 +148,7 @@ async def apart(bench: Bench) -> None:
 
 @check("output like a protocol", modes=BOTH)
 async def look_alikes(bench: Bench) -> None:
-    """Output that looks like an end marker, and a command that prints all that its shell knows, change nothing."""
+    """Output that looks like an end marker, and a command that prints all shell variables, change nothing."""
     shell = await bench.shell()
     text = "\n0123456789abcdef0123456789abcdef{\n0123456789abcdef0123456789abcdef}0\n}0\n{"
     equal(await shell.output(f"printf %s '{text}'"), text.encode(), "look-alike markers")
@@ -159,7 +159,7 @@ async def look_alikes(bench: Bench) -> None:
 
 @check("background processes", modes=BOTH)
 async def background(bench: Bench) -> None:
-    """A command ends when its shell does, even if a background process still holds its streams."""
+    """A command ends with its shell, even if a background process has its streams open."""
     shell = await bench.shell()
     for script in ("sleep 60 >/dev/null 2>&1 & echo started", "sleep 60 & echo started", "sleep 60 & exit 4"):
         began = time.monotonic()
@@ -172,7 +172,7 @@ async def background(bench: Bench) -> None:
 
 @check("chatter between commands", modes=BOTH)
 async def chatter(bench: Bench) -> None:
-    """What a background process prints after its command has ended is not taken for the next command's output."""
+    """Late output of a background process is not part of the next command's output."""
     shell = await bench.shell()
     await shell.output("(sleep 0.3; echo late; echo late >&2) & echo first")
     await asyncio.sleep(0.8)
@@ -192,19 +192,19 @@ async def many(bench: Bench) -> None:
 
 @check("timeout", modes=BOTH)
 async def timeout(bench: Bench) -> None:
-    """A command that outlives its timeout is killed with all it started; a session ends, the sandbox does not."""
+    """A command is killed with all its processes at its timeout; its session ends, the sandbox stays."""
     shell = await bench.shell()
     for timeout_s in _TIMEOUTS_S:
         async with beats_stop(shell.sandbox, "after the timeout"):
             began = time.monotonic()
-            with raises(ExecTimeout, what="a command that never ends"):
+            with raises(ExecTimeout, subject="a command that never ends"):
                 await shell.run(BEAT, timeout_s=timeout_s)
             took_s = time.monotonic() - began
             beaten = await shell.sandbox.exec(Command(script=BEATEN))
             expect(took_s >= timeout_s, f"timed out after {took_s:.2f} s instead of {timeout_s:g} s")
             expect(took_s < timeout_s + _KILLED_WITHIN_S, f"killing it took {took_s - timeout_s:.1f} s")
         if bench.mode == "session":
-            with raises(SandboxLost, what="a command in a session that timed out"):
+            with raises(SandboxLost, subject="a command in a session that timed out"):
                 await shell.run("true")
             shell = await bench.shell(shell.sandbox)
         equal(await shell.output("echo still here"), b"still here\n", "a command after the timeout")
@@ -215,9 +215,9 @@ async def timeout(bench: Bench) -> None:
 
 @check("timeout with closed streams", modes=BOTH)
 async def silent_timeout(bench: Bench) -> None:
-    """A command that has closed its streams is still waited for, and still killed."""
+    """A command with closed streams is still waited for, and still killed."""
     shell = await bench.shell()
     equal((await shell.run("exec >&- 2>&-; sleep 0.3; exit 6")).exit_code, 6, "exit code of a silent command")
     async with beats_stop(shell.sandbox, "after the timeout"):
-        with raises(ExecTimeout, what="a silent command that never ends"):
+        with raises(ExecTimeout, subject="a silent command that never ends"):
             await shell.run(f"exec >&- 2>&-\n{BEAT}", timeout_s=_TIMEOUT_S)

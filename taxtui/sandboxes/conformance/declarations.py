@@ -1,4 +1,4 @@
-"""What can be seen without a sandbox."""
+"""Checks without a sandbox."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from taxtui.sandboxes.conformance.bench import Bench, Violation, check, equal, e
 from taxtui.sandboxes.protocol import Capabilities
 
 OTHERS_S: Final = 5.0
-"""How long a sandbox of somebody else's run may be seen before it is taken for one that ``check`` has made."""
+"""Time after which a sandbox of another run counts as made by ``check``."""
 
 
 @check("declarations")
@@ -42,20 +42,20 @@ async def declarations(bench: Bench) -> None:
 @check("check answers")
 async def check_answers(bench: Bench) -> None:
     """``check`` says ready in one line and changes nothing."""
-    before = {found.name for found in await bench.substrate.find()}
+    before = {sandbox.name for sandbox in await bench.substrate.find()}
     answer = await bench.substrate.check()
     expect(answer.ok, f"not available: {answer.detail}; {answer.fix}")
     expect(answer.detail and "\n" not in answer.detail, f"detail is not one line: {answer.detail!r}")
-    made = {found.name for found in await bench.substrate.find()} - before
+    new_names = {sandbox.name for sandbox in await bench.substrate.find()} - before
     by = time.monotonic() + OTHERS_S  # other runs may use the substrate too, and theirs come and go
-    while made and time.monotonic() < by:
+    while new_names and time.monotonic() < by:
         await asyncio.sleep(0.1)
-        made &= {found.name for found in await bench.substrate.find()}
-    expect(not made, f"check made {', '.join(made)}")
+        new_names &= {sandbox.name for sandbox in await bench.substrate.find()}
+    expect(not new_names, f"check made {', '.join(new_names)}")
 
 
 @check("check without entering")
 async def check_outside(bench: Bench) -> None:
-    """``check`` also answers on a substrate whose clients are not open."""
+    """``check`` also answers on a substrate without open clients."""
     answer = await bench.factory().check()
     expect(answer.ok, f"not available: {answer.detail}; {answer.fix}")

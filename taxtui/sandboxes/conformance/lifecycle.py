@@ -10,7 +10,7 @@ from taxtui.errors import CreateFailed, ExecFailed, ExecTimeout, SandboxLost, Su
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.conformance.bench import Bench, NotApplicable, check, equal, expect, raises
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE
-from taxtui.sandboxes.protocol import Marks
+from taxtui.sandboxes.protocol import Marks, Prepares
 
 _DEADLINE_SLACK_S = 60.0
 _FAILS_WITHIN_S = 20.0
@@ -18,9 +18,13 @@ _FAILS_WITHIN_S = 20.0
 
 @check("from create to destroy")
 async def whole_life(bench: Bench) -> None:
-    """Create, find, ready, exec, destroy, gone; and then commands are refused."""
+    """Prepare, create, find, ready, exec, destroy, gone; and then commands are refused."""
     spec = bench.spec()
     marks = Marks()
+    if isinstance(bench.substrate, Prepares):
+        await bench.substrate.prepare(bench.run_id, spec.limits)
+        await bench.substrate.prepare(bench.run_id, spec.limits)
+        equal(await bench.names(), set(), "what find lists after prepare")
     began_ns = time.monotonic_ns()
     sandbox = await bench.substrate.create(spec, marks)
     equal(sandbox.name, spec.name, "its name")
@@ -35,9 +39,9 @@ async def whole_life(bench: Bench) -> None:
     if bench.capabilities.confirms_gone:
         equal(await bench.names(), set(), "what find lists after destroy")
     await bench.eventually_gone(spec.name)
-    with raises(SandboxLost, ExecFailed, what="a command in a removed sandbox"):
+    with raises(SandboxLost, ExecFailed, subject="a command in a removed sandbox"):
         await sandbox.exec(Command(script="true"))
-    with raises(SandboxLost, ExecFailed, what="a session in a removed sandbox"):
+    with raises(SandboxLost, ExecFailed, subject="a session in a removed sandbox"):
         await sandbox.open_session()
 
 
@@ -47,23 +51,23 @@ async def destroy_twice(bench: Bench) -> None:
     sandbox = await bench.create()
     await asyncio.gather(sandbox.destroy(), sandbox.destroy())
     await sandbox.destroy()
-    other = await bench.create()
-    for found in await bench.substrate.find(bench.run_id):
-        await bench.substrate.reap(found)
-    await other.destroy()
+    second = await bench.create()
+    for listed in await bench.substrate.find(bench.run_id):
+        await bench.substrate.reap(listed)
+    await second.destroy()
 
 
 @check("destroy while a command runs")
 async def destroy_busy(bench: Bench) -> None:
-    """Destroy does not wait for a running command, which then fails instead of hanging."""
+    """Destroy does not wait for a running command; the command fails."""
     sandbox = await bench.create()
     running = asyncio.create_task(sandbox.exec(Command(script="sleep 600", timeout_s=300)))
     await asyncio.sleep(1.0)
     began = time.monotonic()
     await sandbox.destroy()
     expect(time.monotonic() - began < _DEADLINE_SLACK_S, "destroy waited for the command")
-    done, _ = await asyncio.wait({running}, timeout=_FAILS_WITHIN_S)
-    expect(done, f"its command still waits {_FAILS_WITHIN_S:g} s later")
+    ended, _ = await asyncio.wait({running}, timeout=_FAILS_WITHIN_S)
+    expect(ended, f"its command still waits {_FAILS_WITHIN_S:g} s later")
     with contextlib.suppress(SandboxLost, ExecFailed):
         result = await running
         expect(result.exit_code != 0, "a killed command returned 0")
@@ -71,31 +75,31 @@ async def destroy_busy(bench: Bench) -> None:
 
 @check("find and reap")
 async def find_and_reap(bench: Bench) -> None:
-    """What a run that died has left is found by its labels by anyone, with age and deadline, and removed."""
-    left = bench.spec()
+    """Sandboxes of a run that died are found by their labels, with age and deadline, and removed."""
+    orphan = bench.spec()
     async with bench.factory() as creator:
-        sandbox = await creator.create(left, Marks())
+        sandbox = await creator.create(orphan, Marks())
         await sandbox.wait_ready(Marks())
         await sandbox.exec(Command(script="sleep 600 >/dev/null 2>&1 &"))
-    other = await bench.create()
-    found = {each.name: each for each in await bench.substrate.find(bench.run_id)}
-    equal(set(found), {left.name, other.name}, "what find lists of the run")
-    everything = {each.name for each in await bench.substrate.find()}
-    expect(set(found) <= everything, "find without a run lists less than find with one")
+    second = await bench.create()
+    listed = {listing.name: listing for listing in await bench.substrate.find(bench.run_id)}
+    equal(set(listed), {orphan.name, second.name}, "what find lists of the run")
+    everything = {listing.name for listing in await bench.substrate.find()}
+    expect(set(listed) <= everything, "find without a run lists less than find with one")
     equal(await bench.substrate.find("no-such-run"), [], "what find lists of a run that never was")
-    one = found[left.name]
-    equal(one.run_id, bench.run_id, "its run")
-    expect(0 <= one.age_s < 600, f"its age of {one.age_s} s")
-    equal(one.deadline_unix_s, int(left.labels[LABEL_DEADLINE]), "its deadline")
-    await bench.substrate.reap(one)
-    await bench.eventually_gone(left.name)
-    await bench.substrate.reap(one)
-    equal((await other.exec(Command(script="echo untouched"))).stdout, b"untouched\n", "the other sandbox")
+    entry = listed[orphan.name]
+    equal(entry.run_id, bench.run_id, "its run")
+    expect(0 <= entry.age_s < 600, f"its age of {entry.age_s} s")
+    equal(entry.deadline_unix_s, int(orphan.labels[LABEL_DEADLINE]), "its deadline")
+    await bench.substrate.reap(entry)
+    await bench.eventually_gone(orphan.name)
+    await bench.substrate.reap(entry)
+    equal((await second.exec(Command(script="echo untouched"))).stdout, b"untouched\n", "the other sandbox")
 
 
 @check("the same name twice")
 async def same_name(bench: Bench) -> None:
-    """A second create under one name cannot make a second sandbox, where the capability says so."""
+    """A second create under one name makes no second sandbox, if the capability says so."""
     if not bench.capabilities.idempotent_create:
         raise NotApplicable("the substrate does not promise it")
     spec = bench.spec()
@@ -109,17 +113,17 @@ async def same_name(bench: Bench) -> None:
 @check("two at once")
 async def two_at_once(bench: Bench) -> None:
     """Sandboxes made and used at the same time do not see each other's files."""
-    one, other = await asyncio.gather(bench.create(), bench.create())
+    entry, second = await asyncio.gather(bench.create(), bench.create())
     write = Command(script="echo mine > mine; sleep 0.5; ls | wc -l; cat mine")
-    first = await one.exec(Command(script="ls | wc -l"))
+    first = await entry.exec(Command(script="ls | wc -l"))
     expected = b"%d\nmine\n" % (int(first.stdout) + 1)
-    results = await asyncio.gather(one.exec(write), other.exec(write))
+    results = await asyncio.gather(entry.exec(write), second.exec(write))
     equal([result.stdout for result in results], [expected, expected], "what each finds in its directory")
 
 
 @check("deadline")
 async def deadline(bench: Bench) -> None:
-    """A sandbox ends at its time to live without taxtui, where the capability ``deadline`` is not ``none``."""
+    """A sandbox ends at its time to live without taxtui, unless the capability ``deadline`` is ``none``."""
     if bench.capabilities.deadline == "none":
         raise NotApplicable("the substrate has no deadline")
     if bench.short_ttl_s is None:
@@ -140,7 +144,7 @@ async def deadline(bench: Bench) -> None:
 
 @check("reset")
 async def reset(bench: Bench) -> None:
-    """A reset sandbox has the files that it had after create and none of the processes that came since."""
+    """A reset sandbox has the files of its create, and no later process."""
     if "reset" not in bench.capabilities.acquire:
         raise NotApplicable("the substrate cannot reset")
     sandbox = await bench.create()

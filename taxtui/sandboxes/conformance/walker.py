@@ -1,4 +1,4 @@
-"""Cancelling a coroutine at each of its awaits in turn."""
+"""Cancel a coroutine at each of its awaits in turn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_AWAITS: Final = 40
 STUCK_S: Final = 2.0
 """Suspended for so long is suspended for ever, where nothing else tells."""
 QUIET_S: Final = 0.3
-"""And for so long, once that which never ends is seen to run."""
+"""Additional time once the endless part is seen to run."""
 
 
 async def cancellations(
@@ -26,15 +26,14 @@ async def cancellations(
     running: Callable[[], Awaitable[object]] | None = None,
     limit: int = MAX_AWAITS,
 ) -> AsyncIterator[int]:
-    """Make and cancel a coroutine at its 1st, 2nd, … suspension; the caller looks around after each.
+    """Make and cancel a coroutine at its 1st, 2nd, … suspension; the caller checks after each.
 
-    ``delay_s``: how long it stays suspended there before it is cancelled; a suspension that ends earlier is not
-    cancelled there, but whenever the next one has lasted so long. The walk ends when a run completed, or was
-    suspended somewhere for ever; ``dispose`` gets the result of one that completed. ``running`` returns once that which
-    never ends has begun: it is suspended for ever where it then goes on with nothing; otherwise after ``STUCK_S``.
+    ``delay_s``: duration of a suspension before its cancellation; after a shorter one the next suspension counts. The
+    walk ends when a run completes, or is suspended for ever; ``dispose`` gets the result of a completed run.
+    ``running`` returns once the endless part has begun; without it a suspension of ``STUCK_S`` is endless.
 
     Raises:
-        Violation: it swallowed the cancellation, or raised something else instead.
+        Violation: the coroutine swallowed the cancellation, or raised another error.
     """
     for number in range(1, limit + 1):
         step = _Step(number, delay_s)
@@ -61,7 +60,7 @@ async def cancellations(
 
 
 async def _stuck(task: asyncio.Task[T], step: _Step, running: Callable[[], Awaitable[object]] | None) -> bool:
-    """Wait until it has ended, or is suspended for ever."""
+    """Wait until the task has ended, or is suspended for ever."""
     if running is None:
         await asyncio.wait({task}, timeout=STUCK_S + step.delay_s)
         return not task.done()
@@ -83,7 +82,7 @@ async def _stuck(task: asyncio.Task[T], step: _Step, running: Callable[[], Await
 
 
 class _Step:
-    """Which suspension to cancel at, and whether that has happened."""
+    """The number of the suspension to cancel, and whether it was cancelled."""
 
     def __init__(self, number: int, delay_s: float) -> None:
         self.number = number
@@ -92,7 +91,7 @@ class _Step:
         self.cancelled = False
 
     def suspended(self, task: asyncio.Task[Any]) -> None:
-        """Called at each suspension, before the task's future is known to it: ``cancel`` then takes effect there."""
+        """Called at each suspension, before the task knows the future: ``cancel`` takes effect there."""
         self.seen += 1
         if self.cancelled or self.seen < self.number:
             return

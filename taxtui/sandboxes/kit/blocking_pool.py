@@ -1,7 +1,7 @@
 """A private thread pool for SDKs that block.
 
-Through asyncio's default executor 200 concurrent calls of 0.2 s each looked like 3.4 s at p50: they had queued for
-its few threads. A pool belongs to one substrate and has as many threads as there may be calls at the same time.
+Through asyncio's default executor 200 concurrent calls of 0.2 s each looked like 3.4 s at p50: they had queued for its
+few threads. A pool belongs to one substrate and has as many threads as concurrent calls.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from taxtui.errors import ExecFailed
 T = TypeVar("T")
 
 CLOSING_S: Final = 90.0
-"""How long closing waits at most: longer than a call takes whose own timeouts work."""
+"""Time limit of closing: longer than a call with working timeouts."""
 _LOOK_S: Final = 0.005
 
 _Call = tuple[Future[Any], Callable[[], Any]]
@@ -28,21 +28,21 @@ _NO_MORE: Final[_Call] = (Future(), lambda: None)
 
 
 class BlockingPool:
-    """Runs blocking calls in threads of its own. An async context manager: leaving it waits for running calls.
+    """Runs blocking calls in its own threads. An async context manager: leaving it waits for running calls.
 
-    It waits ``CLOSING_S`` at most. The threads are daemons: what hangs then ends with the process, and does not hold it
-    as a ``ThreadPoolExecutor`` would.
+    The wait is at most ``CLOSING_S``. The threads are daemons: a hanging call ends with the process, and does not block
+    its exit as a ``ThreadPoolExecutor`` would.
 
-    **Cancellation.** A call that no thread has begun is dropped. One that runs cannot be interrupted: the awaiting
-    task is released at once, the call goes on to its end, and its result is handed to ``dispose`` so that what it
-    made does not leak. Give calls timeouts of their own.
+    **Cancellation.** A call that has not begun is dropped. A running call cannot be interrupted: the awaiting task is
+    released at once, the call runs to its end, and ``dispose`` receives its result so that no resource leaks. Give
+    calls timeouts.
     """
 
     waits: ClassVar[int] = 0
-    """Calls of all pools of this process that found every thread busy, and so began late."""
+    """Calls of all pools of this process that found every thread busy, and therefore began late."""
 
     def __init__(self, threads: int, name: str = "blocking") -> None:
-        """``threads``: at least the concurrency; they are started as they are needed."""
+        """``threads``: at least the concurrency; each is started on demand."""
         self.threads = threads
         self._name = name
         self._unfinished = 0
@@ -56,7 +56,7 @@ class BlockingPool:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Drop what has not begun, wait for what has."""
+        """Drop calls that have not begun, wait for the others."""
         with self._lock:
             self._closed = True
         with contextlib.suppress(queue.Empty):
@@ -72,10 +72,10 @@ class BlockingPool:
                 await asyncio.sleep(_LOOK_S)
 
     async def run(self, call: Callable[[], T], *, dispose: Callable[[T], object] | None = None) -> T:
-        """The result of ``call``, run in a thread. Its exceptions are raised here, those of ``dispose`` nowhere.
+        """The result of ``call``, run in a thread. Raises the exceptions of ``call``, not those of ``dispose``.
 
-        ``dispose`` receives the result of a call that finished after its caller had been cancelled; it runs in a
-        thread of the pool and may block.
+        ``dispose`` receives the result of a call whose caller was cancelled; it runs in a thread of the pool and may
+        block.
         """
         BlockingPool.waits += self._unfinished >= self.threads
         future = self._submit(call)
@@ -83,7 +83,7 @@ class BlockingPool:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
             if dispose is not None and not future.cancel():
-                future.add_done_callback(lambda done: self._dispose(done, dispose))
+                future.add_done_callback(lambda ended: self._dispose(ended, dispose))
             raise
 
     def _submit(self, call: Callable[[], T]) -> Future[T]:
@@ -118,10 +118,10 @@ class BlockingPool:
             _carry_out(*call)
             del call  # an idle thread keeps nothing alive
 
-    def _dispose(self, done: Future[T], dispose: Callable[[T], object]) -> None:
-        if done.cancelled() or done.exception() is not None:
+    def _dispose(self, ended: Future[T], dispose: Callable[[T], object]) -> None:
+        if ended.cancelled() or ended.exception() is not None:
             return
-        value = done.result()
+        value = ended.result()
         try:
             self._submit(lambda: dispose(value))
         except RuntimeError:  # the pool is closing: this is one of its own threads, which closing waits for

@@ -1,7 +1,7 @@
-"""How much of a command's output is kept: its beginning and its end, and how long it really was.
+"""Limits of a command's output: its beginning, its end and its length are kept.
 
-A command may print more than this machine has memory. Nothing of ours reads more than what is kept: a tier's proof
-stands at the beginning, what our own programs add at the end.
+A command may print more than this machine has memory. The runner needs only the kept part: a tier's proof is at the
+beginning, the output of taxtui's wrappers at the end.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from taxtui.sandboxes.kit.wrapper_clock import UNKNOWN
 from taxtui.sandboxes.protocol import ExecResult
 
 HEAD_BYTES: Final = 16 * 2**20
-"""Of each stream, from its beginning, at most."""
+"""Limit of the beginning of each stream."""
 KEPT_BYTES: Final = ContextVar("KEPT_BYTES", default=HEAD_BYTES)
-"""The same, for what a run starts: its plan's ``limits.output_mib``."""
+"""The same limit for one run: its plan's ``limits.output_mib``."""
 TAIL_BYTES: Final = 64 * 2**10
-"""Of each stream, from its end; what lies between the two is dropped."""
+"""Limit of the end of each stream; the bytes between beginning and end are dropped."""
 
 
 class KeptOutput:
-    """One stream as it arrives; ``length`` is of all of it."""
+    """One stream on arrival; ``length`` counts all bytes."""
 
     def __init__(self) -> None:
         """Nothing has arrived yet."""
         self.length = 0
-        self._most = min(HEAD_BYTES, KEPT_BYTES.get())
+        self._head_bytes = min(HEAD_BYTES, KEPT_BYTES.get())
         self._head = bytearray()
         self._tail = bytearray()
 
     def add(self, data: bytes | bytearray | memoryview) -> None:
         """Take the next bytes."""
         self.length += len(data)
-        room = self._most - len(self._head)
+        room = self._head_bytes - len(self._head)
         if room > 0:
             self._head += data[:room]
             data = data[room:]
@@ -44,17 +44,17 @@ class KeptOutput:
 
     @property
     def kept(self) -> bytes:
-        """What is left of it: everything, unless ``dropped``."""
+        """The beginning and the end; the whole stream unless ``dropped``."""
         return bytes(self._head + self._tail[-TAIL_BYTES:])
 
     @property
     def dropped(self) -> int:
-        """Bytes between beginning and end that are not kept."""
+        """Number of dropped bytes between beginning and end."""
         return self.length - len(self._head) - min(len(self._tail), TAIL_BYTES)
 
 
 def exec_result(code: int, out: KeptOutput, err: KeptOutput, wrapper_ended_ns: int = UNKNOWN) -> ExecResult:
-    """What a command has done."""
+    """The result of a command from its exit code and streams."""
     return ExecResult(
         code,
         out.kept,

@@ -1,8 +1,8 @@
-"""Ending all that one command or session has started, where the provider tells no process id.
+"""Kill all processes of one command or session where the provider reports no process id.
 
-A mark of its own is in the command's environment, or among its arguments, or both: every process that comes of it
-inherits the first by ``exec`` and the second by ``fork``, whatever session or group it moves to, and a group that it
-leads ends with it. Only what has left that group and emptied its environment is not found: that ends with the sandbox.
+A mark is in the command's environment, or among its arguments, or both. Every process of the command inherits the
+environment by ``exec`` and the arguments by ``fork``, in any session or group; a group that a marked process leads ends
+with it. A process that has left the group and emptied its environment is not found: it ends with the sandbox.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from typing import Any, Final
 from taxtui.errors import CleanupFailed, ExecFailed
 
 MARK: Final = "TAXTUI_LAUNCH"
-"""The environment variable that holds a mark."""
+"""The environment variable for a mark."""
 GONE_WITHIN_S: Final = 5.0
-"""How long what was killed on this machine may take to be gone."""
+"""Time limit for the end of a killed process on this machine."""
 
 LEFT: Final = "a command's processes may still run in the sandbox"
 """Beginning of the error of every kill that failed."""
 
 _ROUNDS: Final = 100
-"""What forks faster than it is killed, or cannot be killed, is left to the end of the sandbox."""
+"""A process that forks faster than it is killed, or cannot be killed, ends with the sandbox."""
 
 
 def new_mark() -> str:
-    """A mark that nothing else has: sixteen hexadecimal digits."""
+    """A new mark: sixteen hexadecimal digits."""
     return secrets.token_hex(8)
 
 
 def kill_script(mark: str, *, carried_by_all: str = "", inside: str = "") -> str:
-    """One line for any POSIX shell with grep, GNU's or BusyBox's: kill whatever has ``mark``, but not itself.
+    """One line for any POSIX shell with GNU's or BusyBox's grep: kill every process with ``mark`` except itself.
 
-    ``carried_by_all``: a variable that all processes of the sandbox have; what has lost it is killed too. ``inside``:
-    a folder, of letters that mean nothing to sed; what has its working folder there is killed too. Exits with 0 once
-    nothing of it is left, else with 1, after words on stderr where grep is missing.
+    ``carried_by_all``: a variable of all processes in the sandbox; a process without it is killed too. ``inside``: a
+    folder, of letters without a meaning for sed; a process with its working folder there is killed too. Exits with 0
+    once no such process is left, else with 1, after words on stderr if grep is missing.
     """
     # The pattern in brackets does not match itself among arguments. Each substitution is one command that replaces
     # its subshell, so that none of them is a copy of this shell, with this shell's environment.
@@ -81,9 +81,9 @@ def require_killed(code: int, words: bytes | str, *, left: str = LEFT) -> None:
 async def kill_until_done(
     kill: Callable[[], Awaitable[object]], running: asyncio.Future[Any], *, within_s: float, again_s: float
 ) -> None:
-    """Kill a command again and again until the request that runs it has ended.
+    """Kill a command repeatedly until the request that runs it has ended.
 
-    Once is not enough: the provider may have accepted a command that it starts only after the first kill.
+    Once is not enough: the provider may start an accepted command after the first kill.
 
     Raises:
         ExecFailed: it had not ended after ``within_s``.
@@ -101,9 +101,9 @@ async def kill_until_done(
 
 
 async def kill_marked(variable: str) -> None:
-    """Kill every process of this machine with ``NAME=value`` in its environment, however deep below us.
+    """Kill every process of this machine with ``NAME=value`` in its environment, however deep below this process.
 
-    Not by recorded process ids: those are reused. Raises ``CleanupFailed``.
+    Recorded process ids would not do: the kernel reuses them. Raises ``CleanupFailed``.
     """
     wanted = variable.encode()
     # Twice: a process that begins another program just then has no environment for a moment.
@@ -111,7 +111,7 @@ async def kill_marked(variable: str) -> None:
 
 
 async def kill_all(alive: Callable[[], set[int]]) -> None:
-    """Kill what ``alive`` lists, process ids of this machine, until it lists none. Raises ``CleanupFailed``."""
+    """Kill the processes of this machine that ``alive`` lists, until it lists none. Raises ``CleanupFailed``."""
     give_up = time.monotonic() + GONE_WITHIN_S
     while pids := alive():
         if time.monotonic() > give_up:
@@ -136,7 +136,7 @@ def _marked(variable: bytes) -> set[int]:
 
 
 def _marked_by_ps(variable: bytes) -> set[int]:
-    """Where there is no /proc (macOS)."""
+    """As ``_marked``, without /proc (macOS)."""
     rows = subprocess.run(
         ["ps", "axeww", "-o", "pid=", "-o", "command="], stdout=subprocess.PIPE, check=False
     ).stdout.splitlines()

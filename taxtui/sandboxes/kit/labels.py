@@ -1,4 +1,4 @@
-"""The labels that every sandbox carries: how a run's sandboxes are found, and until when they may be in use."""
+"""The labels of every sandbox: the run that it belongs to, and the end of its possible use."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ LABEL_DEADLINE: Final = "taxtui.deadline"
 """Label keys. The deadline's value is whole Unix seconds, for people and sweeps; providers enforce their own."""
 
 END_OF_TIME_S: Final = 253_402_300_799
-"""The year 9999, the last that calendars have: a label may say anything."""
+"""The year 9999, the last of calendars: a label may have any value."""
 _ALL_TIME_DIGITS: Final = len(str(END_OF_TIME_S))
 _DIGITS: Final = re.compile(r"[0-9]+")
 
 
 def unix_s(text: str) -> int | None:
-    """A label's whole Unix seconds, at most ``END_OF_TIME_S``; None where it says anything else."""
+    """A label's whole Unix seconds, at most ``END_OF_TIME_S``; None for any other text."""
     if not _DIGITS.fullmatch(text):
         return None
     return END_OF_TIME_S if len(text) > _ALL_TIME_DIGITS else min(int(text), END_OF_TIME_S)
 
 
 def found(labels: Mapping[str, str], *, name: str, handle: str, age_s: float) -> Found:
-    """What carries these labels; ``handle`` is the provider's own id."""
+    """The sandbox with these labels; ``handle`` is the provider's id."""
     return Found(
         name=name,
         handle=handle,

@@ -1,7 +1,7 @@
-"""Holding a sandbox on this machine to its CPU, memory and process limits, by the best means that this machine has.
+"""Hold a sandbox on this machine to its CPU, memory and process limits, by the best means of this machine.
 
-A limiter hands out a shell prologue that a launcher runs before it turns into the command: whatever is started
-from there on is inside. In this order: cgroup v2 where a subtree is ours, cgroup v1 by hand as root, rlimits, none.
+A limiter returns a shell prologue. A launcher runs the prologue and then becomes the command: all its processes are
+inside. In this order: cgroup v2 with a delegated subtree, cgroup v1 as root, rlimits, none.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from taxtui.sandboxes.kit.kill import kill_all, kill_marked
 from taxtui.sandboxes.kit.process import Process
 
 SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
-"""In the environment of everything that runs in a sandbox on this machine: its name."""
+"""An environment variable of every process in a sandbox on this machine: the sandbox's name."""
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _PERIOD_US: Final = 100_000
@@ -29,25 +29,25 @@ _GONE_WITHIN_S: Final = 5.0
 
 
 class Limiter(Protocol):
-    """One way of enforcing limits."""
+    """One means of enforcing limits."""
 
     label: str  # for Availability.limits
 
     def prepare(self, name: str, limits: Limits) -> str:
-        """Set limits up for a new sandbox; shell commands that make the calling process subject to them."""
+        """Set up the limits of a new sandbox; return shell commands that apply them to the calling process."""
         ...
 
     async def kill(self, name: str) -> None:
-        """Kill everything inside; returns when it is gone. Raises ``CleanupFailed``."""
+        """Kill every process inside; return when all are gone. Raises ``CleanupFailed``."""
         ...
 
     async def remove(self, name: str) -> None:
-        """Take it down after :meth:`kill`. Idempotent. Raises ``CleanupFailed``."""
+        """Remove the limits after :meth:`kill`. Idempotent. Raises ``CleanupFailed``."""
         ...
 
 
 def or_exit(prologue: str) -> str:
-    """A prologue at the head of a script that must not go on without it; what follows may be on the same line."""
+    """A prologue for the head of a script, which exits if the prologue fails; the script may begin on the same line."""
     return f"{prologue.removesuffix('&& ')}|| exit; " if prologue else ""
 
 
@@ -123,7 +123,7 @@ class RlimitLimiter:
         return f"ulimit -v {limits.memory_mib * 1024} && "
 
     async def kill(self, name: str) -> None:
-        """As ``Limiter.kill``; what has cleared its environment is not found."""
+        """As ``Limiter.kill``; a process with an empty environment is not found."""
         await kill_marked(f"{SANDBOX_ENV}={name}")
 
     async def remove(self, name: str) -> None:
@@ -141,7 +141,7 @@ class NoLimiter(RlimitLimiter):
 
 
 async def best_limiter(cgroups: Path = _CGROUPS) -> Limiter:
-    """The strongest that works here, tried out."""
+    """The strongest limiter that works here, by a trial."""
     if sys.platform == "linux":
         for candidate in (_version_2(cgroups), _version_1(cgroups)):
             if candidate is not None and await _usable(candidate):
@@ -150,15 +150,15 @@ async def best_limiter(cgroups: Path = _CGROUPS) -> Limiter:
 
 
 def _version_2(cgroups: Path) -> CgroupLimiter | None:
-    """The nearest ancestor of our own cgroup that may hold children with all three controllers."""
+    """The nearest ancestor of this process's cgroup that may have children with all three controllers."""
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
         return None
-    own = next((line[3:] for line in lines if line.startswith("0::")), None)
-    if own is None or not (cgroups / "cgroup.controllers").exists():
+    group_path = next((line[3:] for line in lines if line.startswith("0::")), None)
+    if group_path is None or not (cgroups / "cgroup.controllers").exists():
         return None
-    group = cgroups / own.lstrip("/")
+    group = cgroups / group_path.lstrip("/")
     for parent in (group, *group.parents):
         if not parent.is_relative_to(cgroups):
             break
@@ -178,7 +178,7 @@ def _version_1(cgroups: Path) -> CgroupLimiter | None:
 
 
 async def _usable(limiter: CgroupLimiter) -> bool:
-    """Whether a process can really be put inside: a directory that can be written to does not say so."""
+    """Whether a process can really enter: a writable directory is no proof."""
     name = f"taxtui-probe-{os.getpid()}"
     try:
         enter = limiter.prepare(name, Limits())

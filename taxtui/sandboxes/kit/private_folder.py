@@ -1,9 +1,11 @@
-"""The folder in which this user's sandboxes on this machine are kept: one each, with a record of whose it is."""
+"""The folder of this user's sandboxes on this machine: one folder each with a record of its owner, and its deletion."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import secrets
 import stat
 import tempfile
 import time
@@ -19,22 +21,74 @@ from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Found
 
+
+def delete(folder: Path) -> None:
+    """Blocking: delete also files that the sandbox made unwritable, at any depth.
+
+    Entries two levels down are moved up before their folder is removed. No path grows, no call recurses, and a link is
+    only unlinked.
+    """
+    if folder.is_dir() and not folder.is_symlink():
+        with contextlib.suppress(OSError):  # whatever stays is told by whoever asked
+            _unlock(folder)
+            while entries := _entries(folder):
+                if not sum(_lift_or_unlink(folder, entry) for entry in entries):
+                    return
+            folder.rmdir()
+
+
+def _lift_or_unlink(folder: Path, entry: os.DirEntry[str]) -> bool:
+    """Remove an entry; the content of a folder moves up to ``folder`` first. Returns whether anything was removed.
+
+    An entry that vanishes was removed by another clean-up of the same sandbox: the runner, the watchdog and ``taxtui
+    clean`` may run at once.
+    """
+    path = Path(entry.path)
+    try:
+        if not entry.is_dir(follow_symlinks=False):
+            path.unlink(missing_ok=True)
+            return True
+        _unlock(path)
+        for inner in _entries(path):
+            with contextlib.suppress(FileNotFoundError):
+                if inner.is_dir(follow_symlinks=False):
+                    _unlock(Path(inner.path))  # its entry for the folder above changes with the move
+                    Path(inner.path).rename(folder / secrets.token_hex(16))
+                else:
+                    Path(inner.path).unlink()
+        path.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as sandboxes:
+        return list(sandboxes)
+
+
+def _unlock(folder: Path) -> None:
+    folder.chmod(0o700)
+
+
 _RECORD: Final = "meta.json"
 _RECORD_MAX_BYTES: Final = 16_384
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """Enough to find and remove a sandbox without its creator."""
+    """The data for finding and removing a sandbox without its creator."""
 
     labels: dict[str, str]
     created_unix_s: float
 
 
 def private_folder(substrate: str, kind: str = "") -> Path:
-    """One that nobody else may have prepared or can look into; ``kind`` tells those of several substrates apart.
+    """The private folder of this user; ``kind`` separates the folders of several substrates.
 
     Raises:
-        SubstrateUnavailable: it is there, and somebody else's or open to others.
+        SubstrateUnavailable: the folder exists, and belongs to another user or is open to others.
     """
     folder = Path(tempfile.gettempdir()) / "-".join(filter(None, ("taxtui", kind, str(os.getuid()))))
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -63,16 +117,16 @@ def not_made(spec: SandboxSpec, error: OSError) -> CreateFailed:
 
 
 def found_in(root: Path, run_id: str | None = None) -> Sequence[Found]:
-    """What stands there, of one run or of all. Blocking."""
+    """The sandboxes in a folder, of one run or of all. Blocking."""
     folders = sorted(root.iterdir()) if root.is_dir() else []
-    found = [each for folder in folders if folder.is_dir() and (each := _found(folder)) is not None]
-    return [each for each in found if run_id is None or each.run_id == run_id]
+    sandboxes = [sandbox for folder in folders if folder.is_dir() and (sandbox := _sandbox_in(folder)) is not None]
+    return [sandbox for sandbox in sandboxes if run_id is None or sandbox.run_id == run_id]
 
 
-def _found(folder: Path) -> Found | None:
-    """What stands in a folder; None where it is removed while we look."""
+def _sandbox_in(folder: Path) -> Found | None:
+    """The sandbox in a folder; None if it is removed meanwhile."""
     try:
-        record = msgspec.json.decode(_said(folder / _RECORD), type=_Record)
+        record = msgspec.json.decode(_read_small(folder / _RECORD), type=_Record)
     except (OSError, ValueError, msgspec.DecodeError):  # its creator died before that, or it has spoilt this itself
         try:
             record = _Record(labels={}, created_unix_s=folder.stat().st_mtime)
@@ -84,8 +138,8 @@ def _found(folder: Path) -> Found | None:
     return labels.found({**record.labels, LABEL_RUN: run_id}, name=folder.name, handle=str(folder), age_s=age_s)
 
 
-def _said(path: Path) -> bytes:
-    """A small file's content. Raises ``OSError`` for what is no file, which may never end or never begin."""
+def _read_small(path: Path) -> bytes:
+    """A small file's content. Raises ``OSError`` for anything but a regular file, because a read may never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -1,6 +1,6 @@
-"""A child process whose pipes the event loop reads: what every action on this machine is made of.
+"""A child process with pipes that the event loop reads: the base of every action on this machine.
 
-Spawned with ``posix_spawn`` and watched through a pidfd: about half of what asyncio's subprocesses cost.
+Started by ``posix_spawn`` and watched by a pidfd, at about half the cost of asyncio's subprocesses.
 """
 
 from __future__ import annotations
@@ -9,19 +9,70 @@ import asyncio
 import contextlib
 import functools
 import os
+import select
 import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
+from weakref import WeakKeyDictionary
 
 from taxtui.errors import ExecFailed, SandboxLost
-from taxtui.sandboxes.kit.descriptor_watch import watch_of
-from taxtui.sandboxes.kit.framed_shell import ENDED, outputs
-from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from taxtui.sandboxes.kit.kept_output import KeptOutput
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, outputs
+from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
+
+_AT_ONCE: Final = 256  # of what is ready; the rest is told in the loop's next turn
+
+
+class DescriptorWatch(Protocol):
+    """Calls back when a descriptor of one event loop is readable."""
+
+    def add_reader(self, fd: int, callback: Callable[[], None]) -> object:
+        """Call ``callback`` whenever ``fd`` is readable, also at its end, until it is removed."""
+        ...
+
+    def remove_reader(self, fd: int) -> object:
+        """Stop watching ``fd``, before it is closed. Idempotent."""
+        ...
+
+
+class _Epoll:
+    """An epoll; the loop watches it as one descriptor."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._epoll = select.epoll()
+        self._callbacks: dict[int, Callable[[], None]] = {}
+        loop.add_reader(self._epoll.fileno(), self._ready)
+
+    def add_reader(self, fd: int, callback: Callable[[], None]) -> None:
+        if fd not in self._callbacks:
+            self._epoll.register(fd, select.EPOLLIN)
+        self._callbacks[fd] = callback
+
+    def remove_reader(self, fd: int) -> None:
+        if self._callbacks.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
+
+    def _ready(self) -> None:
+        for fd, _ in self._epoll.poll(0, _AT_ONCE):
+            if callback := self._callbacks.get(fd):  # not removed by one before it
+                callback()
+
+
+_OF_LOOPS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Epoll]] = WeakKeyDictionary()
+
+
+def watch_of(loop: asyncio.AbstractEventLoop) -> DescriptorWatch:
+    """The one watch of an event loop."""
+    if not hasattr(select, "epoll"):  # macOS
+        return loop
+    if (epoll := _OF_LOOPS.get(loop)) is None:
+        epoll = _OF_LOOPS[loop] = _Epoll(loop)
+    return epoll
+
 
 _CHUNK: Final = 1 << 18
 _PIPE_MAX: Final = 1 << 20  # the most that Linux lets a pipe hold without privilege
@@ -29,14 +80,14 @@ _READ_AHEAD: Final = 4 << 20  # bytes kept while nobody reads; beyond that the c
 _OWN_GROUP: Final[dict[str, Any]] = {"setsid": True} if sys.platform == "linux" else {"setpgroup": 0}
 _NO_INPUT: Final = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
 _DEFAULTS: Final = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
-"""A command begins with the signals of a fresh login, whatever Python, nohup or a background job ignores."""
+"""A command begins with the signals of a fresh login, even if Python, nohup or a background job ignores some."""
 
 
 class Process:
-    """A running child, leader of a process group of its own; a ``ByteStream``.
+    """A running child, leader of its own process group; a ``ByteStream``.
 
-    It has ended when the child itself has exited: all that it wrote is delivered, and a background process that
-    still holds the pipes is not waited for.
+    The stream ends when the child itself has exited: all its output is delivered. It does not wait for a background
+    process with the pipes open.
     """
 
     def __init__(
@@ -48,10 +99,10 @@ class Process:
         inherited: Sequence[int] = (),
         program: str = "",
     ) -> None:
-        """Start ``argv``, standard input being a pipe or /dev/null. Raises ``ExecFailed``.
+        """Start ``argv``; standard input is a pipe or /dev/null. Raises ``ExecFailed``.
 
-        ``inherited``: descriptors that it gets besides, under their own numbers. ``program``: the path of what is
-        executed where ``argv[0]`` is only what it is to call itself.
+        ``inherited``: more descriptors for the child, under the same numbers. ``program``: the path to execute if it
+        differs from ``argv[0]``.
         """
         self.returncode: int | None = None
         self._loop = asyncio.get_running_loop()
@@ -117,12 +168,12 @@ class Process:
             self._watch.add_reader(fd, self._readable)
 
     def _readable(self) -> None:
-        """Take what is there of either: what is written to both at once is told at once."""
+        """Read both pipes once."""
         if any([self._take(fd) for fd in tuple(self._outputs)]):
             self._wake()
 
     def _take(self, fd: int) -> bool:
-        """One chunk; False when there is none now or ever again."""
+        """Read one chunk; False if the pipe has none now."""
         try:
             chunk = os.read(fd, _CHUNK)
         except BlockingIOError:
@@ -146,13 +197,13 @@ class Process:
     # -- writing ------------------------------------------------------------------------------------------------
 
     async def write(self, data: bytes) -> None:
-        """As ``ByteStream.write``, except that what the pipe does not take at once is sent in the background."""
+        """As ``ByteStream.write``, but the rest that does not fit into the pipe is sent in the background."""
         if self._stdin < 0:
             raise SandboxLost("the shell no longer reads")
         self.feed(data)
 
     def feed(self, data: bytes, *, end: bool = False) -> None:
-        """Send ``data`` as fast as it is taken, then close standard input if ``end``."""
+        """Send ``data`` as fast as the child reads, then close standard input if ``end``."""
         self._outgoing += data
         self._end_input |= end
         self._writable()
@@ -215,7 +266,7 @@ class Process:
         return -1
 
     def _exited(self) -> None:
-        """Reap the child, take what is left in its pipes, and let go of them."""
+        """Reap the child, read the rest of its pipes, and close them."""
         if self._exit_fd >= 0:
             self._watch.remove_reader(self._exit_fd)
             os.close(self._exit_fd)
@@ -241,8 +292,8 @@ class Process:
 def _keep_foreign_descriptors() -> None:
     """Have exec close the descriptors above 2 that the caller of this program left open.
 
-    ``posix_spawn`` hands them down otherwise, and bubblewrap closes none: a sandbox could read any of them. Descriptors
-    that Python opens later are closed by exec anyway, so once per process is enough.
+    ``posix_spawn`` passes them on, and bubblewrap closes none: a sandbox could read them. Exec closes the descriptors
+    that Python opens later, so once per process is enough.
     """
     try:
         descriptors = [int(path.name) for path in Path("/dev/fd").iterdir()]

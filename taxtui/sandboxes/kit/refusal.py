@@ -1,25 +1,27 @@
-"""A provider's "no", in its own terms, and the table that makes one of taxtui's errors of it.
+"""A provider's refusal in its own terms, and the table that turns it into one of taxtui's errors.
 
-An adapter's client raises a subclass of ``Refused``, whose ``table`` has a row for each kind of answer that means
-something of its own. The first row that matches decides; where none does, it is what the caller was about to report.
-No I/O and no SDK in here, nor in a table: what a provider's words amount to is tested as plain data.
+An adapter's client raises a subclass of ``Refused``. Its ``table`` has a row for each kind of answer with a special
+meaning; the first matching row decides, else the caller's error type. A table has no I/O and no SDK, so that tests need
+only plain data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from contextvars import ContextVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from taxtui.errors import CreateFailed, SubstrateError, Throttled
+from taxtui.sandboxes.protocol import Marks
 
 
 class Refused(Exception):
-    """A provider said no; ``status`` 0 when it said nothing. Never leaves its substrate."""
+    """A provider refused a request; ``status`` 0 if it did not answer. Never leaves its substrate."""
 
     table: ClassVar[tuple[Meaning, ...]] = ()
 
     def __init__(self, status: int, reason: str, message: str, retry_after_s: float | None = None) -> None:
-        """``reason``: the provider's code for it, or the kind of silence; ``message``: one line for people."""
+        """``reason``: the provider's code, or the kind of silence; ``message``: one line for people."""
         super().__init__(message)
         self.status = status
         self.reason = reason
@@ -32,24 +34,24 @@ class Refused(Exception):
         return self.status in (401, 403)
 
     def __str__(self) -> str:
-        """One line, with the HTTP status where there was one, else the reason."""
-        known = self.status or self.reason
-        return f"{self.message} ({known})" if known else self.message
+        """One line, with the HTTP status if there is one, else with the reason."""
+        code = self.status or self.reason
+        return f"{self.message} ({code})" if code else self.message
 
-    def told(self, doing: str) -> str:
-        """The message of the error that it becomes, before any advice: what was tried, and what came of it."""
+    def describe(self, doing: str) -> str:
+        """The message of the resulting error, before any advice: the request and the refusal."""
         return f"{doing}: {self}"
 
     def as_error(self, otherwise: type[SubstrateError], doing: str) -> SubstrateError:
-        """The error of ours that it amounts to: as the table says, else ``otherwise``."""
+        """taxtui's error for this refusal: as the table says, else ``otherwise``."""
         for row in self.table:
             if row.when(self) and (otherwise is CreateFailed or not row.before_a_sandbox):
                 return row.error(self, doing)
-        return otherwise(self.told(doing))
+        return otherwise(self.describe(doing))
 
 
 class Meaning(NamedTuple):
-    """A row of a provider's table: which refusals it is about, and what they amount to."""
+    """A row of a provider's table: a condition for refusals, and the error for them."""
 
     becomes: type[SubstrateError]
     when: Callable[[Any], object]  # is given the ``Refused``; whatever is true matches
@@ -57,18 +59,36 @@ class Meaning(NamedTuple):
     before_a_sandbox: bool = False  # only where one was to be made: a bad set-up then, in use just a failure
     says: Callable[[Any, str], str] | None = None  # else ``Refused.told``
 
-    def error(self, said: Refused, doing: str) -> SubstrateError:
-        """What a refusal that it is about becomes."""
-        text = self.says(said, doing) if self.says else said.told(doing)
-        return Throttled(text, said.retry_after_s) if self.becomes is Throttled else self.becomes(text, fix=self.fix)
+    def error(self, refusal: Refused, doing: str) -> SubstrateError:
+        """The error for a refusal that matches."""
+        text = self.says(refusal, doing) if self.says else refusal.describe(doing)
+        return Throttled(text, refusal.retry_after_s) if self.becomes is Throttled else self.becomes(text, fix=self.fix)
 
 
 def is_named(error: BaseException, *names: str) -> bool:
-    """Whether an exception is of a class of one of these names, for a classifier that imports no SDK."""
+    """Whether an exception's class has one of these names, for a classifier without an SDK."""
     return any(kind.__name__ in names for kind in type(error).__mro__)
 
 
 def last_line(text: str | bytes) -> str:
-    """The last line of a program's output that is not blank, without the spaces around it; "" where all are blank."""
+    """The last non-blank line of a program's output, stripped; "" without one."""
     whole = text.decode(errors="replace") if isinstance(text, bytes) else text
     return next((line.strip() for line in reversed(whole.splitlines()) if line.strip()), "")
+
+
+T = TypeVar("T")
+
+connecting: ContextVar[Marks | None] = ContextVar("connecting", default=None)
+"""The ``Marks`` of the sandbox whose request the current task sends."""
+
+
+def tell_cold(trace: T) -> T:
+    """Have an ``aiohttp.TraceConfig`` tell ``connecting`` whenever a connection was made; returns the same trace."""
+
+    async def connected(*_: object) -> None:
+        if marks := connecting.get():
+            marks.cold()
+
+    hooks: Any = trace
+    hooks.on_connection_create_end.append(connected)
+    return trace

@@ -1,4 +1,4 @@
-"""Removing a sandbox: asked for until it is heard, watched until it is gone, given up at a deadline."""
+"""Remove a sandbox: request its end until accepted, look until it is gone, give up at a deadline."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from taxtui.errors import CleanupFailed, SubstrateError, Throttled
 from taxtui.sandboxes.kit.retry import Retry
+from taxtui.sandboxes.protocol import Found, Substrate
 
 REMOVE_S: Final = 100.0
-"""For all of a removal, throttling included: a little less than the runner waits for it, so that the reason is told."""
+"""Time limit of a removal, throttling included: a little less than the runner's, so that the reason is reported."""
 SETTLING_S: Final = 60.0
-"""A provider may not know for so long what it has just made: until then "not found" does not mean "gone"."""
+"""Until then "not found" does not mean "gone": a provider may not know a new sandbox yet."""
 INSIST_TRIES: Final = 6
 INSIST_FIRST_S: Final = 0.5
-"""Requests to remove what a cancelled create made, and the first pause; leaving the substrate waits for them."""
+"""Requests to remove the result of a cancelled create, and the first pause; leaving the substrate waits for them."""
 LOOK_S: Final = 1.0
 LONGEST_LOOK_S: Final = 4.0
 """Between two looks: at first, and at most."""
@@ -26,12 +28,12 @@ _SLOWER: Final = 1.5
 
 
 def settled(launched_s: float) -> bool:
-    """Whether a provider must know by now what it launched then (monotonic)."""
+    """Whether a provider must know a sandbox that was launched then (monotonic)."""
     return time.monotonic() - launched_s > SETTLING_S
 
 
 async def remove(
-    what: str,
+    subject: str,
     ask: Callable[[], Awaitable[bool]],
     ended: Callable[[], Awaitable[bool | None]] | None = None,
     *,
@@ -40,27 +42,26 @@ async def remove(
     first_s: float | None = None,
     launched_s: float = -math.inf,
     more_s: float = 0.0,
-    stuck: str = "its end was accepted, but has not come",
+    stuck: str = "the provider accepted the removal and did not complete it",
 ) -> None:
-    """Ask for the end of ``what`` until that is accepted, then look until it has come.
+    """Request the end of ``subject`` until the provider accepts, then look until it is gone.
 
-    ``ask`` answers False, and ``ended`` None, where the provider does not know it: it is gone, unless it was launched
-    only just. What is gone once its end is accepted needs no ``ended``. ``Throttled`` from either, which stands for
-    every refusal that may not last, has it asked for again, after a pause of ``first_s`` at first; any other error is
-    final.
+    ``ask`` returns False, and ``ended`` None, if the provider does not know the sandbox: it is gone, unless it was
+    launched a moment ago. ``ended`` is not needed if the sandbox is gone once its end is accepted. After ``Throttled``
+    from either, the end is requested again, after a first pause of ``first_s``. Any other error is final.
 
     Args:
-        gone: set by whoever is told of the end before a look sees it.
-        look_s: between the first two looks; 0 where ``ended`` takes its time itself.
-        launched_s: when it was made, monotonic, where "not found" may come too early.
-        more_s: how much longer than ``REMOVE_S`` its end may take.
-        stuck: what to say, and where to look, when the end was accepted and does not come.
+        gone: set by a watch that sees the end before a look does.
+        look_s: between the first two looks; 0 if ``ended`` waits itself.
+        launched_s: time of the launch, monotonic, if "not found" may come too early.
+        more_s: time limit in addition to ``REMOVE_S``.
+        stuck: the reason and the place to look at, if the end was accepted and does not come.
 
     Raises:
-        CleanupFailed: refused, or not gone in time; it begins with ``what``, which may still exist.
+        CleanupFailed: refused, or not gone in time; the message begins with ``subject``, which may still exist.
     """
-    told, within_s = gone or asyncio.Event(), REMOVE_S + more_s
-    accepted, trouble = False, "its end was not accepted"
+    notified, within_s = gone or asyncio.Event(), REMOVE_S + more_s
+    accepted, trouble = False, "the provider did not accept the removal"
     retry = Retry(first_s=first_s)
     try:
         async with asyncio.timeout(within_s):
@@ -74,29 +75,59 @@ async def remove(
                     else:
                         accepted = await ask()
                         over = ended is None if accepted else None
-                        trouble = stuck if accepted else "the provider does not know it yet"
+                        trouble = stuck if accepted else "the provider does not know the sandbox yet"
                     if over or (over is None and settled(launched_s)):
                         return
                     if not accepted:
                         wait_s = retry.pause_s()
                 except Throttled as error:
-                    accepted, trouble = False, f"its end was not accepted: {error}"
+                    accepted, trouble = False, f"the provider did not accept the removal: {error}"
                     wait_s = retry.pause_s(error.retry_after_s)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(wait_s):
-                        await told.wait()
+                        await notified.wait()
                         return
     except SubstrateError as error:
-        raise CleanupFailed(f"{what} may still exist: {error}") from error
+        raise CleanupFailed(f"{subject} may still exist: {error}") from error
     except TimeoutError:
-        raise CleanupFailed(f"{what} may still exist: {trouble} within {within_s:g} s") from None
+        raise CleanupFailed(f"{subject} may still exist after {within_s:g} s: {trouble}") from None
 
 
 def insist(ask: Callable[[], object], refusals: tuple[type[Exception], ...]) -> None:
-    """Ask for the end of what a cancelled create made, which may be throttled or unknown to the provider; blocks.
+    """Request the end of a cancelled create's result, which may be throttled or unknown to the provider; blocks.
 
-    Suppresses ``refusals``: what remains has its own deadline, and labels by which a sweep finds it.
+    Suppresses ``refusals``: a remaining sandbox has its own deadline, and labels for ``taxtui clean``.
     """
     request = Retry(first_s=INSIST_FIRST_S, tries=INSIST_TRIES, on=lambda error: isinstance(error, refusals))
     with contextlib.suppress(*refusals):
         request.blocking(ask)
+
+
+class _RunSearch:
+    """Lists the sandboxes of one run; callers that wait for a running list share the next one."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._begun = 0
+        self._listed: tuple[int, Sequence[Found]] = 0, ()
+
+    async def __call__(self, find: Callable[[], Awaitable[Sequence[Found]]]) -> Sequence[Found]:
+        number = self._begun + 1  # a list that begins from now on: an earlier one may lack the caller's sandbox
+        async with self._lock:
+            if self._listed[0] < number:
+                self._begun += 1
+                number = self._begun
+                self._listed = number, await find()
+            return self._listed[1]
+
+
+_SEARCHES: Final[WeakKeyDictionary[Substrate, dict[str, _RunSearch]]] = WeakKeyDictionary()
+
+
+async def find_together(substrate: Substrate, run_id: str) -> Sequence[Found]:
+    """As ``Substrate.find``, for many failed creates at once: however many call, two lists are enough.
+
+    With 200 creates refused for lack of capacity, a list for each would throttle the other sandboxes' lookups.
+    """
+    search = _SEARCHES.setdefault(substrate, {}).setdefault(run_id, _RunSearch())
+    return await search(lambda: substrate.find(run_id))

@@ -1,13 +1,15 @@
-"""Repeat requests that a provider refused: how long to wait, for how long to try, and how long that took."""
+"""Repeat refused requests, and look up the states of many sandboxes in few requests."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from taxtui.errors import SubstrateError, SubstrateUnavailable, Throttled
 from taxtui.sandboxes.protocol import Marks
@@ -16,7 +18,7 @@ T = TypeVar("T")
 
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 10.0
-"""First and longest pause after a refusal without advice; each pause is twice the one before."""
+"""First and longest pause after a refusal without advice; each pause doubles the previous."""
 FIND_S: Final = 60.0
 """Time limit of a search for sandboxes."""
 
@@ -25,7 +27,7 @@ _MOST_DOUBLINGS: Final = 64
 
 
 def is_throttled(error: Exception) -> bool:
-    """Whether an error is ``Throttled``, which stands for every refusal that may not last."""
+    """Whether an error is ``Throttled``: a refusal that may not last."""
     return isinstance(error, Throttled)
 
 
@@ -34,14 +36,13 @@ def _ignore(wait_s: float) -> None:
 
 
 class Retry:
-    """Repeats a request until it is not refused; raises the last refusal when time or tries are used up.
+    """Repeats a request until the provider accepts it; raises the last refusal when time or tries are used up.
 
     A pause is as long as the provider advises (``Throttled.retry_after_s``), plus a little jitter. Without advice it
     doubles from ``first_s`` to ``longest_s``, with much jitter: many sandboxes must not retry at the same instant.
 
-    ``refusals`` counts the refusals in a row. ``queued_ns`` adds up the time that refused requests and the pauses
-    after them took. A caller with a loop of its own takes ``pause_s`` after a refusal and calls ``reset`` after a
-    success.
+    ``refusals`` counts the refusals in a row. ``queued_ns`` adds up the time of refused requests and of the pauses
+    after them. A caller with a loop of its own calls ``pause_s`` after a refusal and ``reset`` after a success.
     """
 
     def __init__(
@@ -154,7 +155,7 @@ async def find(request: Callable[[], Awaitable[T]]) -> T:
 
 
 class LookupThrottle:
-    """Throttled time of state lookups that many sandboxes share: reported once, to the sandbox that asks first."""
+    """Throttled time of state lookups for many sandboxes: reported once, to the first sandbox that asks."""
 
     def __init__(self) -> None:
         """Nothing was throttled yet."""
@@ -173,3 +174,94 @@ class LookupThrottle:
         waited_ns, self._waited_ns = self._waited_ns, 0
         if waited_ns:
             marks.notice(f"throttled while looking up states, waited {waited_ns / 1e9:.1f} s for all sandboxes at once")
+
+
+S = TypeVar("S")
+
+SOON_S: Final = 10.0
+"""Time limit for a state that explains a failure; while the provider throttles, the failure has no explanation."""
+
+
+class Lookup(NamedTuple, Generic[S]):
+    """A state, and its delay by throttling."""
+
+    state: S | None  # None: the provider does not know the sandbox, or not yet
+    late_ns: int
+
+
+class StatePoller(Generic[S]):
+    """Looks up the states of all waiting sandboxes, in one request per interval and batch.
+
+    Providers throttle by requests: 200 sandboxes with a request each per second would be refused, two batches are not.
+    A throttled request is repeated here: one pause for all waiting sandboxes.
+    """
+
+    def __init__(
+        self, describe: Callable[[list[str]], Awaitable[Mapping[str, S]]], interval_s: float, batch: int = 100
+    ) -> None:
+        """``describe`` takes at most ``batch`` ids; an id without an answer does not exist."""
+        self.interval_ns = round(interval_s * 1e9)
+        self._describe = describe
+        self._batch = batch
+        self._waiting: dict[str, list[asyncio.Future[Lookup[S]]]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._next_ns = 0
+        self._throttle = LookupThrottle()
+
+    async def next(self, handle: str) -> Lookup[S]:
+        """The result of the next request, however long it is throttled. Raises other errors of ``describe``."""
+        future: asyncio.Future[Lookup[S]] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(handle, []).append(future)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._look())
+        return await future
+
+    def report_throttling(self, marks: Marks) -> None:
+        """Report the throttling since the last report as a notice, to the first sandbox that asks."""
+        self._throttle.report(marks)
+
+    async def soon(self, handle: str) -> Lookup[S] | None:
+        """As ``next``, or None without an answer within ``SOON_S``."""
+        with contextlib.suppress(SubstrateError, TimeoutError):
+            async with asyncio.timeout(SOON_S):
+                return await self.next(handle)
+        return None
+
+    async def close(self) -> None:
+        """Stop, and cancel every ``next`` that still waits."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        _cancel(self._waiting)
+
+    async def _look(self) -> None:
+        while self._waiting:
+            await asyncio.sleep(max(0, self._next_ns - time.monotonic_ns()) / 1e9)
+            self._next_ns = time.monotonic_ns() + self.interval_ns
+            waiting, self._waiting = self._waiting, {}
+            handles = list(waiting)
+            try:
+                for at in range(0, len(handles), self._batch):
+                    await self._answer({handle: waiting[handle] for handle in handles[at : at + self._batch]})
+            finally:
+                _cancel(waiting)
+
+    async def _answer(self, batch: Mapping[str, list[asyncio.Future[Lookup[S]]]]) -> None:
+        retry = Retry(first_s=self.interval_ns / 1e9)
+        try:
+            states = await retry(lambda: self._describe(list(batch)))
+        except SubstrateError as error:
+            for future in itertools.chain.from_iterable(batch.values()):
+                if not future.done():
+                    future.set_exception(error)
+            return
+        self._throttle.add(retry.queued_ns)
+        for handle, futures in batch.items():
+            for future in futures:
+                if not future.done():
+                    future.set_result(Lookup(states.get(handle), retry.queued_ns))
+
+
+def _cancel(waiting: Mapping[str, list[asyncio.Future[Lookup[S]]]]) -> None:
+    for future in itertools.chain.from_iterable(waiting.values()):
+        future.cancel()

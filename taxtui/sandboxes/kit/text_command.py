@@ -1,10 +1,10 @@
-"""The shell program around each command that goes where only text comes back, and how its answer is read.
+"""The shell program around each command of a provider that returns only text, and the reader of its answer.
 
-Daytona's toolbox and harnesses give a script to a shell (zsh, bash or sh), send its streams back as text, some as one,
-wait for whoever holds them, and tell no process id. So the command writes to two files, of which small plain text comes
-back as it is and anything else in base64, with its length; of what is larger than ``kit.kept_output`` keeps only that,
-because the answer is one text that nobody can read in parts. And its mark is among its arguments and in the environment
-of all that it starts, by which they are found and killed.
+Daytona's toolbox and harnesses give a script to a shell (zsh, bash or sh) and return its streams as text, some as one
+stream. They wait for every process that has a stream open, and report no process id. Therefore the command writes to
+two files. Small plain text is returned unchanged, anything else in base64 with its length. A larger output is cut to
+the limits of ``kit.kept_output``. The command's mark is among its arguments and in the environment of all its
+processes, so that they are found and killed.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.framed_shell import quoted
 from taxtui.sandboxes.kit.kept_output import HEAD_BYTES, TAIL_BYTES
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
-from taxtui.sandboxes.kit.output_files import CLOSED, UNLINKED, USABLE, is_plain
+from taxtui.sandboxes.kit.shell.framed_shell import quoted
+from taxtui.sandboxes.kit.shell.frames import CLOSED, UNLINKED, USABLE, is_plain
 from taxtui.sandboxes.kit.wrapper_clock import BEGIN, LONGEST, NOW, epoch_ns
 from taxtui.sandboxes.protocol import ExecResult
 
@@ -46,18 +46,19 @@ _FILES: Final = {
     "sh": (_NAMED, _REMOVE),
 }
 # Its length, and beginning and end of what is too large.
-_CODED: Final = rf"""_n=$(wc -c <"$1"); printf 'b%d\n' $_n; _t=$((_n - {HEAD_BYTES}))
+_CODED: Final = rf"""_n=$(exec wc -c <"$1"); printf 'b%d\n' $_n; _t=$((_n - {HEAD_BYTES}))
 [ $_t -lt {TAIL_BYTES} ] || _t={TAIL_BYTES}
 if [ $_t -gt 0 ]; then {{ head -c {HEAD_BYTES} "$1"; tail -c $_t "$1"; }} | base64; else base64 <"$1"; fi"""
 _SAY: Final = {
     "bash": f"""if {is_plain(_TEXT)}; then printf 't%s' "$_v"; else {_CODED}
 fi""",
-    "sh": _CODED,
+    "sh": f"""if [ -s "$1" ]; then {_CODED}
+fi""",
 }
 
 
 class TextCommand(NamedTuple):
-    """A script to send, what to run to kill it, its mark, and what its answer is cut at."""
+    """The script to send, the script that kills it, its mark, and the separator of its answer."""
 
     script: str
     kill: str
@@ -66,39 +67,39 @@ class TextCommand(NamedTuple):
 
 
 def wrap(command: Command, shell: str, env: Mapping[str, str], *, inside: bool = False) -> TextCommand:
-    """The program around a command. ``inside``: the text is for ``shell`` itself, so that no other shell is started."""
+    """The program around a command. ``inside``: the text is for ``shell`` itself, without another shell."""
     # The nonce is the mark and a second half, so that a command which lists all that its shell knows prints no marker.
-    left, right = new_mark(), new_mark()
+    first_half, second_half = new_mark(), new_mark()
     files, remove = _FILES[shell]
     program = _RUN.replace("@FILES@", files).replace("@SAY@", _SAY[shell]).replace("@REMOVE@", remove)
     script = quoted(command.script)
-    feed, stdin, here, bodies = "", "/dev/null", "", ""
+    feed, stdin, heredoc, bodies = "", "/dev/null", "", ""
     if command.stdin:
-        feed, stdin = f"base64 -d <<'{left}' | ", "&0"
-        bodies += f"{base64.encodebytes(command.stdin).decode()}{left}\n"
+        feed, stdin = f"base64 -d <<'{first_half}' | ", "&0"
+        bodies += f"{base64.encodebytes(command.stdin).decode()}{first_half}\n"
     if len(command.script) > _ARGUMENT:
         program, script = f'set -- "$(cat <&3)" "$2" "$3"; exec 3<&-; {program}', "''"
-        here = f" 3<<'{right}'"
-        bodies += f"{command.script}\n{right}\n"
-    exports = "".join(f"export {name}={quoted(value)}\n" for name, value in {**env, MARK: left}.items())
+        heredoc = f" 3<<'{second_half}'"
+        bodies += f"{command.script}\n{second_half}\n"
+    exports = "".join(f"export {name}={quoted(value)}\n" for name, value in {**env, MARK: first_half}.items())
     if inside:
-        run = f"{{ set -- {script} {left} {right}; eval {quoted(program)}; }}"
+        run = f"{{ set -- {script} {first_half} {second_half}; eval {quoted(program)}; }}"
     else:
-        run = f"{shell} -c {quoted(program)} {shell} {script} {left} {right}"
-    run = f"{feed}{run} 4<{stdin} 2>/dev/null{here}\n{bodies}"
-    return TextCommand(exports + run, kill_script(left), left, left + right)
+        run = f"{shell} -c {quoted(program)} {shell} {script} {first_half} {second_half}"
+    run = f"{feed}{run} 4<{stdin} 2>/dev/null{heredoc}\n{bodies}"
+    return TextCommand(exports + run, kill_script(first_half), first_half, first_half + second_half)
 
 
 def read(answer: str, nonce: str) -> ExecResult | None:
-    """The command's result, or None where the program did not come to its end.
+    """The command's result, or None if the program did not end.
 
     Raises:
-        ExecFailed: what is there was not printed by the program: a command can find its nonce, and forge an answer.
+        ExecFailed: the program did not print this answer: a command can find its nonce, and forge an answer.
     """
-    _, found, rest = answer.partition(nonce)
+    _, marker, rest = answer.partition(nonce)
     code, _, rest = rest.partition("\n")
     parts = rest.split(f"\n{nonce}\n")
-    if not found or len(parts) != 4:
+    if not marker or len(parts) != 4:
         return None
     try:
         (out, out_dropped), (err, err_dropped) = _decoded(parts[0]), _decoded(parts[1])
@@ -116,15 +117,15 @@ def read(answer: str, nonce: str) -> ExecResult | None:
 
 
 def _decoded(text: str) -> tuple[bytes, int]:
-    """A stream as it was kept, and how many of its bytes were not. Raises ``ValueError``."""
+    """The content of a stream, and the number of bytes dropped. Raises ``ValueError``."""
     kind, body = text[:1], text[1:]
     if kind == "t":
         return body.encode("ascii"), 0
     if kind:
         length, _, digits = body.partition("\n")
-        kept = base64.b64decode("".join(digits.split()), validate=True)
-        if kind == "b" and len(kept) <= _number(length):
-            return kept, _number(length) - len(kept)
+        content = base64.b64decode("".join(digits.split()), validate=True)
+        if kind == "b" and len(content) <= _number(length):
+            return content, _number(length) - len(content)
     elif not body:
         return b"", 0
     raise ValueError(f"no such kind: {kind!r}")

@@ -1,8 +1,8 @@
 """The clock of taxtui's own shell wrappers: when the outermost one began and ended, in the sandbox's wall-clock time.
 
-Each wrapper's first statement is :data:`BEGIN`. A subshell inherits the variable, so the in-sandbox timer of the
-runner, which is innermost, prints it beside its own two times. The wrapper's last line of output carries
-:data:`NOW` again. All four times are of one clock.
+Each wrapper's first statement is :data:`BEGIN`. A subshell inherits the variable, and the innermost program, the
+runner's in-sandbox timer, prints it with its own two times. The wrapper's last line of output ends with :data:`NOW`.
+All four times are of one clock.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 UNKNOWN: Final = -1
 BEGAN: Final = "_taxtui_entered"
-"""The shell variable that holds when the outermost wrapper began. It is not exported."""
+"""The shell variable with the beginning of the outermost wrapper. Not exported."""
 NOW: Final = "$EPOCHREALTIME"
 """Seconds since 1970 with six decimals in bash 5 and later, and empty in every other shell."""
 BEGIN: Final = f"{BEGAN}={NOW}"
@@ -23,6 +23,6 @@ _TIME: Final = re.compile(rb"(\d{1,12})[.,](\d{6})")  # the decimal point follow
 
 
 def epoch_ns(text: bytes) -> int:
-    """A printed time in nanoseconds since 1970; ``UNKNOWN`` where the shell has no such clock."""
-    found = _TIME.fullmatch(text)
-    return int(found[1] + found[2]) * 1000 if found else UNKNOWN
+    """A printed time in nanoseconds since 1970; ``UNKNOWN`` if the shell has no such clock."""
+    match = _TIME.fullmatch(text)
+    return int(match[1] + match[2]) * 1000 if match else UNKNOWN

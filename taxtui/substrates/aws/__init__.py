@@ -1,4 +1,4 @@
-"""Amazon Web Services: EC2 instances, ECS tasks, and the options that both have."""
+"""Amazon Web Services: EC2 instances, ECS tasks, and their common options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class AwsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options of every AWS substrate. Credentials come from where every AWS tool looks for them."""
+    """Options of every AWS substrate. The credentials are those of every AWS tool."""
 
     region: str = ""  # else AWS_REGION or the profile's
     profile: str = ""

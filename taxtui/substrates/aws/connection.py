@@ -18,8 +18,7 @@ from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import SETTLING_S
-from taxtui.sandboxes.kit.retry import Retry
-from taxtui.sandboxes.kit.state_poller import StatePoller
+from taxtui.sandboxes.kit.retry import Retry, StatePoller
 from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.failure import classified, code_of, redacted
@@ -27,7 +26,7 @@ from taxtui.substrates.aws.failure import classified, code_of, redacted
 T = TypeVar("T")
 
 MAX_CALLS: Final = 256
-"""Threads and connections of a substrate, so that no call of up to as many sandboxes queues on our side."""
+"""Threads and connections of a substrate, so that no call of as many sandboxes queues in this process."""
 
 
 SDK_ERRORS: Final = (
@@ -35,16 +34,16 @@ SDK_ERRORS: Final = (
     botocore.exceptions.BotoCoreError,
     botocore.parsers.ResponseParserError,  # a proxy's page where AWS's answer should be
 )
-"""Everything that a client raises for a refusal, a network, or an answer that is none."""
+"""Every exception of a client for a refusal, a network error, or an unreadable answer."""
 
 
 def open_clients(services: Sequence[str], options: AwsOptions) -> dict[str, Any]:
-    """A client for each service, all of one session, so that what they share is read once. Blocks while they load.
+    """A client for each service, all of one session, so that shared files are read once. Blocks while they load.
 
     They never retry by themselves, because a retry would hide in a latency.
 
     Raises:
-        SubstrateUnavailable: no region, no credentials, no such profile; it names the first service.
+        SubstrateUnavailable: no region, no credentials, no such profile; the message names the first service.
     """
     config = botocore.config.Config(
         retries={"total_max_attempts": 1},
@@ -65,7 +64,7 @@ def open_clients(services: Sequence[str], options: AwsOptions) -> dict[str, Any]
 
 
 def provenance(endpoint_url: str) -> Literal["measured", "stand_in"]:
-    """Only AWS's own domains are AWS; whatever else answers is taken for a stand-in."""
+    """Only AWS's own domains are AWS; any other endpoint is emulated."""
     host = urlsplit(endpoint_url).hostname or ""
     ours = host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
     return "measured" if ours else "stand_in"
@@ -79,7 +78,9 @@ class AwsIdentity(NamedTuple):
 
 
 def identify(client: Any) -> AwsIdentity:
-    """Ask STS who we are, twice: the first call makes the connection. Blocks; raises what botocore raises."""
+    """Ask STS for the caller's identity, twice: the first call opens the connection. Blocks; raises what botocore
+    raises.
+    """
     client.get_caller_identity()
     began = time.monotonic_ns()
     arn = str(client.get_caller_identity()["Arn"])
@@ -88,11 +89,11 @@ def identify(client: Any) -> AwsIdentity:
 
 
 def tag_list(name: str, labels: Mapping[str, str], key: str = "Key", value: str = "Value") -> list[dict[str, str]]:
-    """Labels as tags, with the name that a person sees; ECS spells ``key`` and ``value`` in lower case."""
+    """Labels as tags, with the displayed name; ECS spells ``key`` and ``value`` in lower case."""
     return [{key: k, value: v} for k, v in {"Name": name, **labels}.items()]
 
 
-def found(tags: Sequence[Mapping[str, str]], handle: str, created_unix_s: float) -> Found | None:
+def labelled(tags: Sequence[Mapping[str, str]], handle: str, created_unix_s: float) -> Found | None:
     """The sandbox with these tags, or None for tags of another tool."""
     ours = {tag.get("Key", tag.get("key", "")): tag.get("Value", tag.get("value", "")) for tag in tags}
     if LABEL_RUN not in ours:
@@ -101,9 +102,9 @@ def found(tags: Sequence[Mapping[str, str]], handle: str, created_unix_s: float)
 
 
 async def once_known(call: Callable[[], Awaitable[T]], unknown: str, *, first_s: float) -> T:
-    """The answer about something that was made only just, asked for again where AWS does not know it yet.
+    """The answer about a new resource, requested again while AWS does not know it yet.
 
-    ``unknown`` is the code of that refusal, which is raised when it lasts longer than ``removal.SETTLING_S``.
+    ``unknown`` is the code of that refusal, raised if it lasts longer than ``removal.SETTLING_S``.
     """
     retry = Retry(
         first_s=first_s,
@@ -120,7 +121,7 @@ class AwsApi(Generic[S]):
     """One account and region, with a client for each of ``services``; each call takes a thread of the pool."""
 
     services: ClassVar[tuple[str, ...]]
-    """The first makes the sandboxes and gives failures their name; "sts" tells who we are."""
+    """The first makes the sandboxes and names failures; "sts" reports the identity."""
 
     def __init__(self, options: AwsOptions, poller: StatePoller[S]) -> None:
         """Nothing is opened yet."""
@@ -151,7 +152,7 @@ class AwsApi(Generic[S]):
 
     @property
     def provenance(self) -> Literal["measured", "stand_in"]:
-        """Whether it is AWS that answers them."""
+        """Whether AWS answers the calls."""
         return provenance(self._client.meta.endpoint_url)
 
     @property
@@ -182,7 +183,7 @@ class AwsApi(Generic[S]):
         otherwise: type[SubstrateError] = SubstrateUnavailable,
         dispose: Callable[[T], object] | None = None,
     ) -> T:
-        """The result of ``call``. An SDK's exception becomes one of ours: ``otherwise`` where the table has none."""
+        """The result of ``call``. An SDK's exception becomes taxtui's error: ``otherwise`` if the table has none."""
         try:
             return await self._pool.run(call, dispose=dispose)
         except SDK_ERRORS as error:

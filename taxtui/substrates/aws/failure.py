@@ -1,7 +1,7 @@
 """Errors for the refusals of all AWS services. Plain data in, nothing is called, botocore is not imported.
 
-Source of the words: the error codes in the API references of EC2, ECS, SSM and STS. Services share few of them,
-and some say what matters only in the message; so a code and its message are looked at together where codes differ.
+Source of the words: the error codes in the API references of EC2, ECS, SSM and STS. Services share few codes, and
+sometimes only the message has the reason; so patterns match a code together with its message.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class AccessDenied(SubstrateUnavailable):
 
 
 class AgentNeverConnected(ReadyTimeout):
-    """The sandbox runs but nothing in it answers: a role, an image or a network is not as it must be."""
+    """The sandbox runs but does not answer: a role, an image or a network is wrong."""
 
 
 class SpotInterrupted(SandboxLost):
@@ -50,41 +50,41 @@ _QUOTA: Final = re.compile(r"LimitExceeded|limit on the number of|QuotaExceeded"
 
 
 class AwsRefused(Refused):
-    """AWS, or the way to it, said no; ``reason`` is its code, empty where it never answered."""
+    """AWS refused, or did not answer; ``reason`` is its code, empty without an answer."""
 
     table: ClassVar[tuple[Meaning, ...]] = (
         # First, because a request above the rate is refused as a "limit exceeded" too. Calls of ECS to other services
         # in our name are refused with a general code; only the message is specific.
         Meaning(
             Throttled,
-            lambda said: _THROTTLED.search(said.words),
-            says=lambda said, doing: f"{doing}: {said.reason or 'throttled'}",
+            lambda refusal: _THROTTLED.search(refusal.words),
+            says=lambda refusal, doing: f"{doing}: {refusal.reason or 'throttled'}",
         ),
-        # By the code alone: other messages speak of permissions too.
+        # The code decides: other messages mention permissions too.
         Meaning(
             AccessDenied,
-            lambda said: _DENIED.search(said.reason),
+            lambda refusal: _DENIED.search(refusal.reason),
             fix="add it to the identity's policy",
-            says=lambda said, doing: f"{doing}: {_permission(said.message)} is not allowed",
+            says=lambda refusal, doing: f"{doing}: {_permission(refusal.message)} is not allowed",
         ),
         Meaning(
             SubstrateUnavailable,
-            lambda said: _CREDENTIALS.search(said.reason),
+            lambda refusal: _CREDENTIALS.search(refusal.reason),
             fix="renew them",
-            says=lambda said, doing: f"{doing}: AWS does not accept the credentials ({said.reason})",
+            says=lambda refusal, doing: f"{doing}: AWS does not accept the credentials ({refusal.reason})",
         ),
         # The market's limits on spot instances are among them: an on-demand instance may be had at once.
         Meaning(
             CapacityUnavailable,
-            lambda said: _CAPACITY.search(said.words),
+            lambda refusal: _CAPACITY.search(refusal.words),
             fix="try another zone, size or on-demand instead of spot",
-            says=lambda said, doing: f"{doing}: AWS has no capacity ({said.reason or said.message})",
+            says=lambda refusal, doing: f"{doing}: AWS has no capacity ({refusal.reason or refusal.message})",
         ),
         Meaning(
             QuotaExceeded,
-            lambda said: _QUOTA.search(said.words),
+            lambda refusal: _QUOTA.search(refusal.words),
             fix="ask for more in Service Quotas or lower the concurrency",
-            says=lambda said, doing: f"{doing}: {said.reason}: {said.message}",
+            says=lambda refusal, doing: f"{doing}: {refusal.reason}: {refusal.message}",
         ),
     )
 
@@ -93,13 +93,13 @@ class AwsRefused(Refused):
         """Code and message."""
         return f"{self.reason} {self.message}"
 
-    def told(self, doing: str) -> str:
-        """Without the code, which botocore's message has already."""
+    def describe(self, doing: str) -> str:
+        """Without the code, because botocore's message has it already."""
         return f"{doing}: {self.message}"
 
 
 def classified(error: Exception, doing: str, otherwise: type[SubstrateError]) -> SubstrateError:
-    """The error of ours for an SDK's exception. ``doing`` begins the message.
+    """taxtui's error for an SDK's exception. ``doing`` begins the message.
 
     Connection failures are ``otherwise`` too: they say nothing about the provider.
     """
@@ -110,7 +110,7 @@ def classified(error: Exception, doing: str, otherwise: type[SubstrateError]) ->
 
 
 def code_of(error: BaseException | None) -> str:
-    """The code of an error that AWS answered with, else an empty string."""
+    """The code in AWS's answer, else an empty string."""
     return str(_answer(error).get("Error", {}).get("Code", ""))
 
 
@@ -123,7 +123,7 @@ def redacted(text: str) -> str:
 
 
 def _answer(error: BaseException | None) -> Mapping[str, Any]:
-    """The answer in a ``ClientError`` of botocore; its other errors have none, or one of another kind."""
+    """The answer in a ``ClientError`` of botocore; other errors have none."""
     answer = getattr(error, "response", None)
     return answer if isinstance(answer, Mapping) else {}
 

@@ -23,9 +23,9 @@ class DaytonaOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     @property
     def variant(self) -> str:
         """The options that distinguish one measurement from another; "" for the defaults."""
-        told = {
+        parts = {
             "target": self.target,
             "from": "image" if self.image else "",
             "shell": self.shell if self.shell != "bash" else "",
         }
-        return ",".join(f"{key}={value}" for key, value in told.items() if value)
+        return ",".join(f"{key}={value}" for key, value in parts.items() if value)

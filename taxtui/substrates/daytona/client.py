@@ -1,7 +1,7 @@
-"""The two HTTP clients that Daytona's SDK is made of, and how they are asked.
+"""The two HTTP clients of Daytona's SDK, and their errors.
 
-``AsyncDaytona`` itself is not used: its ``create`` returns only once the sandbox has started, so that a lost or
-cancelled one has no handle, and it does not tell by which of its ways, events or polling, it saw the start.
+``AsyncDaytona`` is not used: its ``create`` returns only once the sandbox has started, so that a lost or cancelled
+create has no handle. It also does not report whether events or polling saw the start.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from daytona_api_client_async.exceptions import OpenApiException as ControlError
 from daytona_toolbox_api_client_async.exceptions import OpenApiException as ToolboxError
 
 from taxtui.errors import SubstrateUnavailable
-from taxtui.sandboxes.kit.connecting import tell_cold
+from taxtui.sandboxes.kit.refusal import tell_cold
 from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.failure import refused, unanswered, unreadable
 
@@ -65,6 +65,7 @@ class Clients:
             client.rest_client.pool_manager = self.session
         self.sandboxes = control.SandboxApi(self._control)
         self.keys = control.ApiKeysApi(self._control)
+        self.snapshots = control.SnapshotsApi(self._control)
         self.organizations = control.OrganizationsApi(self._control)
 
     @property
@@ -73,13 +74,13 @@ class Clients:
         return {"Authorization": f"Bearer {self.key}"}
 
     def process(self, base_url: str) -> toolbox.ProcessApi:
-        """The toolbox of one sandbox; ``base_url`` ends in its id."""
+        """The toolbox of one sandbox; ``base_url`` ends in the sandbox's id."""
         client = copy.copy(self._toolbox)  # a new one would load the certificate authorities again, 35 ms
         client.configuration = toolbox.Configuration(host=base_url)
         return toolbox.ProcessApi(client)
 
     async def close(self) -> None:
-        """Close the pool, and let its TLS connections end."""
+        """Close the pool and its TLS connections."""
         await self.session.close()
         await asyncio.sleep(0)
 

@@ -1,7 +1,6 @@
 """Errors for Daytona's answers and for a sandbox's states. Plain data in, nothing is called.
 
-Source of the words: the ``message`` of the API's JSON errors, and the states and ``errorReason`` that it keeps
-of a sandbox.
+Source of the words: the ``message`` of the API's JSON errors, and the states and ``errorReason`` of a sandbox.
 """
 
 from __future__ import annotations
@@ -27,17 +26,19 @@ class DaytonaRefused(Refused):
 
     table: ClassVar[tuple[Meaning, ...]] = (
         # The account's rate of requests, with an advice in a header of its own.
-        Meaning(Throttled, lambda said: said.status == 429),
+        Meaning(Throttled, lambda refusal: refusal.status == 429),
         # A request above a quota is refused as a bad request, as unpaid or as forbidden; only the words are specific.
         Meaning(
             QuotaExceeded,
-            lambda said: said.status in (400, 402, 403) and any(word in said.message.lower() for word in _QUOTA),
+            lambda refusal: (
+                refusal.status in (400, 402, 403) and any(word in refusal.message.lower() for word in _QUOTA)
+            ),
             before_a_sandbox=True,
         ),
         # Before there is a sandbox a bad key is the set-up's fault; after that, of this one request.
         Meaning(
             SubstrateUnavailable,
-            lambda said: said.final,
+            lambda refusal: refusal.final,
             fix="check DAYTONA_API_KEY and its permissions",
             before_a_sandbox=True,
         ),
@@ -47,8 +48,8 @@ class DaytonaRefused(Refused):
 def refused(status: int, headers: Mapping[str, str], body: str) -> DaytonaRefused:
     """The message of an answer other than 2xx."""
     try:
-        said = json.loads(body)
-        message = said.get("message") or said.get("error") or ""
+        refusal = json.loads(body)
+        message = refusal.get("message") or refusal.get("error") or ""
     except (ValueError, AttributeError):
         message = ""
     # The header is named after what is limited: Retry-After-sandbox-create.
@@ -58,12 +59,12 @@ def refused(status: int, headers: Mapping[str, str], body: str) -> DaytonaRefuse
 
 
 def unanswered(error: Exception) -> DaytonaRefused:
-    """A request that no HTTP answer came back to; its text could name hosts, so only its kind is kept."""
+    """A request without an HTTP answer; only the kind of the error is used, because its text could name hosts."""
     return DaytonaRefused(0, type(error).__name__, "Daytona did not answer")
 
 
 def unreadable() -> DaytonaRefused:
-    """An answer that is not what the API's schema says."""
+    """An answer that does not follow the API's schema."""
     return DaytonaRefused(0, "", "Daytona's answer does not match its schema")
 
 
@@ -71,14 +72,14 @@ def unreadable() -> DaytonaRefused:
 
 
 def lost(state: str, reason: str, *, leaving: bool = False) -> str | None:
-    """Why no command can run in a sandbox of this state, or None. ``leaving``: we are removing it ourselves."""
+    """The reason why a sandbox in this state takes no commands, or None. ``leaving``: taxtui removes it."""
     if leaving or state in ENDED:
         return f"the sandbox is {state or 'being removed'}" + (f": {reason}" if reason else "")
     return broken(state, reason)
 
 
 def broken(state: str, reason: str) -> str | None:
-    """Why it never came up, or does not run any more, by Daytona's own fault or its image's; or None."""
+    """The reason why it never started or has stopped, by Daytona's or its image's fault; or None."""
     return f"the sandbox went to {state}: {reason or 'no reason given'}" if state in BROKEN else None
 
 
@@ -86,5 +87,5 @@ def broken(state: str, reason: str) -> str | None:
 
 
 def not_run(shell: str, exit_code: int) -> ExecFailed:
-    """The toolbox answered, but not with what our shell prints around each command: the shell did not run it."""
+    """The error for a toolbox answer without the wrapper's output: the shell did not run the command."""
     return ExecFailed(f"{shell} did not run the command (exit {exit_code})", fix="is it there?")

@@ -13,9 +13,9 @@ import aiohttp
 from daytona_toolbox_api_client_async import ExecuteRequest, ProcessApi, PtyCreateRequest
 
 from taxtui.errors import ExecFailed, SandboxLost
-from taxtui.sandboxes.kit.framed_shell import ENDED, launch_argv, quoted
-from taxtui.sandboxes.kit.frames import STDOUT
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark, require_killed
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, launch_argv, quoted
+from taxtui.sandboxes.kit.shell.frames import STDOUT
 from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
 from taxtui.substrates.daytona.failure import DaytonaRefused, refused, unanswered
 
@@ -41,7 +41,7 @@ class Terminal:
         self._rest = b""
 
     async def open(self, env: Mapping[str, str]) -> None:
-        """Make it, its interactive shell replaced by the one of ``FramedShell``. Raises ``DaytonaRefused``."""
+        """Make a terminal; the shell of ``FramedShell`` replaces its interactive shell. Raises ``DaytonaRefused``."""
         wanted = PtyCreateRequest(id=self._name, cols=200, rows=50)
         await ask(self._process.create_pty_session(request=wanted, _request_timeout=REQUEST_S))
         url = f"ws{self._base_url.removeprefix('http')}/process/pty/{quote(self._name)}/connect"
@@ -62,18 +62,18 @@ class Terminal:
             raise unanswered(error) from error
 
     async def _take_over(self, env: Mapping[str, str]) -> None:
-        """Only plain characters are typed: an interactive shell has its own ideas of ``!`` and of tabs."""
-        left, right = secrets.token_hex(8), secrets.token_hex(8)
+        """Only plain characters are typed: an interactive shell interprets ``!`` and tabs."""
+        first_half, second_half = secrets.token_hex(8), secrets.token_hex(8)
         exports = "".join(f"export {name}={quoted(value)}\n" for name, value in {**env, MARK: self._mark}.items())
         argv = " ".join(map(quoted, launch_argv()))
         # dd, because bash reads a terminal byte by byte; the end of this shell, its leader, hangs up on dd too.
         shell = f"dd bs=65536 2>/dev/null | {{ {argv}; kill -9 $$; }}"
-        program = f"stty raw -echo\n{exports}printf '%s%s' {left} {right}\n{shell}\n"
+        program = f"stty raw -echo\n{exports}printf '%s%s' {first_half} {second_half}\n{shell}\n"
         typed = base64.b64encode(program.encode()).decode()
         for at in range(0, len(typed), 1000):  # a terminal takes no line of more than 4095 characters
             await self.write(f"_t=${{_t}}{typed[at : at + 1000]}\n".encode())
         await self.write(b'exec sh -c "$(echo $_t | base64 -d)"\n')
-        marker, seen = (left + right).encode(), b""
+        marker, seen = (first_half + second_half).encode(), b""
         while marker not in seen:
             channel, chunk = await self.read()
             if channel == ENDED:
@@ -104,7 +104,9 @@ class Terminal:
             raise SandboxLost("the connection to the terminal broke") from error
 
     async def close(self) -> None:
-        """As ``ByteStream.close``: the toolbox kills the terminal's tree of processes, and we what has left it."""
+        """As ``ByteStream.close``: the toolbox kills the terminal's processes, taxtui the processes that left the
+        terminal.
+        """
         try:
             await _unless_gone(self._process.delete_pty_session(session_id=self._name, _request_timeout=REQUEST_S))
             killing = ExecuteRequest(command=kill_script(self._mark), timeout=round(REQUEST_S))
@@ -117,7 +119,7 @@ class Terminal:
 
 
 async def _unless_gone(request: Awaitable[T]) -> T | None:
-    """The answer, or None where what it is about is gone by itself. Raises ``ExecFailed``."""
+    """The answer, or None if the terminal is gone. Raises ``ExecFailed``."""
     try:
         return await ask(request)
     except DaytonaRefused as error:

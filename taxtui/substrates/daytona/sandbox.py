@@ -1,4 +1,4 @@
-"""One Daytona sandbox: followed by its states, used through its toolbox, removed until it is really gone."""
+"""One Daytona sandbox: its states, its commands by the toolbox, its removal."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, 
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.cancellation import kill_then_timeout, with_cleanup
-from taxtui.sandboxes.kit.connecting import connecting
-from taxtui.sandboxes.kit.framed_shell import FramedShell
 from taxtui.sandboxes.kit.kill import LEFT, kill_until_done, require_killed
-from taxtui.sandboxes.kit.session import ExplainedSession
+from taxtui.sandboxes.kit.refusal import connecting
+from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShell
 from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.daytona import failure
@@ -30,15 +29,15 @@ from taxtui.substrates.daytona.states import STARTED, States
 SIGNALLED: Final = 128
 KILL_S: Final = 10.0
 KILLED_S: Final = 0.3
-"""How long we wait for the end of what was killed, before we kill again: it may only just be starting."""
+"""Wait for the end of killed processes before the next kill: the command may only be starting."""
 SERVER_GRACE_S: Final = 15.0
-"""We end a command at its timeout; the toolbox would do so this much later, in whole seconds."""
+"""taxtui ends a command at its timeout; the toolbox this much later, in whole seconds."""
 LOST_S: Final = 1.0
 """A connection breaks before the state says why: how long we wait for the reason."""
 
 
 class DaytonaSandbox:
-    """A sandbox, and what is known of its state."""
+    """A sandbox and its state."""
 
     def __init__(
         self,
@@ -51,7 +50,7 @@ class DaytonaSandbox:
         shell: str,
         marks: Marks,
     ) -> None:
-        """Begin to follow a sandbox that was just made."""
+        """Begin to follow a new sandbox."""
         self.name = name
         self.id = sandbox_id
         self._base_url = base_url
@@ -87,7 +86,7 @@ class DaytonaSandbox:
     # ------------------------------------------------------------------------------------------------ as a Sandbox
 
     async def wait_ready(self, marks: Marks) -> None:
-        """As ``Sandbox.wait_ready``; a sandbox that goes to ``error`` instead is a ``CreateFailed``."""
+        """As ``Sandbox.wait_ready``; a sandbox in the state ``error`` is a ``CreateFailed``."""
         self._marks = marks
         while self._state != STARTED:
             self._news.clear()
@@ -143,7 +142,7 @@ class DaytonaSandbox:
         return answer.result or "", answer.exit_code or 0
 
     async def _end(self, sending: asyncio.Future[tuple[str, int]], wrapped: TextCommand) -> None:
-        """Kill a command whose request is under way or was cut off. Raises ``ExecFailed``."""
+        """Kill a command with a running or broken request. Raises ``ExecFailed``."""
 
         async def kill() -> None:
             output, code = await self._execute(wrapped.kill, KILL_S)
@@ -186,24 +185,24 @@ class DaytonaSandbox:
             raise
 
     async def reset(self, marks: Marks) -> None:
-        """Not offered: Daytona has no way to bring a sandbox back to its snapshot in place."""
+        """Not among the capabilities: Daytona cannot restore a snapshot in place."""
         raise ExecFailed("daytona sandboxes are made anew for each trial, not reset")
 
     async def destroy(self) -> None:
-        """As ``Sandbox.destroy``: until an event, or a look, says that it is destroyed."""
+        """As ``Sandbox.destroy``: until an event or a look reports the state ``destroyed``."""
         self._leaving = True
         await remove(self._clients, self.name, self.id, self._gone, look_s=1.0 if self._states.by_events else 0.2)
         self._states.unfollow(self.id)
 
     async def _explained(self, error: SubstrateError) -> SubstrateError:
-        """``error``, or ``SandboxLost`` where the sandbox's own fate explains it."""
+        """``SandboxLost`` if the sandbox has ended, else ``error``."""
         if not isinstance(error, ExecFailed | SandboxLost):
             return error
         lost = await self.lost_soon()
         return SandboxLost(lost) if lost else error
 
     async def lost_soon(self) -> str | None:
-        """Why no command can run in it any more, waiting a little for the news; None where it seems well."""
+        """The reason why the sandbox takes no more commands, after a short wait for it; None without one."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LOST_S):
                 while not self._lost():
@@ -215,7 +214,7 @@ class DaytonaSandbox:
 
 
 async def _abandon(opening: asyncio.Future[None], terminal: Terminal) -> None:
-    """Let an opening end, and take back what it made."""
+    """Wait for a cancelled opening, and close its terminal."""
     await asyncio.wait({opening}, timeout=KILL_S)
     opening.cancel()
     await asyncio.gather(opening, return_exceptions=True)
@@ -223,9 +222,9 @@ async def _abandon(opening: asyncio.Future[None], terminal: Terminal) -> None:
 
 
 async def remove(clients: Clients, name: str, sandbox_id: str, gone: asyncio.Event, *, look_s: float) -> None:
-    """Delete a sandbox, whatever its state, and return when it can't be found or is ``destroyed``.
+    """Delete a sandbox in any state, and return when it is unknown or ``destroyed``.
 
-    ``gone`` may be set by an event. Raises ``CleanupFailed``: no permission, or still there after ``removal.REMOVE_S``.
+    An event may set ``gone``. Raises ``CleanupFailed``: no permission, or still there after ``removal.REMOVE_S``.
     """
 
     async def ask_to_delete() -> bool:
@@ -249,7 +248,7 @@ async def remove(clients: Clients, name: str, sandbox_id: str, gone: asyncio.Eve
             raise Throttled(f"it went to {state} instead")
         return state == GONE
 
-    stuck = "its deletion was accepted but has not ended; look at app.daytona.io"
+    stuck = "the deletion was accepted but has not ended; look at app.daytona.io"
     await removal.remove(f"sandbox {name}", ask_to_delete, ended, gone=gone, look_s=look_s, stuck=stuck)
 
 

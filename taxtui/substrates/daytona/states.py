@@ -1,8 +1,8 @@
 """The states of sandboxes, from Daytona's event socket or from polling within a budget of requests.
 
-Each sighting carries its resolution: 0 for an event, the time since the last look for a poll. Looks are spread over
-all pending sandboxes and never exceed ``LOOKS_PER_S``: an account may make 10,000 requests a minute, and forty
-sandboxes each polled every 0.1 s would make 24,000.
+Each state carries its resolution: 0 for an event, the time since the last look for a poll. Looks are spread over all
+pending sandboxes and never exceed ``LOOKS_PER_S``: an account may make 10,000 requests a minute, and forty sandboxes
+polled every 0.1 s would make 24,000.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class StateFollower(Protocol):
     """Receiver of the states of one sandbox. Called from the event loop; must not wait."""
 
     def changed(self, state: str, reason: str, at_ns: int, resolution_ns: int, late_ns: int = 0) -> None:
-        """The sandbox is now in this state; ``destroyed`` also where it can't be found any more.
+        """The sandbox is now in this state; ``destroyed`` also for an unknown sandbox.
 
-        ``late_ns``: how much later than without throttling that was seen.
+        ``late_ns``: the delay of the look by throttling.
         """
         ...
 
@@ -67,7 +67,7 @@ class States:
         return self._socket is not None and bool(self._socket.connected)
 
     async def open(self) -> None:
-        """Connect the event socket where it can be had, and begin to look."""
+        """Connect the event socket if possible, and begin to poll."""
         if self._events:
             await self._connect()
         self._looking = asyncio.get_running_loop().create_task(self._look_forever())
@@ -82,7 +82,7 @@ class States:
             await self._socket.disconnect()
 
     def follow(self, sandbox_id: str, follower: StateFollower) -> None:
-        """Report what becomes of this sandbox, beginning with what was already heard of it."""
+        """Report every state of this sandbox, also states from before this call."""
         self._followers[sandbox_id] = follower
         self._pending[sandbox_id] = time.monotonic_ns()
         if early := self._early.pop(sandbox_id, None):
@@ -95,7 +95,7 @@ class States:
         self._pending.pop(sandbox_id, None)
 
     def report_throttling(self, marks: Marks) -> None:
-        """A notice of the throttling since the last report, to the sandbox that asks first: one wait for all."""
+        """Report the throttling since the last report as a notice, to the first sandbox that asks."""
         self._throttle.report(marks)
 
     def _tell(self, sandbox_id: str, state: str, reason: str, at_ns: int, resolution_ns: int, late_ns: int = 0) -> None:
@@ -175,7 +175,7 @@ class States:
         self._tell(sandbox_id, state, reason, now, now - last, late_ns)
 
     def _refused(self, asked_ns: int, advice_s: float | None) -> None:
-        """One pause for all, as long as Daytona says: the limit is the account's."""
+        """One pause for all requests, as long as Daytona says: the limit is the account's."""
         if not self._retry.refusals:
             self._refused_ns = asked_ns
         self._quiet_until_ns = time.monotonic_ns() + round(self._retry.pause_s(advice_s) * 1e9)

@@ -1,4 +1,4 @@
-"""Daytona's sandboxes, through the asyncio clients that Daytona's SDK is made of."""
+"""Daytona's sandboxes, through the asyncio clients of Daytona's SDK."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from daytona_api_client_async import CreateBuildInfo, CreateSandbox, SandboxList
 from taxtui.errors import CreateFailed, SubstrateUnavailable, Throttled
 from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
-from taxtui.sandboxes.kit.connecting import connecting
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Sandbox
+from taxtui.sandboxes.kit.refusal import connecting
+from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks, Sandbox
 from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.client import REQUEST_S, STAND_IN_HEADER, Clients, ask, minutes
 from taxtui.substrates.daytona.failure import DaytonaRefused
@@ -78,7 +78,7 @@ class DaytonaSubstrate:
         return self._clients
 
     async def check(self) -> Availability:
-        """The key, its permissions, the region and what is left of the quota; makes nothing."""
+        """The key, its permissions, the region and the rest of the quota; makes nothing."""
         if self._clients is None:
             try:
                 async with DaytonaSubstrate(self._options) as opened:
@@ -102,6 +102,7 @@ class DaytonaSubstrate:
             image=options.snapshot or options.image or "default snapshot",
             holds_fixtures=bool(options.fixtures),
             limits="as asked, in whole CPUs and GiB" if options.image else "as the snapshot says",
+            effective=await self._effective(),
             region=self._clients.target or "the organization's default",
             latency_ns=latency_ns,
             facts={
@@ -111,6 +112,20 @@ class DaytonaSubstrate:
                 **await self._quota(key.organization_id),
             },
         )
+
+    async def _effective(self) -> Effective:
+        """The size of a sandbox: with an image the requested one in whole CPUs and GiB, else the snapshot's."""
+        if self._options.image:
+            return Effective(sizes="whole")
+        if not self._options.snapshot:
+            return Effective()
+        try:
+            snapshot = await ask(
+                self._opened.snapshots.get_snapshot(self._options.snapshot, _request_timeout=REQUEST_S)
+            )
+        except DaytonaRefused:
+            return Effective()
+        return Effective(cpus=float(snapshot.cpu), memory_mib=round(snapshot.mem * 1024))
 
     async def _quota(self, organization_id: str | None) -> dict[str, str]:
         if organization_id is None:
@@ -135,7 +150,7 @@ class DaytonaSubstrate:
         clients, options = self._opened, self._options
         token = connecting.set(marks)
         try:
-            made = await ask(
+            created = await ask(
                 clients.sandboxes.create_sandbox(_wanted(options, spec, clients.target), _request_timeout=REQUEST_S)
             )
         except DaytonaRefused as error:
@@ -145,14 +160,14 @@ class DaytonaSubstrate:
         marks("accepted")
         # Variables go with each command instead of into the sandbox: with custom ones it would miss the warm pool.
         env = {**({FIXTURES_ENV: options.fixtures} if options.fixtures else {}), **spec.env}
-        base_url = f"{made.toolbox_proxy_url.rstrip('/')}/{made.id}"
-        sandbox = DaytonaSandbox(spec.name, made.id, base_url, clients, self._states, env, options.shell, marks)
-        if made.state is not None:
-            sandbox.changed(made.state.value, made.error_reason or "", time.monotonic_ns(), 0)
+        base_url = f"{created.toolbox_proxy_url.rstrip('/')}/{created.id}"
+        sandbox = DaytonaSandbox(spec.name, created.id, base_url, clients, self._states, env, options.shell, marks)
+        if created.state is not None:
+            sandbox.changed(created.state.value, created.error_reason or "", time.monotonic_ns(), 0)
         return sandbox
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``, in whatever state, ``error`` included."""
+        """As ``Substrate.find``, in any state, ``error`` included."""
         items: list[SandboxListItem] = []
         cursor: str | None = None
         while True:
@@ -161,7 +176,7 @@ class DaytonaSubstrate:
             cursor = page.next_cursor
             if not cursor:
                 break
-        return [_found(item) for item in items if LABEL_RUN in item.labels and _state(item) != "destroyed"]
+        return [_entry(item) for item in items if LABEL_RUN in item.labels and _state(item) != "destroyed"]
 
     async def _page(self, run_id: str | None, cursor: str | None):  # type: ignore[no-untyped-def]
         try:
@@ -175,16 +190,16 @@ class DaytonaSubstrate:
                 )
             )
         except DaytonaRefused as error:
-            said = f"daytona: sandboxes can't be listed: {error}"
-            raise (SubstrateUnavailable(said) if error.final else Throttled(said, error.retry_after_s)) from error
+            problem = f"daytona: sandboxes can't be listed: {error}"
+            raise (SubstrateUnavailable(problem) if error.final else Throttled(problem, error.retry_after_s)) from error
 
-    async def reap(self, found: Found) -> None:
+    async def reap(self, entry: Found) -> None:
         """As ``Substrate.reap``."""
-        await remove(self._opened, found.name, found.handle, asyncio.Event(), look_s=0.2)
+        await remove(self._opened, entry.name, entry.handle, asyncio.Event(), look_s=0.2)
 
 
 def _wanted(options: DaytonaOptions, spec: SandboxSpec, target: str | None) -> CreateSandbox:
-    """Ended by Daytona at its time to live, and, being ephemeral, deleted if anything else should stop it."""
+    """Daytona ends the sandbox at its time to live; an ephemeral sandbox is deleted when it stops earlier."""
     wanted = CreateSandbox(
         name=spec.name,
         labels=spec.labels,
@@ -209,6 +224,6 @@ def _state(item: SandboxListItem) -> str:
     return item.state.value if item.state is not None else ""
 
 
-def _found(item: SandboxListItem) -> Found:
+def _entry(item: SandboxListItem) -> Found:
     made_s = datetime.fromisoformat(item.created_at).timestamp() if item.created_at else time.time()
     return labels.found(item.labels, name=item.name, handle=item.id, age_s=time.time() - made_s)

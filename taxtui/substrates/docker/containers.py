@@ -1,4 +1,4 @@
-"""The containers of one daemon, from create to removal, and the image that they are made from."""
+"""The containers of one daemon, from create to removal, and their image."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from docker.errors import DockerException
 from taxtui.errors import CleanupFailed, ExecFailed, SubstrateUnavailable, Throttled
 from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.endpoint import Endpoint, endpoint
 from taxtui.substrates.docker.failure import NONSENSE, create_refused, no_client, no_image, unusable
 from taxtui.substrates.docker.http import Daemon, Reply
-from taxtui.substrates.docker.options import DockerOptions
 from taxtui.workloads.image import DEFAULT_IMAGE
 
 SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
-"""In the environment of everything in a container: its name."""
+"""An environment variable of every process in a container: the container's name."""
 OUR_FOLDER: Final = "/sandbox"
-"""The working folder where the image does not name one."""
+"""The working folder if the image has none."""
 
 _THREADS: Final = 4  # of the SDK: it connects and checks
 _TIMEOUT_S: Final = 60
 _BUSY_S: Final = 0.01
-"""Before a removal is asked for a second time: it is under way already, by the deadline's or by someone else's."""
+"""Pause before a second request for a removal that is already under way, by the deadline or by another process."""
 
 
 class Image(NamedTuple):
-    """What an image says about the containers made from it."""
+    """An image's settings for the containers made from it."""
 
     folder: str  # the working directory
     restored: str  # what a reset brings back: the home folder if the working directory is in it
@@ -98,12 +98,12 @@ class Containers:
 
     @property
     def image_fix(self) -> str:
-        """The command that gets a missing image."""
+        """The command that pulls or makes a missing image."""
         image = self._options.image
         return "taxtui setup" if image == DEFAULT_IMAGE else f"docker pull {image}"
 
     def _image_of(self, config: Mapping[str, Any]) -> Image:
-        home = dict(each.split("=", 1) for each in config.get("Env") or ()).get("HOME", "")
+        home = dict(variable.split("=", 1) for variable in config.get("Env") or ()).get("HOME", "")
         folder = (config.get("WorkingDir") or "").rstrip("/") or OUR_FOLDER
         return Image(
             folder=folder,
@@ -127,7 +127,7 @@ class Containers:
             raise unusable(error) from error
 
     async def start(self, container: str) -> None:
-        """Start it; where that fails it is removed. Raises as ``create``."""
+        """Start a container; remove it after a failure. Raises as ``create``."""
         try:
             reply = await self._request("POST", f"/containers/{container}/start")
             if reply.status not in (204, 304):
@@ -146,7 +146,7 @@ class Containers:
         return rows
 
     async def remove(self, container: str) -> None:
-        """Kill and delete a container, and return when it is gone. Raises ``CleanupFailed``."""
+        """Kill and delete a container, and return when the container is gone. Raises ``CleanupFailed``."""
 
         async def ask() -> bool:
             try:
@@ -160,12 +160,12 @@ class Containers:
         await removal.remove(f"container {container[:12]}", ask, first_s=_BUSY_S)
 
     async def discard(self, container: str) -> None:
-        """Remove a container that no caller has; a failure is left to its deadline and to a sweep."""
+        """Remove a container without an owner; after a failure its deadline or ``taxtui clean`` removes it."""
         with contextlib.suppress(CleanupFailed):
             await self.remove(container)
 
     async def pristine(self, labels: dict[str, str]) -> bytes:
-        """What a reset brings back, as a tar archive, from a container that is never started."""
+        """The folder that a reset restores, as a tar archive from a container that is never started."""
         if self._pristine is None:
             self._pristine = await self._archive(labels)
         return self._pristine
@@ -190,7 +190,7 @@ class Containers:
             await self.discard(container)
 
     async def _request(self, method: str, path: str, body: Any = None) -> Reply:
-        """As ``Daemon.request``, where no container is needed for it. Raises ``SubstrateUnavailable``."""
+        """As ``Daemon.request``, for requests without a container. Raises ``SubstrateUnavailable``."""
         try:
             return await self.daemon.request(method, path, body)
         except ExecFailed as error:
@@ -208,7 +208,7 @@ def connect(where: Endpoint) -> docker.APIClient:
 
 
 def _knock(path: str) -> None:
-    """Connect once ourselves: the SDK hides why it could not, and leaves the socket open."""
+    """Connect once without the SDK: the SDK hides the reason of a failure, and leaves the socket open."""
     with socket.socket(socket.AF_UNIX) as knocking:
         knocking.settimeout(_TIMEOUT_S)
         knocking.connect(path)

@@ -1,7 +1,7 @@
-"""Where the docker daemon is: DOCKER_HOST, DOCKER_CONTEXT and the current docker context, as the docker command has it.
+"""The docker daemon's address by DOCKER_HOST, DOCKER_CONTEXT and the current context, as the docker command finds it.
 
 Unix sockets and TCP, with or without TLS. ``ssh://`` and Windows pipes are refused: every action opens a connection,
-and over ssh each would cost a login that the figures would show as docker's.
+and the figures would show each ssh login as docker's time.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def _context(name: str) -> tuple[str, TLSConfig | bool] | None:
     except Exception as error:  # the SDK raises Exception itself for a file that it cannot read
         problem = f"docker: a docker context cannot be read: {type(error).__name__}"
         raise SubstrateUnavailable(problem, fix=fix) from error
-    what = f"there is no docker context {name!r}" if name else "the current docker context is missing"
-    raise SubstrateUnavailable(f"docker: {what}", fix=fix)
+    problem = f"there is no docker context {name!r}" if name else "the current docker context is missing"
+    raise SubstrateUnavailable(f"docker: {problem}", fix=fix)
 
 
 def _ssl_context(tls: TLSConfig) -> ssl.SSLContext:

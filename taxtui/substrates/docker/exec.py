@@ -10,9 +10,9 @@ from typing import Annotated, Final
 import msgspec
 
 from taxtui.errors import ExecFailed, SandboxLost
-from taxtui.sandboxes.kit.framed_shell import ENDED, outputs
 from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.kill import MARK, new_mark
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, outputs
 from taxtui.substrates.docker.failure import exec_refused, not_started
 from taxtui.substrates.docker.http import Connection, Daemon, Multiplexed
 
@@ -23,7 +23,7 @@ _KILLED: Final = 137
 _SHOWS_WITHIN_S: Final = 0.1
 
 
-# What the daemon answers, as far as it matters here; the names are the API's own.
+# The used fields of the daemon's answers, by the API's names.
 
 
 class _Made(msgspec.Struct):
@@ -45,7 +45,7 @@ class _Container(msgspec.Struct):
 
 
 class Exec:
-    """A program started in a running container, its streams attached; its ``mark`` finds all that came of it."""
+    """A program in a running container, with attached streams; its ``mark`` identifies its processes."""
 
     def __init__(self, daemon: Daemon, container: str) -> None:
         """Nothing is asked for yet."""
@@ -84,7 +84,7 @@ class Exec:
         return self._stream
 
     async def read(self) -> tuple[int, bytes]:
-        """As ``ByteStream.read``; a stream that is cut because the container is gone has ended."""
+        """As ``ByteStream.read``; a stream ends when its container is gone."""
         try:
             return await self._streams.read()
         except ExecFailed:
@@ -97,18 +97,18 @@ class Exec:
         await self._streams.write(data)
 
     def send(self, data: bytes) -> None:
-        """All of standard input, then its end; sent in the background."""
+        """Send the whole standard input and its end, in the background."""
         self._streams.send_all(data)
 
     async def output(self) -> tuple[KeptOutput, KeptOutput]:
-        """Both streams to their end, which comes up to two seconds after the exit if a descendant holds them."""
+        """Both streams to their end, up to two seconds after the exit if a descendant has them open."""
         return await outputs(self)
 
     async def exit_code(self, stdout: bytes) -> int:
-        """Of a program whose streams have ended; ``stdout`` is where the runtime says that it could not start it.
+        """The exit code of a program whose streams have ended; a runtime that cannot start it says so on ``stdout``.
 
         Raises:
-            NoSuchProgram, ExecFailed, SandboxLost: it did not end by itself.
+            NoSuchProgram, ExecFailed, SandboxLost: the program did not end by itself.
         """
         give_up, pause_s = time.monotonic() + _SETTLES_WITHIN_S, _FIRST_POLL_S
         while (state := await self._state()).Running or state.ExitCode is None:
@@ -124,7 +124,7 @@ class Exec:
         return code
 
     async def _container_survives(self) -> bool:
-        """Whether what ended a command or its stream is not the end of the container; that shows a little later."""
+        """Whether the container outlives the end of a command or its stream; a container's end shows a little later."""
         give_up = time.monotonic() + _SHOWS_WITHIN_S
         while await self.container_runs():
             if time.monotonic() > give_up:
@@ -133,9 +133,9 @@ class Exec:
         return False
 
     async def has_begun(self) -> bool:
-        """Whether there is or was a process: waits for a start that the daemon may still be working on.
+        """Whether a process exists or existed: waits for a start that the daemon may still be working on.
 
-        Before ``release``: a daemon that nobody hears when it answers starts nothing, and does not say so either.
+        Call it before ``release``: a daemon whose client is gone starts nothing, and does not say so.
         """
         if self._connection is None:
             return False

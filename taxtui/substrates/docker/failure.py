@@ -1,6 +1,6 @@
-"""What a docker daemon's answers, its silence and a program's end amount to. Plain data in, nothing is called.
+"""Errors for a docker daemon's answers, its silence and a program's end. Plain data in, nothing is called.
 
-Where the words come from: the ``message`` of the Engine API's errors, the operating system's errors on its socket,
+Source of the words: the ``message`` of the Engine API's errors, the operating system's errors on its socket,
 and what an OCI runtime prints where it could not start a program.
 """
 
@@ -15,6 +15,8 @@ from taxtui.sandboxes.kit.refusal import Meaning, Refused
 _BUSY: Final = (429, 503)
 _NOT_STARTED: Final = (126, 127)
 _RUNTIME_SAYS: Final = b"OCI runtime exec failed"
+_STOPPED: Final = ("in a stopped container", "that has stopped", "is not running")
+"""runc's words, an older runc's, and crun's."""
 
 # ------------------------------------------------------------------------------------- the daemon refuses an exec
 
@@ -26,24 +28,24 @@ class DaemonRefused(Refused):
         # 404 without the container, 409 once it has stopped, and a 500 that only its words tell while it is removed.
         Meaning(
             SandboxLost,
-            lambda said: said.status in (404, 409) or "is not running" in said.message,
-            says=lambda said, _: f"the container is gone: {said.message}",
+            lambda refusal: refusal.status in (404, 409) or "is not running" in refusal.message,
+            says=lambda refusal, _: f"the container is gone: {refusal.message}",
         ),
         # The daemon, or a proxy before it, is overloaded or only starting: that passes.
         Meaning(
             Throttled,
-            lambda said: said.status in _BUSY,
-            says=lambda said, _: f"the docker daemon is busy: {said.message}",
+            lambda refusal: refusal.status in _BUSY,
+            says=lambda refusal, _: f"the docker daemon is busy: {refusal.message}",
         ),
     )
 
-    def told(self, doing: str) -> str:
-        """Without the status, which says less than the daemon's words."""
+    def describe(self, doing: str) -> str:
+        """Without the status, because the daemon's words say more."""
         return f"{doing}: {self.message}"
 
 
 def exec_refused(status: int, message: str) -> SubstrateError:
-    """What an answer to a request about an exec means, other than that it was done."""
+    """The error for a refused request about an exec."""
     return DaemonRefused(status, "", message).as_error(ExecFailed, "the docker daemon refused")
 
 
@@ -61,33 +63,33 @@ def unreached(error: BaseException) -> ExecFailed:
 
 
 def cut(error: BaseException) -> SandboxLost:
-    """The connection of a running exec broke, which is how a container's end is first seen."""
+    """The connection of a running exec broke: the first sign of a container's end."""
     return SandboxLost(f"the connection to the container is gone: {reason(error)}")
 
 
 def cut_short() -> ExecFailed:
-    """The stream of an exec ended in the middle of a piece: what came before is not all of it."""
+    """The stream of an exec ended within a piece: the output is incomplete."""
     return ExecFailed("the docker daemon's stream was cut: a command's output is incomplete")
 
 
-def garbled(what: str) -> ExecFailed:
-    """An answer that is none of the Engine API's."""
-    return ExecFailed(f"the docker daemon's answer makes no sense: {what}")
+def garbled(problem: str) -> ExecFailed:
+    """The error for an answer outside the Engine API."""
+    return ExecFailed(f"the docker daemon's answer does not follow the Engine API: {problem}")
 
 
 NONSENSE: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""What the SDK, and we behind it, run into where an answer or a configuration has another shape than it should."""
+"""Exceptions for an answer or a configuration of an unexpected shape."""
 
 
 def reason(error: BaseException) -> str:
-    """An error of the operating system, in as few words as it has."""
+    """An error of the operating system in few words."""
     if isinstance(error, TimeoutError):
         return "timed out"
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def no_client(error: BaseException) -> SubstrateUnavailable:
-    """Why no client could be made. The SDK wraps what the operating system said several times."""
+    """The error for a failed client. The SDK wraps the operating system's error several times."""
     causes = list(_causes(error))
     if any(isinstance(cause, PermissionError) or "Permission denied" in str(cause) for cause in causes):
         problem = "no permission on the daemon's socket"
@@ -98,7 +100,7 @@ def no_client(error: BaseException) -> SubstrateUnavailable:
         problem = f"the docker client cannot read its configuration: {type(error).__name__}"
         fix = "check config.json in ~/.docker or DOCKER_CONFIG"
     else:
-        problem, fix = f"the daemon does not answer: {said(error)}", "check DOCKER_HOST and the daemon"
+        problem, fix = f"the daemon does not answer: {error_text(error)}", "check DOCKER_HOST and the daemon"
     return SubstrateUnavailable(f"docker: {problem}", fix=fix)
 
 
@@ -113,10 +115,10 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def unusable(error: BaseException) -> SubstrateUnavailable:
-    """The daemon does not answer, or its answer has another shape than the Engine API's."""
+    """The error for a daemon that does not answer, or whose answer does not follow the Engine API."""
     if isinstance(error, ExecFailed):
         return SubstrateUnavailable(f"docker: {error.problem.replace('the docker daemon', 'the daemon', 1)}")
-    return SubstrateUnavailable(f"docker: the daemon's answer makes no sense: {type(error).__name__}")
+    return SubstrateUnavailable(f"docker: the daemon's answer does not follow the Engine API ({type(error).__name__})")
 
 
 def no_image(image: str, fix: str) -> SubstrateUnavailable:
@@ -125,7 +127,7 @@ def no_image(image: str, fix: str) -> SubstrateUnavailable:
 
 
 def create_refused(status: int, message: str, image: str, image_fix: str) -> SubstrateError:
-    """Why there is no container: its image is missing, the daemon is busy, or it refused."""
+    """The error for a failed create: its image is missing, the daemon is busy, or it refused."""
     if status == 404 and message.startswith("No such image"):
         return no_image(image, image_fix)
     if status in _BUSY:
@@ -133,8 +135,8 @@ def create_refused(status: int, message: str, image: str, image_fix: str) -> Sub
     return CreateFailed(f"docker cannot make a container: {message}")
 
 
-def said(error: BaseException) -> str:
-    """An error of the SDK or of the daemon on one line; the daemon's own words where it has answered."""
+def error_text(error: BaseException) -> str:
+    """An error of the SDK or of the daemon on one line; the daemon's own words if it answered."""
     return " ".join(str(getattr(error, "explanation", None) or error).split()) or type(error).__name__
 
 
@@ -145,12 +147,15 @@ class NoSuchProgram(ExecFailed):
     """The program is not in the image."""
 
 
-def not_started(exit_code: int, stdout: bytes) -> ExecFailed | None:
-    """Why a program with this end never ran, or None where it did.
+def not_started(exit_code: int, stdout: bytes) -> SubstrateError | None:
+    """The reason why a program never ran; None if it ran.
 
-    A runtime that cannot start a program says so on its standard output, with an exit code that a shell has too.
+    A runtime that cannot start a program prints the reason on the program's standard output, with an exit code of
+    shells.
     """
     if exit_code not in _NOT_STARTED or not stdout.startswith(_RUNTIME_SAYS):
         return None
     words = " ".join(stdout.decode(errors="replace").split())
+    if any(phrase in words for phrase in _STOPPED):
+        return SandboxLost(f"the container is gone: {words}")
     return (NoSuchProgram if "executable file not found" in words else ExecFailed)(words)

@@ -1,7 +1,7 @@
-"""Every request that is measured, from a container's create to its removal, sent to the daemon directly.
+"""Every measured request, from a container's create to its removal, sent to the daemon directly.
 
-The SDK adds 2.5 ms to each exec of three requests and blocks a thread meanwhile; this is asyncio and plain HTTP.
-Unix sockets and TCP, with or without TLS. Kept-alive connections are reused; a started exec takes its connection over.
+The SDK adds 2.5 ms to each exec of three requests and blocks a thread meanwhile; this is asyncio and plain HTTP. Unix
+sockets and TCP, with or without TLS. Kept-alive connections are reused; a started exec takes over its connection.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from taxtui.sandboxes.kit.framed_shell import ENDED
-from taxtui.sandboxes.kit.frames import STDERR, STDOUT
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED
+from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
 from taxtui.substrates.docker.failure import cut, cut_short, garbled, unanswered, unreached
 
 _BUFFER: Final = 1 << 20
@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 
 
 class Address(NamedTuple):
-    """Where a daemon listens: ``path`` of a socket, or ``host`` and ``port``."""
+    """The address of a daemon: ``path`` of a socket, or ``host`` and ``port``."""
 
     path: str = ""
     host: str = ""
@@ -44,7 +44,7 @@ class Connection(NamedTuple):
     writer: asyncio.StreamWriter
 
     def drop(self) -> None:
-        """Close at once: what has not been sent, nobody waits for."""
+        """Close at once, without sending the rest."""
         self.writer.transport.abort()
 
 
@@ -61,7 +61,7 @@ class Reply(NamedTuple):
         return " ".join(str(text)[:_MESSAGE_MAX].split()) or f"HTTP {self.status}"
 
     def read(self, kind: type[_T]) -> _T:
-        """The body as what it should be. Raises ``ExecFailed``."""
+        """The decoded body. Raises ``ExecFailed``."""
         try:
             return msgspec.convert(self.body, kind)
         except msgspec.ValidationError as error:
@@ -99,7 +99,7 @@ class Daemon:
                 raise unanswered(error) from error
             except _NO_HTTP as error:
                 connection.drop()
-                raise garbled("it is no HTTP") from error
+                raise garbled("not HTTP") from error
             except BaseException:
                 connection.drop()
                 raise
@@ -109,13 +109,13 @@ class Daemon:
     async def hijack(self, connection: Connection, path: str, body: Any) -> Reply | None:
         """A POST that turns a new ``connection`` into a raw stream; a :class:`Reply` if the daemon refused.
 
-        Whoever has opened the connection drops it. Until then a cancelled one is not lost: ``answer`` still comes.
+        The caller drops the connection. Until then ``answer`` returns the answer to a cancelled request.
         """
         connection.writer.write(self._request("POST", path, body, upgrade=True))
         return await self.answer(connection)
 
     async def answer(self, connection: Connection) -> Reply | None:
-        """What came of ``hijack``, also of one that was cancelled while it waited."""
+        """The answer to ``hijack``, also to a cancelled one."""
         try:
             async with asyncio.timeout(_REPLY_TIMEOUT_S):
                 status, headers = await _head(connection.reader)
@@ -125,7 +125,7 @@ class Daemon:
         except (OSError, asyncio.IncompleteReadError) as error:
             raise unanswered(error) from error
         except _NO_HTTP as error:
-            raise garbled("it is no HTTP") from error
+            raise garbled("not HTTP") from error
 
     def _request(self, method: str, path: str, body: Any, *, upgrade: bool = False) -> bytes:
         data = b"" if body is None else msgspec.json.encode(body)
@@ -153,28 +153,28 @@ class Daemon:
 
 
 class Multiplexed:
-    """The stdout and stderr that a daemon interleaves on a taken-over connection."""
+    """The stdout and stderr on a taken-over connection, interleaved by the daemon."""
 
     def __init__(self, connection: Connection) -> None:
         """Take the connection over."""
         self._reader, self._writer = connection
         self._channel = STDOUT
-        self._left = 0
+        self._rest_bytes = 0
 
     async def read(self) -> tuple[int, bytes]:
-        """As ``ByteStream.read``: the place in the stream is kept between awaits, so it may be cancelled.
+        """As ``ByteStream.read``; the position in the stream survives a cancelled read.
 
         Raises:
-            ExecFailed: it ended within a piece, or is none of a daemon's: what came before is not all.
+            ExecFailed: the stream ended within a piece, or is not the daemon's: the output is incomplete.
         """
         try:
-            while not self._left:
+            while not self._rest_bytes:
                 header = await self._reader.readexactly(8)
                 if header[0] not in _STREAMS or any(header[1:4]):
-                    raise garbled("its stream has no pieces")
+                    raise garbled("an invalid stream frame")
                 self._channel = _STREAMS[header[0]]
-                self._left = int.from_bytes(header[4:], "big")
-            chunk = await self._reader.read(self._left)
+                self._rest_bytes = int.from_bytes(header[4:], "big")
+            chunk = await self._reader.read(self._rest_bytes)
         except asyncio.IncompleteReadError as error:
             if error.partial:
                 raise cut_short() from error
@@ -183,7 +183,7 @@ class Multiplexed:
             return ENDED, b""
         if not chunk:
             raise cut_short()
-        self._left -= len(chunk)
+        self._rest_bytes -= len(chunk)
         return self._channel, chunk
 
     async def write(self, data: bytes) -> None:
@@ -217,15 +217,15 @@ async def _head(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]]:
 
 
 async def _body(reader: asyncio.StreamReader, headers: dict[str, str], *, raw: bool = False) -> Any:
-    most = _RAW_MAX_BYTES if raw else _BODY_MAX_BYTES
+    limit = _RAW_MAX_BYTES if raw else _BODY_MAX_BYTES
     data = bytearray()
     if headers.get("transfer-encoding", "").lower() == "chunked":
         while size := int(await reader.readuntil(b"\r\n"), 16):
-            data += await reader.readexactly(_bounded(len(data), size, most))
+            data += await reader.readexactly(_bounded(len(data), size, limit))
             await reader.readexactly(2)
         await reader.readexactly(2)
     else:
-        data += await reader.readexactly(_bounded(0, int(headers.get("content-length", "0")), most))
+        data += await reader.readexactly(_bounded(0, int(headers.get("content-length", "0")), limit))
     if raw:
         return bytes(data)
     try:
@@ -234,7 +234,7 @@ async def _body(reader: asyncio.StreamReader, headers: dict[str, str], *, raw: b
         return {"message": data.decode(errors="replace")}
 
 
-def _bounded(have: int, more: int, most: int) -> int:
-    if more < 0 or have + more > most:
+def _bounded(have: int, more: int, limit: int) -> int:
+    if more < 0 or have + more > limit:
         raise ValueError
     return more

@@ -1,4 +1,4 @@
-"""One container: its exec path, its sessions, and how what runs in it is killed."""
+"""One container: its exec path, its sessions, and the kill of its processes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Final
 from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.plan.spec import Command, SandboxSpec
 from taxtui.sandboxes.kit.cancellation import kill_then_timeout, with_cleanup
-from taxtui.sandboxes.kit.framed_shell import FramedShell, launch_argv
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_script
-from taxtui.sandboxes.kit.session import OwnedStream
+from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, OwnedStream, launch_argv
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.docker.containers import OUR_FOLDER, SANDBOX_ENV, Containers, Image
 from taxtui.substrates.docker.exec import Exec
@@ -45,7 +44,7 @@ class DockerSandbox:
         self._running: set[Exec] = set()
 
     async def wait_ready(self, marks: Marks) -> None:
-        """A started container takes commands; a folder that docker made for a user other than root is opened up."""
+        """A started container takes commands; a folder that docker made for an ordinary user gets the right mode."""
         if self._image.folder == OUR_FOLDER and not self._image.root:
             await self._ours(["chmod", "1777", OUR_FOLDER], "prepare its folder", user="0")
             marks("folder prepared")
@@ -79,7 +78,7 @@ class DockerSandbox:
     async def reset(self, marks: Marks) -> None:
         """Kill every process but the container's own, and restore the working folder from the image.
 
-        What was changed elsewhere in the image's files stays changed: the runner's check looks for traces.
+        Other changes in the image's files stay: the runner's check looks for traces.
         """
         killer = kill_script(f"{MARK}=", carried_by_all=SANDBOX_ENV)
         await self._ours(["sh", "-c", killer], "kill its processes")
@@ -109,7 +108,7 @@ class DockerSandbox:
         running = self._exec()
         try:
             async with asyncio.timeout(timeout_s):
-                done = await _completed(running, argv, stdin, user, folder)
+                result = await _completed(running, argv, stdin, user, folder)
         except TimeoutError:
             error = await kill_then_timeout(self._end(running), timeout_s)
             if not await running.container_runs():  # runsc does not end the streams of a container that was OOM-killed
@@ -119,21 +118,21 @@ class DockerSandbox:
             await with_cleanup(self._end(running), broken)
             raise
         self._release(running)
-        return done
+        return result
 
     async def _ours(self, argv: list[str], purpose: str, stdin: bytes = b"", user: str = "") -> None:
-        """Run something of our own that has to succeed, whatever became of the working folder."""
+        """Run one of taxtui's own commands, which has to succeed, even without a working folder."""
         self._require(await self._run(argv, stdin, _OURS_TIMEOUT_S, user, "/"), purpose)
 
-    def _require(self, done: ExecResult, purpose: str) -> None:
-        if done.exit_code:
-            words = (done.stderr or done.stdout).decode(errors="replace").split()
-            raise ExecFailed(f"{self.name}: cannot {purpose}: {' '.join(words) or f'exit {done.exit_code}'}")
+    def _require(self, result: ExecResult, purpose: str) -> None:
+        if result.exit_code:
+            words = (result.stderr or result.stdout).decode(errors="replace").split()
+            raise ExecFailed(f"{self.name}: cannot {purpose}: {' '.join(words) or f'exit {result.exit_code}'}")
 
     async def _end(self, running: Exec) -> None:
-        """Kill an exec with all its descendants, also one that the daemon is only about to start.
+        """Kill an exec with all its descendants, also an exec that the daemon is about to start.
 
-        A killer that fails is not killed in its turn: what it has left ends with the container.
+        A failed killer is not killed: its processes end with the container.
         """
         try:
             if not await running.has_begun():
@@ -144,8 +143,8 @@ class DockerSandbox:
         try:
             with contextlib.suppress(SandboxLost):
                 async with asyncio.timeout(_OURS_TIMEOUT_S):
-                    done = await _completed(killer, ["sh", "-c", kill_script(running.mark)], folder="/")
-                self._require(done, "kill a command")
+                    result = await _completed(killer, ["sh", "-c", kill_script(running.mark)], folder="/")
+                self._require(result, "kill a command")
         except TimeoutError as error:
             raise ExecFailed(f"{self.name}: cannot kill a command: no end after {_OURS_TIMEOUT_S:g} s") from error
         finally:
@@ -155,7 +154,7 @@ class DockerSandbox:
 async def _completed(
     running: Exec, argv: list[str], stdin: bytes = b"", user: str = "", folder: str = ""
 ) -> ExecResult:
-    """An exec from its start to its exit code; what goes wrong on the way is the caller's."""
+    """An exec from its start to its exit code; the caller handles errors."""
     await running.start(argv, stdin=bool(stdin), user=user, folder=folder)
     if stdin:
         running.send(stdin)

@@ -1,10 +1,10 @@
 """Sandboxes in Docker containers, by any OCI runtime: ``docker:runtime=runsc`` is the same adapter with gVisor.
 
-The SDK finds the daemon (DOCKER_HOST, TLS, API version) and answers ``check``. Everything that is measured, from create
-to removal, goes to the daemon directly (http.py): the SDK's own path costs more than the exec it asks for allows.
+The SDK finds the daemon (DOCKER_HOST, TLS, API version) and answers ``check``. Every measured request, from create to
+removal, is sent to the daemon directly (http.py): the SDK's own path is slower than an exec.
 
-A container is a ``sleep`` of the sandbox's time to live under docker's init, started to be removed when it ends:
-that is the deadline, held by the daemon's host without us. A daemon that is down while it ends removes it late.
+A container is a ``sleep`` of the sandbox's time to live under docker's init, removed by the daemon at its end: this is
+the deadline without taxtui. A daemon that is down at that time removes it late.
 """
 
 from __future__ import annotations
@@ -26,13 +26,19 @@ from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.cancellation import with_cleanup
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
+from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
+from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.containers import SANDBOX_ENV, Containers, Image, connect
 from taxtui.substrates.docker.endpoint import endpoint
-from taxtui.substrates.docker.failure import NONSENSE, said, unusable
-from taxtui.substrates.docker.options import DockerOptions
+from taxtui.substrates.docker.failure import NONSENSE, error_text, unusable
 from taxtui.substrates.docker.sandbox import DockerSandbox
 from taxtui.workloads.image import DIGEST, FIXTURES_LABEL
+
+
+def _network(option: str) -> Literal["none", "full"] | None:
+    """The network of every sandbox by the option; None: as the tier needs."""
+    return None if not option else "none" if option == "none" else "full"
+
 
 _LIMITS: Final = {"memory": "MemoryLimit", "cpu": "CpuCfsQuota", "pids": "PidsLimit"}  # ours → the daemon's flag
 
@@ -71,7 +77,9 @@ class DockerSubstrate:
         try:
             return await pool.run(lambda: self._look(client))
         except (DockerException, requests.RequestException) as error:
-            return Availability(ok=False, detail=f"the docker daemon does not answer: {said(error)}", fix="restart it")
+            return Availability(
+                ok=False, detail=f"the docker daemon does not answer: {error_text(error)}", fix="restart it"
+            )
         except NONSENSE as error:
             return Availability(ok=False, detail=unusable(error).problem.removeprefix("docker: "), fix="restart it")
         finally:
@@ -85,8 +93,8 @@ class DockerSubstrate:
         info, version = client.info(), client.version()
         runtime = self.options.runtime
         if runtime not in info.get("Runtimes", {}):
-            known = ", ".join(sorted(info.get("Runtimes", {})))
-            fix = f"add it to the daemon's runtimes, or use one of: {known}"
+            runtimes = ", ".join(sorted(info.get("Runtimes", {})))
+            fix = f"add it to the daemon's runtimes, or use one of: {runtimes}"
             return Availability(ok=False, detail=f"docker has no runtime {runtime!r}", fix=fix)
         try:
             image = client.inspect_image(self.options.image)  # type: ignore[no-untyped-call]
@@ -106,6 +114,7 @@ class DockerSubstrate:
             cache="node",
             holds_fixtures=((image.get("Config") or {}).get("Labels") or {}).get(FIXTURES_LABEL) == DIGEST,
             limits=f"cgroup v{info.get('CgroupVersion', '1')}" + (f" without {', '.join(lacking)}" if lacking else ""),
+            effective=Effective(network=_network(self.options.network)),
             latency_ns=latency_ns,
             facts={
                 "server": server,
@@ -119,7 +128,7 @@ class DockerSubstrate:
         )
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> DockerSandbox:
-        """As ``Substrate.create``: made and started. A cancelled create ends first, and its container is removed."""
+        """As ``Substrate.create``: made and started. A cancelled create ends, and its container is removed."""
         making = asyncio.ensure_future(self._make(spec, marks))
         try:
             return await asyncio.shield(making)
@@ -143,7 +152,7 @@ class DockerSubstrate:
     def _config(self, spec: SandboxSpec, image: Image) -> dict[str, Any]:
         """A container, as the Engine API takes it.
 
-        The environment is the image's and this one alone: proxies in the client's own configuration hold passwords.
+        Its environment is the image's and this one: proxies in the client's configuration contain passwords.
         """
         memory = spec.limits.memory_mib << 20
         env = {"LANG": "C.UTF-8", "HOME": image.home or image.folder, **spec.env, SANDBOX_ENV: spec.name}
@@ -176,15 +185,15 @@ class DockerSubstrate:
         label = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
         rows = await self.containers.labelled(label)
         try:
-            return [_found(row) for row in rows]
+            return [_entry(row) for row in rows]
         except NONSENSE as error:
             raise unusable(error) from error
 
-    async def reap(self, found: Found) -> None:
+    async def reap(self, entry: Found) -> None:
         """As ``Substrate.reap``."""
-        await self.containers.remove(found.handle)
+        await self.containers.remove(entry.handle)
 
 
-def _found(row: dict[str, Any]) -> Found:
+def _entry(row: dict[str, Any]) -> Found:
     age_s = time.time() - row["Created"]
     return labels.found(row.get("Labels") or {}, name=row["Names"][0].lstrip("/"), handle=row["Id"], age_s=age_s)

@@ -17,7 +17,7 @@ from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
-from taxtui.sandboxes.kit.deletion import delete
+from taxtui.sandboxes.kit.private_folder import delete
 from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.protocol import Availability, Found
 from taxtui.substrates.harness.containers import DockerRefused, HarnessContainers, docker

@@ -13,9 +13,9 @@ from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
 from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
-from taxtui.sandboxes.kit.deletion import delete
 from taxtui.sandboxes.kit.kill import MARK, kill_marked
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV, Limiter, best_limiter
+from taxtui.sandboxes.kit.private_folder import delete
 from taxtui.sandboxes.protocol import Availability, Found
 from taxtui.substrates.harness.sites import Site, Sites, Surroundings
 from taxtui.workloads import fixtures

@@ -1,25 +1,33 @@
-"""Whether the API server, having said no, may soon say yes again.
+"""Decide whether a refusal by the API server may be temporary: of a right, or of room under a quota.
 
-An API server that restarts takes no connections for a moment, and then refuses everybody until it has read the roles
-and the tokens: a right that we have used before is in doubt then, not lost. Every answer passes through ``Access``,
-which alone knows the rights that were granted, and since when the server refuses one of them.
+A restarting API server accepts no connections for a moment. Then it refuses everybody until it has read the roles and
+the tokens: a right that worked before is in doubt, not lost. Every answer passes through ``Access``, which knows the
+granted rights and the time since the server refuses one.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
 from typing import Final, NamedTuple
 
 from taxtui.substrates.kubernetes.failure import ApiRefused
 
 DOUBT_S: Final = 45.0
-"""For how long a right that we had may be refused until we take it for revoked."""
+"""Time limit of a refusal of a granted right before the right counts as revoked."""
+OUTAGE_S: Final = 2.0
+"""A shorter silence is a broken connection."""
 _AFTER_A_POD: Final = frozenset({"get", "delete", "exec", "get sandboxclaims", "delete sandboxclaims"})
-"""What is only ever done to a pod or a claim that was made or found, which is a success in itself."""
+"""Requests about a pod or claim that exists: creating or listing it has succeeded before."""
+
+
+HOLD_S: Final = 60.0
+"""Wait of one request for room under a quota, before ``Throttled``."""
 
 
 class _Refusals(NamedTuple):
-    """Refusals of one right in a row: all of them answers, or all of them silence."""
+    """Refusals of one right in a row: either all of them answers, or all of them silence."""
 
     silent: bool
     first_s: float
@@ -27,22 +35,27 @@ class _Refusals(NamedTuple):
 
 
 class Access:
-    """What we have been let do on one cluster, and since when it is refused."""
+    """The rights that were granted on one cluster, and the time since each is refused."""
 
     def __init__(self) -> None:
         """Nothing is known yet."""
         self._let_in: set[str] = set()
         self._refusals: dict[str, _Refusals] = {}
         self._granted_s = self._silent_s = -1.0  # when that last happened, to any right
+        self._outage_began_s = -1.0  # the first request of an outage that is not over
+        self._outage_s = 0.0  # the longest outage that is over and not reported
 
     def granted(self, right: str) -> None:
-        """A request that needs this right was answered."""
+        """The server answered a request that needs this right."""
         self._let_in.add(right)
         self._refusals.pop(right, None)
         self._granted_s = time.monotonic()
+        if self._outage_began_s >= 0:
+            self._outage_s = max(self._outage_s, self._silent_s - self._outage_began_s)
+            self._outage_began_s = -1.0
 
     def judge(self, right: str, error: ApiRefused) -> ApiRefused:
-        """The same refusal, now knowing whether it is in doubt: after a success, for ``DOUBT_S``, and no policy's.
+        """The same refusal with its doubt set: in doubt for ``DOUBT_S`` after a success, unless a policy refused.
 
         An outage does not count: the time begins with the first answer after it.
         """
@@ -55,10 +68,53 @@ class Access:
             error.in_doubt = now_s - first_s < DOUBT_S
         if silent:
             self._silent_s = now_s
+            if self._outage_began_s < 0:
+                self._outage_began_s = now_s
         return error
 
+    def take_outage_s(self) -> float:
+        """How long the server answered no request, at least: once for each outage of ``OUTAGE_S`` or more, else 0."""
+        outage_s, self._outage_s = self._outage_s, 0.0
+        return outage_s if outage_s >= OUTAGE_S else 0.0
+
     def _over(self, row: _Refusals, now_s: float, *, silent: bool) -> bool:
-        """Whether the server has been another since these refusals, so that a new one is the first of its own row."""
+        """Whether the server was restarted after these refusals, so that a new one begins a new row."""
         if silent != row.silent or (not silent and self._silent_s > row.last_s):
             return True
         return self._granted_s > row.last_s and now_s - row.last_s > DOUBT_S
+
+
+class Room:
+    """The existing sandboxes of one substrate; a removed one makes room under a quota for the next."""
+
+    def __init__(self) -> None:
+        """No sandbox exists yet."""
+        self._names: set[str] = set()
+        self._freed = asyncio.Event()
+
+    def add(self, name: str) -> None:
+        """A sandbox exists."""
+        self._names.add(name)
+
+    def remove(self, name: str) -> None:
+        """A sandbox is gone, or was never made."""
+        if name in self._names:
+            self._names.discard(name)
+            self._freed.set()
+            self._freed = asyncio.Event()
+
+    @property
+    def size(self) -> int:
+        """The number of sandboxes."""
+        return len(self._names)
+
+    def next(self) -> asyncio.Event:
+        """Set by the next removal. Take it before the request that may be refused."""
+        return self._freed
+
+    async def wait(self, freed: asyncio.Event) -> bool:
+        """Whether ``freed`` is set within ``HOLD_S``."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HOLD_S):
+                return await freed.wait()
+        return False

@@ -1,15 +1,14 @@
-"""The few Kubernetes requests that the substrate needs, and what their answers mean.
+"""The Kubernetes requests of the substrate, and their answers.
 
-They take the SDK's generic call path: the generated methods build and check a pydantic model of every pod, 2 ms of
-our own CPU per create, which with many trials in flight would show up as latency. Answers are decoded into the few
-fields that matter.
+They use the SDK's generic call path. The generated methods build and check a pydantic model of every pod: 2 ms of CPU
+per create, which with many trials in flight would look like latency. Answers are decoded into the used fields.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -20,21 +19,21 @@ import aiohttp
 import msgspec
 from kubernetes.aio.client import ApiClient
 
-from taxtui.sandboxes.kit.connecting import connecting
+from taxtui.sandboxes.kit.refusal import connecting
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes.access import Access
-from taxtui.substrates.kubernetes.failure import ApiRefused, Problem, refused, unanswered
-from taxtui.substrates.kubernetes.pod import Camel, Event, Events, Metadata, Pod
+from taxtui.substrates.kubernetes.failure import ApiRefused, Problem, refused, unanswered, warning_text
+from taxtui.substrates.kubernetes.pod import Camel, Event, Events, Metadata, Pod, Pull, pull
 
 T = TypeVar("T")
 
 
 class Described(Protocol):
-    """Whatever the API keeps: it has metadata."""
+    """Any object of the API: it has metadata."""
 
     @property
     def metadata(self) -> Metadata:
-        """Who it is."""
+        """The identity of the object."""
         ...
 
 
@@ -42,30 +41,30 @@ Kept = TypeVar("Kept", bound=Described)
 
 REQUEST_S: Final = 30.0
 WATCH_S: Final = 240
-"""How long the API server keeps one watch open; it then ends it without a word, and we resume."""
+"""Time after which the API server ends a watch without a message; the watch then continues with a new request."""
 PAGE: Final = 500
 _AUTH: Final = ["BearerToken"]
 _WHOLE: Final = aiohttp.ClientTimeout(total=REQUEST_S)
 
 declined: ContextVar[bytearray | None] = ContextVar("declined", default=None)
-"""Where the body of an answer to the current task's handshake goes: the websocket client drops it."""
+"""The body of a refused handshake of the current task: the websocket client drops it."""
 
 
 @dataclass(frozen=True)
 class ObjectKind(Generic[Kept]):
-    """A kind of object: where it is kept, and what is read of it."""
+    """A kind of object: its path, and its decoded type."""
 
     api: str  # the path of its group and version
     plural: str
     type: type[Kept]
 
     def path(self, namespace: str | None, name: str = "") -> str:
-        """Of one of them, of those in a namespace, or of all."""
+        """The path of one object, of a namespace's objects, or of all."""
         within = "" if namespace is None else f"/namespaces/{quote(namespace)}"
         return f"{self.api}{within}/{self.plural}" + (f"/{quote(name)}" if name else "")
 
     def right(self, verb: str) -> str:
-        """What it takes to be let do that; of pods the bare word."""
+        """The right for a verb, as ``Access`` names it; for pods the verb alone."""
         return verb if self.plural == "pods" else f"{verb} {self.plural}"
 
 
@@ -83,10 +82,10 @@ class _Event(msgspec.Struct, frozen=True):
 
 
 class ClusterApi:
-    """Requests about pods and what stands for them. Each raises ``ApiRefused`` and nothing else."""
+    """Requests about pods and claims. Each raises ``ApiRefused`` and nothing else."""
 
     def __init__(self, client: ApiClient) -> None:
-        """Use a client that the caller closes."""
+        """``client``: closed by the caller."""
         self._client = client
         self.access = Access()
         self._ahead_s = 0.0
@@ -101,7 +100,7 @@ class ClusterApi:
         *,
         right: str = "",
     ) -> aiohttp.ClientResponse:
-        """``right``: what it takes to be allowed this, by a name of our own; none where everybody is."""
+        """``right``: the name of the needed right, as ``Access`` uses it; empty if everybody has it."""
         pairs = [(key, value) for key, value in (query or {}).items() if value not in (None, "")]
         try:
             request = await self._client.param_serialize(
@@ -110,8 +109,8 @@ class ClusterApi:
             answer = await self._client.call_api(*request, _request_timeout=limit)
             response: aiohttp.ClientResponse = answer.response
             if response.status >= 300:
-                said = refused(response.status, response.headers, await response.read())
-                raise self.access.judge(right, said)
+                refusal = refused(response.status, response.headers, await response.read())
+                raise self.access.judge(right, refusal)
         except (aiohttp.ClientError, OSError) as error:
             raise self.access.judge(right, unanswered(error)) from error
         if right:
@@ -121,7 +120,7 @@ class ClusterApi:
         return response
 
     def now_s(self) -> float:
-        """The server's Unix time, up to a second too early: its answers are dated in whole ones."""
+        """The server's Unix time, up to a second too early: answers are dated in whole seconds."""
         return time.time() + self._ahead_s
 
     async def _ask(self, method: str, path: str, body: object = None, *, right: str = "") -> bytes:
@@ -132,13 +131,13 @@ class ClusterApi:
             raise unanswered(error) from error
 
     async def version(self) -> tuple[str, int]:
-        """The server's version, and the round trip to it in nanoseconds."""
+        """The server's version, and the round trip in nanoseconds."""
         began = time.monotonic_ns()
         answer = _decode(await self._ask("GET", "/version"), dict[str, Any])
         return str(answer.get("gitVersion", "")), time.monotonic_ns() - began
 
     async def create(self, kind: ObjectKind[Kept], namespace: str, manifest: Mapping[str, Any], marks: Marks) -> Kept:
-        """Make one of a kind."""
+        """Create an object."""
         token = connecting.set(marks)
         try:
             raw = await self._ask("POST", kind.path(namespace), manifest, right=kind.right("create"))
@@ -147,11 +146,20 @@ class ClusterApi:
             connecting.reset(token)
 
     async def get(self, kind: ObjectKind[Kept], namespace: str, name: str) -> Kept:
-        """One of a kind as it is now."""
+        """The current state of an object."""
         return _decode(await self._ask("GET", kind.path(namespace, name), right=kind.right("get")), kind.type)
 
+    async def exists(self, kind: ObjectKind[Any], about: Metadata) -> bool:
+        """Whether this object exists; without a ``uid`` any object of this name."""
+        try:
+            return about.uid in ("", (await self.get(kind, about.namespace, about.name)).metadata.uid)
+        except ApiRefused as error:
+            if error.status == 404:
+                return False
+            raise
+
     async def delete(self, kind: ObjectKind[Any], about: Metadata, how: Mapping[str, Any]) -> bool:
-        """Ask for the deletion of exactly this one; False when it is gone, or another one has its name."""
+        """Request the deletion of exactly this object; False if it is gone or another object has its name."""
         body = {**how, "preconditions": {"uid": about.uid}}
         try:
             await self._ask("DELETE", kind.path(about.namespace, about.name), body, right=kind.right("delete"))
@@ -162,18 +170,18 @@ class ClusterApi:
         return True
 
     async def list(self, kind: ObjectKind[Kept], namespace: str | None, selector: str) -> tuple[list[Kept], str, float]:
-        """Those of one namespace or of all, the list's resource version, and the server's Unix time of the answer."""
-        found: list[Kept] = []
+        """The objects of one namespace or of all, the list's resource version, and the server's Unix time."""
+        objects: list[Kept] = []
         query: dict[str, Any] = {"labelSelector": selector, "limit": PAGE}
         while True:
             right = kind.right(f"list {namespace}")
             response = await self._send("GET", kind.path(namespace), query, right=right)
             with contextlib.closing(response):
                 page: _Page[Kept] = _decode(await response.read(), _Page[kind.type])  # type: ignore[name-defined]
-            found += page.items or []
+            objects += page.items or []
             query["continue"] = page.metadata.get("continue")
             if not query["continue"]:
-                return found, str(page.metadata.get("resourceVersion", "")), _date(response.headers.get("Date"))
+                return objects, str(page.metadata.get("resourceVersion", "")), _date(response.headers.get("Date"))
 
     async def watch(
         self, kind: ObjectKind[Kept], namespace: str, selector: str, version: str
@@ -202,7 +210,7 @@ class ClusterApi:
                 raise unanswered(error) from error
 
     async def events(self, pod: Metadata, which: str) -> Sequence[Event]:
-        """The events about a pod that a field selector like ``type=Warning`` takes, in no order."""
+        """The events of a pod for a field selector like ``type=Warning``, in no order."""
         query = {"fieldSelector": f"involvedObject.uid={pod.uid},{which}", "limit": PAGE}
         path = f"/api/v1/namespaces/{quote(pod.namespace)}/events"
         response = await self._send("GET", path, query, right="events")
@@ -222,7 +230,7 @@ class ClusterApi:
         return bool(_decode(answer, dict[str, Any]).get("status", {}).get("allowed"))
 
     async def quota(self, namespace: str) -> dict[str, str]:
-        """What is used of the namespace's resource quotas: ``{"requests.cpu": "3 of 10"}``."""
+        """The used part of the namespace's resource quotas: ``{"requests.cpu": "3 of 10"}``."""
         path = f"/api/v1/namespaces/{quote(namespace)}/resourcequotas"
         answer = _decode(await self._ask("GET", path), dict[str, Any])
         shares: dict[str, str] = {}
@@ -231,6 +239,52 @@ class ClusterApi:
             for resource, hard in (status.get("hard") or {}).items():
                 shares[resource] = f"{(status.get('used') or {}).get(resource, '0')} of {hard}"
         return shares
+
+    async def denies_egress(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether a NetworkPolicy denies all egress to pods with these labels; the cluster may still not enforce it."""
+        path = f"/apis/networking.k8s.io/v1/namespaces/{quote(namespace)}/networkpolicies"
+        policies = _decode(await self._ask("GET", path), dict[str, Any]).get("items") or ()
+        return any(_denies(policy.get("spec") or {}, labels) for policy in policies)
+
+
+class PodEvents:
+    """Reads the events of all pods of a substrate, until the server refuses; the right is optional."""
+
+    def __init__(self, api: ClusterApi) -> None:
+        """Nothing is asked yet."""
+        self._api = api
+        self._may_ask = True
+
+    async def last_warning(self, pod: Metadata) -> str:
+        """A pod's last warning as ``reason: message``, a failure before any other; "" without one or without the right.
+
+        Some warnings stay for the pod's whole life: without a cluster DNS each pod has ``MissingClusterDNS``.
+        """
+        last = await self._last(pod, "type=Warning", Event.reports_failure)
+        return warning_text(last) if last else ""
+
+    async def last_pull(self, pod: Metadata) -> Pull | None:
+        """The pull of a pod's image; None if its node had the image, and without the right to read events."""
+        last = await self._last(pod, "reason=Pulled")
+        return pull(last.message or "") if last else None
+
+    async def _last(
+        self, pod: Metadata, which: str, prefer: Callable[[Event], bool] = lambda event: False
+    ) -> Event | None:
+        if not self._may_ask:
+            return None
+        try:
+            events = await self._api.events(pod, which)
+            return max(events, key=lambda event: (prefer(event), event.when), default=None)
+        except ApiRefused as error:
+            self._may_ask = not error.final
+            return None
+
+
+def _denies(policy: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    selector = policy.get("podSelector") or {}
+    selected = not selector.get("matchExpressions") and (selector.get("matchLabels") or {}).items() <= labels.items()
+    return selected and "Egress" in (policy.get("policyTypes") or ()) and not policy.get("egress")
 
 
 def _decode(raw: bytes | msgspec.Raw, kind: type[T]) -> T:

@@ -1,7 +1,7 @@
-"""A claim on a sandbox of a warm pool (kubernetes-sigs/agent-sandbox, v1beta1), and what its states amount to.
+"""A claim on a sandbox of a warm pool (kubernetes-sigs/agent-sandbox, v1beta1), as plain data.
 
-Plain data in, nothing is called. A claim's ``Ready`` condition is its sandbox's, handed on by the controller; the
-reasons are those of its ``sandboxclaim_controller.go`` and ``sandbox_types.go``, and of its client 1.0.8.
+The controller copies a sandbox's ``Ready`` condition to its claim. Source of the reasons:
+``sandboxclaim_controller.go``, ``sandbox_types.go``, and the client 1.0.8.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from taxtui.substrates.kubernetes.pod import Camel, Condition, Metadata
 GROUP: Final = "extensions.agents.x-k8s.io"
 VERSION: Final = "v1beta1"
 SANDBOX_PODS: Final = "agents.x-k8s.io/sandbox-name-hash"
-"""The label that every sandbox's pod has, pre-warmed or made for a claim, before and after it is claimed."""
+"""The label of every sandbox's pod, pre-warmed or made for a claim, before and after the claim."""
 FOREGROUND: Final = {"propagationPolicy": "Foreground"}
-"""A claim that is deleted like this stays until its sandbox and its pod are gone, so that its end is theirs."""
+"""With this policy a deleted claim stays until its sandbox and its pod are gone."""
 
 _REFUSED: Final = frozenset(
     {
@@ -37,36 +37,36 @@ _ENDED: Final = frozenset({"ClaimExpired", "SandboxExpired", "PodSucceeded", "Po
 
 
 class Bound(Camel, frozen=True):
-    """The sandbox that a claim was given; it, its pod and nothing else has this name."""
+    """The sandbox of a claim; its pod has the same name."""
 
     name: str = ""
 
 
 class ClaimStatus(Camel, frozen=True):
-    """What the controller says of a claim."""
+    """A claim's status as the controller reports it."""
 
     conditions: list[Condition] | None = None
     sandbox: Bound = Bound()
 
 
 class Claim(Camel, frozen=True):
-    """What we look at of a claim."""
+    """The used fields of a claim."""
 
     metadata: Metadata
     status: ClaimStatus = ClaimStatus()
 
     @property
     def _ready(self) -> Condition | None:
-        return next((each for each in self.status.conditions or () if each.type == "Ready"), None)
+        return next((condition for condition in self.status.conditions or () if condition.type == "Ready"), None)
 
     @property
     def pod(self) -> str:
-        """The name of the pod that it was given, "" until then."""
+        """The name of its pod, "" until the claim has one."""
         return self.status.sandbox.name
 
     @property
     def warm(self) -> bool:
-        """Whether that pod stood in the pool: one that is made for a claim has the claim's own name."""
+        """Whether the pod is from the pool: a pod made for a claim has the claim's own name."""
         return self.pod not in ("", self.metadata.name)
 
     @property
@@ -75,26 +75,26 @@ class Claim(Camel, frozen=True):
         return self.pod != "" and self._ready is not None and self._ready.status == "True"
 
     def refused(self) -> str | None:
-        """Why it will get no sandbox, or None."""
+        """The reason why it will get no sandbox, or None."""
         return self._because(_REFUSED)
 
     def ended(self) -> str | None:
-        """Why its sandbox is no more, or None."""
+        """The reason why its sandbox has ended, or None."""
         return "is being deleted" if self.metadata.deletion_timestamp else self._because(_ENDED)
 
     def waits(self) -> str:
-        """What it waits for, in one line."""
+        """The reason why it is not ready yet, in one line."""
         condition = self._ready
         if condition is None:
             return "no controller has looked at the claim: does agent-sandbox run, with its extensions?"
-        return _said(condition)
+        return _text(condition)
 
     def _because(self, reasons: frozenset[str]) -> str | None:
         condition = self._ready
-        return _said(condition) if condition and condition.status != "True" and condition.reason in reasons else None
+        return _text(condition) if condition and condition.status != "True" and condition.reason in reasons else None
 
 
-def _said(condition: Condition) -> str:
+def _text(condition: Condition) -> str:
     text = " ".join((condition.message or "").split())
     return f"{condition.reason or 'not ready'}: {text or 'no further reason given'}"
 
@@ -103,12 +103,12 @@ CLAIMS: Final = ObjectKind(f"/apis/{GROUP}/{VERSION}", "sandboxclaims", Claim)
 
 
 def claim(spec: SandboxSpec, pool: str, now_s: float) -> dict[str, Any]:
-    """The claim to create. It ends itself at its deadline, and its pod with it.
+    """The claim to create. It ends itself and its pod at its deadline.
 
-    Environment variables are no part of it: one that has any is never given a pod that stood ready.
+    It has no environment variables: a claim with variables never gets a pod from the pool.
 
     Args:
-        now_s: the server's Unix time, which its deadline is told in.
+        now_s: the server's Unix time, the clock of the deadline.
     """
     deadline = datetime.fromtimestamp(int(now_s + spec.ttl_s) + 1, UTC)
     return {

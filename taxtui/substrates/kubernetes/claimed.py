@@ -1,43 +1,38 @@
 """A pod that was claimed from a warm pool, as a sandbox.
 
-Two watches tell of it: one of the run's claims, one of the pods that stand for sandboxes. Until the claim is ready the
-controller may still put another pod in the place of one that died; from then on another pod is another sandbox.
+Two watches report its state: the watch of the run's claims, and the watch of sandbox pods. Until the claim is ready,
+the controller may replace a dead pod; after that, another pod is another sandbox.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import math
 import time
 from collections.abc import Callable
 from typing import Final
 
-from taxtui.errors import CreateFailed, ExecFailed, SandboxLost
 from taxtui.sandboxes.kit import removal
-from taxtui.sandboxes.kit.room import Room
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.kubernetes import failure
-from taxtui.substrates.kubernetes.api import PODS, ClusterApi
+from taxtui.substrates.kubernetes.access import Room
+from taxtui.substrates.kubernetes.api import ClusterApi, PodEvents
 from taxtui.substrates.kubernetes.claim import CLAIMS, FOREGROUND, Claim
-from taxtui.substrates.kubernetes.events import PodEvents
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
-from taxtui.substrates.kubernetes.followed import FollowedPod
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.pod import Metadata, Pod
-from taxtui.substrates.kubernetes.pool import GRACE_S
-from taxtui.substrates.kubernetes.sandbox import LONGEST_QUIET_S, QUIET_S, worth_repeating
+from taxtui.substrates.kubernetes.sandbox import FollowedPod, remove
 from taxtui.substrates.kubernetes.watch import ObjectWatch
 
 ADOPTED: Final = "adopted"
-"""Mark: the claim was given a sandbox that stood in the pool."""
+"""Milestone: the claim got a sandbox from the pool."""
 MADE: Final = "made"
-"""Mark: the pool had none to give, and one is made for the claim."""
+"""Milestone: the pool was empty, and the controller makes a sandbox for the claim."""
 
 
 class ClaimedSandbox(FollowedPod):
-    """A claim, and the pod that it was given."""
+    """A claim and its pod."""
+
+    noun = "claim"
 
     def __init__(
         self,
@@ -52,17 +47,15 @@ class ClaimedSandbox(FollowedPod):
         room: Room,
         grace_s: int,
     ) -> None:
-        """Begin to follow the claim of this name, which is about to be made, and the pod that could be made for it.
+        """Begin to follow the claim of this name, which is about to be made, and the pod that may be made for it.
 
         Args:
-            runner: what runs commands in the pod of a name.
-            grace_s: how long its pod may take to end.
+            runner: makes the runner of commands in a pod, by the pod's name.
+            grace_s: the grace period of its pod.
         """
-        super().__init__(api, events, marks, options)
-        self.name = name
+        super().__init__(name, api, events, marks, options, room)
         self._claims, self._pods = claims, pods
         self._runner_of = runner
-        self._room = room
         self._grace_s = grace_s
         self._claim: Claim | None = None
         self._about: Metadata
@@ -76,17 +69,17 @@ class ClaimedSandbox(FollowedPod):
         self._take(name)
         claims.follow(name, _ClaimNews(self))
 
-    def made(self, claim: Metadata) -> None:
+    def accepted(self, claim: Metadata) -> None:
         """The control plane has accepted the claim."""
-        self._room.taken(self.name)
+        self._room.add(self.name)
         self._marks("accepted")
         self._about = claim
 
     def forget(self) -> None:
-        """Stop following it: it is gone, or was never made."""
+        """Stop following the claim: it is gone, or was never made."""
         self._claims.unfollow(self.name)
         self._pods.unfollow(self._pod_name)
-        self._room.left(self.name)
+        self._room.remove(self.name)
 
     # ------------------------------------------------------------------------------------------- what the watches say
 
@@ -103,13 +96,13 @@ class ClaimedSandbox(FollowedPod):
             if self._pod is not None:
                 self._settle(self._pod)
             self._marks("ready", at_ns=at_ns, resolution_ns=resolution_ns)
-        self._tell()
+        self._notify()
 
     def unclaimed(self) -> None:
         """The claim is gone."""
         self._claim_gone = True
         self._look_whether_all_is_gone()
-        self._tell()
+        self._notify()
 
     def _take(self, pod: str) -> None:
         """This is the pod, or will be."""
@@ -136,7 +129,7 @@ class ClaimedSandbox(FollowedPod):
         super().changed(now, at_ns, resolution_ns)
 
     def _settle(self, pod: Pod) -> None:
-        """From now on it is this pod or none."""
+        """From now on this pod, or none, is the sandbox."""
         self._identity, self._restarts = pod.metadata, _restarts(pod)
 
     def deleted(self, at_ns: int) -> None:
@@ -164,60 +157,31 @@ class ClaimedSandbox(FollowedPod):
             return "was restarted"
         return super()._lost()
 
-    # -------------------------------------------------------------------------------------------- as a Sandbox
+    # ------------------------------------------------------------------------------------------------------- ready
 
-    async def wait_ready(self, marks: Marks) -> None:
-        """As ``Sandbox.wait_ready``; what keeps the claim from its sandbox for good is a ``CreateFailed``."""
-        self._marks = marks
-        patience_ends = time.monotonic() + self._options.unschedulable_s
-        quiet_s = QUIET_S
-        ask_at = time.monotonic() + quiet_s
-        while True:
-            self._news.clear()
-            if lost := self._lost():
-                raise SandboxLost(f"the pod {lost}")
-            if self._ready:
-                return
-            if self._blind:
-                raise CreateFailed(f"the claim can't be watched: {self._blind}")
-            if refused := self._claim and self._claim.refused():
-                raise CreateFailed(f"the claim gets no sandbox: {refused}")
-            if blocked := self._pod and failure.blocked(self._pod):
-                raise CreateFailed(f"the container can't start: {blocked}")
-            stuck = self._pod and failure.unschedulable(self._pod)
-            left_s = patience_ends - time.monotonic() if stuck else math.inf
-            if left_s <= 0:
-                raise CreateFailed(f"no node takes the pod: {stuck}")
-            if time.monotonic() >= ask_at:
-                quiet_s = min(LONGEST_QUIET_S, 2 * quiet_s)
-                ask_at = time.monotonic() + quiet_s
-                marks.obstructed(await self._obstacle())
-                continue
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(left_s, ask_at - time.monotonic())):
-                    await self._news.wait()
+    def _is_ready(self) -> bool:
+        return self._ready
+
+    def _refusal(self) -> str | None:
+        refused = self._claim and self._claim.refused()
+        return f"the claim gets no sandbox: {refused}" if refused else super()._refusal()
 
     async def _obstacle(self) -> str:
-        """What keeps it from being ready: the pod's last warning, else the claim's own words."""
-        pod = self._identity
-        warning = await self._events.last_warning(pod) if pod is not None else ""
-        return warning or (self._claim or Claim(self._about)).waits()
-
-    async def reset(self, marks: Marks) -> None:
-        """Not offered: a pod's processes can't be told from those that its image started."""
-        raise ExecFailed("kubernetes pods are claimed anew for each trial, not reset")
+        """The pod's last warning, else the claim's own words."""
+        return await super()._obstacle() or (self._claim or Claim(self._about)).waits()
 
     async def destroy(self) -> None:
-        """As ``Sandbox.destroy``: until the claim, its sandbox and its pod are gone."""
-        async with self._asked_what_was_pulled():
-            await remove_claim(
-                self._api, self._about, self._pod_name, self._grace_s, self._all_gone, look_s=removal.LOOK_S
+        """As ``Sandbox.destroy``: until claim, sandbox and pod are gone."""
+        async with self._pull_read():
+            look_s, more_s, gone = removal.LOOK_S, self._grace_s, self._all_gone
+            await remove(
+                self._api, CLAIMS, self._about, FOREGROUND, gone, look_s=look_s, more_s=more_s, pod=self._pod_name
             )
         self.forget()
 
 
 class _ClaimNews:
-    """Hands a claim's watch on to its sandbox; an ``ObjectFollower``."""
+    """Passes a claim's watch on to its sandbox; an ``ObjectFollower``."""
 
     def __init__(self, sandbox: ClaimedSandbox) -> None:
         self._sandbox = sandbox
@@ -237,61 +201,3 @@ class _ClaimNews:
 
 def _restarts(pod: Pod) -> int:
     return sum(container.restart_count for container in pod.status.container_statuses or ())
-
-
-async def remove_claim(
-    api: ClusterApi,
-    claim: Metadata,
-    pod: str,
-    grace_s: int = GRACE_S,
-    gone: asyncio.Event | None = None,
-    *,
-    look_s: float,
-) -> None:
-    """Delete exactly this claim, and return when it, its sandbox and its pod are gone.
-
-    Args:
-        pod: the name of its pod, as far as it is known.
-        gone: as for ``sandbox.remove``.
-
-    Raises:
-        CleanupFailed: no permission, or still there when its grace period and ``removal.REMOVE_S`` are over.
-    """
-
-    async def ask() -> bool:
-        try:
-            return await api.delete(CLAIMS, claim, FOREGROUND) or not await ended()
-        except ApiRefused as error:
-            raise worth_repeating(error) from error
-
-    async def ended() -> bool:
-        try:
-            if await _claim_stands(api, claim):
-                return False
-            return not (pod and await _pod_stands(api, claim.namespace, pod))
-        except ApiRefused as error:
-            raise worth_repeating(error) from error
-
-    stuck = "its deletion was accepted but has not ended; look at the agent-sandbox controller, and at finalizers"
-    await removal.remove(f"claim {claim.name}", ask, ended, gone=gone, look_s=look_s, more_s=grace_s, stuck=stuck)
-
-
-async def _claim_stands(api: ClusterApi, claim: Metadata) -> bool:
-    """Whether it is there, and not another one of its name. Raises ``ApiRefused``."""
-    try:
-        return (await api.get(CLAIMS, claim.namespace, claim.name)).metadata.uid == claim.uid
-    except ApiRefused as error:
-        if error.status == 404:
-            return False
-        raise
-
-
-async def _pod_stands(api: ClusterApi, namespace: str, pod: str) -> bool:
-    """Whether a pod of this name is there: nothing else than a claim's pod has it. Raises ``ApiRefused``."""
-    try:
-        await api.get(PODS, namespace, pod)
-    except ApiRefused as error:
-        if error.status == 404:
-            return False
-        raise
-    return True

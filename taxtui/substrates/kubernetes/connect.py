@@ -14,7 +14,7 @@ from kubernetes.aio import config as untyped_config
 from kubernetes.aio.client import Configuration
 
 from taxtui.errors import SubstrateUnavailable
-from taxtui.sandboxes.kit.connecting import tell_cold
+from taxtui.sandboxes.kit.refusal import tell_cold
 from taxtui.substrates.kubernetes.api import declined
 
 REFRESH_S: Final = 300
@@ -24,10 +24,10 @@ _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/na
 
 
 class Cluster:
-    """Where and as whom: a client configuration, the namespace of the context, and what renews the credentials."""
+    """A client configuration, the namespace of the context, and the renewal of the credentials."""
 
     def __init__(self, configuration: Any, namespace: str, loader: Any = None) -> None:
-        """Switch off what would distort a measurement: SDK retries, and the limit of 100 connections."""
+        """Switch off distortions of a measurement: SDK retries, and the limit of 100 connections."""
         configuration.retries = None
         configuration.connection_pool_maxsize = 0
         configuration.trace_configs = [_trace()]
@@ -70,14 +70,14 @@ async def discover(kubeconfig: str, context: str) -> Cluster:
     return Cluster(settings, namespace)
 
 
-def _kubeconfigs(given: str) -> list[str]:
-    """The files that are there, of those that kubectl would merge."""
-    paths = given or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+def _kubeconfigs(option: str) -> list[str]:
+    """The existing files among those that kubectl would merge."""
+    paths = option or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
     return [path for path in paths.split(os.pathsep) if path and Path(path).expanduser().is_file()]
 
 
 def _trace() -> aiohttp.TraceConfig:
-    """Tells the sandbox whose request it was that a connection had to be made for it, and a handshake why not."""
+    """Report a new connection to the sandbox of the request, and keep the body of a refused handshake."""
 
     async def answered(_: object, __: object, end: aiohttp.TraceRequestEndParams) -> None:
         body = declined.get()

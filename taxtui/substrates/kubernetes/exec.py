@@ -1,7 +1,7 @@
-"""Programs in a pod, each over a websocket of its own (``v5.channel.k8s.io``, or v4 from older servers).
+"""Programs in a pod, each over its own websocket (``v5.channel.k8s.io``, or v4 from older servers).
 
 The first byte of a message is its channel: 0 stdin, 1 stdout, 2 stderr, 3 the status with the exit code. Closing the
-socket does not end the remote process: that takes a second exec, which kills all that came of it.
+socket does not end the remote process; a second exec has to kill its processes.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from kubernetes.aio.client import ApiClient
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import kill_then_timeout, with_cleanup
-from taxtui.sandboxes.kit.captured_command import Captured, CapturedProgram, wrap_command, wrap_program
-from taxtui.sandboxes.kit.framed_shell import ENDED, launch_argv
-from taxtui.sandboxes.kit.frames import STDERR, STDOUT
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import kill_script, require_killed
+from taxtui.sandboxes.kit.shell.captured_command import Captured, CapturedProgram, wrap_command, wrap_program
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, launch_argv
+from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
 from taxtui.sandboxes.protocol import ExecResult
 from taxtui.substrates.kubernetes.access import Access
 from taxtui.substrates.kubernetes.api import declined
 from taxtui.substrates.kubernetes.failure import ApiRefused, ExitStatus, refused, unanswered
+from taxtui.substrates.kubernetes.pod import CONTAINER
 
-CONTAINER: Final = "sandbox"
 EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 STATUS: Final = 3
 HANDSHAKE_S: Final = 30.0
 CLOSING_S: Final = 1.0
 STATUS_S: Final = 0.25
-"""How much later than a command's own end marker its exit status may come, before we go without it."""
+"""Time limit for the exit status after a command's end marker."""
 _LEFT: Final = "a command's processes may still run in the pod"
 KILL_S: Final = 10.0
-"""How long ending a process may take: execs, repeated because it may only just be starting."""
+"""Time limit for ending a process: execs, repeated because the process may only just be starting."""
 KILLED_S: Final = 0.3
-"""How long we wait for the end of what was killed, before we kill again."""
+"""Wait for the end of killed processes before the next kill."""
 
 _BROKEN: Final = "the connection broke before the command's exit code came"
 _CHUNK: Final = 32768
@@ -53,7 +53,7 @@ class RemoteProcess:
     """A program in the pod; a ``framed_shell.ByteStream``."""
 
     def __init__(self, starter: PodExec, socket: aiohttp.ClientWebSocketResponse, program: CapturedProgram) -> None:
-        """Take over a socket whose handshake has succeeded."""
+        """Take over a socket after a successful handshake."""
         self.status: ExitStatus | None = None
         self._starter = starter
         self._socket = socket
@@ -67,7 +67,7 @@ class RemoteProcess:
                 return channel, chunk
 
     async def _receive(self) -> tuple[int, bytes]:
-        """One message; its chunk is empty where it was not output."""
+        """One message; the chunk is empty unless the message is output."""
         try:
             message = await self._socket.receive(CLOSING_S if self.status else None)
         except TimeoutError:  # the status is the last message; a server that does not close then is not waited for
@@ -83,10 +83,11 @@ class RemoteProcess:
         return (channel, chunk) if channel in (STDOUT, STDERR) else (STDOUT, b"")
 
     async def output(self) -> ExecResult:
-        """Feed it, and read until its exit status and, where the program prints one, its end marker on both streams.
+        """Send the input, and read until the exit status and, if the program prints one, the end marker on both
+        streams.
 
-        A background process that holds the streams also holds back the status: then the marker's code is taken.
-        Raises ``ExecFailed`` where no exit code came.
+        A background process with the streams open also delays the status: then the marker's code counts. Raises
+        ``ExecFailed`` without an exit code.
         """
         marker, stdin = self._program.marker, self._program.stdin
         streams = {STDOUT: Captured(marker), STDERR: Captured(marker)}
@@ -119,9 +120,9 @@ class RemoteProcess:
             raise ExecFailed(_BROKEN) from error
 
     async def close(self) -> None:
-        """As ``ByteStream.close``: kill it with all that it started, unless it has ended by itself, and let go.
+        """As ``ByteStream.close``: kill all processes of a program that still runs, and close the connection.
 
-        Raises ``ExecFailed`` where that could not be done.
+        Raises ``ExecFailed`` if the kill failed.
         """
         try:
             if self.status is None:
@@ -136,7 +137,7 @@ class RemoteProcess:
             await self.drop()
 
     async def drop(self) -> None:
-        """Close the connection; a process that has not ended goes on."""
+        """Close the connection; a running process continues."""
         await self._socket.close()
 
     async def _kill(self) -> None:
@@ -156,10 +157,12 @@ class RemoteProcess:
 
 
 class ShellStream:
-    """A persistent shell's bytes; a ``framed_shell.ByteStream`` that ends with the shell, whoever holds its streams."""
+    """A persistent shell's bytes; a ``framed_shell.ByteStream`` that ends with the shell, even if other processes have
+    its streams open.
+    """
 
     def __init__(self, process: RemoteProcess, marker: bytes) -> None:
-        """``marker`` is what the program around the shell prints when the shell has ended."""
+        """``marker``: printed by the program around the shell when the shell has ended."""
         self._process = process
         self._marker = marker
         self._tail = b""
@@ -167,7 +170,7 @@ class ShellStream:
         self.close = process.close
 
     async def read(self) -> tuple[int, bytes]:
-        """As ``ByteStream.read``; ``ExecFailed`` where not the shell but the connection to it ended."""
+        """As ``ByteStream.read``; ``ExecFailed`` if the connection ended before the shell."""
         channel, chunk = await self._process.read()
         self._tail = self._tail[-len(self._marker) :] + chunk
         if self._marker in self._tail:
@@ -192,7 +195,7 @@ class PodExec:
     ) -> None:
         """Use a client that has already sent a request: its connection pool is shared.
 
-        ``env``: variables that the container lacks, which each program is given by ``env``.
+        ``env``: variables that the container lacks; each program gets them from the program ``env``.
         """
         self._client = client
         self._access = access
@@ -256,9 +259,9 @@ class PodExec:
         """Run one command to its end.
 
         Raises:
-            Refused: it was not started.
-            ExecTimeout: it was killed.
-            ExecFailed: the connection broke, or the container runtime failed; what was started is killed.
+            Refused: the command was not started.
+            ExecTimeout: the command was killed.
+            ExecFailed: the connection broke, or the container runtime failed; started processes are killed.
         """
         program = wrap_command(command, self._shell)
         starting = asyncio.ensure_future(self.start(program, stdin=bool(program.stdin)))
@@ -276,7 +279,7 @@ class PodExec:
             raise
 
     async def shell(self) -> ShellStream:
-        """Start what ``FramedShell`` talks to. Raises ``ApiRefused``."""
+        """Start the shell program of ``FramedShell``. Raises ``ApiRefused``."""
         program = wrap_program(launch_argv())
         starting = asyncio.ensure_future(self.start(program, stdin=True))
         try:
@@ -287,7 +290,7 @@ class PodExec:
         return ShellStream(process, program.marker)
 
     async def kill(self, mark: str) -> None:
-        """Kill what has this mark. Raises ``ApiRefused``, ``ExecFailed``."""
+        """Kill the processes with a mark. Raises ``ApiRefused``, ``ExecFailed``."""
         program = CapturedProgram(["sh", "-c", kill_script(mark)], b"", b"", "")
         process = await self.start(program, stdin=False)
         try:
@@ -298,7 +301,7 @@ class PodExec:
 
 
 async def _end(starting: asyncio.Future[RemoteProcess]) -> None:
-    """Kill what was started, if it was."""
+    """Kill the processes of a program that may have started."""
     try:
         async with asyncio.timeout(KILL_S):
             process = await starting

@@ -1,6 +1,6 @@
-"""What the API server's answers, a pod's states and a program's end amount to. Plain data in, nothing is called.
+"""Errors for the API server's answers, a pod's states and a program's end. Plain data in, nothing is called.
 
-Where the words come from: the API server's Status objects (kubernetes.io, API conventions), the kubelet's reasons in
+Source of the words: the API server's Status objects (kubernetes.io, API conventions), the kubelet's reasons in
 a container's state, and the ``v1.Status`` that ends an exec.
 """
 
@@ -35,55 +35,57 @@ class ApiRefused(Refused):
 
     table: ClassVar[tuple[Meaning, ...]] = (
         # It has a limit on what it handles at once, and says so before it looks at the request.
-        Meaning(Throttled, lambda said: said.status == 429),
+        Meaning(Throttled, lambda refusal: refusal.status == 429),
         # It, or a proxy before it, is starting or going down and says when to come back; without that it is a fault.
-        Meaning(Throttled, lambda said: said.status >= 500 and said.retry_after_s is not None),
+        Meaning(Throttled, lambda refusal: refusal.status >= 500 and refusal.retry_after_s is not None),
         # It forgets for a moment who may do what while it restarts (``access.py``): the right is not lost.
-        Meaning(Throttled, lambda said: said.in_doubt),
+        Meaning(Throttled, lambda refusal: refusal.in_doubt),
         # Before there is a pod, credentials that don't work are the set-up's fault; after that, of this one request.
         Meaning(
             SubstrateUnavailable,
-            lambda said: said.status == 401,
+            lambda refusal: refusal.status == 401,
             fix="renew the credentials of this kubeconfig context",
             before_a_sandbox=True,
         ),
         # A used-up quota comes as a 403 too, and only the words tell it from a missing role.
         Meaning(
-            QuotaExceeded, lambda said: said.status == 403 and "exceeded quota" in said.message, before_a_sandbox=True
+            QuotaExceeded,
+            lambda refusal: refusal.status == 403 and "exceeded quota" in refusal.message,
+            before_a_sandbox=True,
         ),
-        # A missing right. What a policy refuses is this pod or claim, and no role would help.
+        # A missing right. A policy refuses this pod or claim; a role would not help.
         Meaning(
             SubstrateUnavailable,
-            lambda said: said.status == 403 and not said.by_policy,
+            lambda refusal: refusal.status == 403 and not refusal.by_policy,
             fix="grant docs/substrates/kubernetes.md's role",
             before_a_sandbox=True,
         ),
     )
 
     def __init__(self, status: int, reason: str, message: str, retry_after_s: float | None = None) -> None:
-        """As ``Refused``; whether it is in doubt is for ``Access`` to judge."""
+        """As ``Refused``; ``Access`` sets ``in_doubt``."""
         super().__init__(status, reason, message, retry_after_s)
         self.unsent = False  # there was nobody to connect to, so nothing can have come of it
         self.in_doubt = False  # as ``Access`` judges
 
     @property
     def final(self) -> bool:
-        """Asking again cannot help: wrong credentials, or no permission, and no reason to doubt it."""
+        """Whether a repetition cannot help: wrong credentials, or no permission, and no doubt."""
         return super().final and not self.in_doubt
 
     @property
     def closed(self) -> bool:
-        """It turned us away as a server does that has not read its roles yet, not as a policy or a quota does."""
+        """Whether a server that has not read its roles yet would refuse like this, unlike a policy or a quota."""
         return self.unsent or (self.status in (401, 403) and not self.by_policy)
 
     @property
     def by_policy(self) -> bool:
-        """Admission refused the object itself: PodSecurity, a LimitRange, a quota, a webhook, no such RuntimeClass."""
+        """Whether admission refused the object: PodSecurity, a LimitRange, a quota, a webhook, no such RuntimeClass."""
         return bool(_POLICY.search(self.message))
 
 
 def refused(status: int, headers: Mapping[str, str], body: bytes) -> ApiRefused:
-    """What an answer other than 2xx says; the body is a Status object, unless something before the API server spoke."""
+    """The refusal in an answer other than 2xx; its body is a Status object, unless a proxy answered."""
     try:
         problem = msgspec.json.decode(body, type=Problem)
     except msgspec.DecodeError:
@@ -94,7 +96,7 @@ def refused(status: int, headers: Mapping[str, str], body: bytes) -> ApiRefused:
 
 
 def unanswered(error: Exception) -> ApiRefused:
-    """A request that no HTTP answer came back to; its text could name hosts, so only its kind is kept."""
+    """A request without an HTTP answer; only the kind of the error is used, because its text could name hosts."""
     silence = ApiRefused(0, type(error).__name__, "the API server did not answer")
     silence.unsent = is_named(error, "ClientConnectorError")  # aiohttp's
     return silence
@@ -116,7 +118,7 @@ _BLOCKED: Final = frozenset(
 
 
 def lost(pod: Pod) -> str | None:
-    """Why no command can run in it any more, or None."""
+    """The reason why a pod takes no more commands, or None."""
     disrupted = next((c for c in pod.status.conditions or () if c.type == "DisruptionTarget"), None)
     ended = [c.state.terminated for c in pod.status.container_statuses or () if c.state.terminated is not None]
     if pod.status.phase not in ("Failed", "Succeeded") and not ended:
@@ -128,7 +130,7 @@ def lost(pod: Pod) -> str | None:
 
 
 def blocked(pod: Pod) -> str | None:
-    """Why its container cannot start, where waiting will not help, or None."""
+    """The reason why its container will never start, or None."""
     for container in pod.status.container_statuses or ():
         waiting = container.state.waiting
         if waiting is not None and waiting.reason in _BLOCKED:
@@ -137,15 +139,15 @@ def blocked(pod: Pod) -> str | None:
 
 
 def unschedulable(pod: Pod) -> str | None:
-    """What the scheduler says while no node takes the pod, or None."""
+    """The scheduler's reason why no node takes the pod, or None."""
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled" and condition.status == "False":
             return condition.message or condition.reason or "no reason given"
     return None
 
 
-def said(event: Event) -> str:
-    """A warning, on one line."""
+def warning_text(event: Event) -> str:
+    """A warning on one line."""
     return f"{event.reason or 'Warning'}: {' '.join((event.message or 'no further reason given').split())}"
 
 
@@ -162,7 +164,7 @@ class _Details(Camel, frozen=True):
 
 
 class ExitStatus(Camel, frozen=True):
-    """The ``v1.Status`` with which the API server ends an exec."""
+    """The ``v1.Status`` at the end of an exec."""
 
     status: str = ""
     message: str = ""

@@ -1,4 +1,4 @@
-"""The options of the kubernetes substrate, and the notation of those that hold more than one value."""
+"""The options of the kubernetes substrate, and the notation of options with several values."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import msgspec
 from taxtui.errors import UsageError
 
 NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-"""What Kubernetes takes as the name of an object: a DNS subdomain."""
+"""The name of a Kubernetes object: a DNS subdomain."""
 
 
 class KubernetesOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where pods are made, and of what. Empty means: as kubectl would choose, or nothing special."""
+    """The cluster and the pods. An empty value is kubectl's choice, or the default."""
 
     kubeconfig: str = ""  # else $KUBECONFIG, ~/.kube/config, or the service account of the pod we run in
     context: str = ""
@@ -33,10 +33,10 @@ class KubernetesOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     @property
     def variant(self) -> str:
-        """What of it distinguishes one measurement from another; "" for the usual."""
-        told = {"runtime": self.runtime_class, "node": self.node_selector, "shell": self.shell}
+        """The options that distinguish one measurement from another; "" for the defaults."""
+        parts = {"runtime": self.runtime_class, "node": self.node_selector, "shell": self.shell}
         usual = {"runtime": "", "node": "", "shell": "bash"}
-        return ",".join(f"{key}={value}" for key, value in told.items() if value != usual[key])
+        return ",".join(f"{key}={value}" for key, value in parts.items() if value != usual[key])
 
 
 def pull_secrets(text: str) -> list[dict[str, str]]:

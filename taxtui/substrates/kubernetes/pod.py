@@ -1,18 +1,22 @@
-"""What we look at of a pod, and which marks its state proves."""
+"""Pods as plain data: the manifest to create, and the used fields of the API's objects."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
+from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, pull_secrets, tolerations
+
 
 class Camel(msgspec.Struct, rename="camel", frozen=True):
-    """Base of what is decoded from the API's JSON; fields that are not named here are skipped."""
+    """Base of decoded API objects; other fields are skipped."""
 
 
 class Metadata(Camel, frozen=True):
-    """Who an object is."""
+    """The identity of an object."""
 
     name: str = ""
     namespace: str = ""
@@ -24,7 +28,7 @@ class Metadata(Camel, frozen=True):
 
 
 class Condition(Camel, frozen=True):
-    """One of a pod's conditions."""
+    """A condition of a pod."""
 
     type: str
     status: str
@@ -40,7 +44,7 @@ class Stopped(Camel, frozen=True):
 
 
 class ContainerState(Camel, frozen=True):
-    """Exactly one of the three is set."""
+    """The state of a container; exactly one field is set."""
 
     waiting: Stopped | None = None
     running: dict[str, Any] | None = None
@@ -48,7 +52,7 @@ class ContainerState(Camel, frozen=True):
 
 
 class ContainerStatus(Camel, frozen=True):
-    """One container of a pod."""
+    """The status of a container."""
 
     name: str = ""
     restart_count: int = 0
@@ -66,40 +70,45 @@ class Status(Camel, frozen=True):
 
 
 class Spec(Camel, frozen=True):
-    """Where a pod was put."""
+    """The node of a pod."""
 
     node_name: str | None = None
 
 
 class Event(Camel, frozen=True):
-    """Something that a component of the cluster tells about a pod."""
+    """An event about a pod."""
 
     reason: str | None = None
     message: str | None = None
     last_timestamp: str | None = None  # None where a newer kind of reporter fills ``event_time``
     event_time: str | None = None
 
+    def reports_failure(self) -> bool:
+        """Whether the event reports a failed step. ``FailedScheduling`` stays after a node has taken the pod."""
+        reason = self.reason or ""
+        return reason.startswith(("Failed", "BackOff")) and reason != "FailedScheduling"
+
     @property
     def when(self) -> str:
-        """Its last occurrence, in a form that sorts."""
+        """The time of its last occurrence, in a sortable form."""
         return self.last_timestamp or self.event_time or ""
 
 
 class Events(Camel, frozen=True):
-    """A list of them."""
+    """A list of events."""
 
     items: list[Event] | None = None
 
 
 class Pod(Camel, frozen=True):
-    """What we look at of a pod."""
+    """The used fields of a pod."""
 
     metadata: Metadata
     status: Status = Status()
     spec: Spec = Spec()
 
     def reached(self) -> list[str]:
-        """The marks that this state proves, in the order in which pods pass them."""
+        """The milestones that this state proves, in their usual order."""
         true = {condition.type for condition in self.status.conditions or () if condition.status == "True"}
         running = any(container.state.running is not None for container in self.status.container_statuses or ())
         steps = {
@@ -110,3 +119,75 @@ class Pod(Camel, frozen=True):
             "ready": "Ready" in true,
         }
         return [name for name, seen in steps.items() if seen]
+
+
+MILLISECOND_NS: Final = 1_000_000
+_PULLED: Final = re.compile(
+    r'Successfully pulled image ".*" in (?P<took>[0-9.hms]+)(?: \([0-9.hms]+ including waiting\))?'
+    r"(?:\. Image size: (?P<size>[0-9]{1,18}) bytes\.)?"  # older kubelets tell neither
+)
+_TOOK: Final = re.compile(r"(?:(\d{1,3})h)?(?:(\d{1,2})m(?!s))?(?:(\d{1,2}(?:\.\d{1,3})?)s)?|(\d{1,3})ms")
+
+
+class Pull(NamedTuple):
+    """An image pull for a pod."""
+
+    took_ns: int  # by the kubelet's clock, without the wait for other pulls; cut to whole milliseconds
+    image_bytes: int | None  # the image's size as the node's container runtime has it; layers it had were not moved
+
+
+def pull(message: str) -> Pull | None:
+    """The pull in an event with the reason ``Pulled`` (kubelet, image_manager.go); None if the node had the image."""
+    match = _PULLED.fullmatch(message)
+    took = match and _TOOK.fullmatch(match["took"])
+    if not match or not took:
+        return None
+    hours, minutes, seconds, milliseconds = (float(part or 0) for part in took.groups())
+    took_ms = round(((hours * 60 + minutes) * 60 + seconds) * 1000 + milliseconds)
+    return Pull(took_ms * MILLISECOND_NS, int(match["size"]) if match["size"] else None)
+
+
+CONTAINER: Final = "sandbox"
+WORK: Final = "/workspace"
+LABEL_NETWORK: Final = "taxtui.network"
+"""``none`` or ``pod``: for a NetworkPolicy to select by; Kubernetes can't cut a single pod off."""
+
+_IDLE: Final = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
+"""PID 1 has to handle TERM: ``sleep`` as PID 1 ignores it until the grace period is over."""
+
+
+def manifest(options: KubernetesOptions, spec: SandboxSpec) -> dict[str, Any]:
+    """The pod to create."""
+    resources = {"cpu": f"{spec.limits.cpus:g}", "memory": f"{spec.limits.memory_mib}Mi"}
+    own_image = options.fixtures != ""
+    env = {**({FIXTURES_ENV: options.fixtures} if own_image else {"HOME": WORK}), **spec.env}
+    container: dict[str, Any] = {
+        "name": CONTAINER,
+        "image": options.image,
+        "imagePullPolicy": options.pull_policy,
+        "command": ["sh", "-c", _IDLE],
+        "env": [{"name": name, "value": value} for name, value in env.items()],
+        "resources": {"requests": resources, "limits": resources},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    pod: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "activeDeadlineSeconds": max(1, round(spec.ttl_s)),
+        "terminationGracePeriodSeconds": options.grace_s,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}, "runAsNonRoot": options.user != 0},
+        "containers": [container],
+        "nodeSelector": node_selector(options.node_selector),
+        "tolerations": tolerations(options.tolerations),
+    }
+    if not own_image:
+        container |= {"workingDir": WORK, "volumeMounts": [{"name": "work", "mountPath": WORK}]}
+        pod["volumes"] = [{"name": "work", "emptyDir": {}}]
+        pod["securityContext"] |= {"runAsUser": options.user, "fsGroup": options.user}
+    if options.runtime_class:
+        pod["runtimeClassName"] = options.runtime_class
+    if secrets := pull_secrets(options.pull_secret):
+        pod["imagePullSecrets"] = secrets
+    labels = {**spec.labels, LABEL_NETWORK: "pod" if spec.network else "none"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": spec.name, "labels": labels}, "spec": pod}

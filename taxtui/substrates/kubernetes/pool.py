@@ -1,7 +1,7 @@
-"""A warm pool as a run finds it, and whether what it holds is what the run asks for.
+"""A warm pool, and whether its sandboxes are as the run requests.
 
-A claim cannot say of what its pod is made: the pool's template does. So that a recording says no more than holds, a
-template that differs from the substrate's options, or from the run's limits, is refused, item by item.
+The pool's template decides the pod of a claim. A template that differs from the substrate's options or from the run's
+limits is refused, so that the recording is true.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROLE: Final = (
     ("get", "pods/exec", ""),
     ("create", "pods/exec", ""),
 )
-"""What it takes to measure through a pool: verb, resource, API group."""
+"""The rights for measuring through a pool: verb, resource, API group."""
 
 
 class _Ref(Camel, frozen=True):
@@ -54,7 +54,7 @@ class _PoolStatus(Camel, frozen=True):
 
 
 class PoolObject(Camel, frozen=True):
-    """What we look at of a ``SandboxWarmPool``."""
+    """The used fields of a ``SandboxWarmPool``."""
 
     metadata: Metadata
     spec: _PoolSpec = _PoolSpec()
@@ -62,16 +62,16 @@ class PoolObject(Camel, frozen=True):
 
 
 class TemplateObject(Camel, frozen=True):
-    """What we look at of a ``SandboxTemplate``."""
+    """The used fields of a ``SandboxTemplate``."""
 
     metadata: Metadata
     spec: dict[str, Any] = msgspec.field(default_factory=dict)
 
     @property
     def pod(self) -> dict[str, Any]:
-        """The spec of the pods that are made of it."""
-        found = (self.spec.get("podTemplate") or {}).get("spec")
-        return found if isinstance(found, dict) else {}
+        """The spec of its pods."""
+        spec = (self.spec.get("podTemplate") or {}).get("spec")
+        return spec if isinstance(spec, dict) else {}
 
 
 POOLS: Final = ObjectKind(CLAIMS.api, "sandboxwarmpools", PoolObject)
@@ -79,7 +79,7 @@ TEMPLATES: Final = ObjectKind(CLAIMS.api, "sandboxtemplates", TemplateObject)
 
 
 class ClaimPool(msgspec.Struct, frozen=True, kw_only=True):
-    """A pool that claims can be made on."""
+    """A pool for claims."""
 
     name: str
     replicas: int  # that it keeps ready, or tries to
@@ -88,16 +88,16 @@ class ClaimPool(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def container(self) -> str:
-        """Where commands run: the first one of the pod."""
+        """The container for commands: the pod's first."""
         return str(self.template.pod["containers"][0]["name"])
 
     @property
     def grace_s(self) -> int:
-        """Between TERM and KILL when one of its pods is deleted."""
+        """The time between TERM and KILL when one of its pods is deleted."""
         return int(self.template.pod.get("terminationGracePeriodSeconds", GRACE_S))
 
     def require(self, options: KubernetesOptions, limits: Limits) -> None:
-        """Raise ``SubstrateUnavailable`` where its pods are not what the options and the run's limits say."""
+        """Raise ``SubstrateUnavailable`` if its pods differ from the options or the run's limits."""
         if wrong := list(differences(self.template.pod, options, limits)):
             raise SubstrateUnavailable(
                 f"kubernetes: template {self.template.metadata.name} of pool {self.name} {'; '.join(wrong)}",
@@ -114,7 +114,7 @@ def named(acquire: str) -> str:
 
 
 async def look(api: ClusterApi, namespace: str, name: str) -> ClaimPool:
-    """The pool of this name and its template, as they are now. Raises ``SubstrateUnavailable``."""
+    """The current state of a pool and its template. Raises ``SubstrateUnavailable``."""
     pool = await _read(api, POOLS, namespace, name, "SandboxWarmPool")
     template = await _read(api, TEMPLATES, namespace, pool.spec.sandbox_template_ref.name, "SandboxTemplate")
     containers = template.pod.get("containers") or [{}]
@@ -123,15 +123,15 @@ async def look(api: ClusterApi, namespace: str, name: str) -> ClaimPool:
     return ClaimPool(name=name, replicas=pool.spec.replicas, ready=pool.status.ready_replicas, template=template)
 
 
-async def _read(api: ClusterApi, kind: ObjectKind[Kept], namespace: str, name: str, what: str) -> Kept:
+async def _read(api: ClusterApi, kind: ObjectKind[Kept], namespace: str, name: str, kind_name: str) -> Kept:
     try:
         return await api.get(kind, namespace, name)
     except ApiRefused as error:
         if error.status != 404:
-            raise error.as_error(SubstrateUnavailable, f"kubernetes: {what} {name} can't be read") from error
+            raise error.as_error(SubstrateUnavailable, f"kubernetes: {kind_name} {name} can't be read") from error
         if f'"{name}" not found' in error.message:
             raise SubstrateUnavailable(
-                f"kubernetes: there is no {what} {name!r} in namespace {namespace!r}",
+                f"kubernetes: there is no {kind_name} {name!r} in namespace {namespace!r}",
                 fix=f"see: kubectl get {kind.plural} -n {namespace!r}",
             ) from error
         raise SubstrateUnavailable(
@@ -141,46 +141,45 @@ async def _read(api: ClusterApi, kind: ObjectKind[Kept], namespace: str, name: s
 
 
 async def missing_rights(api: ClusterApi, namespace: str) -> str:
-    """What of ``ROLE`` we are not let do, in one line; "" where it is all there. Raises ``ApiRefused``."""
-    told = [
+    """The missing rights of ``ROLE`` in one line; "" if none is missing. Raises ``ApiRefused``."""
+    missing = [
         f"{verb} {resource}" for verb, resource, group in ROLE if not await api.may(namespace, verb, resource, group)
     ]
-    return ", ".join(told)
+    return ", ".join(missing)
 
 
 def differences(pod: Mapping[str, Any], options: KubernetesOptions, limits: Limits) -> Iterator[str]:
-    """What a template's pod spec says otherwise, a phrase each: what of a pod is part of a cell's identity, and what
-    was asked for and a claim cannot give."""
+    """The differences of a template's pod spec from the options and limits, a phrase each."""
     container = (pod.get("containers") or [{}])[0]
     if (image := container.get("image")) != options.image:
         yield f"has the image {image}, not {options.image}"
     resources = container.get("resources") or {}
-    for name, asked in (("cpu", f"{limits.cpus:g}"), ("memory", f"{limits.memory_mib}Mi")):
+    for name, expected in (("cpu", f"{limits.cpus:g}"), ("memory", f"{limits.memory_mib}Mi")):
         limit = (resources.get("limits") or {}).get(name)
         request = (resources.get("requests") or {}).get(name, limit)
-        if not _equal(limit, asked) or not _equal(request, asked):
-            yield f"gives {name} {request or 'none'} to {limit or 'no limit'}, not {asked}"
+        if not _equal(limit, expected) or not _equal(request, expected):
+            yield f"gives {name} {request or 'none'} to {limit or 'no limit'}, not {expected}"
     if (runtime := pod.get("runtimeClassName") or "") != options.runtime_class:
         yield f"has the runtime class {runtime or 'of the cluster'}, not {options.runtime_class or 'that'}"
     if (pod.get("nodeSelector") or {}) != node_selector(options.node_selector):
         yield "has another node selector than node_selector="
-    if any(each not in (pod.get("tolerations") or ()) for each in tolerations(options.tolerations)):
+    if any(entry not in (pod.get("tolerations") or ()) for entry in tolerations(options.tolerations)):
         yield "lacks what tolerations= says"
-    if any(each not in (pod.get("imagePullSecrets") or ()) for each in pull_secrets(options.pull_secret)):
+    if any(entry not in (pod.get("imagePullSecrets") or ()) for entry in pull_secrets(options.pull_secret)):
         yield "lacks what pull_secret= names"
     if options.pull_policy != "IfNotPresent" and container.get("imagePullPolicy") != options.pull_policy:
         yield f"does not pull {options.pull_policy}"
     user = {**(pod.get("securityContext") or {}), **(container.get("securityContext") or {})}.get("runAsUser")
     if options.user != KubernetesOptions().user and user != options.user:
         yield f"does not run as user {options.user}"
-    values = {each.get("name"): each.get("value") for each in container.get("env") or ()}
+    values = {entry.get("name"): entry.get("value") for entry in container.get("env") or ()}
     if options.fixtures and values.get(FIXTURES_ENV) != options.fixtures:
         yield f"does not set {FIXTURES_ENV}={options.fixtures}"
 
 
-def _equal(quantity: object, asked: str) -> bool:
+def _equal(quantity: object, expected: str) -> bool:
     try:
-        told, wanted = (parse_quantity(str(each)) for each in (quantity or "", asked))  # type: ignore[no-untyped-call]
+        actual, wanted = (parse_quantity(str(entry)) for entry in (quantity or "", expected))  # type: ignore[no-untyped-call]
     except ValueError:
         return False
-    return bool(told == wanted)
+    return bool(actual == wanted)

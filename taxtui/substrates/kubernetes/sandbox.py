@@ -1,4 +1,4 @@
-"""A pod that we made, as a sandbox: told by the run's watch what becomes of it, and removed until it is really gone."""
+"""Pods as sandboxes: their state as the run's watch reports it, their commands, and their removal."""
 
 from __future__ import annotations
 
@@ -6,29 +6,271 @@ import asyncio
 import contextlib
 import math
 import time
-from typing import Final
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
-from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, SubstrateError, Throttled
+from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateError, Throttled
+from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit import removal
-from taxtui.sandboxes.kit.room import Room
-from taxtui.sandboxes.protocol import Marks
+from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShell
+from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.kubernetes import failure
-from taxtui.substrates.kubernetes.api import PODS, ClusterApi
-from taxtui.substrates.kubernetes.events import PodEvents
+from taxtui.substrates.kubernetes.access import Room
+from taxtui.substrates.kubernetes.api import PODS, ClusterApi, ObjectKind, PodEvents
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
-from taxtui.substrates.kubernetes.followed import FollowedPod
 from taxtui.substrates.kubernetes.options import KubernetesOptions
-from taxtui.substrates.kubernetes.pod import Metadata, Pod
+from taxtui.substrates.kubernetes.pod import MILLISECOND_NS, Metadata, Pod
 from taxtui.substrates.kubernetes.watch import ObjectWatch
 
 QUIET_S: Final = 3.0
 LONGEST_QUIET_S: Final = 24.0
-"""How long a pod may take until its events are asked for the reason: at first, and at most between two times."""
+"""Wait before the events of a slow pod are read for the reason: at first, and at most between two times."""
+LOST_S: Final = 1.5
+"""How long a broken connection waits for the pod's status to give the reason."""
+KILLED: Final = 128 + 9
+PULL_S: Final = 1.0
+"""The events of a pod that ran sooner are not read: one request less for each pod with a cached image."""
+REPLACED: Final = "was replaced by another of its name"
+
+
+class Reached(NamedTuple):
+    """When the watch saw a step of a pod."""
+
+    at_ns: int  # monotonic
+    resolution_ns: int  # how much earlier it may have been
+
+
+class FollowedPod:
+    """A pod as its watch reports it: a follower of ``ObjectWatch``, and the base of both kinds of sandbox."""
+
+    noun = "pod"
+
+    def __init__(
+        self, name: str, api: ClusterApi, events: PodEvents, marks: Marks, options: KubernetesOptions, room: Room
+    ) -> None:
+        """The pod is not made yet; a subclass sets ``_runner`` once the pod's name is known."""
+        self.name = name
+        self._api = api
+        self._events = events
+        self._marks = marks
+        self._options = options
+        self._room = room
+        self._pull_asked = False
+        self._runner: PodExec
+        self._identity: Metadata | None = None
+        self._pod: Pod | None = None
+        self._reached: dict[str, Reached] = {}
+        self._gone = asyncio.Event()
+        self._news = asyncio.Event()
+        self._replaced = False
+        self._blind: ApiRefused | None = None
+
+    # ----------------------------------------------------------------------------------------- reports of the watch
+
+    def changed(self, now: Pod, at_ns: int, resolution_ns: int) -> None:
+        """As ``ObjectFollower.changed``."""
+        if self._identity is not None and now.metadata.uid != self._identity.uid:
+            self._replaced = True
+            self._notify()
+            return
+        self._pod = now
+        if now.spec.node_name and not self._marks.node:
+            self._marks.on(now.spec.node_name)
+        for mark in now.reached():
+            if mark not in self._reached:
+                self._reached[mark] = Reached(at_ns, resolution_ns)
+                self._passed(mark, at_ns, resolution_ns)
+        self._notify()
+
+    def _passed(self, mark: str, at_ns: int, resolution_ns: int) -> None:
+        self._marks(mark, at_ns=at_ns, resolution_ns=resolution_ns)
+
+    def deleted(self, at_ns: int) -> None:
+        """As ``ObjectFollower.deleted``."""
+        self._gone.set()
+        self._notify()
+
+    def unwatched(self, error: ApiRefused) -> None:
+        """As ``ObjectFollower.unwatched``."""
+        self._blind = error
+        self._news.set()
+
+    def _notify(self) -> None:
+        self._news.set()
+        if self._lost():
+            self._runner.hang_up()
+
+    def _lost(self) -> str | None:
+        if self._gone.is_set():
+            return "was deleted"
+        if self._replaced:
+            return REPLACED
+        return failure.lost(self._pod) if self._pod else None
+
+    # ------------------------------------------------------------------------------------------------------- ready
+
+    def _is_ready(self) -> bool:
+        return "ready" in self._reached
+
+    def _refusal(self) -> str | None:
+        """The reason why this sandbox will never be ready."""
+        if self._blind:
+            return f"the {self.noun} can't be watched: {self._blind}"
+        if blocked := self._pod and failure.blocked(self._pod):
+            return f"the container can't start: {blocked}"
+        return None
+
+    async def _obstacle(self) -> str:
+        """The cluster's reason why the pod is not ready yet."""
+        return await self._events.last_warning(self._identity) if self._identity is not None else ""
+
+    async def wait_ready(self, marks: Marks) -> None:
+        """As ``Sandbox.wait_ready``; a pod that no node takes or whose container can't start is a ``CreateFailed``."""
+        self._marks = marks
+        try:
+            await self._wait_ready(marks)
+        finally:
+            self._report_outage()
+
+    def _report_outage(self) -> None:
+        if outage_s := self._api.access.take_outage_s():
+            self._marks.notice(
+                f"the API server did not answer for at least {outage_s:.0f} s; "
+                "cold starts and clean-ups of that time include the wait"
+            )
+
+    async def _wait_ready(self, marks: Marks) -> None:
+        patience_ends = time.monotonic() + self._options.unschedulable_s
+        quiet_s = QUIET_S
+        ask_at = time.monotonic() + quiet_s
+        while True:
+            self._news.clear()
+            if lost := self._lost():
+                raise SandboxLost(f"the pod {lost}")
+            if self._is_ready():
+                return
+            if refusal := self._refusal():
+                raise CreateFailed(refusal)
+            stuck = self._pod and failure.unschedulable(self._pod)
+            left_s = patience_ends - time.monotonic() if stuck else math.inf
+            if left_s <= 0:
+                raise CreateFailed(f"no node takes the pod: {stuck}")
+            if time.monotonic() >= ask_at:
+                quiet_s = min(LONGEST_QUIET_S, 2 * quiet_s)
+                ask_at = time.monotonic() + quiet_s
+                if obstacle := await self._obstacle():
+                    marks.obstructed(obstacle)
+                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(left_s, ask_at - time.monotonic())):
+                    await self._news.wait()
+
+    # -------------------------------------------------------------------------------------------- commands
+
+    async def exec(self, command: Command) -> ExecResult:
+        """As ``Sandbox.exec``, by a new websocket."""
+        if lost := self._lost():
+            raise SandboxLost(f"the pod {lost}")
+        began = time.monotonic_ns()
+        try:
+            result = await self._runner.run(command)
+        except ApiRefused as error:
+            raise await self._reason(error.as_error(ExecFailed, "exec")) from error
+        except ExecTimeout:
+            raise
+        except ExecFailed as error:
+            raise await self._reason(error) from error
+        if result.exit_code == KILLED:  # by the command itself, or with the whole container?
+            ended = time.monotonic_ns()
+            if lost := await self.lost_soon():
+                raise SandboxLost(f"the pod {lost}")
+            return ExecResult(result.exit_code, result.stdout, result.stderr, began, ended)
+        return result
+
+    async def open_session(self) -> Session:
+        """As ``Sandbox.open_session``: one websocket for all commands."""
+        try:
+            shell = await FramedShell.open(await self._runner.shell())
+            return ExplainedSession(shell, self._reason)
+        except ApiRefused as error:
+            raise await self._reason(error.as_error(ExecFailed, "opening a shell")) from error
+        except SandboxLost as error:
+            raise await self._reason(ExecFailed(str(error))) from error
+        except ExecTimeout:
+            raise
+        except ExecFailed as error:
+            raise await self._reason(error) from error
+
+    async def reset(self, marks: Marks) -> None:
+        """Not among the capabilities: a pod's processes look like those of its image."""
+        raise ExecFailed("kubernetes cannot reset a pod")
+
+    # -------------------------------------------------------------------------------------------------- image pull
+
+    @contextlib.asynccontextmanager
+    async def _pull_read(self) -> AsyncIterator[None]:
+        """Read the events of the image pull during the pod's removal, so that no command and no removal waits."""
+        pull = asyncio.ensure_future(self._mark_pull())
+        try:
+            yield
+        finally:
+            pull.cancel()
+            await asyncio.wait({pull})
+            self._report_outage()
+
+    async def _mark_pull(self) -> None:
+        """Mark ``pulling`` and ``pulled`` if the kubelet had to pull the image.
+
+        Only the duration is the kubelet's. The watch saw two bounds: the pull lies between "sandbox ready" (before
+        Kubernetes 1.29 "scheduled") and "running". Both marks are as late as possible; their resolution is the rest.
+        """
+        scheduled, runs = self._reached.get("scheduled"), self._reached.get("running")
+        if self._pull_asked or self._identity is None or not scheduled or not runs:
+            return
+        if runs.at_ns - scheduled.at_ns < PULL_S * 1e9:
+            return
+        self._pull_asked = True
+        pull = await self._events.last_pull(self._identity)
+        if pull is None:
+            return
+        bounds = [bound for bound in (self._reached.get("sandbox ready"), scheduled) if bound is not None]
+        rooms_ns = [runs.at_ns - (bound.at_ns - bound.resolution_ns) for bound in bounds]
+        room_ns = next((room_ns for room_ns in rooms_ns if pull.took_ns <= room_ns), None)
+        if room_ns is None:  # the events contradict the watch
+            return
+        coarse_ns = room_ns - pull.took_ns + MILLISECOND_NS
+        # With Always the kubelet says "pulled", and the whole size, of an image that it only had to check.
+        size = None if self._options.pull_policy == "Always" else pull.image_bytes
+        self._marks("pulling", at_ns=runs.at_ns - pull.took_ns, resolution_ns=coarse_ns)
+        self._marks("pulled", at_ns=runs.at_ns, resolution_ns=coarse_ns, moved_bytes=size)
+
+    # ---------------------------------------------------------------------------------------------------- failures
+
+    async def _reason(self, error: SubstrateError) -> SubstrateError:
+        """``SandboxLost`` if the pod has ended, else ``error``."""
+        lost = await self.lost_soon() if isinstance(error, ExecFailed | SandboxLost) else None
+        return SandboxLost(f"the pod {lost}") if lost else error
+
+    async def lost_soon(self) -> str | None:
+        """The reason why the pod takes no more commands, after a short wait for it; None without one."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOST_S):
+                while not (lost := self._lost()):
+                    self._news.clear()
+                    await self._news.wait()
+                return lost
+        if self._identity is None:
+            return None
+        try:
+            pod = await self._api.get(PODS, self._identity.namespace, self._identity.name)
+            return failure.lost(pod) if pod.metadata.uid == self._identity.uid else REPLACED
+        except ApiRefused as error:
+            return "is gone" if error.status == 404 else None
 
 
 class KubernetesSandbox(FollowedPod):
-    """A pod, and what its watch has told."""
+    """A pod of taxtui's own."""
 
     _identity: Metadata
 
@@ -44,90 +286,73 @@ class KubernetesSandbox(FollowedPod):
         room: Room,
     ) -> None:
         """Begin to follow the pod of this name, which is about to be made."""
-        super().__init__(api, events, marks, options)
-        self.name = name
+        super().__init__(name, api, events, marks, options, room)
         self._watch = watch
         self._runner = runner
-        self._room = room
         watch.follow(name, self)
 
-    def made(self, pod: Metadata) -> None:
-        """The control plane has accepted it."""
-        self._room.taken(self.name)
+    def accepted(self, pod: Metadata) -> None:
+        """The control plane has accepted the pod."""
+        self._room.add(self.name)
         self._marks("accepted")
         self._identity = pod
 
     def forget(self) -> None:
-        """Stop following it: it is gone, or was never made."""
+        """Stop following the pod: it is gone, or was never made."""
         self._watch.unfollow(self.name)
-        self._room.left(self.name)
-
-    # -------------------------------------------------------------------------------------------- as a Sandbox
-
-    async def wait_ready(self, marks: Marks) -> None:
-        """As ``Sandbox.wait_ready``; a pod that no node takes or whose container can't start is a ``CreateFailed``."""
-        self._marks = marks
-        patience_ends = time.monotonic() + self._options.unschedulable_s
-        quiet_s = QUIET_S
-        ask_at = time.monotonic() + quiet_s
-        while "ready" not in self._reached:
-            self._news.clear()
-            if lost := self._lost():
-                raise SandboxLost(f"the pod {lost}")
-            if self._blind:
-                raise CreateFailed(f"the pod can't be watched: {self._blind}")
-            if blocked := self._pod and failure.blocked(self._pod):
-                raise CreateFailed(f"the container can't start: {blocked}")
-            stuck = self._pod and failure.unschedulable(self._pod)
-            left_s = patience_ends - time.monotonic() if stuck else math.inf
-            if left_s <= 0:
-                raise CreateFailed(f"no node takes the pod: {stuck}")
-            if time.monotonic() >= ask_at:
-                quiet_s = min(LONGEST_QUIET_S, 2 * quiet_s)
-                ask_at = time.monotonic() + quiet_s
-                if why := await self._events.last_warning(self._identity):
-                    marks.obstructed(why)
-                continue
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(left_s, ask_at - time.monotonic())):
-                    await self._news.wait()
-
-    async def reset(self, marks: Marks) -> None:
-        """Not offered: a pod's processes can't be told from those that its image started."""
-        raise ExecFailed("kubernetes pods are made anew for each trial, not reset")
+        self._room.remove(self.name)
 
     async def destroy(self) -> None:
-        """As ``Sandbox.destroy``: until the watch, or a look, says that the object is gone."""
-        async with self._asked_what_was_pulled():
-            await remove(self._api, self._identity, self._options.grace_s, self._gone, look_s=removal.LOOK_S)
+        """As ``Sandbox.destroy``: until the watch or a request reports that the object is gone."""
+        async with self._pull_read():
+            grace_s = self._options.grace_s
+            how = {"gracePeriodSeconds": grace_s}
+            await remove(self._api, PODS, self._identity, how, self._gone, look_s=removal.LOOK_S, more_s=grace_s)
         self.forget()
 
 
-async def remove(api: ClusterApi, pod: Metadata, grace_s: int, gone: asyncio.Event, *, look_s: float) -> None:
-    """Delete exactly this pod, and return when its object is gone: the kubelet removes it after its processes.
+async def remove(
+    api: ClusterApi,
+    kind: ObjectKind[Any],
+    about: Metadata,
+    how: Mapping[str, Any],
+    gone: asyncio.Event | None = None,
+    *,
+    look_s: float,
+    more_s: float,
+    pod: str = "",
+) -> None:
+    """Delete exactly this object, and return when the object is gone: the kubelet removes a pod after its processes.
 
-    ``gone`` may be set by a watch; without one we look, at first after ``look_s``. Raises ``CleanupFailed``: no
-    permission, or still there when its grace period and ``removal.REMOVE_S`` are over.
+    A watch may set ``gone``; otherwise requests look, at first after ``look_s``. Raises ``CleanupFailed``: no
+    permission, or still there ``more_s`` after ``removal.REMOVE_S``.
+
+    Args:
+        how: the options of the deletion.
+        pod: the name of a claim's pod, if known; it has to be gone too.
     """
 
     async def ask() -> bool:
-        try:
-            return await api.delete(PODS, pod, {"gracePeriodSeconds": grace_s})
-        except ApiRefused as error:
-            raise worth_repeating(error) from error
+        with _as_error():
+            return await api.delete(kind, about, how) or not await ended()
 
     async def ended() -> bool:
-        try:
-            return (await api.get(PODS, pod.namespace, pod.name)).metadata.uid != pod.uid
-        except ApiRefused as error:
-            if error.status == 404:
-                return True
-            raise worth_repeating(error) from error
+        with _as_error():
+            if await api.exists(kind, about):
+                return False
+            return not pod or not await api.exists(PODS, Metadata(name=pod, namespace=about.namespace))
 
-    stuck = "its deletion was accepted but has not ended; look at its node and its finalizers"
-    await removal.remove(f"pod {pod.name}", ask, ended, gone=gone, look_s=look_s, more_s=grace_s, stuck=stuck)
+    stuck = "the deletion was accepted but has not ended; look at the object's node and finalizers"
+    name = f"{kind.plural.removeprefix('sandbox').removesuffix('s')} {about.name}"
+    await removal.remove(name, ask, ended, gone=gone, look_s=look_s, more_s=more_s, stuck=stuck)
 
 
-def worth_repeating(error: ApiRefused) -> SubstrateError:
-    """``Throttled``, unless the refusal is final."""
-    return CleanupFailed(str(error)) if error.final else Throttled(str(error), error.retry_after_s)
+@contextlib.contextmanager
+def _as_error() -> Iterator[None]:
+    """Raise ``Throttled`` for a refusal, or ``CleanupFailed`` for a final one."""
+    try:
+        yield
+    except ApiRefused as error:
+        if error.final:
+            raise CleanupFailed(str(error)) from error
+        raise Throttled(str(error), error.retry_after_s) from error

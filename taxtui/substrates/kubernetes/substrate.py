@@ -17,19 +17,17 @@ from taxtui.errors import CreateFailed, QuotaExceeded, SubstrateUnavailable, Thr
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.sandboxes.kit.room import Room
-from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Sandbox
+from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks, Sandbox
 from taxtui.substrates.kubernetes import pool as pools
-from taxtui.substrates.kubernetes.api import PODS, ClusterApi, Kept, ObjectKind
-from taxtui.substrates.kubernetes.claim import CLAIMS, SANDBOX_PODS, claim
-from taxtui.substrates.kubernetes.claimed import ClaimedSandbox, remove_claim
+from taxtui.substrates.kubernetes.access import Room
+from taxtui.substrates.kubernetes.api import PODS, ClusterApi, Kept, ObjectKind, PodEvents
+from taxtui.substrates.kubernetes.claim import CLAIMS, FOREGROUND, SANDBOX_PODS, claim
+from taxtui.substrates.kubernetes.claimed import ClaimedSandbox
 from taxtui.substrates.kubernetes.connect import Cluster, discover
-from taxtui.substrates.kubernetes.events import PodEvents
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
-from taxtui.substrates.kubernetes.manifest import manifest
 from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, pull_secrets, tolerations
-from taxtui.substrates.kubernetes.pod import Metadata
+from taxtui.substrates.kubernetes.pod import LABEL_NETWORK, Metadata, manifest
 from taxtui.substrates.kubernetes.pool import ClaimPool
 from taxtui.substrates.kubernetes.sandbox import KubernetesSandbox, remove
 from taxtui.substrates.kubernetes.watch import ObjectWatch
@@ -44,7 +42,7 @@ PERMISSIONS: Final = (
     ("create", "pods/exec"),  # what newer servers ask for besides
 )
 STAND_IN: Final = "standin"
-"""In the version of a server that only speaks the protocol: its latencies are nobody's."""
+"""Part of the version of an emulated server."""
 
 
 class KubernetesSubstrate:
@@ -105,7 +103,7 @@ class KubernetesSubstrate:
         await client.close()
 
     async def check(self) -> Availability:
-        """Version, permissions and quota, as the API server tells them; makes nothing."""
+        """Version, permissions and quota by the API server; makes nothing."""
         if self._client is None:
             try:
                 async with KubernetesSubstrate(self._options) as opened:
@@ -114,10 +112,12 @@ class KubernetesSubstrate:
                 return Availability.refused(error, "see docs/substrates/kubernetes.md")
         try:
             server, latency_ns = await self._api.version()
-            allowed = [await self._api.may(self._namespace, verb, what) for verb, what in PERMISSIONS]
+            allowed = [await self._api.may(self._namespace, verb, resource) for verb, resource in PERMISSIONS]
         except ApiRefused as error:
             return Availability(ok=False, detail=f"kubernetes: {error}", fix="try: kubectl auth whoami")
-        missing = ", ".join(f"{verb} {what}" for (verb, what), ok in zip(PERMISSIONS, allowed, strict=True) if not ok)
+        missing = ", ".join(
+            f"{verb} {resource}" for (verb, resource), ok in zip(PERMISSIONS, allowed, strict=True) if not ok
+        )
         try:
             quota = await self._api.quota(self._namespace)
         except ApiRefused:
@@ -133,6 +133,7 @@ class KubernetesSubstrate:
             cache="node" if self._options.pull_policy == "Never" else "unknown",
             holds_fixtures=bool(self._options.fixtures),
             limits="requests = limits for CPU and memory; processes as the kubelet limits them",
+            effective=Effective(network=None if await self._network_denied() else "full"),
             latency_ns=latency_ns,
             facts={
                 "kubernetes_sdk": version("kubernetes"),
@@ -143,13 +144,19 @@ class KubernetesSubstrate:
             },
         )
 
+    async def _network_denied(self) -> bool:
+        """Whether a NetworkPolicy denies egress to pods of tiers without network."""
+        with contextlib.suppress(ApiRefused):
+            return await self._api.denies_egress(self._namespace, {LABEL_NETWORK: "none"})
+        return False
+
     async def _may_read_events(self) -> bool:
         with contextlib.suppress(ApiRefused):
             return await self._api.may(self._namespace, "list", "events")
         return False
 
     async def check_acquire(self, acquire: str, limits: Limits) -> None:
-        """As ``ChecksAcquire.check_acquire``: the pool, its template and our rights, before anything is claimed."""
+        """As ``ChecksAcquire.check_acquire``: the pool, its template and the rights."""
         if not acquire.startswith("pool"):
             return
         name = pools.named(acquire)
@@ -162,12 +169,12 @@ class KubernetesSubstrate:
                 f"kubernetes: not allowed in namespace {self._namespace!r}: {missing}",
                 fix="apply the role for pools of docs/substrates/kubernetes.md",
             )
-        found = await pools.look(self._api, self._namespace, name)
-        found.require(self._options, limits)
-        self._pools[name] = found
+        pool = await pools.look(self._api, self._namespace, name)
+        pool.require(self._options, limits)
+        self._pools[name] = pool
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
-        """As ``Substrate.create``; the run's watch begins with its first pod, and anew after it has ended."""
+        """As ``Substrate.create``; the run's watch begins with its first pod, and again after its end."""
         kind = spec.acquire.partition(":")[0]
         if kind == "pool":
             return await self._claim(spec, marks)
@@ -181,7 +188,7 @@ class KubernetesSubstrate:
         except BaseException:
             sandbox.forget()
             raise
-        sandbox.made(pod.metadata)
+        sandbox.accepted(pod.metadata)
         return sandbox
 
     async def _claim(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
@@ -189,27 +196,27 @@ class KubernetesSubstrate:
         name = pools.named(spec.acquire)
         if name not in self._pools:
             await self.check_acquire(spec.acquire, spec.limits)
-        found, settings, client = self._pools[name], self._options, self._client
+        pool, settings, client = self._pools[name], self._options, self._client
 
         def runner(pod: str) -> PodExec:
             access, where = self._api.access, self._namespace
-            return PodExec(client, access, where, pod, settings.shell, found.container, spec.env)
+            return PodExec(client, access, where, pod, settings.shell, pool.container, spec.env)
 
         claims = self._watch(CLAIMS, f"{LABEL_RUN}={spec.labels.get(LABEL_RUN, '')}")
         stand = self._watch(PODS, SANDBOX_PODS)
         sandbox = ClaimedSandbox(
-            spec.name, self._api, self._events, runner, claims, stand, marks, settings, self._room, found.grace_s
+            spec.name, self._api, self._events, runner, claims, stand, marks, settings, self._room, pool.grace_s
         )
         try:
-            made = await self._make(CLAIMS, claim(spec, name, self._api.now_s()), marks)
+            accepted_claim = await self._make(CLAIMS, claim(spec, name, self._api.now_s()), marks)
         except BaseException:
             sandbox.forget()
             raise
-        sandbox.made(made.metadata)
+        sandbox.accepted(accepted_claim.metadata)
         return sandbox
 
     def _watch(self, kind: ObjectKind[Kept], selector: str) -> ObjectWatch[Kept]:
-        """The one of what matches; another where it has ended."""
+        """The watch for a selector; a new one after its end."""
         watch = self._watches.get((kind.plural, selector))
         if watch is None or watch.ended:
             watch = ObjectWatch(self._api, kind, self._namespace, selector)
@@ -217,9 +224,9 @@ class KubernetesSubstrate:
         return watch
 
     async def _make(self, kind: ObjectKind[Kept], wanted: Mapping[str, Any], marks: Marks) -> Kept:
-        """Ask for it; where our own ones use up the quota, again when one of them has gone.
+        """Create an object; while taxtui's own sandboxes use up the quota, wait for a removal.
 
-        Raises ``Throttled`` where none has gone for ``room.HOLD_S``, and ``QuotaExceeded`` where none of ours stands.
+        Raises ``Throttled`` if none is removed within ``HOLD_S``, and ``QuotaExceeded`` if taxtui has no sandbox.
         """
         while True:
             freed, began_ns = self._room.next(), time.monotonic_ns()
@@ -227,31 +234,31 @@ class KubernetesSubstrate:
                 return await self._api.create(kind, self._namespace, wanted, marks)
             except ApiRefused as error:
                 refusal = error.as_error(CreateFailed, f"the {wanted['kind'].lower()} could not be created")
-                full = isinstance(refusal, QuotaExceeded) and (self._room.standing or freed.is_set())
+                full = isinstance(refusal, QuotaExceeded) and (self._room.size or freed.is_set())
                 if not full:
                     raise refusal from error
-            marks.notice(f"{refusal.problem}; waits until one of {self._room.standing} sandboxes has gone")
+            marks.notice(f"{refusal.problem}; waits until one of {self._room.size} sandboxes has gone")
             if not await self._room.wait(freed):
-                raise Throttled(f"{refusal.problem}; none of {self._room.standing} sandboxes has gone", 0.0)
+                raise Throttled(f"{refusal.problem}; none of {self._room.size} sandboxes has gone", 0.0)
             marks.queued(time.monotonic_ns() - began_ns)
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``: pods and claims, in every namespace where listing is allowed, else in ours.
+        """As ``Substrate.find``: pods and claims, in every namespace if listing is allowed, else in the configured one.
 
-        A cluster that has no claims, or that we may read none of, is one where we have made none.
+        In a cluster without claims, or without the right to read them, taxtui has made none.
         """
         selector = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
-        pods, now_s = await self._found(PODS, selector)
-        found = [_found(pod.metadata, now_s) for pod in pods]
+        pods, now_s = await self._labelled(PODS, selector)
+        entries = [_entry(pod.metadata, now_s) for pod in pods]
         try:
-            claims, now_s = await self._found(CLAIMS, selector)
+            claims, now_s = await self._labelled(CLAIMS, selector)
         except SubstrateUnavailable as error:
             if not _none(error):
                 raise
-            return found
-        return [*found, *(_found(each.metadata, now_s, CLAIMS.plural) for each in claims)]
+            return entries
+        return [*entries, *(_entry(item.metadata, now_s, CLAIMS.plural) for item in claims)]
 
-    async def _found(self, kind: ObjectKind[Kept], selector: str) -> tuple[list[Kept], float]:
+    async def _labelled(self, kind: ObjectKind[Kept], selector: str) -> tuple[list[Kept], float]:
         try:
             return await retry.find(lambda: self._list(kind, None, selector))
         except SubstrateUnavailable as error:
@@ -261,29 +268,30 @@ class KubernetesSubstrate:
 
     async def _list(self, kind: ObjectKind[Kept], namespace: str | None, selector: str) -> tuple[list[Kept], float]:
         try:
-            found, _, now_s = await self._api.list(kind, namespace, selector)
+            objects, _, now_s = await self._api.list(kind, namespace, selector)
         except ApiRefused as error:
-            said = f"kubernetes: {kind.plural} can't be listed: {error}"
+            problem = f"kubernetes: {kind.plural} can't be listed: {error}"
             for_good = error.final or error.status == 404  # no such kind
-            raise (SubstrateUnavailable(said) if for_good else Throttled(said, error.retry_after_s)) from error
-        return found, now_s
+            raise (SubstrateUnavailable(problem) if for_good else Throttled(problem, error.retry_after_s)) from error
+        return objects, now_s
 
-    async def reap(self, found: Found) -> None:
+    async def reap(self, entry: Found) -> None:
         """As ``Substrate.reap``."""
-        namespace, uid, *kind = found.handle.split("/")
-        about = Metadata(name=found.name, namespace=namespace, uid=uid)
+        namespace, uid, *kind = entry.handle.split("/")
+        about = Metadata(name=entry.name, namespace=namespace, uid=uid)
         if kind:
-            await remove_claim(self._api, about, "", look_s=0.1)
+            await remove(self._api, CLAIMS, about, FOREGROUND, look_s=0.1, more_s=pools.GRACE_S)
         else:
-            await remove(self._api, about, self._options.grace_s, asyncio.Event(), look_s=0.1)
+            grace_s = self._options.grace_s
+            await remove(self._api, PODS, about, {"gracePeriodSeconds": grace_s}, look_s=0.1, more_s=grace_s)
 
 
 def _none(error: SubstrateUnavailable) -> bool:
-    """Whether it says that the kind is not there, or not ours to read."""
+    """Whether the kind does not exist, or may not be read."""
     return isinstance(error.__cause__, ApiRefused) and error.__cause__.status in (403, 404)
 
 
-def _found(about: Metadata, now_s: float, kind: str = "") -> Found:
+def _entry(about: Metadata, now_s: float, kind: str = "") -> Found:
     made_s = datetime.fromisoformat(about.creation_timestamp).timestamp() if about.creation_timestamp else now_s
     handle = "/".join(filter(None, (about.namespace, about.uid, kind)))
     return labels.found(about.labels or {}, name=about.name, handle=handle, age_s=now_s - made_s)

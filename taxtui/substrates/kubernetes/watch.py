@@ -1,8 +1,8 @@
-"""One watch for all the objects of a kind that a run has to do with, however many there are.
+"""One watch for all objects of a kind in a run.
 
-The server ends every watch without a word after a while, and forgets old resource versions (410): the stream is
-resumed in the first case and listed anew in the second. A server that answers 410 again and again is listed after
-growing pauses. A state that was seen only after such a gap is reported with the gap as its resolution.
+The server ends every watch without a message after a while: the stream continues. The server forgets old resource
+versions (410): the objects are listed again, after growing pauses if it repeats the answer. A state seen after such a
+gap is reported with the gap as its resolution.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from taxtui.substrates.kubernetes.api import ClusterApi, Kept, ObjectKind
 from taxtui.substrates.kubernetes.failure import ApiRefused
 
 CATCH_UP_NS: Final = 100_000_000
-"""What arrives within this time of a reconnection may have happened while nobody watched."""
+"""An event within this time of a reconnection may have happened before it."""
 FIRST_PAUSE_S: Final = 0.1
 MAX_PAUSE_S: Final = 5.0
-"""A watch that lasted longer than this worked; after a shorter one each list waits longer than the one before."""
+"""A longer watch worked; after a shorter one each list waits longer than the previous."""
 _GONE: Final = 410
 
 
@@ -28,14 +28,14 @@ _Told = TypeVar("_Told", contravariant=True)
 
 
 class ObjectFollower(Protocol[_Told]):
-    """Who wants to know what becomes of one object. Called from the event loop; must not wait."""
+    """Receives the states of one object. Called from the event loop; must not wait."""
 
     def changed(self, now: _Told, at_ns: int, resolution_ns: int) -> None:
-        """It is now in this state."""
+        """The object has a new state."""
         ...
 
     def deleted(self, at_ns: int) -> None:
-        """It is gone."""
+        """The object is gone."""
         ...
 
     def unwatched(self, error: ApiRefused) -> None:
@@ -47,7 +47,7 @@ class ObjectWatch(Generic[Kept]):
     """Follows every object of a kind that a label selector matches in one namespace."""
 
     def __init__(self, api: ClusterApi, kind: ObjectKind[Kept], namespace: str, selector: str) -> None:
-        """Begin to watch at once, in a task of its own."""
+        """Begin to watch at once, in a new task."""
         self._api = api
         self._kind = kind
         self._namespace = namespace
@@ -60,9 +60,9 @@ class ObjectWatch(Generic[Kept]):
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def follow(self, name: str, follower: ObjectFollower[Kept]) -> Kept | None:
-        """Report what becomes of the object with this name, from now on; returns what it is now, where it is seen.
+        """Report every change of the object with this name from now on; return its current state, if seen.
 
-        Call it before the object is made, or where another made it.
+        Call it before the object is made, or for an existing object.
         """
         self._followers[name] = follower
         if self._error is not None:
@@ -75,7 +75,7 @@ class ObjectWatch(Generic[Kept]):
 
     @property
     def ended(self) -> bool:
-        """It tells nobody anything any more."""
+        """Whether it reports no more changes."""
         return self._task.done()
 
     async def close(self) -> None:
@@ -103,17 +103,17 @@ class ObjectWatch(Generic[Kept]):
                 await asyncio.sleep(retry.pause_s(error.retry_after_s))
 
     async def _list(self) -> str:
-        found, version, _ = await self._api.list(self._kind, self._namespace, self._selector)
+        objects, version, _ = await self._api.list(self._kind, self._namespace, self._selector)
         now = time.monotonic_ns()
-        for name in self._seen.keys() - {each.metadata.name for each in found}:
+        for name in self._seen.keys() - {entry.metadata.name for entry in objects}:
             self._delete(name, now)
-        for each in found:
-            self._change(each, now, now - self._blind_since_ns)
+        for entry in objects:
+            self._change(entry, now, now - self._blind_since_ns)
         self._blind_since_ns = now
         return version
 
     async def _follow_from(self, version: str) -> None:
-        """Stream, and resume whenever the server ends the stream; a refusal or a broken connection ends it."""
+        """Read the stream, and continue after a silent end; a refusal or a broken connection ends it."""
         while True:
             began = time.monotonic_ns()
             gap_ns = began - self._blind_since_ns

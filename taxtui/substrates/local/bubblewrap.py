@@ -1,12 +1,12 @@
-"""The bubblewrap command line: what a local sandbox can see, and as whom.
+"""The bubblewrap command line: the files that a local sandbox sees, and its user.
 
-It sees, read-only, the folders of the system's programs (``_SYSTEM``; PATH finds python3 and git there, never in a
-home), an ``/etc`` of its own (:func:`furnish_etc`) and the fixtures; and its own three folders. Homes, /root, /var,
-/run with its sockets, other users' temporary files and the host's processes are not there.
+A sandbox sees, read-only, the folders of the system's programs (``_SYSTEM``; PATH finds python3 and git there, never in
+a home), its own ``/etc`` (:func:`furnish_etc`) and the fixtures; and its three folders. Homes, /root, /var, /run with
+its sockets, other users' temporary files and the host's processes are not there.
 
-It runs as nobody. An ordinary user's sandbox is that user behind another number, which may read what the user may.
-Root would be root behind it, who may read everything, and so really becomes nobody: without a user namespace, by
-``setpriv`` inside. What nobody has to read, such as a fixtures folder, must then be readable to all.
+A sandbox runs as nobody. An ordinary user's sandbox is that user with another number, and may read what the user may.
+Root's sandbox could read everything, so ``setpriv`` inside really makes it nobody, without a user namespace. Files for
+the user nobody, such as a fixtures folder, must then be readable for all users.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INSIDE: Final = Path("/sandbox")
 """The sandbox's own folders, as paths inside it."""
 FIXTURES_INSIDE: Final = Path("/fixtures")
 ETC: Final = "etc"
-"""The folder beside the sandbox's own ones that it sees as /etc."""
+"""The folder for the sandbox's /etc."""
 
 _SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix")
 _ETC_COPIED: Final = (
@@ -41,19 +41,19 @@ _ETC_MADE: Final = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 }
 _BECOMING_NOBODY: Final = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_DAC_READ_SEARCH")
-"""Capabilities that root keeps until then; the last one for entering a working folder that only nobody may enter."""
+"""Capabilities that root keeps until then; the last one for entering a working folder of the user nobody."""
 _PROBE_TIMEOUT_S: Final = 10.0
 
 
 def wrap(folder: Path, fixtures: Path | None, *, network: bool) -> list[str]:
-    """The arguments in front of a command that runs in ``folder``, which has ``work``, ``home``, ``tmp`` and ETC.
+    """The arguments before a command in ``folder``, which has ``work``, ``home``, ``tmp`` and ETC.
 
-    Each is mounted by itself: where a sandbox could replace one by a link, the next command's mount would follow it
-    out of the sandbox.
+    Each has its own mount: a sandbox could replace a subfolder by a link, and the next mount would follow the link out
+    of the sandbox.
     """
     argv = [*_entered(network=network), "--hostname", "sandbox", *_system()]
     argv += ["--ro-bind", str(folder / ETC), "/etc"]
-    for name in _shown():
+    for name in _shown_folders():
         argv += ["--ro-bind", f"/etc/{name}", f"/etc/{name}"]
     argv += ["--proc", "/proc", "--dev", "/dev", "--chmod", "1777", "/dev/shm"]
     argv += ["--perms", "0755", "--dir", str(INSIDE)]
@@ -66,8 +66,8 @@ def wrap(folder: Path, fixtures: Path | None, *, network: bool) -> list[str]:
 
 
 def furnish_etc(folder: Path) -> None:
-    """Make what a sandbox sees as /etc: its own users, and of the host's files a short list, none of them secret."""
-    for name in _shown():
+    """Make the /etc of a sandbox: its own users, and a short list of the host's files, none of them secret."""
+    for name in _shown_folders():
         (folder / name).mkdir(parents=True)
     for name, content in _etc_files().items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -93,10 +93,10 @@ def complaint() -> str:
     # With a sandbox's own folders: of all that is mounted below /, a container's file system may go away meanwhile.
     probe = [*_entered(network=False), *_system(), "--proc", "/proc", "--dev", "/dev", "--", *_as_nobody()]
     try:
-        done = subprocess.run([*probe, "true"], capture_output=True, timeout=_PROBE_TIMEOUT_S, check=False)
+        result = subprocess.run([*probe, "true"], capture_output=True, timeout=_PROBE_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not run: {error}"
-    return no_bubblewrap(done.returncode, done.stderr)
+    return no_bubblewrap(result.returncode, result.stderr)
 
 
 @functools.cache
@@ -106,7 +106,7 @@ def version() -> str:
 
 
 def _entered(*, network: bool) -> list[str]:
-    """Bubblewrap in namespaces of its own, with no more capabilities than becoming nobody takes."""
+    """Bubblewrap in new namespaces, with only the capabilities for becoming nobody."""
     argv = [_bwrap(), "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     argv += ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
     if not network:
@@ -130,7 +130,7 @@ def _system() -> list[str]:
 
 
 def _as_nobody() -> list[str]:
-    """The prefix of a command that becomes the user nobody for good; empty if bubblewrap has done it."""
+    """The prefix of a command that becomes the user nobody for good; empty if bubblewrap does it."""
     if not _root():
         return []
     setpriv = shutil.which("setpriv", path=PATH) or "setpriv"
@@ -143,7 +143,7 @@ def _root() -> bool:
 
 
 @functools.cache
-def _shown() -> tuple[str, ...]:
+def _shown_folders() -> tuple[str, ...]:
     return tuple(name for name in _ETC_SHOWN if Path("/etc", name).is_dir())
 
 

@@ -1,7 +1,7 @@
-"""A limit for what a local sandbox writes: its folders in a file system of their own, in memory and of a given size.
+"""A limit for the files of a local sandbox: a file system of a given size in memory.
 
 A folder has no quota, and bubblewrap's own file systems end with each command. This one is mounted beside the sandbox's
-record for as long as it lives, which takes root. A removal looks for it with any options.
+record for the sandbox's whole life, as root. A removal looks for it with any options.
 """
 
 from __future__ import annotations
@@ -20,24 +20,26 @@ _NAME: Final = "disk"
 _NO_SETUID_NO_DEVICES: Final = 2 | 4
 _NOW_AND_HERE: Final = 2 | 8  # MNT_DETACH: whoever still has a file open keeps that alone; UMOUNT_NOFOLLOW
 _FILES_PER_MIB: Final = 256
-"""As many as have a page each, so that empty ones are limited too."""
+"""One file per page, so that empty files are limited too."""
 _PROBE_MIB: Final = 1
 
 
 def limited(folder: Path, size_mib: int) -> Path:
-    """Blocking: a folder inside this one that takes no more than so much. Raises ``OSError``."""
+    """Blocking: a folder inside this one with a size limit. Raises ``OSError``."""
     inner = folder / _NAME
     inner.mkdir()
-    told = f"size={size_mib}m,nr_inodes={_FILES_PER_MIB * size_mib},mode=0755"
+    mount_options = f"size={size_mib}m,nr_inodes={_FILES_PER_MIB * size_mib},mode=0755"
     kernel = ctypes.CDLL(None, use_errno=True)
-    if kernel.mount(b"taxtui", os.fsencode(inner), b"tmpfs", ctypes.c_ulong(_NO_SETUID_NO_DEVICES), told.encode()):
+    if kernel.mount(
+        b"taxtui", os.fsencode(inner), b"tmpfs", ctypes.c_ulong(_NO_SETUID_NO_DEVICES), mount_options.encode()
+    ):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
     return inner
 
 
 def released(folder: Path) -> None:
-    """Blocking: take its file system away, where it has one; what cannot be taken stays, and so does the folder."""
+    """Blocking: unmount its file system, if any; after a failure the folder stays too."""
     inner = folder / _NAME
     while os.path.ismount(inner):
         if ctypes.CDLL(None).umount2(os.fsencode(inner), _NOW_AND_HERE):
@@ -46,7 +48,7 @@ def released(folder: Path) -> None:
 
 @functools.cache
 def complaint() -> str:
-    """Why no sandbox can have a limit here, "" where a trial of it succeeds."""
+    """The reason why no sandbox can have a limit here, by a trial; "" without one."""
     if sys.platform != "linux":
         return "disk_mib needs Linux"
     with tempfile.TemporaryDirectory(prefix="taxtui-probe-") as name:

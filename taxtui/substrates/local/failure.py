@@ -12,11 +12,11 @@ from taxtui.sandboxes.kit.refusal import last_line
 
 _LAUNCHERS: Final = (b"bwrap: ", b"setpriv: ")
 _LAUNCHER_FAILED: Final = 1
-"""The exit code of both. A command may end with it too; only the first words on stderr separate the two."""
+"""The exit code of both. A command may end with it too; the first words on stderr decide."""
 
 
 def not_emptied(name: str, error: OSError) -> ExecFailed:
-    """A reset could not take away what the sandbox has written."""
+    """The error for a reset that cannot delete files."""
     return ExecFailed(f"{name}: cannot empty its folders: {error.strerror}")
 
 
@@ -28,17 +28,17 @@ def no_working_folder(name: str, *, removed: bool) -> SubstrateError:
 
 
 def not_started(exit_code: int, stderr: bytes) -> ExecFailed | None:
-    """Why a program with this end never ran, or None where it did: a launcher failed before it became the program."""
+    """The error for a program whose launcher failed, or None."""
     if exit_code != _LAUNCHER_FAILED or not stderr.startswith(_LAUNCHERS):
         return None
     return ExecFailed(stderr.decode(errors="replace").strip())
 
 
 def no_bubblewrap(exit_code: int, stderr: bytes) -> str:
-    """Why a probe of bubblewrap failed, by its last line; "" where it did not."""
+    """The reason why a probe of bubblewrap failed, by its last line; "" without one."""
     return f"bubblewrap does not work: {last_line(stderr) or exit_code}" if exit_code else ""
 
 
 def no_file_system(error: OSError) -> str:
-    """Why a sandbox cannot have a file system of its own."""
+    """The reason why a sandbox cannot have its own file system."""
     return f"disk_mib needs root, who may mount a file system: {error.strerror}"

@@ -1,4 +1,4 @@
-"""One local sandbox: a directory, and what is launched into it."""
+"""One local sandbox: a directory and its processes."""
 
 from __future__ import annotations
 
@@ -7,25 +7,66 @@ import os
 import shlex
 import shutil
 from pathlib import Path
+from typing import Final
 
+from taxtui.errors import CleanupFailed, ExecFailed
 from taxtui.plan.spec import FIXTURES_ENV, Command, SandboxSpec
+from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
-from taxtui.sandboxes.kit.framed_shell import FramedShell, launch_argv
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_marked, new_mark
-from taxtui.sandboxes.kit.limits import SANDBOX_ENV, or_exit
+from taxtui.sandboxes.kit.limits import SANDBOX_ENV, Limiter, or_exit
+from taxtui.sandboxes.kit.private_folder import delete
 from taxtui.sandboxes.kit.process import Process
-from taxtui.sandboxes.kit.session import OwnedStream
+from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, OwnedStream, launch_argv
 from taxtui.sandboxes.kit.wrapper_clock import BEGIN
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.local import bubblewrap as local_bwrap
+from taxtui.substrates.local import disk
 from taxtui.substrates.local.bubblewrap import FIXTURES_INSIDE, INSIDE, PATH
 from taxtui.substrates.local.failure import no_working_folder, not_emptied, not_started
-from taxtui.substrates.local.folders import SandboxFolders
+
+_FOLDERS: Final = ("work", "home", "tmp")
+
+
+class SandboxFolders:
+    """The folders of this user's sandboxes; a limiter holds each to its limits."""
+
+    def __init__(self, root: Path, limiter: Limiter, pool: BlockingPool, *, isolated: bool) -> None:
+        """``isolated``: bubblewrap runs the processes; ``pool``: deletes files."""
+        self.root = root
+        self.limiter = limiter
+        self.pool = pool
+        self.isolated = isolated
+
+    def furnish(self, folder: Path) -> None:
+        """Blocking: make the writable folders of a sandbox, empty."""
+        for name in _FOLDERS:
+            delete(folder / name)
+            (folder / name).mkdir()
+            if self.isolated:
+                local_bwrap.hand_over(folder / name)
+
+    async def remove(self, name: str) -> None:
+        """Kill the processes of a sandbox, remove its limits, delete its files. Raises ``CleanupFailed``."""
+        await self.limiter.kill(name)
+        await self.limiter.remove(name)
+        folder = self.root / name
+        try:
+            await finish_despite_cancel(self.pool.run(lambda: _delete(folder)))
+        except ExecFailed as error:
+            raise CleanupFailed(f"{name}: its directory is still being deleted: {error}") from error
+        if folder.exists():
+            raise CleanupFailed(f"{name}: its directory cannot be deleted")
+
+
+def _delete(folder: Path) -> None:
+    disk.released(folder)
+    delete(folder)
 
 
 class LocalSandbox:
-    """One directory, and what is launched into it."""
+    """One directory and its processes."""
 
     def __init__(
         self, folders: SandboxFolders, spec: SandboxSpec, folder: Path, enter: str, fixtures: Path | None, shell: str
@@ -37,18 +78,20 @@ class LocalSandbox:
         self._work = folder / "work"
         isolated = folders.isolated
         base = INSIDE if isolated else folder
-        shown = FIXTURES_INSIDE if isolated and fixtures else fixtures
+        visible_fixtures = FIXTURES_INSIDE if isolated and fixtures else fixtures
         self._env = {
             "PATH": PATH if isolated else os.environ.get("PATH", PATH),
             "LANG": "C.UTF-8",
             "HOME": str(base / "home"),
             "TMPDIR": "/tmp" if isolated else str(base / "tmp"),
-            **({FIXTURES_ENV: str(shown)} if shown else {}),
+            **({FIXTURES_ENV: str(visible_fixtures)} if visible_fixtures else {}),
             **spec.env,
             SANDBOX_ENV: spec.name,
         }
         wrapped = local_bwrap.wrap(folder, fixtures, network=spec.network) if isolated else []
-        go = "" if isolated else f"cd {shlex.quote(str(self._work))} && "
+        # The shell's PWD would name the runner's folder in the environment of bubblewrap, which a sandbox can read.
+        leave = "unset PWD && " if enter else ""
+        go = leave if isolated else f"cd {shlex.quote(str(self._work))} && "
         prologue = f"{enter}{go}"
         self._prefix = ["/bin/sh", "-c", f'{prologue}exec "$@"', "sh", *wrapped] if prologue else wrapped
         self._shell = shell
@@ -86,7 +129,7 @@ class LocalSandbox:
         return await FramedShell.open(OwnedStream(process, lambda: _end(process, mark)))
 
     def _launch_shell(self, command: Command) -> tuple[Process, str]:
-        """Start the shell of a command: where it can enter the sandbox before it takes the script, none precedes it."""
+        """Start the shell of a command; the command's own bash enters the sandbox if possible."""
         stdin = bool(command.stdin)
         if self._bash:
             return self._launch(
@@ -95,9 +138,9 @@ class LocalSandbox:
         return self._launch([self._shell, "-c", command.script], stdin=stdin)
 
     def _launch(self, argv: list[str], *, stdin: bool, enters: str = "") -> tuple[Process, str]:
-        """Start a program inside; with it the mark of all that comes of it.
+        """Start a program inside; return it with the mark of its processes.
 
-        ``enters``: the program's path, where it enters the sandbox by itself.
+        ``enters``: the program's path, if it enters the sandbox itself.
         """
         if not self._work.is_dir():
             raise no_working_folder(self.name, removed=not self._folder.exists())
@@ -108,7 +151,7 @@ class LocalSandbox:
         return Process(argv, {**self._env, MARK: mark}, stdin=stdin, program=enters), mark
 
     async def reset(self, marks: Marks) -> None:
-        """Kill what still runs and empty the three folders, which is how they were after create."""
+        """Kill all processes and empty the three folders, as after create."""
         await self._folders.limiter.kill(self.name)
         marks("processes killed")
         try:
@@ -122,7 +165,7 @@ class LocalSandbox:
 
 
 def _precedes_a_script(variable: str) -> bool:
-    """Whether bash may run something for a variable before the first line of a script, or reads that in another way."""
+    """Whether bash may run code for a variable before the first line of a script, or reads the script differently."""
     return variable.startswith(("BASH", "SHELLOPTS"))
 
 

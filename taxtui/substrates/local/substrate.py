@@ -1,8 +1,8 @@
-"""Sandboxes on this machine: bubblewrap where it works, else plain subprocesses in a directory of their own.
+"""Sandboxes on this machine: bubblewrap if it works, else plain subprocesses in a directory.
 
-A sandbox is a directory under a private folder of this user, with ``work``, ``home`` and ``tmp`` in it; each action
-is one process launched into it. Files are the only state between two actions. Under bubblewrap a
-background process ends with its action, and everything ends with the process that called us.
+A sandbox is a directory under a private folder of this user, with ``work``, ``home`` and ``tmp``; each action is one
+process. Files are the only state between two actions. Under bubblewrap a background process ends with its action, and
+every process ends with taxtui.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.local import LocalOptions, disk
 from taxtui.substrates.local import bubblewrap as local_bwrap
 from taxtui.substrates.local.bubblewrap import PATH
-from taxtui.substrates.local.folders import SandboxFolders
-from taxtui.substrates.local.sandbox import LocalSandbox
+from taxtui.substrates.local.sandbox import LocalSandbox, SandboxFolders
 from taxtui.workloads import fixtures
 
 _REMOVERS: Final = 4
@@ -45,7 +44,7 @@ class LocalSubstrate:
     )
 
     def __init__(self, options: LocalOptions | None = None) -> None:
-        """Look whether bubblewrap works, unless told what to use."""
+        """Try bubblewrap, unless an option decides."""
         self._options = options or LocalOptions()
         isolation = self._options.isolation
         if isolation == "auto":
@@ -58,7 +57,7 @@ class LocalSubstrate:
         self.pool = BlockingPool(_REMOVERS, "local")
 
     async def __aenter__(self) -> Self:
-        """Find out which limits can be had. Raises ``SubstrateUnavailable``."""
+        """Find the available limits. Raises ``SubstrateUnavailable``."""
         complaint, fix = self._complaint()
         if complaint:
             raise SubstrateUnavailable(f"local: {complaint}", fix=fix)
@@ -81,7 +80,7 @@ class LocalSubstrate:
         if self._isolated and (complaint := local_bwrap.complaint()):
             return complaint, "install bubblewrap, or use local:isolation=plain"
         if self._options.disk_mib and not self._isolated:
-            return "disk_mib needs isolation=bwrap: a plain subprocess writes where it likes", "leave disk_mib out"
+            return "disk_mib requires isolation=bwrap: a plain subprocess can write anywhere", "leave disk_mib out"
         if self._options.disk_mib and (complaint := disk.complaint()):
             return complaint, "leave disk_mib out"
         return "", ""
@@ -94,10 +93,10 @@ class LocalSubstrate:
         limits = (await best_limiter()).label
         isolated = self._isolated
         version = local_bwrap.version() if isolated else ""
-        what = version if isolated else "plain subprocesses: no isolation"
+        isolation = version if isolated else "plain subprocesses: no isolation"
         return Availability(
             ok=True,
-            detail=f"ready, {what}, limits: {limits}",
+            detail=f"ready, {isolation}, limits: {limits}",
             version=version,
             cache="node",
             tools=_programs(PATH if isolated else os.environ.get("PATH", PATH)),
@@ -126,9 +125,9 @@ class LocalSubstrate:
         """As ``Substrate.find``."""
         return private_folder.found_in(self.root, run_id)
 
-    async def reap(self, found: Found) -> None:
+    async def reap(self, entry: Found) -> None:
         """As ``Substrate.reap``."""
-        await self._folders.remove(found.name)
+        await self._folders.remove(entry.name)
 
 
 def _programs(search: str) -> frozenset[str]:

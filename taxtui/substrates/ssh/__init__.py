@@ -26,7 +26,7 @@ class SshOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     logins: int = 8  # under way at once; sshd drops some of more than ten (MaxStartups)
 
     def complain(self) -> None:
-        """Look at the options and at the files that they name. Blocking. Raises ``SubstrateUnavailable``."""
+        """Check the options and the files in them. Blocking. Raises ``SubstrateUnavailable``."""
         if not self.host:
             raise SubstrateUnavailable("ssh: option host is missing", fix="-s ssh:host=NAME")
         if not 0 <= self.port <= _PORT_MAX:
@@ -43,12 +43,12 @@ class SshOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def login(self) -> dict[str, Any]:
         """The arguments for ``asyncssh.connect``."""
-        told: dict[str, Any] = {"port": self.port, "username": self.user}
+        settings: dict[str, Any] = {"port": self.port, "username": self.user}
         if self.key:
-            told["client_keys"] = [str(_whole(self.key))]
+            settings["client_keys"] = [str(_whole(self.key))]
         if self.known_hosts:
-            told["known_hosts"] = str(_whole(self.known_hosts))
-        return {name: value for name, value in told.items() if value}
+            settings["known_hosts"] = str(_whole(self.known_hosts))
+        return {name: value for name, value in settings.items() if value}
 
 
 def _whole(path: str) -> Path:

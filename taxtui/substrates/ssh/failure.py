@@ -1,7 +1,7 @@
-"""Errors for a login that fails and for the output of a host's shell. Plain data in, nothing is called.
+"""Errors for a failed login and for the output of a host's shell. Plain data in, nothing is called.
 
-Source of the words: asyncssh's exceptions, by name, and the exit codes of our own programs in ``scripts.py``.
-No message holds the host's name or address: the recording may not.
+Source of the words: asyncssh's exceptions, by name, and the exit codes of ``scripts.py``. No message has the host's
+name or address: the recording must not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from taxtui.sandboxes.kit.refusal import is_named, last_line
 
 NOT_PRIVATE: Final = 3
 EXISTS: Final = 4
-"""Exit codes of our own programs, besides 0 and those of programs that failed in them."""
+"""Exit codes of taxtui's programs, besides 0 and those of failed programs in them."""
 
 _DROPPED: Final = ("ConnectionLost", "ConnectionResetError", "BrokenPipeError")
 _KEY_FILE: Final = ("KeyImportError", "KeyEncryptionError")
@@ -28,7 +28,7 @@ def no_login(error: Exception, *, known: bool, before: bool) -> SubstrateError:
     """The error for a failed login. ``known``: known_hosts has keys of this host; ``before``: a login has worked."""
     if is_named(error, "HostKeyNotVerifiable") or (known and "host key" in str(error)):
         if known:
-            fix = "find out why before ssh-keygen -R takes the old one out"
+            fix = "find the reason before you remove the old key by ssh-keygen -R"
             return SubstrateUnavailable("ssh: the host shows another key than known_hosts has", fix=fix)
         fix = "ssh there once and compare the key, or name a file with known_hosts=FILE"
         return SubstrateUnavailable("ssh: the host's key is not in known_hosts", fix=fix)
@@ -37,9 +37,11 @@ def no_login(error: Exception, *, known: bool, before: bool) -> SubstrateError:
             "ssh: the host refuses the login", fix="name user=NAME and key=FILE; ssh -v says more"
         )
     if is_named(error, *_KEY_FILE):
-        return SubstrateUnavailable(f"ssh: the key cannot be used: {error}", fix="ssh-add it where it has a passphrase")
+        return SubstrateUnavailable(
+            f"ssh: the key cannot be used: {error}", fix="run ssh-add if the key has a passphrase"
+        )
     if is_named(error, "ConfigParseError"):
-        return SubstrateUnavailable(f"ssh: ~/.ssh/config cannot be read: {error}", fix="correct that line")
+        return SubstrateUnavailable(f"ssh: ~/.ssh/config cannot be read: {error}", fix="correct the line")
     if is_named(error, "gaierror"):
         return SubstrateUnavailable("ssh: host name not found", fix="correct host=NAME, or name its address")
     if is_named(error, "ConnectionRefusedError"):
@@ -48,20 +50,22 @@ def no_login(error: Exception, *, known: bool, before: bool) -> SubstrateError:
     if dropped(error):
         if before:  # sshd does so to some of many at once
             return Throttled("ssh: the host dropped a connection before the login", None)
-        return SubstrateUnavailable("ssh: the host drops the connection", fix="is it an SSH server? ssh -v says more")
+        return SubstrateUnavailable("ssh: the host drops the connection", fix="check the port; ssh -v says more")
     if is_named(error, "TimeoutError"):
-        return SubstrateUnavailable("ssh: the host does not answer", fix="is it up, and may this machine reach it?")
+        return SubstrateUnavailable("ssh: the host does not answer", fix="check that the host is up and reachable")
     if is_named(error, "OSError"):
-        return SubstrateUnavailable("ssh: the host cannot be reached", fix="is it up, and is there a route?")
+        return SubstrateUnavailable("ssh: the host cannot be reached", fix="check that the host is up, and the route")
     return SubstrateUnavailable(f"ssh: no login: {error}", fix="ssh -v says more")
 
 
 def not_looked(exit_code: int, output: bytes) -> SubstrateUnavailable:
-    """Why what a host says of itself could not be read."""
-    said = " ".join(output.decode(errors="replace").split())[:80]
-    what = f"its login shell says {said!r}" if said else f"its login shell ended with exit code {exit_code}"
-    fix = "it must be a POSIX shell whose start-up files print nothing"
-    return SubstrateUnavailable(f"ssh: commands cannot be run there: {what}", fix=fix)
+    """The error for an unreadable description of a host."""
+    output_text = " ".join(output.decode(errors="replace").split())[:80]
+    problem = (
+        f"its login shell says {output_text!r}" if output_text else f"its login shell ended with exit code {exit_code}"
+    )
+    fix = "use a POSIX login shell with silent start-up files"
+    return SubstrateUnavailable(f"ssh: commands cannot be run there: {problem}", fix=fix)
 
 
 def not_made(name: str, run_id: str, exit_code: int, words: bytes) -> CreateFailed:
@@ -76,7 +80,7 @@ def not_made(name: str, run_id: str, exit_code: int, words: bytes) -> CreateFail
 
 
 def not_removed(exit_code: int, words: bytes) -> str:
-    """Why one may still be there."""
+    """The reason why a sandbox may still exist."""
     return f"its folder or processes are still there: {_last(exit_code, words)}"
 
 
@@ -85,5 +89,5 @@ def _last(exit_code: int, words: bytes) -> str:
 
 
 def not_listed(exit_code: int, words: bytes) -> SubstrateUnavailable:
-    """The error for sandboxes that cannot be listed."""
+    """The error for a failed list of sandboxes."""
     return SubstrateUnavailable(f"ssh: the sandboxes there cannot be listed: {_last(exit_code, words)}")

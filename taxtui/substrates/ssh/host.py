@@ -1,4 +1,4 @@
-"""One host: logging in to it, and the connection over which sandboxes are made, listed and removed."""
+"""One host: logins, and the connection for making, listing and removing sandboxes."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import asyncssh
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateUnavailable
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
-from taxtui.sandboxes.kit.framed_shell import outputs
-from taxtui.sandboxes.kit.ssh_program import CONNECTION_ERRORS, Program, log_in
+from taxtui.sandboxes.kit.shell.framed_shell import outputs
+from taxtui.sandboxes.kit.shell.over_ssh import CONNECTION_ERRORS, Program, log_in
 from taxtui.substrates.ssh import SshOptions
 from taxtui.substrates.ssh.failure import dropped, no_login, not_looked
 from taxtui.substrates.ssh.scripts import HostFacts, facts, look
 
 ANSWER_TIMEOUT_S: Final = 60.0
-"""For one of our own programs there; a removal may have many files to delete."""
+"""Time limit of one of taxtui's programs there; a removal may have many files to delete."""
 FAILED: Final = (*CONNECTION_ERRORS, TimeoutError, ValueError)
 """Exceptions of a login; ``ValueError`` for a key or a configuration that cannot be read."""
 _CHANNELS: Final = 8
-"""At once over one connection: sshd has ten by default (MaxSessions)."""
+"""Channels of one connection at a time: sshd has ten by default (MaxSessions)."""
 _DRAIN_S: Final = 2.0
 
 
 class HostAnswer(NamedTuple):
-    """How one of our own programs has ended, and what it said."""
+    """The end of one of taxtui's programs."""
 
     code: int
     out: bytes
@@ -35,7 +35,7 @@ class HostAnswer(NamedTuple):
 
 
 class SshHost:
-    """The host that the options name."""
+    """The host of the options."""
 
     def __init__(self, options: SshOptions) -> None:
         """Nothing is opened yet."""
@@ -44,7 +44,7 @@ class SshHost:
         self._channels = asyncio.Semaphore(_CHANNELS)
         self._opening = asyncio.Lock()
         self._control: asyncssh.SSHClientConnection | None = None
-        self._made: list[asyncssh.SSHClientConnection] = []  # that may be open
+        self._connections: list[asyncssh.SSHClientConnection] = []  # that may be open
         self._been_in = False
         self.facts: HostFacts
 
@@ -52,33 +52,33 @@ class SshHost:
         """Log in and look. Raises ``SubstrateUnavailable``."""
         await asyncio.to_thread(self._options.complain)
         code, out, err = await self.run(look(self._options.folder, self._options.fixtures))
-        found = facts(out)
-        if found is None:
+        host_facts = facts(out)
+        if host_facts is None:
             raise not_looked(code, out or err)
-        if found.missing:
-            what = f"ssh: the host has no {found.missing[0]}"
-            raise SubstrateUnavailable(what, fix=f"install there: {', '.join(found.missing)}")
-        if not found.base:
+        if host_facts.missing:
+            problem = f"ssh: the host has no {host_facts.missing[0]}"
+            raise SubstrateUnavailable(problem, fix=f"install there: {', '.join(host_facts.missing)}")
+        if not host_facts.base:
             fix = "name one in a folder that is there with folder=PATH"
             raise SubstrateUnavailable("ssh: the folder of the sandboxes cannot be made there", fix=fix)
-        self.facts = found
+        self.facts = host_facts
 
     async def close(self) -> None:
-        """Let go of all connections, also of those whose sandbox somebody else has removed."""
-        for connection in self._made:
+        """Close all connections, also of sandboxes that were removed."""
+        for connection in self._connections:
             connection.abort()
-        await asyncio.gather(*(connection.wait_closed() for connection in self._made))
+        await asyncio.gather(*(connection.wait_closed() for connection in self._connections))
 
     @property
     def version(self) -> str:
         """Name and version that its SSH server reports."""
-        said = self._control.get_extra_info("server_version", "") if self._control else ""
-        return str(said).removeprefix("SSH-2.0-")
+        banner = self._control.get_extra_info("server_version", "") if self._control else ""
+        return str(banner).removeprefix("SSH-2.0-")
 
     async def log_in(self) -> tuple[asyncssh.SSHClientConnection, int]:
-        """A new connection, and how long it had to wait until few enough others were on their way, in ns.
+        """A new connection, and its wait for a free login slot in ns.
 
-        Raises ``SubstrateUnavailable``, and ``Throttled`` where the host has dropped it after others have got in.
+        Raises ``SubstrateUnavailable``, and ``Throttled`` if the host dropped the connection after earlier logins.
         """
         options, came_ns = self._options, time.monotonic_ns()
         async with self._gate:
@@ -86,12 +86,13 @@ class SshHost:
             try:
                 connection = await log_in(options.host, **options.login())
             except FAILED as error:
-                known = await asyncio.to_thread(self._known)
-                asked = known and not self._been_in and dropped(error)
-                told = (await self._other_kind() if asked else None) or error
-                raise no_login(told, known=known, before=self._been_in) from error
+                has_key = await asyncio.to_thread(self._has_known_key)
+                ask_again = has_key and not self._been_in and dropped(error)
+                cause = (await self._other_kind() if ask_again else None) or error
+                raise no_login(cause, known=has_key, before=self._been_in) from error
         self._been_in = True
-        self._made = [connection, *(each for each in self._made if not each.is_closed())]
+        still_open = [previous for previous in self._connections if not previous.is_closed()]
+        self._connections = [connection, *still_open]
         return connection, waited_ns
 
     async def _other_kind(self) -> Exception | None:
@@ -104,21 +105,21 @@ class SshHost:
         await connection.wait_closed()
         return None
 
-    def _known(self) -> bool:
-        """Whether known_hosts has any key of the host, where that can be told. Blocking."""
+    def _has_known_key(self) -> bool:
+        """Whether known_hosts has any key of the host; False if unknown. Blocking."""
         try:
-            told = asyncssh.SSHClientConnectionOptions(host=self._options.host, **self._options.login())
-            known: Any = told.known_hosts or str(Path("~/.ssh/known_hosts").expanduser())
-            files = [known] if isinstance(known, str) else known
-            return any(asyncssh.match_known_hosts(str(file), told.host, "", told.port)[0] for file in files)
+            settings = asyncssh.SSHClientConnectionOptions(host=self._options.host, **self._options.login())
+            known_hosts: Any = settings.known_hosts or str(Path("~/.ssh/known_hosts").expanduser())
+            files = [known_hosts] if isinstance(known_hosts, str) else known_hosts
+            return any(asyncssh.match_known_hosts(str(file), settings.host, "", settings.port)[0] for file in files)
         except (OSError, ValueError):
             return False
 
     async def run(self, line: str) -> HostAnswer:
-        """One of our own programs on the host, over the one connection for that; made anew where it is gone.
+        """Run one of taxtui's programs on the host, over a shared connection that is reopened when lost.
 
-        Raises ``SubstrateUnavailable``, ``Throttled``, ``SandboxLost`` where the connection broke, ``ExecFailed``
-        where no answer came in time. When cancelled, the program goes on to its end.
+        Raises ``SubstrateUnavailable``, ``Throttled``, ``SandboxLost`` if the connection broke, ``ExecFailed`` without
+        an answer in time. When cancelled, the program runs to its end.
         """
         program = Program(_DRAIN_S)
         try:

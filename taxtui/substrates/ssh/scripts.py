@@ -1,8 +1,7 @@
-"""The programs that run on the host, for any POSIX shell with the usual tools, and what they print.
+"""Programs on the host, for any POSIX shell with the usual tools, and the parsers of their output.
 
-A sandbox is a folder with ``work``, ``home`` and ``tmp`` in it, and a record: when it was made, by the host's clock,
-and its labels. Everything that runs in it has a variable by which it is found, and so has a process that removes it
-all at its deadline.
+A sandbox is a folder with ``work``, ``home`` and ``tmp``, and a record with its labels and its creation by the host's
+clock. Its processes, and the process that removes it at its deadline, have a variable with its name.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ NEEDED: Final = (
 )
 GREETING: Final = "taxtui"
 FOLDER: Final = re.compile(r"/[A-Za-z0-9/._-]*[A-Za-z0-9]")
-"""Text that needs no quotes in any shell and has no special meaning for sed."""
+"""Text without quotes in any shell, and without a special meaning for sed."""
 _LINES: Final = 4  # of what ``look`` prints before the programs
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _RECORD_MAX_BYTES: Final = 16_384
@@ -69,12 +68,12 @@ def line_of(script: str, *arguments: str) -> str:
 
 
 def look(folder: str, fixtures: str) -> str:
-    """A line that says what ``facts`` reads; both as in the options. Nothing is made."""
+    """A line whose output ``facts`` parses; both arguments are options. Makes nothing."""
     return line_of(_LOOK, folder, " ".join(NEEDED), fixtures)
 
 
 def facts(output: bytes) -> HostFacts | None:
-    """The output of ``look``, parsed; None for any other output."""
+    """The parsed output of ``look``; None for any other output."""
     lines = output.decode(errors="replace").splitlines()
     if lines[:1] != [GREETING] or len(lines) < _LINES:
         return None
@@ -83,18 +82,18 @@ def facts(output: bytes) -> HostFacts | None:
 
 
 def mark_of(name: str) -> str:
-    """The value of ``SANDBOX_ENV`` for everything in a sandbox: no other sandbox's value begins like it."""
+    """The value of ``SANDBOX_ENV`` in a sandbox: no other sandbox's value begins with it."""
     return hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
 def make(folder: str, spec: SandboxSpec, ttl_s: int) -> str:
-    """A line that makes a sandbox; it is removed ``ttl_s`` later, whatever becomes of us."""
+    """A line that makes a sandbox; a process on the host removes it after ``ttl_s``."""
     labels = msgspec.json.encode(spec.labels).decode()
     return line_of(_MAKE, folder, labels, mark_of(spec.name), str(ttl_s), f'sleep "$2"; {_removal(folder)}')
 
 
 def remove(folder: str) -> str:
-    """A line that kills what runs in a sandbox and deletes its folder. Idempotent; exits with 0 once that is done."""
+    """A line that kills the processes of a sandbox and deletes its folder. Idempotent; exits with 0 when done."""
     return line_of(_removal(folder), folder)
 
 
@@ -105,23 +104,23 @@ def _removal(folder: str) -> str:
 
 
 def exists(folder: str) -> str:
-    """A line that exits with 0 while the sandbox's working folder is there, and 1 once it is not."""
+    """A line that exits with 0 if the sandbox's working folder exists, else with 1."""
     return line_of('[ -d "$1" ]', f"{folder}/work")
 
 
 def list_all(base: str) -> str:
-    """A line that prints what ``listed`` reads."""
+    """A line whose output ``listed`` parses."""
     return line_of(_LIST, base)
 
 
 def listed(output: bytes, run_id: str | None) -> Sequence[Found]:
-    """The sandboxes that ``list_all`` has printed, of one run or of all; anything may have written the records."""
+    """The sandboxes in the output of ``list_all``, of one run or of all; the records are untrusted."""
     now, *rows = output.decode(errors="replace").splitlines()
-    all_found = [each for row in rows if (each := _found(int(now), row)) is not None]
-    return [each for each in all_found if run_id in (None, each.run_id)]
+    all_found = [entry for row in rows if (entry := _entry(int(now), row)) is not None]
+    return [entry for entry in all_found if run_id in (None, entry.run_id)]
 
 
-def _found(now_s: int, row: str) -> Found | None:
+def _entry(now_s: int, row: str) -> Found | None:
     folder, _, record = row.partition("\t")
     name = folder.rpartition("/")[2]
     if not _NAME.fullmatch(name):

@@ -23,7 +23,7 @@ from taxtui.runner.cleanup.ledger import LedgerEntry
 from taxtui.runner.run import Run
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
-from taxtui.substrates.docker.options import DockerOptions
+from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.substrate import DockerSubstrate
 from tests.support import ec2_standin_setup, ecs_standin_setup
 from tests.support.api_faults import DAYTONA, KUBERNETES, Provider

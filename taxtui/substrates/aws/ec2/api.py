@@ -1,4 +1,4 @@
-"""The calls to EC2 that the sandboxes, their network and the substrate share, and what they become where they fail."""
+"""Calls to EC2 for sandboxes, their network and the substrate, and the errors of these calls."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any, Final, Literal
 from taxtui.errors import CleanupFailed, SubstrateError, SubstrateUnavailable
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import remove
-from taxtui.sandboxes.kit.state_poller import StatePoller
+from taxtui.sandboxes.kit.retry import StatePoller
 from taxtui.sandboxes.protocol import Found
-from taxtui.substrates.aws.connection import AwsApi, found
+from taxtui.substrates.aws.connection import AwsApi, labelled
 from taxtui.substrates.aws.ec2 import Ec2Options
 from taxtui.substrates.aws.ec2.instance import InstanceState
 from taxtui.substrates.aws.failure import code_of
 
 ALIVE: Final = ("pending", "running", "stopping", "stopped")
-"""States in which an instance, or at least its volume, costs money and goes on doing so."""
+"""States in which an instance, or at least its volume, still costs money."""
 
 
 def _literal(value: str) -> str:
-    """A filter's value that matches itself alone: EC2 reads ``*`` and ``?`` as wildcards."""
+    """A filter's value without wildcards: EC2 reads ``*`` and ``?`` as such."""
     return re.sub(r"[*?\\]", r"\\\g<0>", value)
 
 
 class Ec2Api(AwsApi[InstanceState]):
-    """The instances of one account and region, and what belongs to them."""
+    """The instances of one account and region, with their volumes and security groups."""
 
     services = ("ec2", "ssm", "sts")
 
@@ -57,25 +57,25 @@ class Ec2Api(AwsApi[InstanceState]):
         """The instances alone. Raises ``SubstrateUnavailable``."""
         alive = {"Name": "instance-state-name", "Values": list(ALIVE)}
         listed = [
-            found(each["Tags"], each["InstanceId"], each["LaunchTime"].timestamp())
+            labelled(item["Tags"], item["InstanceId"], item["LaunchTime"].timestamp())
             for reservation in await self.tagged("instances", run_id, alive)
-            for each in reservation["Instances"]
+            for item in reservation["Instances"]
         ]
-        return [each for each in listed if each is not None]
+        return [item for item in listed if item is not None]
 
     async def tagged(
-        self, what: Literal["instances", "volumes", "security_groups"], run_id: str | None, *filters: Mapping[str, Any]
+        self, kind: Literal["instances", "volumes", "security_groups"], run_id: str | None, *filters: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
-        """All pages of what carries our tags; instances as reservations. Raises ``SubstrateUnavailable``."""
+        """All pages of resources with taxtui's tags; instances as reservations. Raises ``SubstrateUnavailable``."""
         every_run = {"Name": "tag-key", "Values": [LABEL_RUN]}
         ours = every_run if run_id is None else {"Name": f"tag:{LABEL_RUN}", "Values": [_literal(run_id)]}
-        key = {"instances": "Reservations", "volumes": "Volumes", "security_groups": "SecurityGroups"}[what]
+        key = {"instances": "Reservations", "volumes": "Volumes", "security_groups": "SecurityGroups"}[kind]
 
         def pages() -> list[dict[str, Any]]:
-            paginator = self._client.get_paginator(f"describe_{what}")
-            return [each for page in paginator.paginate(Filters=[ours, *filters]) for each in page[key]]
+            paginator = self._client.get_paginator(f"describe_{kind}")
+            return [item for page in paginator.paginate(Filters=[ours, *filters]) for item in page[key]]
 
-        return await self._in_thread(f"listing {what.replace('_', ' ')}", pages)
+        return await self._in_thread(f"listing {kind.replace('_', ' ')}", pages)
 
     async def _describe(self, instances: list[str]) -> Mapping[str, InstanceState]:
         # By filter: asked by id, one that is not known yet would spoil the answer for all.
@@ -84,25 +84,27 @@ class Ec2Api(AwsApi[InstanceState]):
         )
         public = self.options.address == "public"
         return {
-            each["InstanceId"]: InstanceState.of(each, public=public)
+            item["InstanceId"]: InstanceState.of(item, public=public)
             for reservation in answer["Reservations"]
-            for each in reservation["Instances"]
+            for item in reservation["Instances"]
         }
 
     def terminate(self, instance: str) -> object:
-        """Blocks: ask for the end of an instance. Raises what botocore raises."""
+        """Blocks: request the end of an instance. Raises what botocore raises."""
         return self._client.terminate_instances(InstanceIds=[instance])
 
     async def delete(self, kind: str, handle: str, operation: str, gone: str, **parameters: Any) -> None:
-        """Delete what is gone once AWS has answered; throttling is waited out. Idempotent. Raises ``CleanupFailed``."""
+        """Delete a resource that is gone once AWS has answered. Waits out throttling. Idempotent. Raises
+        ``CleanupFailed``.
+        """
         await remove(
             f"{kind} {handle}",
-            lambda: self._known(gone, f"deleting a {kind}", operation, **parameters),
+            lambda: self._removes(gone, f"deleting a {kind}", operation, **parameters),
             first_s=self.options.poll_s,
         )
 
     async def remove(self, instance: str, launched_s: float) -> None:
-        """Terminate an instance and wait until it is; throttling is waited out. Raises ``CleanupFailed``."""
+        """Terminate an instance and wait for its end. Waits out throttling. Raises ``CleanupFailed``."""
 
         async def terminated() -> bool | None:
             state = (await self.poller.next(instance)).state
@@ -110,7 +112,7 @@ class Ec2Api(AwsApi[InstanceState]):
 
         await remove(
             f"instance {instance}",
-            lambda: self._known(
+            lambda: self._removes(
                 "InvalidInstanceID.NotFound", "terminating an instance", "terminate_instances", InstanceIds=[instance]
             ),
             terminated,
@@ -119,8 +121,8 @@ class Ec2Api(AwsApi[InstanceState]):
             launched_s=launched_s,
         )
 
-    async def _known(self, unknown: str, doing: str, operation: str, **parameters: Any) -> bool:
-        """Make a call that removes something; False where EC2 answers that it does not know it."""
+    async def _removes(self, unknown: str, doing: str, operation: str, **parameters: Any) -> bool:
+        """Make a call that removes a resource; False if EC2 does not know the resource."""
         try:
             await self.call(doing, operation, CleanupFailed, **parameters)
         except SubstrateError as error:

@@ -1,4 +1,4 @@
-"""EC2 instances as plain data: what to ask for, and what the answers mean. Nothing is called here."""
+"""EC2 instances as plain data: requests, and the meaning of the answers. Nothing is called here."""
 
 from __future__ import annotations
 
@@ -8,17 +8,40 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from taxtui.errors import SubstrateError
+from taxtui.errors import CreateFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import SandboxSpec
+from taxtui.sandboxes.kit.refusal import is_named
 from taxtui.substrates.aws.connection import tag_list
-from taxtui.substrates.aws.ec2.failure import ended
-from taxtui.substrates.aws.failure import redacted
+from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted, redacted
+
+_NEVER_STARTED: Final = ("VolumeLimitExceeded", "InternalError", "InvalidSnapshot")
+
+
+def ended(status: str, code: str, reason: str) -> SubstrateError:
+    """The error for an ending instance, by its state and the code and message of its ``StateReason``."""
+    if "Spot" in code:  # Server.SpotInstanceTermination, Server.SpotInstanceShutdown
+        return SpotInterrupted(f"AWS took the spot instance back ({code})", fix="use on-demand to avoid it")
+    if "InsufficientInstanceCapacity" in code:  # accepted, and only then found to have no host
+        return CapacityUnavailable("AWS has no capacity for this instance type here", fix="try another zone or type")
+    if any(name in code for name in _NEVER_STARTED):  # accepted, but its volume could not be made
+        return CreateFailed(f"the instance could not start: {code}: {reason}")
+    return SandboxLost(f"the instance is {status}: {reason or code or 'no reason given'}")
+
+
+def no_login(error: Exception) -> str:
+    """The reason why logins fail. An unfinished cloud-init looks the same."""
+    if is_named(error, "HostKeyNotVerifiable"):
+        return "sshd shows another host key than the one in its user data; does the image have cloud-init?"
+    if is_named(error, "PermissionDenied"):
+        return "the login is refused; does the image have cloud-init, and did it make the user?"
+    return f"no login: {str(error) or type(error).__name__}"
+
 
 USER: Final = "taxtui"
-"""The login: a user of its own with an empty home, because a .bashrc costs every command what it does."""
+"""The login: a new user with an empty home, because every command pays for a .bashrc."""
 
 TAGGED: Final = ("instance", "volume", "network-interface")
-"""Resources of RunInstances, tagged in the same request, so that each can be found at any time."""
+"""Resources of RunInstances, tagged in the same request, so that ``find`` lists each at any time."""
 
 
 class KeyPair(NamedTuple):
@@ -29,7 +52,7 @@ class KeyPair(NamedTuple):
 
 
 def user_data(spec: SandboxSpec, *, host_key: KeyPair, client_public_key: str) -> str:
-    """Cloud-init configuration: both keys, the user, and a shutdown that needs nobody; JSON is YAML too."""
+    """Cloud-init configuration: both keys, the user, and a shutdown by the guest itself; JSON is YAML too."""
     config = {
         "ssh_deletekeys": True,
         # With keys given cloud-init makes none. To say so by an empty ssh_genkeytypes breaks its schema.
@@ -118,9 +141,9 @@ class InstanceState(NamedTuple):
 
     @property
     def ending(self) -> bool:
-        """Whether it no longer takes commands and will not again."""
+        """Whether the instance takes no more commands."""
         return self.status not in ("pending", "running")
 
     def failure(self) -> SubstrateError:
-        """Why an instance that is ending is."""
+        """The error for an ending instance."""
         return ended(self.status, self.code, self.reason)

@@ -1,4 +1,4 @@
-"""The security group through which this machine, and nothing else, reaches the instances of a run."""
+"""The security group through which only this machine reaches the instances of a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.retry import Retry
 from taxtui.sandboxes.protocol import Found
-from taxtui.substrates.aws.connection import found, once_known, tag_list
+from taxtui.substrates.aws.connection import labelled, once_known, tag_list
 from taxtui.substrates.aws.ec2.api import Ec2Api
 from taxtui.substrates.aws.failure import code_of
 
@@ -25,28 +25,28 @@ CREATED: Final = "taxtui.created"
 """Tag: Unix seconds. EC2 does not say when a group was made."""
 
 UNKNOWN: Final = "InvalidGroup.NotFound"
-"""Also the answer about a group that was made only just, from a part of EC2 that has not heard of it."""
+"""Also the answer about a new group from a part of EC2 that does not know it yet."""
 
 ADDRESS_SERVICE: Final = "https://checkip.amazonaws.com"
 DETACH_TIMEOUT_S: Final = 10.0
-"""For the network interface of a terminated instance to let go of its group."""
+"""Wait for the network interface of a terminated instance to leave its group."""
 
 
 class Network:
-    """One group per run, made with the first instance; or the one that was given, which is never touched."""
+    """One group per run, made by ``prepare`` or the first create; or the option's group, which stays unchanged."""
 
     def __init__(self, api: Ec2Api) -> None:
         """Nothing is made yet."""
         self._api = api
-        self._made: dict[str, str] = {}  # run → group
+        self._groups: dict[str, str] = {}  # run → group
         self._reachable: set[str] = set()  # those of them whose port is open
 
     async def group(self, run_id: str) -> str:
-        """The group for a run's instances. Raises ``CreateFailed`` and what the classification of errors has."""
+        """The group for a run's instances. Raises ``CreateFailed`` and the errors of ``AwsRefused``."""
         options = self._api.options
         if options.security_group:
             return options.security_group
-        if run_id not in self._made:
+        if run_id not in self._groups:
             looked_up = await self._api.call("looking up the subnet", "describe_subnets", SubnetIds=[options.subnet])
             name = f"taxtui-{run_id}-{secrets.token_hex(4)}"
             ours = {LABEL_RUN: run_id, CREATED: str(int(time.time()))}
@@ -59,8 +59,8 @@ class Network:
                 VpcId=looked_up["Subnets"][0]["VpcId"],
                 TagSpecifications=[{"ResourceType": "security-group", "Tags": tag_list(name, ours)}],
             )
-            self._made[run_id] = str(answer["GroupId"])
-        group = self._made[run_id]
+            self._groups[run_id] = str(answer["GroupId"])
+        group = self._groups[run_id]
         if group not in self._reachable:  # also one whose opening was refused before: it is completed, not used
             await self._open(group, await self._allowed())
             self._reachable.add(group)
@@ -88,7 +88,7 @@ class Network:
                 raise
 
     async def _allowed(self) -> str:
-        """The CIDR that the group accepts. Raises ``SubstrateUnavailable``."""
+        """The CIDR for the group. Raises ``SubstrateUnavailable``."""
         options = self._api.options
         try:
             if options.allow_from:
@@ -99,35 +99,35 @@ class Network:
             raise SubstrateUnavailable(f"ec2: no address to let in ({error})", fix="set allow_from=CIDR") from error
 
     async def unused(self, busy: Collection[str], run_id: str | None) -> list[Found]:
-        """Groups that a run has left, except of runs that still have instances, and ours while we are open."""
+        """Groups of runs without instances, except the groups of this open substrate."""
         groups = await self._api.tagged("security_groups", run_id)
-        listed = [found(each["Tags"], each["GroupId"], _created(each["Tags"])) for each in groups]
-        left = [
-            each
-            for each in listed
-            if each is not None and each.run_id not in busy and each.handle not in self._made.values()
+        listed = [labelled(group["Tags"], group["GroupId"], _created(group["Tags"])) for group in groups]
+        unused_groups = [
+            group
+            for group in listed
+            if group is not None and group.run_id not in busy and group.handle not in self._groups.values()
         ]
-        if not left:
+        if not unused_groups:
             return []
         answer = await self._api.call(
             "listing network interfaces",
             "describe_network_interfaces",
-            Filters=[{"Name": "group-id", "Values": [each.handle for each in left]}],
+            Filters=[{"Name": "group-id", "Values": [group.handle for group in unused_groups]}],
         )
         used = {group["GroupId"] for interface in answer["NetworkInterfaces"] for group in interface["Groups"]}
-        return [each for each in left if each.handle not in used]
+        return [group for group in unused_groups if group.handle not in used]
 
     async def delete(self, group: str) -> None:
         """Remove a group. Idempotent. Raises ``CleanupFailed``, also while an instance still uses it."""
         await self._api.delete("security group", group, "delete_security_group", UNKNOWN, GroupId=group)
 
     async def close(self) -> None:
-        """Remove what was made, unless instances that use it are left; then a sweep finds both."""
-        for run_id, group in self._made.items():
+        """Remove the groups of this substrate, except groups with instances: ``taxtui clean`` finds both."""
+        for run_id, group in self._groups.items():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(DETACH_TIMEOUT_S):
                     await self._leave(run_id, group)
-        self._made.clear()
+        self._groups.clear()
         self._reachable.clear()
 
     async def _leave(self, run_id: str, group: str) -> None:

@@ -1,8 +1,9 @@
-"""One EC2 instance as a sandbox: from accepted to running to logged in, its commands, its end."""
+"""One EC2 instance as a sandbox: accepted, running, logged in; its commands and its end."""
 
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -11,21 +12,49 @@ import asyncssh
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.over_ssh import OverSsh
 from taxtui.sandboxes.kit.removal import settled
-from taxtui.sandboxes.kit.ssh_program import CONNECTION_ERRORS, LOGIN_TIMEOUT_S
+from taxtui.sandboxes.kit.shell.over_ssh import CONNECTION_ERRORS, LOGIN_TIMEOUT_S, OverSsh, log_in
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ec2.api import Ec2Api
-from taxtui.substrates.aws.ec2.failure import no_login
-from taxtui.substrates.aws.ec2.ssh import connect, remote_command
+from taxtui.substrates.aws.ec2.instance import USER, KeyPair, no_login
 from taxtui.substrates.aws.failure import AgentNeverConnected
+
+
+def new_key() -> tuple[asyncssh.SSHKey, KeyPair]:
+    """A fresh Ed25519 key, as an object and as text."""
+    key = asyncssh.generate_private_key("ssh-ed25519", comment="taxtui")
+    return key, KeyPair(key.export_private_key().decode(), key.export_public_key().decode().strip())
+
+
+async def connect(
+    address: str, port: int, user: str, client_key: asyncssh.SSHKey, host_key: asyncssh.SSHKey
+) -> asyncssh.SSHClientConnection:
+    """Log in to the one host with ``host_key``. Raises as ``log_in``."""
+    return await log_in(
+        address,
+        port=port,
+        username=user or USER,
+        client_keys=[client_key],
+        known_hosts=([host_key.convert_to_public()], [], []),
+        server_host_key_algs=["ssh-ed25519"],
+        config=None,
+        agent_path=None,
+        preferred_auth=["publickey"],
+    )
+
+
+def remote_command(argv: Sequence[str], env: Mapping[str, str]) -> str:
+    """A line for the user's login shell that runs ``argv`` in the home directory."""
+    variables = [f"{key}={value}" for key, value in env.items()]
+    return f"cd && exec env {shlex.join([*variables, *argv])}"
+
 
 KNOCK_S: Final = 0.1
 """Between two looks whether the port is open, and whether the login works."""
 
 
 class Ec2Sandbox(OverSsh):
-    """One instance, and one SSH connection to it."""
+    """One instance, and an SSH connection to it."""
 
     def __init__(
         self,
@@ -81,7 +110,8 @@ class Ec2Sandbox(OverSsh):
             if state.status == "running":
                 if not state.address:
                     raise AgentNeverConnected(
-                        "the instance runs but has no public address", fix="its subnet gives none: use address=private"
+                        "the instance runs but has no public address",
+                        fix="the subnet assigns none: use address=private",
                     )
                 self._late_ns = late_ns
                 return state.address
@@ -120,7 +150,7 @@ class Ec2Sandbox(OverSsh):
     async def _pause(self, give_up_ns: int, why: str) -> None:
         if time.monotonic_ns() > give_up_ns:
             raise AgentNeverConnected(
-                f"the instance runs, but not within {self._api.options.login_timeout_s:g} s of it: {why}"
+                f"the instance runs, but takes no login after {self._api.options.login_timeout_s:g} s: {why}"
             )
         self._late_ns = 0  # it has not booted yet: knocking earlier would only have been in vain
         await asyncio.sleep(KNOCK_S)
@@ -130,7 +160,7 @@ class Ec2Sandbox(OverSsh):
         return remote_command(argv, {**self._env, **env})
 
     async def explained(self, error: SubstrateError) -> SubstrateError:
-        """As ``OverSsh.explained``: what became of its instance, if that is the reason."""
+        """As ``OverSsh.explained``: the end of the instance, if that is the reason."""
         seen = await self._api.poller.soon(self._instance)
         if seen is None:
             return error

@@ -1,7 +1,7 @@
-"""Sandboxes on Amazon EC2: one instance each, commands over one SSH connection to it.
+"""Sandboxes on Amazon EC2: one instance each, commands over one SSH connection.
 
-Every instance gets a host key and a login key of its own through its user data, so that the first connection is
-already verified, and no key pair is left in the account. ``exec`` mode opens a channel per command.
+User data gives every instance its own host key and the run's login key: the first connection is already verified, and
+the account keeps no key pair. ``exec`` mode opens a channel per command.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from taxtui.sandboxes.kit import retry
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import insist
-from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
+from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.aws import AwsOptions
-from taxtui.substrates.aws.connection import MAX_CALLS, SDK_ERRORS, found, once_known
+from taxtui.substrates.aws.connection import MAX_CALLS, SDK_ERRORS, labelled, once_known
 from taxtui.substrates.aws.ec2 import Ec2Options
 from taxtui.substrates.aws.ec2.api import Ec2Api
-from taxtui.substrates.aws.ec2.instance import run_request, user_data
+from taxtui.substrates.aws.ec2.instance import KeyPair, run_request, user_data
 from taxtui.substrates.aws.ec2.network import UNKNOWN, Network
-from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox
-from taxtui.substrates.aws.ec2.ssh import new_key
+from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox, new_key
 from taxtui.substrates.aws.failure import AccessDenied, code_of
 
 
@@ -48,6 +47,7 @@ class Ec2Substrate:
         self.api = Ec2Api(self.options)
         self._network = Network(self.api)
         self._preparing = asyncio.Lock()
+        self._login: tuple[asyncssh.SSHKey, KeyPair] | None = None  # for all instances; the private half stays here
 
     async def __aenter__(self) -> Self:
         """Open clients. Raises ``SubstrateUnavailable``."""
@@ -56,14 +56,14 @@ class Ec2Substrate:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Remove the security group that was made for our instances, unless some of them are left."""
+        """Remove the run's security group, unless it still has instances."""
         await self._network.close()
         await self.api.close()
 
     # -- looking
 
     async def check(self) -> Availability:
-        """As ``Substrate.check``: who we are, and by dry runs what is missing or not allowed."""
+        """As ``Substrate.check``: the identity, and by dry runs the missing resources and rights."""
         if not self.api.is_open:
             try:
                 async with type(self)(self.options) as opened:
@@ -85,18 +85,32 @@ class Ec2Substrate:
         return Availability(
             ok=True,
             detail=f"ready as {identity.name!r} in {region}, {self.variant}; billed by the second, a minute at least, "
-            "no price of it is shipped: --prices FILE",
+            "no price sheet of it is shipped: --prices FILE",
             version=options.instance_type,
             image=image_id,
             cache="cold",
             limits=f"the instance type's: {options.instance_type}",
+            effective=await self._effective(),
             region=region,
             latency_ns=identity.latency_ns,
             facts=facts,
         )
 
+    async def _effective(self) -> Effective:
+        """The instance type's size, and the network: a security group leaves outgoing connections open."""
+        try:
+            answer = await self.api.call(
+                "looking up the instance type", "describe_instance_types", InstanceTypes=[self.options.instance_type]
+            )
+        except SubstrateError:  # an optional permission
+            return Effective(network="full")
+        (kind,) = answer["InstanceTypes"]
+        return Effective(
+            cpus=kind["VCpuInfo"]["DefaultVCpus"], memory_mib=kind["MemoryInfo"]["SizeInMiB"], network="full"
+        )
+
     async def _dry_runs(self, image_id: str, root_device: str) -> None:
-        """Ask whether each call that changes something would be allowed. Raises what the first refusal means."""
+        """Ask by dry runs whether each changing call would be allowed. Raises the error of the first refusal."""
         (subnet,) = (await self.api.call("looking up the subnet", "describe_subnets", SubnetIds=[self.options.subnet]))[
             "Subnets"
         ]
@@ -123,16 +137,26 @@ class Ec2Substrate:
 
     # -- making
 
-    async def create(self, spec: SandboxSpec, marks: Marks) -> Ec2Sandbox:
-        """As ``Substrate.create``."""
+    async def prepare(self, run_id: str, limits: Limits) -> None:
+        """As ``Prepares.prepare``: look up image and subnet, make the security group and the login key."""
+        await self._prepared(run_id)
+
+    async def _prepared(self, run_id: str) -> tuple[str, str, str, asyncssh.SSHKey, KeyPair]:
+        """Image id, root device, security group and login key of a run's instances."""
         problem, fix = self.options.problem
         if problem:
             raise SubstrateUnavailable(f"ec2: {problem}", fix=fix)
-        async with self._preparing:  # of many at the same time the first one makes what all of them use
+        async with self._preparing:  # the first of several concurrent creates does it for all
             image_id, root_device = await self.api.image()
-            group = await finish_despite_cancel(self._network.group(spec.labels[LABEL_RUN]))
-        client_key, client_pair = new_key()
-        host_key, host_pair = new_key()
+            group = await finish_despite_cancel(self._network.group(run_id))
+            if self._login is None:
+                self._login = new_key()
+        return image_id, root_device, group, *self._login
+
+    async def create(self, spec: SandboxSpec, marks: Marks) -> Ec2Sandbox:
+        """As ``Substrate.create``."""
+        image_id, root_device, group, client_key, client_pair = await self._prepared(spec.labels[LABEL_RUN])
+        host_key, host_pair = new_key()  # per instance: commands in an instance can read its host key
         data = user_data(spec, host_key=host_pair, client_public_key=client_pair.public)
         request = self._request(spec, image_id, root_device, group, data)
         answer = await once_known(partial(self._run, request), UNKNOWN, first_s=self.options.poll_s)
@@ -169,9 +193,9 @@ class Ec2Substrate:
     # -- finding and removing
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``: instances, volumes that outlived theirs, and security groups that nothing uses.
+        """As ``Substrate.find``: instances, orphaned volumes, and unused security groups.
 
-        An instance that is shutting down is not listed: nothing can hold it back.
+        An instance that is shutting down is not listed: its end is certain.
         """
         return await retry.find(partial(self._find, run_id))
 
@@ -179,18 +203,18 @@ class Ec2Substrate:
         volumes = await self.api.tagged("volumes", run_id, {"Name": "status", "Values": ["available"]})
         listed = [
             *await self.api.instances(run_id),
-            *(found(each["Tags"], each["VolumeId"], each["CreateTime"].timestamp()) for each in volumes),
+            *(labelled(item["Tags"], item["VolumeId"], item["CreateTime"].timestamp()) for item in volumes),
         ]
-        ours = [each for each in listed if each is not None]
-        return ours + await self._network.unused({each.run_id for each in ours}, run_id)
+        ours = [item for item in listed if item is not None]
+        return ours + await self._network.unused({item.run_id for item in ours}, run_id)
 
-    async def reap(self, found: Found) -> None:
+    async def reap(self, entry: Found) -> None:
         """As ``Substrate.reap``."""
-        if found.handle.startswith("vol-"):
+        if entry.handle.startswith("vol-"):
             await self.api.delete(
-                "volume", found.handle, "delete_volume", "InvalidVolume.NotFound", VolumeId=found.handle
+                "volume", entry.handle, "delete_volume", "InvalidVolume.NotFound", VolumeId=entry.handle
             )
-        elif found.handle.startswith("sg-"):
-            await self._network.delete(found.handle)
+        elif entry.handle.startswith("sg-"):
+            await self._network.delete(entry.handle)
         else:
-            await self.api.remove(found.handle, time.monotonic() - found.age_s)
+            await self.api.remove(entry.handle, time.monotonic() - entry.age_s)

@@ -36,4 +36,4 @@ class EcsOptions(AwsOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 def listed(joined: str) -> list[str]:
     """The values of an option that are joined with ``+``."""
-    return [each for each in joined.split("+") if each]
+    return [value for value in joined.split("+") if value]

@@ -1,4 +1,4 @@
-"""The calls to ECS that the sandboxes and the substrate share, and what they become where they fail."""
+"""Calls to ECS for sandboxes and the substrate, and the errors of these calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed
 from taxtui.sandboxes.kit.removal import insist, remove
-from taxtui.sandboxes.kit.state_poller import StatePoller
+from taxtui.sandboxes.kit.retry import StatePoller
 from taxtui.substrates.aws.connection import SDK_ERRORS, AwsApi
 from taxtui.substrates.aws.ecs import EcsOptions
 from taxtui.substrates.aws.ecs.channel import DataChannel
@@ -29,7 +29,7 @@ class EcsApi(AwsApi[TaskState]):
         self.options = options
 
     async def clusters(self) -> list[Mapping[str, Any]]:
-        """The cluster with its configuration, if there is one of its name. Raises ``SubstrateUnavailable``."""
+        """The cluster of this name with its configuration, if it exists. Raises ``SubstrateUnavailable``."""
         answer = await self.call(
             "describing the cluster",
             "describe_clusters",
@@ -48,11 +48,11 @@ class EcsApi(AwsApi[TaskState]):
         return str(answer["taskDefinition"]["taskDefinitionArn"])
 
     async def deregister(self, arn: str) -> None:
-        """Take a task definition away; running tasks do not need it. Raises ``SubstrateUnavailable``."""
+        """Deregister a task definition; running tasks do not need it. Raises ``SubstrateUnavailable``."""
         await self.call("deregistering", "deregister_task_definition", taskDefinition=arn)
 
     async def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        """RunTask's answer; what an abandoned one has started is stopped. Raises ``CreateFailed``."""
+        """RunTask's answer; an abandoned call's task is stopped. Raises ``CreateFailed``."""
         answer: Mapping[str, Any] = await self.call(
             "running a task", "run_task", CreateFailed, dispose=self._discard, **request
         )
@@ -85,7 +85,7 @@ class EcsApi(AwsApi[TaskState]):
             insist(partial(self._stop, task["taskArn"]), SDK_ERRORS)
 
     async def remove(self, arn: str, launched_s: float) -> None:
-        """Stop a task and wait until it has; throttling is waited out. Raises ``CleanupFailed``."""
+        """Stop a task and wait for its end. Waits out throttling. Raises ``CleanupFailed``."""
 
         async def stopped() -> bool | None:
             state = (await self.poller.next(arn)).state
@@ -126,7 +126,7 @@ class EcsApi(AwsApi[TaskState]):
         return await DataChannel.open(session["streamUrl"], session["tokenValue"], session["sessionId"])
 
     async def end_session(self, session: str) -> None:
-        """Have the service end a session whose connection is lost. Raises ``ExecFailed``: also for a missing right."""
+        """Have the service end a session without connection. Raises ``ExecFailed``: also for a missing right."""
         await self._in_thread(
             "ending a session", lambda: self._clients["ssm"].terminate_session(SessionId=session), ExecFailed
         )

@@ -10,44 +10,44 @@ from typing import Final, Self
 import websockets
 
 from taxtui.errors import ExecFailed, SubstrateError
-from taxtui.sandboxes.kit.framed_shell import launch_argv
-from taxtui.sandboxes.kit.frames import STDOUT
 from taxtui.sandboxes.kit.kill import MARK
+from taxtui.sandboxes.kit.shell.framed_shell import launch_argv
+from taxtui.sandboxes.kit.shell.frames import STDOUT
 from taxtui.substrates.aws.ecs.exec import Channel, SessionCut
 
 CONNECT_TIMEOUT_S: Final = 20.0
 PING_INTERVAL_S: Final = 60.0
 END_TIMEOUT_S: Final = 3.0
-"""For a terminated session to end; the agent takes 2 s of its own."""
+"""Wait for the end of a terminated session; the agent takes 2 s."""
 BUFFERED_BYTES: Final = 8 * 2**20
-"""Not yet read. Beyond that we stop acknowledging, and the agent repeats itself until we do."""
+"""Limit of unread bytes. Beyond it nothing is acknowledged, and the agent repeats."""
 
 
 def leaders(mark: str) -> str:
-    """The mark of a session's leader, which is not to be killed before all else is: its end hangs up on them all."""
+    """The mark of a session's leader. It is killed last: its end hangs up on the other processes."""
     return mark[::-1]
 
 
 def entry_command(directory: str, mark: str) -> tuple[str, bytes]:
-    """The command for ECS, and the input behind it, that give the framed shell in ``directory``, with a mark.
+    """The command for ECS and the input after it that start the framed shell in ``directory``, with a mark.
 
-    The agent splits a command like a shell but runs none, and says what it thinks of newlines nowhere: so the entry
-    is short, switches the terminal to raw, prints a line (until it does, nothing may be typed), and reads the rest.
+    The agent splits a command like a shell but runs none, and documents no newlines. Therefore the entry is short. It
+    switches the terminal to raw, prints a line (input before it is lost), and reads the rest.
 
-    ``dd`` stands between because bash reads a terminal byte by byte, 20 times as long; not ``cat``, because BusyBox's
-    takes sendfile, which never returns from a terminal. It outlives the shell, and would keep the session open: the end
-    of the session's leader, whose id is ``$$``, hangs up on it.
+    bash reads a terminal byte by byte, 20 times as slow, so ``dd`` copies it into a pipe. BusyBox's ``cat`` uses
+    sendfile, which never returns from a terminal. ``dd`` outlives the shell and would keep the session open: the end of
+    the session's leader, ``$$``, hangs up on it.
     """
     program = shlex.join(launch_argv())  # what it reads from is a pipe
-    feed, there = "dd bs=65536 2>/dev/null", f'"{directory}"'
-    into = f"{{ cd {there} 2>/dev/null || {{ mkdir -p {there} && cd {there}; }}; }}"
+    feed, folder = "dd bs=65536 2>/dev/null", f'"{directory}"'
+    into = f"{{ cd {folder} 2>/dev/null || {{ mkdir -p {folder} && cd {folder}; }}; }}"
     typed = f"{into} && {feed} | {{ {MARK}={mark} {program}; kill -9 $$; }}\n".encode()
     entry = f': {leaders(mark)}; stty raw -echo 2>/dev/null; echo; eval "$(dd bs=1 count={len(typed)} 2>/dev/null)"'
     return f"/bin/sh -c {shlex.quote(entry)}", typed
 
 
 class DataChannel:
-    """A ``framed_shell.ByteStream``. Both streams of the terminal are one, so its shell must be opened as merged."""
+    """A ``framed_shell.ByteStream``. The terminal merges both streams, so its shell must be opened as merged."""
 
     def __init__(self, socket: websockets.ClientConnection, channel: Channel, session: str) -> None:
         """Use :meth:`open`."""
@@ -65,9 +65,9 @@ class DataChannel:
 
     @classmethod
     async def open(cls, url: str, token: str, session: str = "") -> Self:
-        """Connect and authenticate; the agent may still be on its way. Raises :class:`ExecFailed`.
+        """Connect and authenticate; the agent may connect later. Raises :class:`ExecFailed`.
 
-        ``session`` is the service's name for it.
+        ``session``: the service's name for the session.
         """
         try:
             socket = await websockets.connect(
@@ -96,11 +96,11 @@ class DataChannel:
 
     @property
     def resent(self) -> int:
-        """Frames that had to be sent again."""
+        """Number of frames that were sent again."""
         return self._channel.resent
 
     async def read(self) -> tuple[int, bytes]:
-        """The next output; raises why the channel is over, once all that came before has been read."""
+        """The next output; after all output raises the reason of the channel's end."""
         while not self._output:
             self._raise_end()
             self._arrived.clear()
@@ -111,13 +111,13 @@ class DataChannel:
         return STDOUT, chunk
 
     async def write(self, data: bytes) -> None:
-        """Send input; returns before it has arrived."""
+        """Send input; returns before its arrival."""
         self._raise_end()
         self._channel.write(data, time.monotonic_ns())
         await self._flush()
 
     async def ended(self, within_s: float) -> bool:
-        """Whether the session has ended, or ends within that time. Nobody reads any more: output is dropped."""
+        """Whether the session ends within that time. Further output is dropped."""
         self._dropping = True
         self._room.set()
         await asyncio.wait({self._receiving}, timeout=within_s)
@@ -125,19 +125,19 @@ class DataChannel:
 
     @property
     def fate(self) -> SubstrateError | None:
-        """Why it is over, if it is."""
+        """The reason of its end, if it has ended."""
         return self._channel.end
 
     def fail(self, error: SubstrateError) -> None:
-        """End it for a reason that its connection does not tell: it is as silent as before."""
+        """End the channel for a reason that its connection does not report."""
         self._channel.end = self._channel.end or error
         self._receiving.cancel()
         self._arrived.set()
 
     async def close(self) -> bool:
-        """Have the session terminated unless it has ended, and hang up. Idempotent.
+        """Have a running session terminated, and hang up. Idempotent.
 
-        Whether it is known to have ended: if not, its agent goes on with it and with what it started.
+        Returns whether the session is known to have ended; if not, its agent and its processes may continue.
         """
         try:
             if self._channel.end is None:
@@ -154,7 +154,7 @@ class DataChannel:
         return over
 
     def drop(self) -> None:
-        """Let go of the connection at once, without a word to the other end. Idempotent."""
+        """Drop the connection at once, without a message to the other end. Idempotent."""
         self._channel.lost("it was dropped")
         self._receiving.cancel()
         self._resending.cancel()

@@ -42,7 +42,7 @@ from taxtui.substrates.aws.ecs.frame import (
 )
 
 CLIENT_VERSION: Final = "1.2.707.0"
-"""Agents switch features on by the version of the plug-in that they believe to talk to."""
+"""Agents enable features by the version of the plug-in."""
 
 _T = TypeVar("_T")
 
@@ -50,11 +50,12 @@ _MS: Final = 1_000_000
 _S: Final = 1_000_000_000
 
 CHUNK: Final = 1024
-"""Bytes per frame; what agents use."""
+"""Bytes per frame; as agents use."""
 WINDOW: Final = 128
-"""Frames under way. An agent drops what comes before its terminal exists, and lost frames are resent one by one."""
+"""Unacknowledged frames at most. An agent drops frames before its terminal exists; lost frames are resent one by one.
+"""
 EARLY_LIMIT: Final = 10_000
-"""Frames kept that arrived before their turn."""
+"""Limit of frames that arrived before their turn."""
 
 RTO_FLOOR_NS: Final = 100 * _MS
 RTO_START_NS: Final = 200 * _MS
@@ -113,18 +114,17 @@ class RetransmissionTimer:
 class Channel:
     """The client's end of one data channel.
 
-    Input waits until the agent has spoken, because an agent acknowledges and discards what it gets before the end of
-    a handshake, and whether there is one shows only in its first message. So the command of a session must print
-    something at once. Agents shake hands where sessions are encrypted with KMS; those sessions are refused.
+    Input waits until the agent's first message: an agent acknowledges and discards input before the end of a handshake,
+    and only that message shows whether there is one. Therefore the command of a session must print at once. Agents
+    shake hands if KMS encrypts sessions; those sessions are refused.
 
     Attributes:
-        end: why the channel is over, or None: :class:`SandboxLost` when the session ended, :class:`SessionCut`,
-            :class:`ExecFailed` when the agent never acknowledged or cannot be understood,
+        end: the reason of the channel's end, or None: :class:`SandboxLost` when the session ended, :class:`SessionCut`,
+            :class:`ExecFailed` when the agent never acknowledged or is unintelligible,
             :class:`SubstrateUnavailable` when it wants the session encrypted.
-        malformed: frames dropped because they could not be read; their sender repeats them.
-        pauses: how often in a row the service has asked for a pause: that it does so again may be all that it says of
-            an agent that is gone.
-        resent: frames sent more than once.
+        malformed: number of unreadable frames; their sender repeats them.
+        pauses: number of requests for a pause in a row: repeated requests may be the only sign of a dead agent.
+        resent: number of frames sent more than once.
     """
 
     def __init__(self, token: str, *, now_ns: int, unix_ns: int) -> None:
@@ -145,7 +145,7 @@ class Channel:
         self._early: dict[int, Frame] = {}
 
     def greeting(self) -> str:
-        """The text message that must be sent before any frame; its token is the channel's only credential."""
+        """The text message before any frame; its token is the channel's only credential."""
         return json.dumps(
             {
                 "MessageSchemaVersion": "1.0",
@@ -162,7 +162,7 @@ class Channel:
         self._release(now_ns)
 
     def terminate(self, now_ns: int) -> None:
-        """Ask the agent to end the session, ahead of any input that has not been sent."""
+        """Ask the agent to end the session, ahead of unsent input."""
         self._waiting.clear()
         self._send(FLAG, TERMINATE, now_ns)
 
@@ -173,7 +173,7 @@ class Channel:
 
     @property
     def settled(self) -> bool:
-        """Whether everything that was written has been acknowledged."""
+        """Whether the agent has acknowledged all input."""
         return not self._unacked and not self._waiting
 
     @property
@@ -182,7 +182,7 @@ class Channel:
         return self._oldest().at_ns + self._timer.rto_ns if self._unacked else None
 
     def tick(self, now_ns: int) -> None:
-        """Send the oldest unacknowledged frame again when its time has come."""
+        """Send the oldest unacknowledged frame again when due."""
         if self.end or not self._unacked:
             return
         oldest = self._oldest()
@@ -199,11 +199,11 @@ class Channel:
         self._outbox.append(oldest.data)
 
     def lost(self, reason: str) -> None:
-        """Note that the socket is gone; an end that is already known stays the reason."""
+        """Record that the socket is gone; an earlier end stays the reason."""
         self.end = self.end or SessionCut(f"the session's connection was cut: {reason}")
 
     def receive(self, data: bytes, now_ns: int) -> bytes:
-        """Take one binary message; returns the terminal output that it makes available, often none."""
+        """Take one binary message; return the new terminal output, often none."""
         if self.end:
             return b""
         if (kind := kind_of(data)) in UNCHECKED:

@@ -14,7 +14,7 @@ from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted, 
 
 
 def ended(stop_code: str, reason: str) -> SubstrateError:
-    """Why a task that is stopping is, before or after it was in use."""
+    """The error for a stopping task, before or during its use."""
     why = reason or stop_code or "no reason given"
     if stop_code == "SpotInterruption":
         return SpotInterrupted("AWS took the Fargate Spot task back", fix="use on-demand to avoid it")
@@ -36,13 +36,15 @@ def ended(stop_code: str, reason: str) -> SubstrateError:
 
 
 def agent_ended(reason: str) -> SandboxLost:
-    """The task runs on, but nobody can send a command to it."""
+    """The error for a task that runs without a session agent."""
     return SandboxLost(f"the task's session agent has stopped: {reason or 'no reason given'}")
 
 
 def not_started(failures: Sequence[Mapping[str, str]]) -> SubstrateError:
     """Why RunTask answered without a task."""
-    why = redacted("; ".join(f"{each.get('reason', '')} {each.get('detail', '')}".strip() for each in failures))
+    why = redacted(
+        "; ".join(f"{refusal.get('reason', '')} {refusal.get('detail', '')}".strip() for refusal in failures)
+    )
     if "apacity is unavailable" in why or "RESOURCE:" in why:
         return CapacityUnavailable(
             f"ECS has no room for the task ({why})", fix="add container instances or other subnets"
@@ -56,7 +58,7 @@ def unspoken(actions: Sequence[str]) -> SubstrateError:
     """The error for a handshake with unsupported actions; encryption is a setting of the cluster."""
     if "KMSEncryption" in actions:
         return SubstrateUnavailable(
-            "the cluster's executeCommandConfiguration encrypts sessions with KMS, which taxtui does not speak",
+            "the cluster's executeCommandConfiguration encrypts sessions with KMS, which taxtui does not support",
             fix="remove its kmsKeyId or use another cluster",
         )
-    return ExecFailed(f"the session agent asks for {', '.join(actions)}, which taxtui does not speak")
+    return ExecFailed(f"the session agent asks for {', '.join(actions)}, which taxtui does not support")

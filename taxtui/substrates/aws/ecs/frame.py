@@ -19,7 +19,7 @@ CHANNEL_CLOSED: Final = "channel_closed"
 RESUMED: Final = "start_publication"
 PAUSED: Final = "pause_publication"
 UNCHECKED: Final = frozenset({RESUMED, PAUSED})
-"""Messages of the service to agents. A client sees them too; they may be short and carry no valid digest."""
+"""Messages of the service to agents. A client sees them too; they may be short, without a valid digest."""
 
 OUTPUT: Final = 1
 HANDSHAKE_REQUEST: Final = 5
@@ -51,7 +51,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     payload: bytes = b""
 
     def encode(self) -> bytes:
-        """The frame as it goes over the wire."""
+        """The frame on the wire."""
         head = _HEADER.pack(
             _HEADER.size,
             self.kind.encode("ascii").ljust(32),
@@ -97,5 +97,5 @@ def _swap(id_: bytes) -> bytes:
 
 
 def kind_of(data: bytes) -> str:
-    """The message type of a frame that may be malformed otherwise; writers pad it with spaces or NULs."""
+    """The message type of a frame, possibly malformed; writers pad it with spaces or NULs."""
     return data[4:36].strip(b" \0").decode("ascii", "replace")

@@ -1,4 +1,4 @@
-"""One ECS task as a sandbox: from accepted to running to connected, its commands, its end."""
+"""One ECS task as a sandbox: accepted, running, connected; its commands and its end."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ import msgspec
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, with_cleanup
-from taxtui.sandboxes.kit.framed_shell import FramedShell
 from taxtui.sandboxes.kit.removal import settled
-from taxtui.sandboxes.kit.session import ExplainedSession
+from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShell
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.aws.ecs.api import EcsApi
 from taxtui.substrates.aws.ecs.terminal import TaskTerminal
 from taxtui.substrates.aws.failure import AgentNeverConnected
 
 _LEAST_S: Final = 0.1
-"""Left of a command's timeout when its session is open at the last moment."""
+"""The least timeout of a command after its session is open."""
 
 
 class EcsSandbox:
@@ -37,7 +36,7 @@ class EcsSandbox:
         self._launched_s = time.monotonic()
 
     async def wait_ready(self, marks: Marks) -> None:
-        """As ``Sandbox.wait_ready``: running, and then its session agent too, which are two different instants."""
+        """As ``Sandbox.wait_ready``: running, and later with a running session agent."""
         marks.cold()  # a session is a new connection to the service
         poller, agent_timeout_s = self._api.poller, self._api.options.agent_timeout_s
         seen = {name for name, _, _ in marks.seen}
@@ -61,13 +60,13 @@ class EcsSandbox:
                     return
                 if time.monotonic_ns() - running_ns > agent_timeout_s * 1e9:
                     raise AgentNeverConnected(
-                        f"the task runs, but its session agent did not within {agent_timeout_s:g} s",
+                        f"the task runs, but its session agent does not after {agent_timeout_s:g} s",
                         fix="does task_role allow ssmmessages, and is there a route to it (public address, NAT or "
                         "endpoint)?",
                     )
 
     async def exec(self, command: Command) -> ExecResult:
-        """As ``Sandbox.exec``: a session for this command alone, from its request to its end."""
+        """As ``Sandbox.exec``: a new session from its request to its end."""
         began_s = time.monotonic()
         try:
             async with asyncio.timeout(command.timeout_s):
@@ -96,7 +95,7 @@ class EcsSandbox:
     async def _open(self) -> TaskTerminal:
         await self._sessions.acquire()
         terminal = TaskTerminal(self._api, self._arn, self._sessions)
-        self._terminals = {each for each in self._terminals if not each.closed} | {terminal}
+        self._terminals = {open_terminal for open_terminal in self._terminals if not open_terminal.closed} | {terminal}
         try:
             await terminal.open(f"${{TMPDIR:-/tmp}}/{self.name}")
         except BaseException as error:
@@ -107,13 +106,13 @@ class EcsSandbox:
         return terminal
 
     def _opened(self, terminal: TaskTerminal) -> None:
-        """Milestones of the first session alone, which is part of the cold start."""
+        """Milestones of the first session, which is part of the cold start."""
         marks, self._marks = self._marks, None
         if marks is not None:
             marks("session open", at_ns=terminal.spoke_ns)
 
     async def explained(self, error: SubstrateError) -> SubstrateError:
-        """Why a session failed: what became of its task, if that is the reason."""
+        """The cause of a session's failure: the end of its task, if that is the reason."""
         seen = await self._api.poller.soon(self._arn)
         if seen is None:
             return error

@@ -1,8 +1,8 @@
 """Sandboxes on Amazon ECS: one task each, on Fargate or on container instances, commands through ECS Exec.
 
-No plug-in binary is needed: ``channel.py`` speaks the sessions' protocol. ``exec`` mode opens a session per
-command, as ``aws ecs execute-command`` does, and waits for its end, because a container takes only two at a time;
-the agent alone needs 1 s before its first output. ``session`` mode keeps one.
+No plug-in binary is needed: ``channel.py`` speaks the sessions' protocol. ``exec`` mode opens a session per command, as
+``aws ecs execute-command`` does, and waits for its end, because a container takes only two at a time. The agent alone
+needs 1 s before its first output. ``session`` mode opens one session.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from taxtui.errors import SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import retry
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
-from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
+from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.aws import AwsOptions
-from taxtui.substrates.aws.connection import MAX_CALLS, found
+from taxtui.substrates.aws.connection import MAX_CALLS, labelled
 from taxtui.substrates.aws.ecs import EcsOptions, listed
 from taxtui.substrates.aws.ecs.api import DESCRIBE_BATCH, EcsApi
 from taxtui.substrates.aws.ecs.failure import not_started
@@ -55,14 +55,14 @@ class EcsSubstrate:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Take away the task definitions that we registered; running tasks do not need them."""
+        """Deregister this run's task definitions; running tasks do not need them."""
         for arn in sorted(self._registered):
             with contextlib.suppress(SubstrateError):  # a definition costs nothing
                 await self.api.deregister(arn)
         await self.api.close()
 
     async def check(self) -> Availability:
-        """As ``Substrate.check``: who we are, whether the cluster is there, and what is missing."""
+        """As ``Substrate.check``: the identity, the cluster, and the missing options."""
         options = self.options
         if not self.api.is_open:
             try:
@@ -78,19 +78,20 @@ class EcsSubstrate:
             await self.api.try_listing()
         except SubstrateError as error:
             return Availability.refused(error, "see the policy of docs/substrates/aws.md", region=region, facts=facts)
-        who = f"{identity.name!r} in {region}"
+        identity_name = f"{identity.name!r} in {region}"
         problem, fix = self._problem(clusters)
         if problem:
-            return Availability(ok=False, detail=f"{who}: {problem}", fix=fix, region=region, facts=facts)
+            return Availability(ok=False, detail=f"{identity_name}: {problem}", fix=fix, region=region, facts=facts)
         place = "Fargate Spot" if options.spot else "Fargate" if options.launch_type == "FARGATE" else "EC2"
         prices = self._prices(region)
         return Availability(
             ok=True,
-            detail=f"ready as {who}, cluster {options.cluster!r} on {place}; {_cost(prices, self.variant)}",
+            detail=f"ready as {identity_name}, cluster {options.cluster!r} on {place}; {_cost(prices, self.variant)}",
             version=f"{self.variant} {options.arch.lower()}",
             image=options.image,
             cache="cold" if options.launch_type == "FARGATE" else "unknown",  # Fargate keeps no images
             limits="as asked" if options.launch_type == "EC2" else "the next larger Fargate size",
+            effective=Effective(network="full", sizes="fargate"),
             region=region,
             latency_ns=identity.latency_ns,
             prices=prices,
@@ -98,7 +99,7 @@ class EcsSubstrate:
         )
 
     def _prices(self, region: str) -> str:
-        """The shipped price sheet that holds for these options; "" where none does."""
+        """The shipped price sheet for these options; "" without one."""
         priced = (self.options.launch_type, self.options.spot, region) == ("FARGATE", False, "us-east-1")
         return "aws-fargate" if priced else ""
 
@@ -110,7 +111,7 @@ class EcsSubstrate:
             return f"no active cluster {options.cluster!r}", f"aws ecs create-cluster --cluster-name {options.cluster}"
         if active[0].get("configuration", {}).get("executeCommandConfiguration", {}).get("kmsKeyId"):
             return (
-                f"cluster {options.cluster!r} encrypts sessions with KMS, which taxtui does not speak",
+                f"cluster {options.cluster!r} encrypts sessions with KMS, which taxtui does not support",
                 "remove kmsKeyId from its executeCommandConfiguration, or use another cluster",
             )
         if not options.task_role:
@@ -127,13 +128,17 @@ class EcsSubstrate:
             return "the cluster has no container instances", "register one, or use launch_type=FARGATE"
         return "", ""
 
+    async def prepare(self, run_id: str, limits: Limits) -> None:
+        """As ``Prepares.prepare``: register the task definition."""
+        await self._definition(limits)
+
     async def create(self, spec: SandboxSpec, marks: Marks) -> EcsSandbox:
         """As ``Substrate.create``."""
         options = self.options
         request = run_request(
             spec,
             cluster=options.cluster,
-            task_definition=await self._definition(spec),
+            task_definition=await self._definition(spec.limits),
             launch_type=options.launch_type,
             spot=options.spot,
             subnets=listed(options.subnets),
@@ -146,12 +151,12 @@ class EcsSubstrate:
         marks("accepted")
         return EcsSandbox(self.api, spec.name, str(answer["tasks"][0]["taskArn"]))
 
-    async def _definition(self, spec: SandboxSpec) -> str:
-        """The ARN of a task definition that fits, registered on first use."""
+    async def _definition(self, limits: Limits) -> str:
+        """The ARN of a task definition for these limits, registered on first use."""
         options = self.options
         wanted = definition(
             image=options.image,
-            size=fargate_size(spec.limits),
+            size=fargate_size(limits),
             launch_type=options.launch_type,
             in_vpc=bool(options.subnets),
             task_role=options.task_role,
@@ -170,7 +175,7 @@ class EcsSubstrate:
         return arn
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``. A task that ECS has been told to stop is not listed: nothing can hold it back."""
+        """As ``Substrate.find``. A task with an accepted stop is not listed: its end is certain."""
         return await retry.find(partial(self._find, run_id))
 
     async def _find(self, run_id: str | None) -> Sequence[Found]:
@@ -181,21 +186,21 @@ class EcsSubstrate:
             for task in await self.api.tasks(arns[at : at + DESCRIBE_BATCH])
         ]
         ours = [
-            found(task.get("tags", []), task["taskArn"], task["createdAt"].timestamp())
+            labelled(task.get("tags", []), task["taskArn"], task["createdAt"].timestamp())
             for task in described
             if task.get("lastStatus") != "STOPPED"
         ]
-        return [each for each in ours if each is not None and run_id in (None, each.run_id)]
+        return [entry for entry in ours if entry is not None and run_id in (None, entry.run_id)]
 
-    async def reap(self, found: Found) -> None:
+    async def reap(self, entry: Found) -> None:
         """As ``Substrate.reap``."""
-        await self.api.remove(found.handle, time.monotonic() - found.age_s)
+        await self.api.remove(entry.handle, time.monotonic() - entry.age_s)
 
 
 def _cost(prices: str, variant: str) -> str:
     """The price of a sandbox with default limits by a shipped price sheet, in words."""
     if not prices:
-        return "billed by the second, no price of it is shipped: --prices FILE"
+        return "billed by the second, no price sheet of it is shipped: --prices FILE"
     limits = Limits()
     identity = priced("ecs", variant, limits.cpus, limits.memory_mib)
     price = load_prices(prices).sandbox(identity)

@@ -1,4 +1,4 @@
-"""ECS tasks as plain data: what to ask for, and what the answers mean. Nothing is called here."""
+"""ECS tasks as plain data: requests, and the meaning of the answers. Nothing is called here."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TaskSize(NamedTuple):
 
 
 def fargate_size(limits: Limits) -> TaskSize:
-    """The smallest size on sale that has at least what was asked for. Raises :class:`CreateFailed`."""
+    """The smallest size on sale with at least these limits. Raises :class:`CreateFailed`."""
     size = sold("fargate", round(limits.cpus * 1000), limits.memory_mib)
     if size is None:
         raise CreateFailed(
@@ -40,7 +40,9 @@ def fargate_size(limits: Limits) -> TaskSize:
 def definition(
     *, image: str, size: TaskSize, launch_type: str, in_vpc: bool, task_role: str, execution_role: str, arch: str
 ) -> dict[str, Any]:
-    """The request of RegisterTaskDefinition. Its family is a digest of the rest, so that equal ones are found again."""
+    """The request of RegisterTaskDefinition. Its family is a digest of the rest, so that equal definitions share a
+    family.
+    """
     body: dict[str, Any] = {
         "networkMode": "awsvpc" if in_vpc else "bridge",
         "requiresCompatibilities": [launch_type],
@@ -111,7 +113,7 @@ def run_request(
 
 
 def started_by(run_id: str) -> str:
-    """The value that ListTasks can filter a run's tasks by."""
+    """The value by which ListTasks filters a run's tasks."""
     return f"taxtui-{run_id}"
 
 
@@ -128,9 +130,9 @@ class TaskState(NamedTuple):
     def of(cls, task: Mapping[str, Any]) -> TaskState:
         """From an element of DescribeTasks."""
         container: Mapping[str, Any] = next(
-            (each for each in task.get("containers", []) if each.get("name") == CONTAINER), {}
+            (item for item in task.get("containers", []) if item.get("name") == CONTAINER), {}
         )
-        agents = [each for each in container.get("managedAgents", []) if each.get("name") == EXEC_AGENT]
+        agents = [item for item in container.get("managedAgents", []) if item.get("name") == EXEC_AGENT]
         reasons = [task.get("stoppedReason", ""), container.get("reason", ""), *(a.get("reason", "") for a in agents)]
         return cls(
             status=task.get("lastStatus", ""),
@@ -141,7 +143,7 @@ class TaskState(NamedTuple):
         )
 
     def failure(self) -> SubstrateError | None:
-        """Why no command runs in it any more, before or after it was in use; None while that may still come."""
+        """The reason why the task takes no commands, before or after its use; None if it may still start."""
         if self.stopping or self.status == "STOPPED":
             return ended(self.stop_code, self.reason)
         return agent_ended(self.reason) if self.agent == "STOPPED" else None

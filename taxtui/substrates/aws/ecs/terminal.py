@@ -1,7 +1,7 @@
 """A session's terminal in a task's container, and its end: on the connection, in the service and in the container.
 
-An agent takes few sessions at a time and keeps one whose connection is lost. A slot is free again only when its
-session is known to have ended: the session reported its end, or the service accepted a request to end it.
+An agent takes few sessions at a time, and keeps a session after its connection is lost. A slot is free again only when
+the session is known to have ended: it reported its end, or the service accepted a request to end it.
 """
 
 from __future__ import annotations
@@ -15,29 +15,60 @@ from typing import Final
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
-from taxtui.sandboxes.kit.framed_shell import farewell
 from taxtui.sandboxes.kit.kill import kill_script, new_mark
-from taxtui.sandboxes.kit.retry import Retry
+from taxtui.sandboxes.kit.retry import Retry, StatePoller
+from taxtui.sandboxes.kit.shell.framed_shell import farewell
 from taxtui.substrates.aws.ecs.api import EcsApi
 from taxtui.substrates.aws.ecs.channel import DataChannel, entry_command, leaders
 from taxtui.substrates.aws.ecs.exec import SessionCut
-from taxtui.substrates.aws.ecs.watch import watched
+from taxtui.substrates.aws.ecs.task import TaskState
+
+POLLS: Final = 5
+"""Intervals of the poller between two looks: a session may idle for hours, and AWS throttles by calls."""
+
+
+@contextlib.asynccontextmanager
+async def watched(poller: StatePoller[TaskState], arn: str, channel: DataChannel) -> AsyncIterator[None]:
+    """During the block, end the channel with the reason as soon as its task has ended."""
+    watching = asyncio.ensure_future(watch(poller, arn, channel))
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.wait({watching})
+
+
+async def watch(poller: StatePoller[TaskState], arn: str, channel: DataChannel) -> None:
+    """Poll until the task has ended, and end the channel; poll earlier after a hint of the service."""
+    while True:
+        channel.doubtful.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(POLLS * poller.interval_ns / 1e9):
+                await channel.doubtful.wait()
+        try:
+            state = (await poller.next(arn)).state
+        except SubstrateError:
+            continue  # a look that is refused says nothing of the task
+        if state is not None and (failure := state.failure()) is not None:
+            channel.fail(failure)
+            return
+
 
 LEAVE_TIMEOUT_S: Final = 0.5
-"""For an idle shell to do as it is told. A busy one does not hear us."""
+"""Wait for an idle shell to exit. A busy shell does not read the request."""
 KILL_S: Final = 15.0
-"""For a session that kills, and for a slot to have it in; an agent takes one second to begin."""
+"""Time limit of a session that kills, and of the wait for its slot; an agent takes one second to begin."""
 TOLD_S: Final = 5.0
 """For the service to take the request to end a session, throttling included."""
 LET_GO_S: Final = 3.0
-"""For an agent to let go of a session that it has been told to end; it takes 2 s of its own."""
+"""Wait for an agent to leave a terminated session; it takes 2 s."""
 
 
 class TaskTerminal:
-    """A ``framed_shell.ByteStream``: a data channel whose end leaves no process behind that was started through it."""
+    """A ``framed_shell.ByteStream``: a data channel; its end kills every process that was started through it."""
 
     def __init__(self, api: EcsApi, arn: str, slots: asyncio.Semaphore) -> None:
-        """One of the task's ``slots`` has been taken for it."""
+        """``slots``: the caller has acquired one."""
         self._api = api
         self._arn = arn
         self._slots = slots
@@ -76,7 +107,7 @@ class TaskTerminal:
         await self._channel.write(data)
 
     async def leave(self) -> None:
-        """Let go of a shell that has been told to exit; what it left running in the background may go on."""
+        """Close the terminal of an exited shell; its background processes may continue."""
         await self._end("")
 
     async def close(self) -> None:
@@ -84,16 +115,16 @@ class TaskTerminal:
         await self._end(f"{kill_script(self._mark)}; exit", kill=True)
 
     async def _end(self, last: str, *, kill: bool = False) -> None:
-        """End the session, and by another one what a busy shell or a lost connection has left of it."""
+        """End the session, and by another session the processes of a busy shell or a lost connection."""
         if self.closed:
             return
         self.closed = True
         try:
-            left = await self._take_leave(last)
+            shell_left = await self._take_leave(last)
             await self._watch.aclose()
             if self._channel is not None:
                 self._stale = not await hang_up(self._api, self._channel)
-            if kill and not left:
+            if kill and not shell_left:
                 async with self._slot():
                     await _kill(self._api, self._arn, self._mark)
         finally:
@@ -101,12 +132,12 @@ class TaskTerminal:
             self._slots.release()
 
     def drop(self) -> None:
-        """Let go of its connection at once, whatever became of its session."""
+        """Drop the connection at once, whatever the state of the session."""
         if self._channel is not None:
             self._channel.drop()
 
     async def _take_leave(self, last: str) -> bool:
-        """Whether the shell took its leave, or had done so before; a busy one does not hear it."""
+        """Whether the shell exited; a busy shell does not."""
         if self._channel is None or not self._typed:
             return True
         try:
@@ -118,7 +149,7 @@ class TaskTerminal:
 
     @contextlib.asynccontextmanager
     async def _slot(self) -> AsyncIterator[None]:
-        """Our own, unless the session that we lost may still be in it; then another of the task's."""
+        """The session's own slot; another of the task's if the lost session may still occupy it."""
         if not self._stale:
             yield
             return
@@ -134,7 +165,7 @@ class TaskTerminal:
 
 
 async def hang_up(api: EcsApi, channel: DataChannel) -> bool:
-    """Close a channel; whether its session has ended, by the agent's word or because the service will see to it."""
+    """Close a channel; return whether its session has ended or the service accepted a request to end it."""
     if await channel.close():
         return True
     try:
@@ -147,9 +178,9 @@ async def hang_up(api: EcsApi, channel: DataChannel) -> bool:
 
 
 async def _kill(api: EcsApi, arn: str, mark: str) -> None:
-    """Kill what has this mark, through another session; where the container is lost there is nothing to do.
+    """Kill the processes with a mark, through another session. A lost container needs no kill.
 
-    Raises ``ExecFailed`` where that failed.
+    Raises ``ExecFailed`` if the kill failed.
     """
     try:
         script = f"{kill_script(mark)}; {kill_script(leaders(mark))}"

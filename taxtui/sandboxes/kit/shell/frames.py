@@ -1,4 +1,10 @@
-"""What a framed shell's command prints, found between its markers: two streams, or one that merges both."""
+"""The output of a framed shell's command between its markers, on two streams or on one.
+
+bash stores the text of a here-document in a temporary file that it has already unlinked; at compatibility level 50 also
+a short text. A merged command writes to such a file through ``/proc/self/fd``. No program has to remove the file, and a
+process that the command leaves behind cannot reach the files of the next command. The file has the mode 0400, so only
+root may write to it. Other users and other shells need named files.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +13,27 @@ import re
 from typing import Final, Protocol
 
 from taxtui.sandboxes.kit.kept_output import KeptOutput, exec_result
-from taxtui.sandboxes.kit.output_files import CLOSED, UNLINKED, USABLE, is_plain
 from taxtui.sandboxes.kit.wrapper_clock import BEGIN, LONGEST, NOW, epoch_ns
 from taxtui.sandboxes.protocol import ExecResult
+
+CLOSED: Final = "8<&- 9<&-"
+"""Redirections that hide the files from the command, once its streams are open."""
+
+UNLINKED: Final = r"""BASH_COMPAT=50 eval "exec 8<<<'' 9<<<''"; _o=/proc/self/fd/8; _e=/proc/self/fd/9"""
+"""bash: set ``$_o`` and ``$_e`` to the paths of two new, empty, unlinked files."""
+
+USABLE: Final = "[[ -f $_o && -w $_o && -f $_e && -w $_e ]]"
+"""bash: whether the files are usable. They are not without ``/proc``, or if a here-document is a pipe."""
+
+
+def is_plain(limit: int) -> str:
+    """A condition of bash: the file ``$1`` is printable text of at most ``limit`` bytes; ``$_v`` then has the text.
+
+    ``read`` fails at the end of the file: the whole file was read, and no byte is NUL. The caller sets ``LC_ALL=C``, so
+    that bytes are counted.
+    """
+    return rf"""! IFS= read -rd '' -n {limit} _v <"$1" && [[ $_v != *[^$'\t\n'\ -~]* ]]"""
+
 
 STDOUT: Final = 1
 STDERR: Final = 2
@@ -27,16 +51,16 @@ class SplitFrames:
 
     @property
     def complete(self) -> bool:
-        """Whether all has come that the command prints, and its exit code."""
+        """Whether all output and the exit code have arrived."""
         return self._frames[STDOUT].complete and self._frames[STDERR].complete
 
     def subshell(self, command: str, *, stdin: str) -> str:
-        """The program of the subshell that is to run ``command``, behind its first markers."""
+        """The subshell's program for ``command``, after its first markers."""
         begin = f"printf '%s%s{{' {_halves(self._begin)}"
         return f"{BEGIN}; {begin}; {begin} >&3; exec {stdin} 2>&3 3>&-; {command}\n"
 
     def shell(self, then: str = "") -> str:
-        """What the shell does once that has exited with ``$_r``: it prints the last markers. ``then`` is more."""
+        """The shell's program after the subshell exited with ``$_r``: print the last markers, then run ``then``."""
         end = f"printf '%s%s}}%d:%s\\n' {_halves(self._end)} $_r \"{NOW}\""
         return f"{end} >&3; {end}\n{then}"
 
@@ -45,7 +69,7 @@ class SplitFrames:
         self._frames[channel].feed(chunk)
 
     def result(self) -> ExecResult:
-        """What a complete command printed."""
+        """The result of a complete command."""
         out, err = (self._frames[channel].payload for channel in (STDOUT, STDERR))
         assert isinstance(out, KeptOutput)
         assert isinstance(err, KeptOutput)
@@ -57,7 +81,7 @@ class SplitFrames:
 # ``=e`` is an equals sign, ``=n`` a line end, ``=t`` a tab. Base64 takes only the bytes that the file has at its start,
 # because a process in the background may write on.
 _SAY_TEXT: Final = r"_v=${_v//=/=e}; _v=${_v//$'\n'/=n}; _v=${_v//$'\t'/=t}; " + """printf 't%s' "$_v\""""
-_SAY_BASE64: Final = 'printf b; head -c "$(wc -c <"$1")" <"$1" | base64'
+_SAY_BASE64: Final = 'printf b; head -c "$(exec wc -c <"$1")" <"$1" | base64'
 _TEXT_BYTES: Final = 8192  # of more, base64 is faster than bash
 _NAMED: Final = (
     '_d=$(mktemp -d "${TMPDIR:-/tmp}/session.XXXXXX"); trap \'rm -rf "$_d"\' EXIT; _f=0; _o=$_d/o; _e=$_d/e; '
@@ -73,14 +97,14 @@ _SH: Final = f'{_NAMED}; _taxtui_say() {{ if [ -s "$1" ]; then {_SAY_BASE64}; el
 
 
 class MergedFrames:
-    """One stream for both: the command writes to two files, which the shell prints after it.
+    """Both outputs on one stream: the command writes to two files, and the shell then prints them.
 
-    Such a stream is a terminal, and what forwards terminals need not be clean for all bytes: some repair UTF-8, some
-    add to a line end. So only printable characters stand for the command's output.
+    The stream is a terminal, and some forwarders of terminals change bytes: they repair UTF-8 or line ends. Therefore
+    only printable characters encode the command's output.
     """
 
     PROLOGUE: Final = 'if [ -n "$BASH_VERSION" ]; then eval \'' + _BASH.replace("'", "'\\''") + f"'; else {_SH}; fi; "
-    """What the shell has to run before its first command."""
+    """The shell's program before its first command."""
 
     def __init__(self, begin: str, end: str) -> None:
         """``begin`` and ``end`` are the nonces of the two markers."""
@@ -90,17 +114,17 @@ class MergedFrames:
 
     @property
     def complete(self) -> bool:
-        """Whether all has come that the command prints, and its exit code."""
+        """Whether all output and the exit code have arrived."""
         return self._frame.complete
 
     def subshell(self, command: str, *, stdin: str) -> str:
-        """The program of the subshell that is to run ``command``. It must not see the shell's trap."""
+        """The subshell's program for ``command``, without the shell's trap."""
         return f'{BEGIN}; exec {stdin} >"$_o" 2>"$_e" 3>&- {CLOSED}; trap - EXIT; {command}\n'
 
     def shell(self, then: str = "_taxtui_files\n") -> str:
-        """What the shell does once that has exited with ``$_r``: it prints all of it between the markers.
+        """The shell's program after the subshell exited with ``$_r``: print both files between the markers.
 
-        ``then``: one more line, by default new files. A process that the command left running keeps the old ones.
+        ``then``: one more line, by default new files. A process that the command left running has the old files.
         """
         return (
             f'printf \'%s%s{{\' {_halves(self._begin)}; _taxtui_say "$_o"; _taxtui_say "$_e"; '
@@ -112,23 +136,23 @@ class MergedFrames:
         self._frame.feed(chunk)
 
     def result(self) -> ExecResult:
-        """What a complete command printed."""
+        """The result of a complete command."""
         return exec_result(self._frame.exit_code, *self._streams.ended(), self._frame.wrapper_ended_ns)
 
 
 def _halves(nonce: str) -> str:
-    """As two words: what is sent must not look like the marker that is printed."""
+    """A nonce as two words, so that the echo of the program does not look like the marker."""
     middle = len(nonce) // 2
     return f"{nonce[:middle]} {nonce[middle:]}"
 
 
 _NOT_PRINTABLE: Final = bytes(set(range(256)) - set(range(0x20, 0x7F)))
-"""Line ends of base64, and whatever a terminal puts between."""
+"""Line ends of base64, and bytes that a terminal inserts."""
 _ESCAPED: Final = {b"=e": b"=", b"=n": b"\n", b"=t": b"\t"}
 
 
 class _Unmerged:
-    """Both files as the shell prints them, decoded as they come."""
+    """Both files as the shell prints them, decoded on arrival."""
 
     def __init__(self) -> None:
         self._streams = KeptOutput(), KeptOutput()
@@ -137,7 +161,7 @@ class _Unmerged:
         self._waiting = b""  # what is not decoded yet
 
     def add(self, data: bytes | bytearray | memoryview) -> None:
-        """The next bytes. Raises ``ValueError`` where they are not what the shell program prints."""
+        """The next bytes. Raises ``ValueError`` for bytes that the shell program does not print."""
         self._waiting += bytes(data).translate(None, _NOT_PRINTABLE)
         while self._waiting:
             if self._complete == len(self._streams):
@@ -176,15 +200,15 @@ def _unescaped(escape: bytes) -> bytes:
 
 
 class _Sink(Protocol):
-    """Where the bytes of a frame go."""
+    """A receiver of a frame's bytes."""
 
     def add(self, data: bytes | bytearray | memoryview) -> None: ...
 
 
 def last_line(text: bytes | bytearray) -> tuple[int, int]:
-    """The exit code behind an end marker, and when the wrapper ended, or ``UNKNOWN``. Raises ``ValueError``.
+    """The exit code after an end marker, and when the wrapper ended, or ``UNKNOWN``. Raises ``ValueError``.
 
-    A command that finds the marker can print it itself, and anything after it.
+    A command can find the marker and print it.
     """
     code, _, ended = bytes(text).partition(b":")
     if len(text) > LAST_LINE or len(code) > 3 or not code.isdigit():
@@ -193,7 +217,7 @@ def last_line(text: bytes | bytearray) -> tuple[int, int]:
 
 
 class _Frame:
-    """What one stream carries between ``BEGIN{`` and ``END}code:time\\n``, however it is cut into chunks."""
+    """The bytes of one stream between ``BEGIN{`` and ``END}code:time\\n``, in chunks of any size."""
 
     def __init__(self, begin: str, end: str, payload: _Sink | None = None) -> None:
         self._begin, self._end = f"{begin}{{".encode(), f"{end}}}".encode()

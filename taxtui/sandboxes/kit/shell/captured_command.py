@@ -1,8 +1,8 @@
-"""The shell program around each command, and how its output is read.
+"""The shell program around each command, and the reader of its output.
 
-It says its exit code last, on both streams, because the exit status of an exec is held back for as long as anything,
-a background process say, holds the streams. Its mark is among its arguments and in the environment of all that it
-starts, by which they are found and killed.
+The program prints its exit code last, on both streams: a provider delays the exit status of an exec while any process,
+for example in the background, has the streams open. The command's mark is among its arguments and in the environment of
+all its processes, so that they are found and killed.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.framed_shell import ENDED, Readable
-from taxtui.sandboxes.kit.frames import LAST_LINE, STDERR, STDOUT, last_line
 from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, Readable
+from taxtui.sandboxes.kit.shell.frames import LAST_LINE, STDERR, STDOUT, last_line
 from taxtui.sandboxes.kit.wrapper_clock import BEGIN, NOW, UNKNOWN
 
 # Quiet, or bash would comment on commands that die of a signal; what runs has the real stderr back as its own.
@@ -27,7 +27,7 @@ _URL_SCRIPT: Final = 4096  # a longer script goes through stdin: proxies limit t
 
 
 class CapturedProgram(NamedTuple):
-    """What to start, what to send to its standard input, and what begins the last line of both of its streams."""
+    """The program to start, its standard input, and the marker that begins the last line of both streams."""
 
     argv: list[str]
     stdin: bytes
@@ -36,7 +36,7 @@ class CapturedProgram(NamedTuple):
 
 
 def wrap_command(command: Command, shell: str) -> CapturedProgram:
-    """The program around a command. The API can't announce the end of input before v5, so ``head`` counts it."""
+    """The program around a command. The API cannot announce the end of input before v5, so ``head`` counts it."""
     script, stdin = command.script, command.stdin
     if stdin:
         body = f'head -c {len(stdin)} | ( eval "$1" )'
@@ -52,20 +52,25 @@ def wrap_command(command: Command, shell: str) -> CapturedProgram:
 
 
 def wrap_program(argv: Sequence[str]) -> CapturedProgram:
-    """The program around a persistent shell: when that ends, by whatever, so does all that it has started."""
+    """The program around a persistent shell: with the shell end all its processes."""
     return _wrapped("sh", '"$@"', "@KILL@; kill -KILL 0", argv, b"")
 
 
 def _wrapped(shell: str, body: str, end: str, argv: Sequence[str], stdin: bytes) -> CapturedProgram:
     # The nonce is the mark and a second half, so that a command which lists all that its shell knows prints no marker.
-    left, right = new_mark(), new_mark()
+    first_half, second_half = new_mark(), new_mark()
     program = _PROGRAM.replace("@MARK@", MARK).replace("@BODY@", body).replace("@END@", end)
-    program = program.replace("@KILL@", kill_script(left))
-    return CapturedProgram([shell, "-c", program, shell, left, right, *argv], stdin, f"\1{left}{right} ".encode(), left)
+    program = program.replace("@KILL@", kill_script(first_half))
+    return CapturedProgram(
+        [shell, "-c", program, shell, first_half, second_half, *argv],
+        stdin,
+        f"\1{first_half}{second_half} ".encode(),
+        first_half,
+    )
 
 
 class Captured:
-    """One stream of a command, up to its end marker; what comes after it is not the command's."""
+    """One stream of a command up to its end marker; later bytes are not the command's."""
 
     def __init__(self, marker: bytes) -> None:
         """``marker``: empty where none is to come."""
@@ -76,10 +81,10 @@ class Captured:
         self._last = bytearray()  # what may be the beginning of the marker's line
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next bytes; ``exit_code`` is set once the marker has been among them.
+        """Take the next bytes; the marker sets ``exit_code``.
 
         Raises:
-            ExecFailed: no number follows the marker, which a command can find and print itself.
+            ExecFailed: no number follows the marker; a command can find the marker and print it.
         """
         if self.exit_code is not None:
             return
@@ -101,19 +106,19 @@ class Captured:
             del self._last[:passed]
 
     def output(self) -> KeptOutput:
-        """All of it, once nothing more is fed."""
+        """The whole stream, after the last ``feed``."""
         last, self._last = self._last, bytearray()
         self._output.add(last)
         return self._output
 
 
 async def captured(stream: Readable, marker: bytes) -> tuple[Captured, Captured]:
-    """Stdout and stderr up to their end markers, which come while background processes still hold the streams.
+    """Stdout and stderr up to their end markers, even while background processes have the streams open.
 
-    Without a marker up to the streams' end: the command has killed the shell around it, or its place is gone.
+    Without a marker up to the streams' end: the command has killed the shell around it, or the sandbox is gone.
     """
     streams = {STDOUT: Captured(marker), STDERR: Captured(marker)}
-    while any(one.exit_code is None for one in streams.values()):
+    while any(captured_stream.exit_code is None for captured_stream in streams.values()):
         channel, chunk = await stream.read()
         if channel == ENDED:
             break

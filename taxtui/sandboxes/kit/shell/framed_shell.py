@@ -5,15 +5,18 @@ no command waits for a fork. The subshell takes one frame and evaluates it; when
 the next frame, and so on in turns. The frame for the subshell holds the command and prints a marker before it, on both
 streams; the one for the shell prints a marker after it, with the exit code::
 
-    client → subshell ": 000000214 000000001\n" + that many bytes of shell, on that many lines
-    client → shell    ": 000000107 000000001\n" + likewise
-    shell → client    … noise … BEGIN{ the command's own bytes END}0:1700000000.123456\n
+    client → subshell ": 000000214 000000001
+" + that many bytes of shell, on that many lines
+    client → shell    ": 000000107 000000001
+" + likewise
+    shell → client    … noise … BEGIN{ the command's own bytes END}0:1700000000.123456
+
 
 Behind the exit code stands when the shell printed it, on bash's own clock: :mod:`taxtui.sandboxes.kit.wrapper_clock`.
 
 Both nonces are new for each command and are sent in two halves, so that neither an echo of the frames nor a command
-that prints its shell's variables can look like a marker. What comes between two commands, such as the chatter of a
-background process, belongs to nobody and is dropped.
+that prints its shell's variables can look like a marker. Output between two commands, for example of
+a background process, is dropped.
 """
 
 from __future__ import annotations
@@ -21,17 +24,18 @@ from __future__ import annotations
 import asyncio
 import base64
 import secrets
+from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
-from taxtui.errors import ExecFailed, SandboxLost
+from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
-from taxtui.sandboxes.kit.frames import STDOUT, MergedFrames, SplitFrames
 from taxtui.sandboxes.kit.kept_output import KeptOutput
+from taxtui.sandboxes.kit.shell.frames import STDOUT, MergedFrames, SplitFrames
 from taxtui.sandboxes.protocol import ExecResult
 
 ENDED: Final = 0
-"""What :meth:`ByteStream.read` tags a chunk with."""
+"""Tag of the end of a :meth:`ByteStream.read`."""
 
 OPEN_TIMEOUT_S: Final = 60.0
 _PRINTED_BYTES: Final = 16_384
@@ -62,18 +66,19 @@ _RAW_TERMINAL: Final = "stty raw -echo 2>/dev/null; "
 
 
 def launch_argv(*, terminal: bool = False) -> list[str]:
-    """The program that a provider has to start, its standard streams being the :class:`ByteStream`.
+    """The program for the provider to start; its standard streams are the :class:`ByteStream`.
 
-    ``terminal``: the streams are one pseudo-terminal; it is switched to raw so that bytes pass unchanged.
+    ``terminal``: the streams are one pseudo-terminal; the program switches it to raw mode, so that bytes pass
+    unchanged.
     """
     return ["sh", "-c", (_RAW_TERMINAL if terminal else "") + _LAUNCHER, "sh", _BASH_DRIVER, _SH_DRIVER]
 
 
 class ByteStream(Protocol):
-    """A running program's streams, and the power to end it. What a substrate writes for its sessions."""
+    """A running program's streams, and the power to end it. A substrate writes one for its sessions."""
 
     async def read(self) -> tuple[int, bytes]:
-        """The next chunk and where it came from: ``STDOUT`` (also for merged streams) or ``STDERR``.
+        """The next chunk and its channel: ``STDOUT`` (also for merged streams) or ``STDERR``.
 
         ``(ENDED, b"")`` when the program or the connection is gone. May be cancelled without losing bytes.
         """
@@ -84,12 +89,12 @@ class ByteStream(Protocol):
         ...
 
     async def close(self) -> None:
-        """Kill the program with all that it started, and let go. Idempotent."""
+        """Kill the program with all its processes, and close the connection. Idempotent."""
         ...
 
 
 class Readable(Protocol):
-    """The half of a :class:`ByteStream` that a program's output comes from."""
+    """The reading half of a :class:`ByteStream`."""
 
     async def read(self) -> tuple[int, bytes]:
         """As ``ByteStream.read``."""
@@ -108,7 +113,7 @@ class FramedShell:
     """A ``substrate.Session`` over any :class:`ByteStream`. One command at a time."""
 
     def __init__(self, stream: ByteStream, *, merged: bool = False) -> None:
-        """``merged``: the stream can't tell stdout from stderr; they are parted through files in the sandbox."""
+        """``merged``: the stream mixes stdout and stderr; files in the sandbox separate them."""
         self._stream = stream
         self._merged = merged
         self._closed = False
@@ -128,22 +133,22 @@ class FramedShell:
         """Run one command in a subshell. After a timeout or a cancellation the session is closed.
 
         Raises:
-            ExecTimeout: it was killed with everything that runs in this session.
-            ExecFailed: what came back is no answer of the shell's; the session is closed.
+            ExecTimeout: the command was killed with all processes of this session.
+            ExecFailed: the answer is not the shell's; the session is closed.
             SandboxLost: the session was closed, or the command ended the shell itself.
         """
         return await self._exchange(command, command.timeout_s)
 
     async def only(self, command: Command) -> ExecResult:
-        """Instead of ``open`` and ``exec``: the one command of a shell that exits after it, in one exchange.
+        """Run the one command of a shell that then exits, in one exchange; replaces ``open`` and ``exec``.
 
-        What ends the stream is up to its owner. Raises as ``exec``.
+        The owner of the stream ends it. Raises as ``exec``.
         """
         prologue = _framed(_prologue(self._merged))
         return await self._exchange(command, command.timeout_s, prologue=prologue, epilogue="exit\n")
 
     async def close(self) -> None:
-        """End the shell and all that runs in it. Idempotent."""
+        """End the shell and all its processes. Idempotent."""
         self._closed = True
         await finish_despite_cancel(self._stream.close())
 
@@ -177,7 +182,7 @@ class FramedShell:
 
 
 def farewell(line: str) -> bytes:
-    """What has an idle shell run a last line itself, whosever turn it is; no marker comes of it."""
+    """The input that makes an idle shell run a last line; no marker follows."""
     return _framed("\n") + 2 * _framed(f"{line}\n")
 
 
@@ -192,10 +197,9 @@ def _prologue(merged: bool) -> str:
 
 
 def _evaluated(command: Command, *, merged: bool) -> tuple[str, str, bytes]:
-    """What a subshell has to run, what it takes as standard input, and what follows its frame.
+    """A subshell's command, its redirection of standard input, and the bytes after its frame.
 
-    A large standard input follows the frame where the stream is merged: a shell takes its time to read what it
-    evaluates. It is in base64, by which such a stream brings the output back as well.
+    A merged stream sends a large standard input in base64 after the frame: a shell evaluates long programs slowly.
     """
     run = f"eval {quoted(command.script)}"
     if not command.stdin:
@@ -203,8 +207,8 @@ def _evaluated(command: Command, *, merged: bool) -> tuple[str, str, bytes]:
     if not merged or len(command.stdin) <= _PRINTED_BYTES:
         return f"printf '{_printf_escaped(command.stdin)}' | {run}", "", b""
     fed = base64.b64encode(command.stdin)  # all of it is taken, whatever the command reads
-    taken = f"{{ base64 -d 2>/dev/null | {run}; _r=$?; cat >/dev/null; exit $_r; }}"
-    return f"head -c {len(fed)} | {taken}", "", fed
+    decoded = f"{{ base64 -d 2>/dev/null | {run}; _r=$?; cat >/dev/null; exit $_r; }}"
+    return f"head -c {len(fed)} | {decoded}", "", fed
 
 
 def quoted(script: str) -> str:
@@ -222,3 +226,73 @@ _PRINTF: Final = [
 
 def _printf_escaped(data: bytes) -> str:
     return "".join(map(_PRINTF.__getitem__, data))
+
+
+class ExplainedSession:
+    """A persistent shell that reports the fate of its sandbox when it breaks; a ``protocol.Session``."""
+
+    def __init__(
+        self,
+        shell: FramedShell,
+        explain: Callable[[SubstrateError], Awaitable[SubstrateError]],
+        *,
+        silent: bool = False,
+    ) -> None:
+        """``explain`` returns the cause of the connection's error, or the same error.
+
+        ``silent``: the connection does not report the sandbox's end, so that a timeout may have that cause.
+        """
+        self._shell = shell
+        self._explain = explain
+        self._silent = silent
+
+    async def exec(self, command: Command) -> ExecResult:
+        """As ``Session.exec``."""
+        return await self._explained(self._shell.exec(command))
+
+    async def only(self, command: Command) -> ExecResult:
+        """As ``FramedShell.only``."""
+        return await self._explained(self._shell.only(command))
+
+    async def _explained(self, running: Awaitable[ExecResult]) -> ExecResult:
+        try:
+            return await running
+        except (SandboxLost, ExecFailed) as error:
+            if isinstance(error, ExecTimeout) and not self._silent:
+                raise
+            explained = await self._explain(error)
+            if explained is error:
+                raise
+            raise explained from error
+
+    async def close(self) -> None:
+        """As ``Session.close``; where the sandbox is lost there is nothing to end."""
+        try:
+            await self._shell.close()
+        except ExecFailed as error:
+            if not isinstance(await self._explain(error), SandboxLost):
+                raise
+
+
+class _Streams(Protocol):
+    """A ``ByteStream`` without its end."""
+
+    async def read(self) -> tuple[int, bytes]: ...
+
+    async def write(self, data: bytes) -> None: ...
+
+
+class OwnedStream:
+    """A ``ByteStream`` with another way to end it, for example by killing all its processes."""
+
+    def __init__(self, stream: _Streams, end: Callable[[], Awaitable[None]]) -> None:
+        """``end`` is called once, by the first ``close``."""
+        self.read = stream.read
+        self.write = stream.write
+        self._end: Callable[[], Awaitable[None]] | None = end
+
+    async def close(self) -> None:
+        """As ``ByteStream.close``."""
+        end, self._end = self._end, None
+        if end is not None:
+            await end()

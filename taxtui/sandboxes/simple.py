@@ -1,4 +1,4 @@
-"""A substrate from three methods: create a sandbox, run a program in it, delete it.
+"""A substrate from three methods: create a sandbox, run a program, delete the sandbox.
 
 :class:`SimpleSubstrate` fits every provider whose SDK has ``create``, ``exec`` and ``delete``. It adds the rest:
 complete output, exact bytes, standard input, timeouts, kill, cancellation, removal, search by label, sessions.
@@ -19,11 +19,10 @@ from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, 
 from taxtui.plan.spec import Command, SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
-from taxtui.sandboxes.kit.framed_shell import ByteStream, FramedShell, launch_argv
 from taxtui.sandboxes.kit.kill import MARK, kill_script, kill_until_done, new_mark, require_killed
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import remove
-from taxtui.sandboxes.kit.session import ExplainedSession, OwnedStream
+from taxtui.sandboxes.kit.shell.framed_shell import ByteStream, ExplainedSession, FramedShell, OwnedStream, launch_argv
 from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
 from taxtui.sandboxes.protocol import Availability, Capabilities, ExecResult, Found, Marks, Session
 
@@ -72,7 +71,7 @@ class SimpleSubstrate(ABC):
 
     @abstractmethod
     async def create_sandbox(self, spec: SandboxSpec) -> str:
-        """Make a sandbox with ``spec.labels``, ``spec.limits`` and ``spec.ttl_s``; return the provider's id of it."""
+        """Make a sandbox with ``spec.labels``, ``spec.limits`` and ``spec.ttl_s``; return the provider's id."""
 
     @abstractmethod
     async def run(self, handle: str, argv: Sequence[str], stdin: bytes, timeout_s: float) -> Ran:
@@ -80,7 +79,7 @@ class SimpleSubstrate(ABC):
 
     @abstractmethod
     async def delete(self, handle: str) -> None:
-        """Ask for the end of a sandbox. ``SandboxLost``: it is gone already."""
+        """Request the end of a sandbox. ``SandboxLost``: the sandbox is gone already."""
 
     # ---------------------------------------------------------------------------------------------- optional hooks
 
@@ -95,9 +94,9 @@ class SimpleSubstrate(ABC):
         return "ready"
 
     async def list(self) -> Mapping[str, Mapping[str, str]]:
-        """The labels of every sandbox that exists, by id.
+        """The labels of every existing sandbox, by id.
 
-        Without it ``find`` knows only the sandboxes of this process: a run that was killed leaves sandboxes behind.
+        The default lists only the sandboxes of this process: sandboxes of a killed run stay.
         """
         return self._created
 
@@ -130,13 +129,13 @@ class SimpleSubstrate(ABC):
         try:
             if self._connected:
                 return Availability(ok=True, detail=await self.ping())
-            async with type(self)(self.options) as other:
-                return Availability(ok=True, detail=await other.ping())
+            async with type(self)(self.options) as opened:
+                return Availability(ok=True, detail=await opened.ping())
         except Exception as error:
             return Availability.refused(self.translate(error, SubstrateUnavailable, "check"))
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> SimpleSandbox:
-        """As ``Substrate.create``. A cancelled create ends first, and its sandbox is removed."""
+        """As ``Substrate.create``. A cancelled create runs to its end, and its sandbox is removed."""
         own_labels = {LABEL_NAME: spec.name, LABEL_CREATED: str(int(time.time()))}
         spec = msgspec.structs.replace(spec, labels={**spec.labels, **own_labels})
         creating = asyncio.ensure_future(self.create_sandbox(spec))
@@ -158,13 +157,13 @@ class SimpleSubstrate(ABC):
         """As ``Substrate.find``."""
         return [
             labels.found(
-                each,
-                name=each.get(LABEL_NAME, handle),
+                labels_of,
+                name=labels_of.get(LABEL_NAME, handle),
                 handle=handle,
-                age_s=time.time() - (labels.unix_s(each.get(LABEL_CREATED, "")) or time.time()),
+                age_s=time.time() - (labels.unix_s(labels_of.get(LABEL_CREATED, "")) or time.time()),
             )
-            for handle, each in (await retry.find(self._list)).items()
-            if LABEL_RUN in each and run_id in (None, each[LABEL_RUN])
+            for handle, labels_of in (await retry.find(self._list)).items()
+            if LABEL_RUN in labels_of and run_id in (None, labels_of[LABEL_RUN])
         ]
 
     async def _list(self) -> Mapping[str, Mapping[str, str]]:
@@ -173,12 +172,12 @@ class SimpleSubstrate(ABC):
         except Exception as error:
             raise self.translate(error, SubstrateUnavailable, "list sandboxes") from error
 
-    async def reap(self, found: Found) -> None:
+    async def reap(self, entry: Found) -> None:
         """As ``Substrate.reap``."""
-        await self.remove(found.handle, found.name)
+        await self.remove(entry.handle, entry.name)
 
     async def remove(self, handle: str, name: str) -> None:
-        """Delete a sandbox, and wait until ``list`` has it no more. Raises ``CleanupFailed``."""
+        """Delete a sandbox, and wait until ``list`` lacks it. Raises ``CleanupFailed``."""
 
         async def ask() -> bool:
             try:
@@ -198,7 +197,7 @@ class SimpleSubstrate(ABC):
         await remove(f"sandbox {name}", ask, gone, look_s=_LOOK_S)
 
     def translate(self, error: Exception, otherwise: type[SubstrateError], doing: str) -> SubstrateError:
-        """The error to raise for what a hook raised: taxtui's own, what ``error_of`` says, else ``otherwise``."""
+        """The error for a hook's exception: taxtui's own, else ``error_of``'s, else ``otherwise``."""
         if isinstance(error, SubstrateError):
             return error
         words = " ".join(str(error).split()) or type(error).__name__
@@ -285,7 +284,7 @@ class SimpleSandbox:
             raise SandboxLost(f"{self.name} was removed")
 
     async def _send(self, wrapped: TextCommand, timeout_s: float) -> Ran:
-        """Run a wrapped command; a script that is too long for an argument goes through standard input or a file."""
+        """Run a wrapped command; a script too long for an argument is sent by standard input or by a file."""
         run, shell, script = self._substrate.run, self._substrate.shell, wrapped.script.encode()
         if len(script) <= _ARGUMENT_BYTES:
             return await run(self._handle, [shell, "-c", wrapped.script], b"", timeout_s)
@@ -343,7 +342,7 @@ _PIECE: Final = 30_000  # characters, of up to three bytes each
 
 
 async def _abandon(running: asyncio.Future[Ran]) -> None:
-    """Cancel a request, and take its result so that asyncio does not report it."""
+    """Cancel a request, and retrieve its result so that asyncio does not report it."""
     running.cancel()
     await finish_despite_cancel(_settled(running))
 

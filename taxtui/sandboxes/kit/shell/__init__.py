@@ -1,0 +1,1 @@
+"""Shell programs around commands: one command, a persistent shell, a connection by SSH."""
