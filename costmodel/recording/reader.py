@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from costmodel.recording import events, framing
+from costmodel.recording import events
 from costmodel.recording.breakdown import (
     STARTED,
     UNKNOWN,
@@ -21,6 +21,7 @@ from costmodel.recording.breakdown import (
     measure,
     start_delay_ns,
 )
+from costmodel.recording.follower import read_events
 from costmodel.recording.runner_health import FLOOR_LIMIT_NS, RunnerSecond, Seconds, WorkerFitness
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.repetitions import RunKey
@@ -139,14 +140,11 @@ def read_recording(path: Path) -> Recording:
     Raises:
         SourceError: not a recording, damaged (with the offset), of a newer version, or inconsistent.
     """
-    frames = framing.Frames(path)
     reader = _Reader(Recording(path.name))
-    for batch in frames:
-        for event in batch:
-            reader.apply(event)
+    summary = read_events(path, reader.apply)
     recording = reader.finish()
-    recording.skipped += frames.skipped
-    recording.torn_bytes = frames.torn_bytes
+    recording.skipped += summary.skipped
+    recording.torn_bytes = summary.torn_bytes
     return recording
 
 

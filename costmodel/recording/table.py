@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from costmodel.errors import SourceError
-from costmodel.recording import events, framing
+from costmodel.recording import events
 from costmodel.recording.breakdown import UNKNOWN, has_schedule, known_runs, known_wrappers
+from costmodel.recording.follower import Follower
 from costmodel.recording.reader import OK, OpenTrial, RecordedCell
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.repetitions import RunKey
@@ -137,11 +138,12 @@ def rows(paths: Iterable[str | PathLike[str]], table: str = "trials") -> Iterato
     """
     columns(table)
     for path in map(Path, paths):
-        frames = framing.Frames(path)
         reader = _Reader(table)
-        for batch in frames:
-            for event in batch:
-                yield from reader.rows(event)
+        with Follower(path) as follower:
+            while batch := follower.poll():
+                for event in batch:
+                    yield from reader.rows(event)
+            follower.finish()
 
 
 class _Reader:

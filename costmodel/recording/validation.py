@@ -1,6 +1,6 @@
 """What the events of a file must not contradict: an action lies inside its trial, a trial starts once.
 
-``taxtui.recording.causality`` has the same rules from the same page, docs/recording-format.md.
+docs/recording-format.md has the rules.
 """
 
 from __future__ import annotations
@@ -10,9 +10,16 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from costmodel.recording.events import (
+    CLEANUP,
+    CREATE,
     MAX_CELLS,
     MAX_DEPTH,
     MAX_VALUES,
+    PRELOAD,
+    READY,
+    READY_AGAIN,
+    RESET,
+    VERIFY,
     Actions,
     Cell,
     Event,
@@ -23,9 +30,9 @@ from costmodel.recording.events import (
     TrialStarted,
 )
 
-AFTERWARDS: Final = frozenset({"cleanup", "verify"})
+AFTERWARDS: Final = frozenset({CLEANUP, VERIFY})
 """Phases that may lie behind the end of their trial."""
-IN_TURN: Final = frozenset({"create", "reset", "ready", "ready_again", "preload"})
+IN_TURN: Final = frozenset({CREATE, RESET, READY, READY_AGAIN, PRELOAD})
 """Phases that lie one behind the other, and before every command of the set-up and the actions."""
 AFTER_THE_END: Final = "something follows the end of the run"
 
@@ -92,15 +99,24 @@ class Causality:
 
 
 class InCourse:
-    """A trial that has not ended."""
+    """A trial that has not ended: its start, and the time that its events account for, by its own clock."""
 
     __slots__ = ("last_ns", "spent_ns", "start_ns")
 
     def __init__(self, start_ns: int) -> None:
-        """It began, and nothing of it has come yet."""
+        """Begin at ``start_ns``."""
         self.start_ns = start_ns
         self.last_ns = start_ns  # the end of a phase
         self.spent_ns = 0  # on what happens in turn: phases, commands, thinking and what lies between
+
+    def took(self, event: Actions) -> None:
+        """Add commands. Raises ``ValueError``: they contradict each other."""
+        self.spent_ns += accounted_ns(event)
+
+    @property
+    def earliest_end_ns(self) -> int:
+        """The trial cannot have ended before this instant."""
+        return max(self.last_ns, self.start_ns + self.spent_ns)
 
     def passed(self, event: PhaseEnded) -> None:
         """A phase of it. Raises ``ValueError``: it cannot be."""

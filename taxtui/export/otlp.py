@@ -15,8 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from costmodel.recording.breakdown import start_delay_ns
-from taxtui.export import most_rows, too_many
-from taxtui.recording.events import (
+from costmodel.recording.events import (
     ACTION,
     OK,
     UNKNOWN,
@@ -29,7 +28,8 @@ from taxtui.recording.events import (
     TrialStarted,
     column,
 )
-from taxtui.recording.reader import Follower
+from costmodel.recording.follower import Follower
+from taxtui.export import most_rows, too_many
 from taxtui.terminal_text import clean
 
 INTERNAL, ERROR = 1, 2  # the kind of a span, the code of a status

@@ -13,8 +13,8 @@ from typing import ClassVar, Final, NamedTuple, Protocol
 
 import msgspec
 
+from costmodel.recording.events import FAILED, UNKNOWN
 from taxtui.errors import RecordingError
-from taxtui.recording.events import FAILED, UNKNOWN
 
 HEAD_BYTES: Final = 1 << 16
 """What a reader is shown of a file to recognise it by."""

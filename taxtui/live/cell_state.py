@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from costmodel.recording import events
 from costmodel.recording.breakdown import (
     NO_COMMANDS,
     Split,
@@ -22,7 +23,6 @@ from costmodel.recording.breakdown import (
 from costmodel.recording.throughput import CellRates
 from costmodel.training.length import FIXED, Length
 from taxtui.live.histogram import LogHistogram
-from taxtui.recording import events
 
 FACETS: Final = ("cold_start", "fresh_episode", "trajectory", "action", "dispatch", "run", "cleanup", "response")
 """What the live histograms show, in the order in which a person pages through them.

@@ -15,12 +15,12 @@ from typing import Any, Final
 
 import msgspec
 
+from costmodel.recording import events
 from costmodel.recording.breakdown import Split, both, cpu_of, known_runs, known_wrappers, start_delay_ns
+from costmodel.recording.events import Event
 from costmodel.recording.runner_health import RunnerFitness
 from taxtui.live.cell_state import CellState, TrialInFlight, take_in
 from taxtui.live.histogram import LogHistogram
-from taxtui.recording import events
-from taxtui.recording.events import Event
 from taxtui.terminal_text import clean
 
 LOG_LINES: Final = 500

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from costmodel.recording.events import MAX_INT
 from taxtui.errors import UsageError
-from taxtui.recording.events import MAX_INT
 
 _UNITS_NS: Final = {
     "ns": 1,

@@ -11,6 +11,7 @@ from typing import Final, TypeVar, get_args
 
 import msgspec
 
+from costmodel.recording.events import MAX_CELLS, MAX_INT, MAX_LABEL
 from costmodel.toml import Document, MalformedDocument, complaint, hint, written
 from taxtui.errors import ScenarioError, UsageError
 from taxtui.plan import arrivals
@@ -18,7 +19,6 @@ from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.notation import parse_ladder, parse_substrate, parse_think
 from taxtui.plan.repeating import parse_share, repeating
 from taxtui.plan.spec import CellPlan, Limits, Mode, Plan, Recordable, Tier
-from taxtui.recording.events import MAX_CELLS, MAX_INT, MAX_LABEL
 from taxtui.terminal_text import is_utf8
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from costmodel.recording.events import MAX_INT
 from taxtui.plan.arrivals import AnyArrival, Sequential
-from taxtui.recording.events import MAX_INT
 
 Mode = Literal["exec", "session"]
 

@@ -7,9 +7,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from costmodel.recording.events import MAX_INT
 from costmodel.regular_file import read_regular
 from taxtui.errors import UsageError
-from taxtui.recording.events import MAX_INT
 
 MOST_STARTS: Final = 1_000_000
 MOST_BYTES: Final = 64 << 20

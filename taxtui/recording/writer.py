@@ -5,18 +5,40 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
-from taxtui.errors import UsageError, WriteFailed
-from taxtui.recording.bounds import bounded
-from taxtui.recording.events import Event, Header, RunFinished, TrialStarted
-from taxtui.recording.frames import FrameParser, Sealer
+import msgspec
+
+from costmodel.errors import SourceError
+from costmodel.recording.events import (
+    MAX_CAPABILITIES,
+    MAX_FACTS,
+    MAX_LABEL,
+    MAX_TEXT,
+    Cell,
+    Event,
+    Header,
+    Link,
+    Mark,
+    Notice,
+    RunFinished,
+    TrialEnded,
+    TrialStarted,
+)
+from costmodel.recording.framing import CRC_BYTES, MAX_EVENTS, MAX_LENGTH, FrameParser, frame
+from costmodel.recording.validation import check_scenario
+from taxtui.errors import RecordingError, UsageError, WriteFailed
 
 SYNC_INTERVAL_S: Final = 1.0
 MOST_PENDING: Final = 4096
-"""Events of others that are queued before they are written."""
+"""Events of workers that are queued before they are written."""
+
+_E = TypeVar("_E", bound=Event)
+_WITH_TEXT: Final = (Header, Cell, TrialStarted, Mark, TrialEnded, Notice, RunFinished)
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class Recorder:
@@ -170,13 +192,77 @@ class Recorder:
 
 
 def _behind(path: Path) -> Sealer:
-    """For the frames that follow those of a file."""
+    """Return a sealer for the frames that follow those of a file."""
     sealer, parser = Sealer(), FrameParser()
     try:
         with path.open("rb") as file:
             while chunk := file.read(1 << 20):
                 for _, payload in parser.feed(chunk):
-                    sealer.passed(payload)
+                    sealer.add(payload)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except SourceError as error:
+        raise RecordingError(f"{path}: {error.problem}", error.offset) from error
     return sealer
+
+
+class Sealer:
+    """Makes the frames of one file, each linked to the one before."""
+
+    def __init__(self) -> None:
+        """Begin with the header's frame."""
+        self._frame = 0
+        self._before = 0
+
+    def seal(self, events: Sequence[Event | msgspec.Raw]) -> list[bytes]:
+        """Return events as frames: one, or as many as the bounds on size and count require.
+
+        Raises:
+            RecordingError: a single event is too large.
+        """
+        links = [Link(self._frame, self._before)] if self._frame else []
+        if len(events) < MAX_EVENTS:
+            payload = _encode([*links, *events])
+            if len(payload) + CRC_BYTES <= MAX_LENGTH:
+                self.add(payload)
+                return [frame(payload)]
+            if len(events) == 1:
+                raise RecordingError(f"one event of {len(payload)} bytes does not fit a frame of {MAX_LENGTH} bytes")
+        half = len(events) // 2
+        return self.seal(events[:half]) + self.seal(events[half:])
+
+    def add(self, payload: bytes) -> None:
+        """Count a frame that was written: the next one names it."""
+        self._frame += 1
+        self._before = zlib.crc32(payload)
+
+
+def bounded(event: _E) -> _E:
+    """Return the event with its texts cut to the bounds of a recording.
+
+    Raises:
+        UsageError: the plan in a header is too large, which no cutting mends.
+    """
+    if not isinstance(event, _WITH_TEXT):
+        return event
+    if isinstance(event, Header):
+        try:
+            check_scenario(event.scenario)
+        except ValueError as error:
+            raise UsageError(f"a recording cannot hold this plan: {error}", fix="plan fewer cells") from error
+    changes: dict[str, object] = {}
+    longest = MAX_LABEL if isinstance(event, Cell) else MAX_TEXT
+    for name in event.__struct_fields__:
+        value = getattr(event, name)
+        if isinstance(value, str) and len(value) > longest:
+            changes[name] = cut(value, longest)
+        elif name == "software":
+            changes[name] = {cut(key): cut(fact) for key, fact in list(value.items())[:MAX_FACTS]}
+        elif name == "capabilities" and value:
+            changes[name] = tuple(cut(text, longest) for text in value[:MAX_CAPABILITIES])
+    return msgspec.structs.replace(event, **changes) if changes else event
+
+
+def cut(text: str, longest: int = MAX_TEXT) -> str:
+    """Return the text, or its beginning and an ellipsis where it is longer than a recording allows."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

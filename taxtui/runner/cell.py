@@ -7,10 +7,10 @@ import time
 from typing import Final
 
 from costmodel.recording.breakdown import has_schedule
+from costmodel.recording.events import Cell, Notice
 from costmodel.recording.runner_health import LAG_LIMIT_NS
 from costmodel.statistics.intervals import quantile
 from taxtui.plan.spec import CellPlan, Plan, SandboxSpec
-from taxtui.recording.events import Cell, Notice
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.identity import cell_event
 from taxtui.runner.journal import EventSink

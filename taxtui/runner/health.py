@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
+from costmodel.recording.events import UNKNOWN, Health, Notice
 from costmodel.statistics.intervals import quantile
-from taxtui.recording.events import UNKNOWN, Health, Notice
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 
 STOOD_STILL_S: Final = 1.0

@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
+from costmodel.recording.events import UNKNOWN, Cell
 from taxtui import __version__
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
 from taxtui.recording import digest
-from taxtui.recording.events import UNKNOWN, Cell
 from taxtui.runner.redaction import SHOWN_OPTIONS
 from taxtui.runner.trial.bracket import Method
 from taxtui.sandboxes.protocol import Availability, Substrate

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
+from costmodel.recording.events import Clock, Event, RunFinished, TrialStarted
 from taxtui.errors import WriteFailed
-from taxtui.recording.events import Clock, Event, RunFinished, TrialStarted
 from taxtui.recording.writer import Recorder
 
 FLUSH_S: Final = 0.25

@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Final, NamedTuple
 
+from costmodel.recording.events import Cell
 from taxtui.errors import SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
-from taxtui.recording.events import Cell
 from taxtui.runner import identity
 from taxtui.runner.cell import describe_cell
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from costmodel.pricing.sheet import Prices
+from costmodel.recording.events import CRASHED, FORMAT_VERSION, MAGIC, OK, Cell, Clock, Header, Notice, RunFinished
 from taxtui.errors import RunCrashed, TaxtuiError, WriteFailed
 from taxtui.plan.repeating import MIN_RUNS
 from taxtui.plan.spec import Plan
-from taxtui.recording.events import CRASHED, FORMAT_VERSION, MAGIC, OK, Cell, Clock, Header, Notice, RunFinished
 from taxtui.recording.writer import Recorder
 from taxtui.runner import identity, preflight
 from taxtui.runner.arrivals import Block

@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Final
 
+from costmodel.recording.events import CANCELLED, CRASHED
 from taxtui.errors import CleanupFailed, WriteFailed
-from taxtui.recording.events import CANCELLED, CRASHED
 
 PAUSE: Final = "pause"
 RESUME: Final = "resume"

@@ -17,10 +17,10 @@ import pytest
 import costmodel
 import taxtui.sandboxes
 from costmodel.projection import warnings
+from costmodel.recording import events
+from costmodel.recording.follower import Follower
 from taxtui import shipped
 from taxtui.cli import app
-from taxtui.recording import events
-from taxtui.recording.reader import Follower
 from taxtui.report.measured.tables import DO, WORDS
 from taxtui.sandboxes import registry
 from tests.docs.pages import DOCS, PAGES, README, ROOT, anchors, blocks, name_of, prose, text_of

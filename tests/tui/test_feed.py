@@ -22,7 +22,7 @@ from tests.tui import story
 STAND_IN = """
 import sys
 from pathlib import Path
-from taxtui.recording import events
+from costmodel.recording import events
 from taxtui.recording.writer import Recorder
 from tests.tui import story
 plan, path = sys.argv[sys.argv.index("run") + 1], Path(sys.argv[sys.argv.index("-o") + 1])

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from costmodel.recording import events
+from costmodel.recording.events import Event, RunFinished
+from costmodel.recording.follower import Follower, read_events
+from costmodel.recording.framing import PREFIX, FrameParser, frame
 from taxtui.errors import RecordingError, UsageError
 from taxtui.live.state import RunState
-from taxtui.recording import events
-from taxtui.recording.events import Event, RunFinished
-from taxtui.recording.frames import PREFIX, FrameParser, Sealer, frame
-from taxtui.recording.reader import Follower, read
-from taxtui.recording.writer import Recorder
+from taxtui.recording.writer import Recorder, Sealer
 from taxtui.tui.live import replay as replay_module
 from taxtui.tui.live import timeline as timeline_module
 from taxtui.tui.live.replay import ReplayFeed
@@ -345,7 +345,7 @@ def test_a_damaged_file_is_shown_up_to_the_damage_which_is_named(path: Path, oct
     path.write_bytes(data)
     intact = RunState()
     with pytest.raises(RecordingError):
-        read(path, intact.apply)
+        read_events(path, intact.apply)
     with small_slices(octets):
         feed = ReplayFeed(path)
         assert feed.damage == ""

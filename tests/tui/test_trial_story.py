@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from costmodel.recording import events
 from taxtui.errors import RecordingError
-from taxtui.recording import events
 from taxtui.terminal_text import widest
 from taxtui.tui.trial.story import read_story, slowest, story_of
 from taxtui.tui.trial.timeline import lines, strip

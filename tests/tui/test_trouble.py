@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from textual.widgets import Input
 
 from costmodel.errors import PriceError
+from costmodel.recording import events
 from taxtui.commands.replay import command as replay_command
 from taxtui.errors import RecordingError, UsageError
-from taxtui.recording import events
 from taxtui.tui.background import Newest, Unfolding
 from taxtui.tui.dialogs import Confirm
 from taxtui.tui.live import feed as feed_module

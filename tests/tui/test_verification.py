@@ -9,9 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from costmodel.recording import events
+from costmodel.recording.framing import frame
 from taxtui.errors import TaxtuiError
-from taxtui.recording import events
-from taxtui.recording.frames import Sealer, frame
+from taxtui.recording.writer import Sealer
 from taxtui.tui.recordings import trash, verification
 from taxtui.tui.recordings.catalogue import CatalogueEntry, inspect
 from taxtui.tui.recordings.verification import Verdict, Verification

@@ -12,10 +12,11 @@ import pytest
 
 from costmodel.errors import PriceError
 from costmodel.pricing.sheet import load_prices
+from costmodel.recording.events import Cell, Event, Header, Health, Notice, RunFinished, TrialEnded, TrialStarted
+from costmodel.recording.follower import read_events
 from taxtui.errors import CreateFailed, SubstrateError, SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
-from taxtui.recording import reader, writer
-from taxtui.recording.events import Cell, Event, Header, Health, Notice, RunFinished, TrialEnded, TrialStarted
+from taxtui.recording import writer
 from taxtui.runner import preflight
 from taxtui.runner import run as run_module
 from taxtui.runner.cleanup import ledger
@@ -65,7 +66,7 @@ async def execute(tmp_path: Path, what: Plan) -> tuple[Run, list[Event]]:
     run = Run(what, tmp_path / "r.msgpack", "20260101t000000z-00000000")
     await run.execute()
     got: list[Event] = []
-    reader.read(run.path, got.append)
+    read_events(run.path, got.append)
     return run, got
 
 
@@ -131,7 +132,7 @@ async def test_stopping_finishes_what_runs_and_launches_nothing_more(tmp_path: P
     fake.create_hook = stop_in_the_third
     await run.execute()
     got: list[Event] = []
-    reader.read(run.path, got.append)
+    read_events(run.path, got.append)
     ends = of(got, TrialEnded)
     assert {end.outcome for end in ends} == {"ok"}
     assert len(ends) < 50
@@ -150,7 +151,7 @@ async def test_abandoning_ends_trials_in_flight_and_cleans_up(tmp_path: Path, fa
     fake.exec_hook = hang
     await run.execute()
     got: list[Event] = []
-    reader.read(run.path, got.append)
+    read_events(run.path, got.append)
     assert [end.outcome for end in of(got, TrialEnded)] == ["cancelled"] * 4
     assert got[-1] == RunFinished("cancelled", {"cancelled": 4})
     assert fake.alive == {}
@@ -287,7 +288,7 @@ async def test_a_full_disk_stops_the_run_and_still_cleans_up(
     assert fake.alive == {}
     full = False
     got: list[Event] = []
-    assert not reader.read(run.path, got.append).complete
+    assert not read_events(run.path, got.append).complete
     assert sum(call.startswith("create") for call in fake.calls) < 10
 
 

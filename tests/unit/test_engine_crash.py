@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from costmodel.recording.events import CRASHED, Event, Notice, RunFinished, TrialEnded, TrialStarted
+from costmodel.recording.follower import read_events
 from taxtui.plan.spec import Command
-from taxtui.recording import reader
-from taxtui.recording.events import CRASHED, Event, Notice, RunFinished, TrialEnded, TrialStarted
 from taxtui.runner import health, run_control
 from taxtui.runner.run import Run
 from taxtui.runner.trial.trial import Trial
@@ -81,7 +81,7 @@ async def test_a_number_that_no_file_can_hold(tmp_path: Path, fake: FakeSubstrat
     run = Run(plan(trials=4, concurrency=2, warmup=0), tmp_path / "r.msgpack", "r")
     await run.execute()
     got: list[Event] = []
-    summary = reader.read(run.path, got.append)
+    summary = read_events(run.path, got.append)
     assert (summary.ended, summary.complete) == (True, False), "what could not be written is missing, and told to be"
     assert isinstance(run.crash, OverflowError)
     assert_crashed(run, got, fake)
@@ -114,7 +114,7 @@ async def test_clean_ups_have_a_deadline(
         fake.exec_hook = hang
     await run.execute()
     got: list[Event] = []
-    reader.read(run.path, got.append)
+    read_events(run.path, got.append)
     if late:
         assert_crashed(run, got, fake)
         assert str(run.crash) == "trials did not end within 0.05 s of being abandoned"

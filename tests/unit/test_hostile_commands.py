@@ -14,10 +14,10 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 import costmodel
+from costmodel.recording.framing import frame
 from taxtui.cli import app
 from taxtui.commands import clean, run
 from taxtui.errors import RecordingError, TaxtuiError, UsageError
-from taxtui.recording.frames import frame
 from taxtui.sandboxes.conformance import __main__ as conformance
 from taxtui.sandboxes.protocol import Availability
 from taxtui.substrates.local.substrate import LocalSubstrate

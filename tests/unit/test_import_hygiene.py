@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import taxtui
-from taxtui.recording.events import Clock, Header, RunFinished
+from costmodel.recording.events import Clock, Header, RunFinished
 from taxtui.recording.writer import Recorder
 
 SDKS = {

@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 import costmodel
+from costmodel.recording.events import Clock, Event, Notice, RunFinished, TrialStarted
+from costmodel.recording.follower import read_events
 from taxtui.errors import UsageError
 from taxtui.plan import scenario
 from taxtui.plan.spec import Plan
-from taxtui.recording import reader
-from taxtui.recording.events import Clock, Event, Notice, RunFinished, TrialStarted
 from taxtui.runner import run as run_module
 from taxtui.runner.fanout.byte_connection import ByteConnection
 from taxtui.runner.fanout.child_process import WorkerProcess
@@ -63,7 +63,7 @@ async def stopped_in_the_gap(run: Run) -> None:
 
 def told(path: Path) -> list[Event]:
     found: list[Event] = []
-    assert reader.read(path, found.append).complete
+    assert read_events(path, found.append).complete
     return found
 
 

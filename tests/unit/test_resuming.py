@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 import costmodel
+from costmodel.recording.events import FORMAT_VERSION, MAGIC, Cell, Event, Header, RunFinished, TrialEnded, TrialStarted
+from costmodel.recording.follower import read_events
 from taxtui.errors import RecordingError, UsageError
 from taxtui.plan.spec import Plan, SandboxSpec
-from taxtui.recording import reader
-from taxtui.recording.events import FORMAT_VERSION, MAGIC, Cell, Event, Header, RunFinished, TrialEnded, TrialStarted
 from taxtui.recording.writer import Recorder
 from taxtui.runner import identity
 from taxtui.runner.cleanup import ledger
@@ -33,7 +33,7 @@ RUN = "20260101t000000z-00000000"
 
 def told(path: Path) -> list[Event]:
     got: list[Event] = []
-    reader.read(path, got.append)
+    read_events(path, got.append)
     return got
 
 

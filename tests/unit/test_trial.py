@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 
 import pytest
 
+from costmodel.recording import events
+from costmodel.recording.events import UNKNOWN, Actions, Event, Mark, Notice, PhaseEnded, TrialEnded, TrialStarted
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, SandboxLost, Throttled
 from taxtui.plan.spec import CellPlan, Command, Limits, SandboxSpec, Step, SubstrateRef, ThinkTime, Tier
-from taxtui.recording import digest, events
-from taxtui.recording.events import UNKNOWN, Actions, Event, Mark, Notice, PhaseEnded, TrialEnded, TrialStarted
+from taxtui.recording import digest
 from taxtui.runner.trial import trial as trial_module
 from taxtui.runner.trial.bracket import Method
 from taxtui.runner.trial.trial import Trial

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from costmodel.recording.events import Event, TrialEnded, TrialStarted
+from costmodel.recording.framing import FrameParser, decode
 from taxtui.plan.spec import Plan
-from taxtui.recording.events import Event, TrialEnded, TrialStarted
-from taxtui.recording.frames import FrameParser, decode
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import TrialShare
 from taxtui.runner.fanout.messages import (

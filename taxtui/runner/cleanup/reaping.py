@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
+from costmodel.recording.events import Notice
 from taxtui.errors import located
-from taxtui.recording.events import Notice
 from taxtui.runner.cleanup.ledger import LedgerEntry
 from taxtui.runner.journal import EventSink
 from taxtui.runner.redaction import redact

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from taxtui.recording.events import Clock, Event
-from taxtui.recording.frames import Chain, FrameParser, decode
+from costmodel.recording.events import Clock, Event
+from costmodel.recording.framing import Chain, FrameParser, decode
 from taxtui.runner.fanout.launcher import Received
 from taxtui.runner.fanout.messages import ToWorker, decode_from_worker, line
 from taxtui.runner.journal import SharedJournal

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from costmodel.recording.breakdown import start_delay_ns
+from costmodel.recording.events import INTERRUPTED, OK, Event, Notice, TrialEnded
 from taxtui.errors import RunCrashed, WriteFailed
 from taxtui.plan.spec import Plan
-from taxtui.recording.events import INTERRUPTED, OK, Event, Notice, TrialEnded
 from taxtui.runner.arrivals import Block, blocks, schedule
 from taxtui.runner.cell import CellProgress
 from taxtui.runner.cleanup.reaping import final_sweep

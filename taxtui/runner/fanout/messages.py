@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from costmodel.recording.events import Cell
 from taxtui.plan.spec import Plan
-from taxtui.recording.events import Cell
 from taxtui.runner.cleanup.ledger import TrialShare
 from taxtui.runner.fanout.startup_error import StartupError
 

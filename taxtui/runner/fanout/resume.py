@@ -10,10 +10,7 @@ from typing import Final
 
 import msgspec
 
-from taxtui import folders
-from taxtui.errors import UsageError
-from taxtui.plan.spec import Plan
-from taxtui.recording.events import (
+from costmodel.recording.events import (
     CANCELLED,
     INTERRUPTED,
     OK,
@@ -25,8 +22,11 @@ from taxtui.recording.events import (
     TrialEnded,
     TrialStarted,
 )
-from taxtui.recording.frames import PREFIX, FrameParser
-from taxtui.recording.reader import Follower
+from costmodel.recording.follower import Follower
+from costmodel.recording.framing import PREFIX, FrameParser
+from taxtui import folders
+from taxtui.errors import UsageError
+from taxtui.plan.spec import Plan
 from taxtui.runner import identity
 from taxtui.runner.arrivals import Block
 from taxtui.runner.cleanup import ledger
@@ -60,12 +60,10 @@ class ResumeState:
         self._open: dict[int, TrialStarted] = {}
         self._outcome = ""
         with Follower(path) as follower:
-            count = 0
-            while told := follower.poll():
-                for event in told:
+            while events := follower.poll():
+                for event in events:
                     self._take(event)
-                count += len(told)
-            summary = follower.summary(count)
+            summary = follower.summary()
         if not summary.chained and summary.frames > 1:
             raise UsageError(f"{path}: of an early version, whose frames are not chained", fix="start another run")
         self.run_id = folders.require_run_id(summary.header.run_id, str(path))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
+from costmodel.recording.events import Actions, Clock, Event, Health, Mark
 from taxtui import __version__
-from taxtui.recording.events import Actions, Clock, Event, Health, Mark
 from taxtui.runner import preflight
 from taxtui.runner.fanout.launcher import Received, WorkerConnection
 from taxtui.runner.fanout.messages import Assignment, Finished, FromWorker, Ready, ToWorker

@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
+from costmodel.recording.events import CANCELLED, INTERRUPTED
 from taxtui.errors import SubstrateError, WriteFailed
-from taxtui.recording.events import CANCELLED, INTERRUPTED
 from taxtui.runner import health
 from taxtui.runner.arrivals import when_due
 from taxtui.runner.cell import CellRun

@@ -6,17 +6,8 @@ from typing import Final
 
 import msgspec
 
-from taxtui.recording.causality import InCourse
-from taxtui.recording.events import (
-    CLEANUP,
-    INTERRUPTED,
-    Actions,
-    Cell,
-    Event,
-    PhaseEnded,
-    TrialEnded,
-    TrialStarted,
-)
+from costmodel.recording.events import CLEANUP, INTERRUPTED, Actions, Cell, Event, PhaseEnded, TrialEnded, TrialStarted
+from costmodel.recording.validation import InCourse
 from taxtui.runner.cleanup.ledger import TrialShare
 from taxtui.runner.fanout.launcher import Received, WorkerConnection
 from taxtui.runner.fanout.messages import AssignedTrial, ToWorker

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import msgspec
 
+from costmodel.recording.events import Clock
 from taxtui import __version__
 from taxtui.errors import located
-from taxtui.recording.events import Clock
 from taxtui.recording.writer import Recorder
 from taxtui.runner import gc_tuning, identity, preflight
 from taxtui.runner.cleanup import ledger

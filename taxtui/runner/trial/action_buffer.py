@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taxtui.recording.events import UNKNOWN, Actions, sparse
+from costmodel.recording.events import UNKNOWN, Actions, sparse
 
 
 class ActionBuffer:

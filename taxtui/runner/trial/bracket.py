@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, NamedTuple
 
-from taxtui.recording.events import MAX_INT, UNKNOWN
+from costmodel.recording.events import MAX_INT, UNKNOWN
 from taxtui.sandboxes.kit.wrapper_clock import BEGAN, NOW, epoch_ns
 
 Method = Literal["bash", "none"]

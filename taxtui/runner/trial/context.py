@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from costmodel.recording.events import Event
 from taxtui.plan.spec import CellPlan
-from taxtui.recording.events import Event
 from taxtui.runner.trial.bracket import Method
 from taxtui.sandboxes.protocol import Substrate
 

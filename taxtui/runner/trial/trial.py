@@ -13,9 +13,7 @@ from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, Final
 
 from costmodel.recording.breakdown import start_delay_ns
-from taxtui.errors import ExecFailed, ExecTimeout, ReadyTimeout, SandboxLost, SubstrateError
-from taxtui.plan.spec import Command, SandboxSpec, Step, ThinkTime
-from taxtui.recording.events import (
+from costmodel.recording.events import (
     ACTION,
     CANCELLED,
     CLEANUP,
@@ -34,6 +32,8 @@ from taxtui.recording.events import (
     TrialEnded,
     TrialStarted,
 )
+from taxtui.errors import ExecFailed, ExecTimeout, ReadyTimeout, SandboxLost, SubstrateError
+from taxtui.plan.spec import Command, SandboxSpec, Step, ThinkTime
 from taxtui.runner.redaction import redact, scrub
 from taxtui.runner.trial import bracket
 from taxtui.runner.trial.action_buffer import ActionBuffer

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from costmodel.recording.events import OUTCOMES, Event, RunFinished, TrialEnded
+from costmodel.recording.follower import read_events
 from taxtui import errors
 from taxtui.errors import RecordingError, TaxtuiError
-from taxtui.recording import reader
-from taxtui.recording.events import OUTCOMES, Event, RunFinished, TrialEnded
 
 HANG_S: Final = 420.0
 """No deadline of taxtui's is longer than this, here, on a machine with a load of twenty. What lasts longer hangs."""
@@ -80,7 +80,7 @@ def judged(path: Path, *, tampered: bool = False) -> tuple[list[tuple[str, str]]
     if not path.is_file() or not path.stat().st_size:
         return [], events
     try:
-        reader.read(path, events.append)
+        read_events(path, events.append)
     except RecordingError as error:
         return ([] if tampered and "\n" not in str(error) else [(UNREADABLE, str(error))]), events
     problems = []
