@@ -135,7 +135,8 @@ class Follower:
             return SourceError(f"{self.path}: {error.problem}", error.offset, fix=error.fix or SALVAGE)
         if error.fix:  # a newer format
             return SourceError(f"{self.path}: {error.problem}", 0, fix=error.fix)
-        return SourceError(f"{self.path}: not a taxtui recording: {error.problem}", 0)
+        reason = error.problem.removeprefix("damaged at byte 0: ")
+        return SourceError(f"{self.path}: not a taxtui recording: {reason}", 0)
 
     def finish(self) -> int:
         """Return the bytes of a torn tail once the whole file was read. Raises ``SourceError`` as ``poll``."""

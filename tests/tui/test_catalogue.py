@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from costmodel.errors import SourceError
 from costmodel.recording import events
 from costmodel.recording.follower import read_events
 from costmodel.recording.framing import frame
-from taxtui.errors import RecordingError
 from taxtui.live.state import RunState
 from taxtui.recording.writer import Sealer
 from taxtui.tui.recordings import catalogue
@@ -392,5 +392,5 @@ def test_hopeless_states_are_those_that_reading_refuses(folder: Path) -> None:
     for content in (b"", b"hello", newer):
         path = written(folder / "a.msgpack", content)
         assert told(path).state in HOPELESS
-        with pytest.raises(RecordingError):
+        with pytest.raises(SourceError):
             read_events(path, lambda event: None)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.errors import RecordingError
 from taxtui.live.state import RunState
 from taxtui.recording.writer import Recorder
 from taxtui.tui.live.feed import NICENESS, RunFeed, RunStarter
@@ -22,6 +21,7 @@ from tests.tui import story
 STAND_IN = """
 import sys
 from pathlib import Path
+from costmodel.errors import SourceError
 from costmodel.recording import events
 from taxtui.recording.writer import Recorder
 from tests.tui import story
@@ -219,5 +219,5 @@ def test_the_speed_ladder_has_ends(path: Path) -> None:
 
 def test_a_replay_of_what_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"no")
-    with pytest.raises(RecordingError):
+    with pytest.raises(SourceError):
         ReplayFeed(tmp_path / "x")

@@ -12,9 +12,10 @@ import msgspec
 import pytest
 
 import costmodel
+from costmodel.errors import SourceError
 from costmodel.recording.events import FORMAT_VERSION, MAGIC, Cell, Event, Header, RunFinished, TrialEnded, TrialStarted
 from costmodel.recording.follower import read_events
-from taxtui.errors import RecordingError, UsageError
+from taxtui.errors import UsageError
 from taxtui.plan.spec import Plan, SandboxSpec
 from taxtui.recording.writer import Recorder
 from taxtui.runner import identity
@@ -120,7 +121,7 @@ async def test_what_has_finished_or_goes_on_is_not_resumed(tmp_path: Path, fake:
         ResumeState(path, what)
     ledger.remove(RUN)
     path.write_bytes(path.read_bytes()[:50] + b"x" + path.read_bytes()[51:])
-    with pytest.raises(RecordingError):
+    with pytest.raises(SourceError):
         ResumeState(path, what)
 
 

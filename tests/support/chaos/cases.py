@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from costmodel.errors import SourceError
 from costmodel.recording.events import OUTCOMES, Event, RunFinished, TrialEnded
 from costmodel.recording.follower import read_events
 from taxtui import errors
-from taxtui.errors import RecordingError, TaxtuiError
+from taxtui.errors import TaxtuiError
 
 HANG_S: Final = 420.0
 """No deadline of taxtui's is longer than this, here, on a machine with a load of twenty. What lasts longer hangs."""
@@ -81,7 +82,7 @@ def judged(path: Path, *, tampered: bool = False) -> tuple[list[tuple[str, str]]
         return [], events
     try:
         read_events(path, events.append)
-    except RecordingError as error:
+    except SourceError as error:
         return ([] if tampered and "\n" not in str(error) else [(UNREADABLE, str(error))]), events
     problems = []
     for event in events:
