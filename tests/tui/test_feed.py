@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from costmodel.errors import SourceError
 from taxtui.live.state import RunState
 from taxtui.recording.writer import Recorder
 from taxtui.tui.live.feed import NICENESS, RunFeed, RunStarter
