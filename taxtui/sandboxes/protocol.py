@@ -7,12 +7,14 @@ class against everything that this page promises.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Literal, Protocol, Self, runtime_checkable
 
 import msgspec
 
+from costmodel.pricing.instance_sizes import sold
 from taxtui.errors import TaxtuiError
 from taxtui.plan.spec import Command, Limits, Mode, SandboxSpec
 from taxtui.recording import digest
@@ -45,6 +47,32 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         return (*true, *filter(None, (_RECORDED_DEADLINES[self.deadline],)))
 
 
+class Effective(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits and network that a substrate's sandboxes really get, where they differ from what a run asks for.
+
+    None: as asked, or unknown.
+    """
+
+    cpus: float | None = None
+    memory_mib: int | None = None
+    network: Literal["full", "none"] | None = None
+    sizes: Literal["", "fargate", "whole"] = ""
+    """How the provider rounds up: to a size that Fargate sells, or to whole CPUs and GiB."""
+
+    def limits(self, asked: Limits) -> Limits:
+        """The limits of a sandbox for which ``asked`` is requested."""
+        cpus, memory_mib = asked.cpus, asked.memory_mib
+        if self.sizes == "whole":
+            cpus, memory_mib = math.ceil(cpus), math.ceil(memory_mib / 1024) * 1024
+        elif self.sizes and (size := sold(self.sizes, round(cpus * 1000), memory_mib)) is not None:
+            cpus, memory_mib = size.cpu_milli / 1000, size.memory_mib
+        return msgspec.structs.replace(
+            asked,
+            cpus=cpus if self.cpus is None else self.cpus,
+            memory_mib=memory_mib if self.memory_mib is None else self.memory_mib,
+        )
+
+
 class Availability(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of ``check()``: usable or not, why not, and what to do about it."""
 
@@ -58,6 +86,7 @@ class Availability(msgspec.Struct, frozen=True, kw_only=True):
     holds_fixtures: bool = False  # the image already holds what the shipped tiers need: no preload
     tools: frozenset[str] | None = None  # programs in the sandbox; None = cannot be known without making one
     limits: str = ""  # what is in force: "cgroup v2", "prlimit", "none" …
+    effective: Effective = Effective()  # what sandboxes get instead of the limits and network that a run asks for
     region: str = ""
     latency_ns: int = 0  # round trip to the control plane; 0 = there is none
     prices: str = ""  # the shipped price sheet that holds for it, as ``--prices`` takes it; "" where none does
@@ -252,6 +281,19 @@ class Substrate(Protocol):
 
     async def reap(self, found: Found) -> None:
         """Remove what ``find`` found. Idempotent. Raises ``CleanupFailed``."""
+        ...
+
+
+@runtime_checkable
+class Prepares(Protocol):
+    """A substrate that makes something once for a whole run: a security group, a task definition."""
+
+    async def prepare(self, run_id: str, limits: Limits) -> None:
+        """Make whatever all sandboxes of a run share, so that the first ``create`` is as fast as the others.
+
+        The runner calls it once before the first ``create``; no trial's time includes it. Idempotent. A substrate
+        that was not prepared does the same in its first ``create``. Raises as ``Substrate.create``.
+        """
         ...
 
 
