@@ -132,7 +132,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     cells: tuple[CellPlan, ...]
     limits: Limits = Limits()
     timeout_s: float = 120.0  # per command
-    create_timeout_s: float = 300.0  # create + ready
+    create_timeout_s: float = 300.0  # create and ready together, without waits for a throttle
     seed: int = 0
     bracket: bool = True
     budget_s: float | None = None  # stop launching after this

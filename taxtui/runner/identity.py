@@ -105,7 +105,8 @@ def cell_event(
     method: Method,
     preload: str,
 ) -> Cell:
-    """The event that describes a cell."""
+    """Return the event that describes a cell, with the limits and the network that its sandboxes really get."""
+    limits, network = found.effective.limits(plan.limits), found.effective.network
     return Cell(
         id=number,
         substrate=substrate.name,
@@ -119,9 +120,9 @@ def cell_event(
         think=str(cell.think),
         acquire=cell.acquire,
         cache=found.cache,
-        cpu_milli=round(plan.limits.cpus * 1000),
-        memory_mib=plan.limits.memory_mib,
-        network="full" if cell.tier.network else "none",
+        cpu_milli=round(limits.cpus * 1000),
+        memory_mib=limits.memory_mib,
+        network=network or ("full" if cell.tier.network else "none"),
         image=found.image,
         environment=environment_digest,
         substrate_version=" ".join(filter(None, [found.version, found.region])),

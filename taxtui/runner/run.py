@@ -184,6 +184,8 @@ class Run:
             try:
                 await watchdog.wait_ready()
                 self._look_back(journal)
+                if self._launcher is None:  # other workers prepare the substrates that they have opened themselves
+                    await preflight.prepare(self.plan, self.run_id, opened.values(), journal)
                 helpers = flush_regularly(journal), watchdog.keep(watchdog_replaced(journal))
                 async with beside(self.control, *helpers):
                     await self._repeat(crew, opened, journal, entry)
@@ -194,9 +196,9 @@ class Run:
     async def _open(self, stack: contextlib.AsyncExitStack) -> dict[str, Opened]:
         opened = await preflight.open_all(self.plan, stack)
         for number, cell in enumerate(self.plan.cells):
-            substrate = opened[str(cell.substrate)].substrate
+            _, substrate, found = opened[str(cell.substrate)]
             if substrate.capabilities.paid:
-                self._spend_limit.price(number, substrate, self.plan.limits)
+                self._spend_limit.price(number, substrate, found.effective.limits(self.plan.limits))
         return opened
 
     def _entry(self, opened: dict[str, Opened]) -> LedgerEntry:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from taxtui.runner.fanout import dispatcher, worker_program
 from taxtui.runner.run import Run
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.kit.kept_output import TAIL_BYTES, KeptOutput
-from taxtui.sandboxes.protocol import Availability
+from taxtui.sandboxes.protocol import Availability, Effective
 
 TIER = Tier(name="T", title="", requires=("bash", "git"), cycle=(Step(name="one", run="true"),))
 
@@ -86,6 +87,45 @@ async def test_a_run_writes_a_complete_recording_and_leaves_nothing(tmp_path: Pa
     assert fake.alive == {}
     assert (run.unmeasured, run.cleanup_failed, run.outcome) == ([], False, "finished")
     assert QuietWatchdog.released == [True]
+
+
+async def test_a_substrate_is_prepared_once_before_the_first_trial(
+    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def prepare(run_id: str, limits: Limits) -> None:
+        fake.calls.append(f"prepare {run_id} {limits.memory_mib}")
+
+    monkeypatch.setattr(fake, "prepare", prepare, raising=False)
+    run, _ = await execute(tmp_path, plan(top={"limits": Limits(memory_mib=64)}))
+    assert [call for call in fake.calls if "prepare" in call] == fake.calls[:1] == [f"prepare {run.run_id} 64"]
+
+
+async def test_a_substrate_that_cannot_be_prepared_is_still_measured(
+    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def prepare(run_id: str, limits: Limits) -> None:
+        raise CreateFailed("no subnet")
+
+    monkeypatch.setattr(fake, "prepare", prepare, raising=False)
+    run, got = await execute(tmp_path, plan())
+    assert "fake: not prepared: CreateFailed no subnet; the first create includes it" in [
+        notice.text for notice in of(got, Notice)
+    ]
+    assert run.counts == {"ok": 3}
+
+
+@pytest.mark.parametrize(("limit", "refused"), [(35, True), (36, False), (resource.RLIM_INFINITY, False)])
+async def test_a_limit_of_open_files_that_is_too_low_is_refused_with_the_number_needed(
+    limit: int, refused: bool, tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (limit, limit))
+    if not refused:
+        await execute(tmp_path, plan(concurrency=10))
+        return
+    with pytest.raises(UsageError, match="35 open files is too low: concurrency 10 needs 36; ulimit -n 36"):
+        await execute(tmp_path, plan(concurrency=10))
+    assert fake.calls == []
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_an_unavailable_substrate_is_refused_before_anything_exists(tmp_path: Path, fake: FakeSubstrate) -> None:
@@ -220,6 +260,13 @@ async def test_dollars_end_a_run_in_good_order(tmp_path: Path, fake: FakeSubstra
     await run.execute()
     assert sum(call.startswith("create") for call in fake.calls) == 5, "a dollar each"
     assert run.outcome == "budget"
+    effective = Effective(cpus=4.0)
+    sheet.write_text(sheet.read_text().replace("usd_per_hour = 60", "usd_per_vcpu_hour = 60"))
+    fake.availability = msgspec.structs.replace(fake.availability, effective=effective)
+    bigger = Run(limited, tmp_path / "b.msgpack", "b", prices=load_prices(sheet))
+    await bigger.execute()
+    creates = sum(call.startswith("create") for call in fake.calls)
+    assert creates == 5 + 1, "four dollars each, for four CPUs instead of the one that was asked"
     with pytest.raises(PriceError, match='substrate = "fake"'):
         await Run(limited, tmp_path / "s.msgpack", "s", prices=load_prices("aws-fargate")).execute()
     assert not (tmp_path / "s.msgpack").exists()

@@ -10,7 +10,7 @@ import pytest
 from taxtui.plan.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
 from taxtui.runner import identity
 from taxtui.sandboxes.fake import FakeSubstrate
-from taxtui.sandboxes.protocol import Availability
+from taxtui.sandboxes.protocol import Availability, Effective
 
 TIER = Tier(name="T", title="", network=True, cycle=(Step(name="a", run="true"), Step(name="b", run="true")))
 REF = SubstrateRef(name="ecs", options={"region": "eu-west-1", "cluster": "secret-name"})
@@ -50,6 +50,14 @@ def test_a_cell_says_what_was_asked_for_and_what_was_found() -> None:
     assert (made.cycle, made.actions, made.bracket, made.bracket_cost_ns, made.preload) == (2, 10, "bash", -1, "trial")
     assert "split_streams" in made.capabilities
     assert "paid" not in made.capabilities
+
+
+def test_a_cell_has_the_limits_and_the_network_that_its_sandboxes_really_get() -> None:
+    effective = Effective(cpus=2.0, memory_mib=4096, network="none")
+    found = Availability(ok=True, detail="", effective=effective)
+    plan = Plan(cells=(CELL,), limits=Limits(cpus=0.25, memory_mib=64))
+    cell = identity.cell_event(3, CELL, plan, FakeSubstrate(), found, "env", "bash", preload="trial")
+    assert (cell.cpu_milli, cell.memory_mib, cell.network) == (2000, 4096, "none")
 
 
 @pytest.mark.parametrize(

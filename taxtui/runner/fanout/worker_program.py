@@ -93,6 +93,7 @@ class WorkerProgram:
             watchdog = Watchdog(entry)
             try:
                 await watchdog.wait_ready()
+                await preflight.prepare(self.assignment.plan, self.assignment.run_id, opened.values(), journal)
                 self.clean = False
                 self.send(Ready(preflight.describe_cells(self.assignment.plan, opened), __version__))
                 for message in self._early:

@@ -91,6 +91,8 @@ class Trial:
         self._marks, self._marks_written = Marks(), 0
         self._patience = ThrottleRetry(self._random, self._announce_wait)
         self._phase = CREATE
+        self._ready_by_s = 0.0  # by the loop's clock; waits for a throttle move it
+        self._deadline: asyncio.Timeout | None = None  # of the call that has to end by then
         self._last_ns = 0  # end of whatever was measured last: the next gap begins here
         self._columns = ActionBuffer(number, SETUP)
         self._creating: asyncio.Future[Sandbox] | None = None
@@ -169,6 +171,7 @@ class Trial:
 
     async def _trajectory(self) -> None:
         plan, tier = self.context.plan, self.context.plan.tier
+        self._ready_by_s = asyncio.get_running_loop().time() + self.context.create_timeout_s
         if self._reuse:
             await self._timed(RESET, self._reset())
         else:
@@ -200,6 +203,9 @@ class Trial:
         return self._patience.queued_ns + self._marks.queued_ns
 
     def _announce_wait(self, wait_s: float) -> None:
+        self._ready_by_s += wait_s
+        if self._deadline is not None:
+            self._deadline.reschedule(self._ready_by_s)
         name = self.context.substrate.name
         self.context.emit(Notice(self.context.now(), "warning", f"{name}: throttled, waits {wait_s:.1f} s"))
 
@@ -217,7 +223,7 @@ class Trial:
             began, queued_before = self.context.now(), self._marks.queued_ns
             self._creating = asyncio.ensure_future(self.context.substrate.create(self.spec, self._marks))
             # Shielded: an abandoned create is waited for in the clean-up, because only its answer has the handle.
-            async with asyncio.timeout(self.context.create_timeout_s):
+            async with asyncio.timeout_at(self._ready_by_s):
                 return await asyncio.shield(self._creating)
 
         self.sandbox = await self._patience(attempt)
@@ -226,12 +232,12 @@ class Trial:
         self._last_ns = ended
 
     async def _ready(self) -> None:
-        """Until the first no-op has returned 0, on the command path that the actions will take."""
+        """Return once the first no-op has returned 0, on the command path that the actions will take."""
         sandbox = self.sandbox
         assert sandbox is not None
         refusal = ""
         try:
-            async with asyncio.timeout(self.context.create_timeout_s):
+            async with asyncio.timeout_at(self._ready_by_s) as self._deadline:
                 await self._patience(lambda: sandbox.wait_ready(self._marks), resumes=True)
                 while True:
                     try:
@@ -250,11 +256,13 @@ class Trial:
             limit = f"{self.context.create_timeout_s:g} s"
             refusal = refusal or (f"; {self._marks.obstacle}" if self._marks.obstacle else "")
             raise ReadyTimeout(f"no command answered within {limit} of create{refusal}") from error
+        finally:
+            self._deadline = None
 
     async def _reset(self) -> None:
         sandbox = self.sandbox
         assert sandbox is not None
-        async with asyncio.timeout(self.context.create_timeout_s):
+        async with asyncio.timeout_at(self._ready_by_s):
             await self._patience(lambda: sandbox.reset(self._marks))
 
     async def _no_op(self, script: str) -> None:
