@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
+import weakref
 from typing import Any, TypeVar
 
 import pytest
@@ -206,6 +208,19 @@ async def test_never_ready_is_a_timeout_in_ready() -> None:
     await run(context)
     assert (context.ended.outcome, context.ended.phase, context.ended.error) == ("timeout", "ready", "ReadyTimeout")
     assert context.ended.message == "no command answered within 0.2 s of create; at last: not yet"
+
+
+async def test_an_ended_trial_is_freed_without_the_garbage_collector() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        trial = trial_of(FakeContext())
+        await trial.run(0)
+        freed = weakref.ref(trial)
+        del trial
+        assert freed() is None
+    finally:
+        gc.enable()
 
 
 async def test_create_and_ready_share_one_time_limit() -> None:

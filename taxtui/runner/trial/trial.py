@@ -161,6 +161,7 @@ class Trial:
                 node=self._marks.node,
             )
         )
+        del self._patience  # it refers to this trial: garbage is collected rarely
 
     def flush_columns(self) -> None:
         """Move the commands that have ended since the last call into the recording."""
