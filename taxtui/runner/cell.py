@@ -39,7 +39,7 @@ def describe_cell(
 
 
 class CellRun:
-    """The :class:`~taxtui.runner.trial.context.Context` of a cell's trials in the process that measures them."""
+    """A cell of the plan in the process that measures it: the facts that its trials share."""
 
     def __init__(
         self,

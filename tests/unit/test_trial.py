@@ -15,6 +15,7 @@ from costmodel.recording.events import UNKNOWN, Actions, Event, Mark, Notice, Ph
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, SandboxLost, Throttled
 from taxtui.plan.spec import CellPlan, Command, Limits, SandboxSpec, Step, SubstrateRef, ThinkTime, Tier
 from taxtui.recording import digest
+from taxtui.runner.cell import CellRun
 from taxtui.runner.trial import trial as trial_module
 from taxtui.runner.trial.bracket import Method
 from taxtui.runner.trial.trial import Trial
@@ -41,7 +42,7 @@ def obey(command: Command) -> ExecResult:
     return ExecResult(1 if script == "test" else 0, f"nonce {nonce}".encode() if script == "say" else b"", b"warn")
 
 
-class FakeContext:
+class FakeContext(CellRun):
     """A cell without a run around it: collects events."""
 
     def __init__(self, **plan: Any) -> None:
