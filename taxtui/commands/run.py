@@ -322,7 +322,7 @@ async def _execute(run: Run, control: str | None, show: Callable[[Progress], Non
     for number in (signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, run.abandon, "interrupted")
     if control is not None:
-        from taxtui.runner.control import read_commands
+        from taxtui.runner.run_control import read_commands
 
         orders = {
             "pause": lambda: run.pause(True),

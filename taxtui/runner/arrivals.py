@@ -6,13 +6,10 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from taxtui.plan.spec import CellPlan, Plan
-
-Launch = Callable[[int], Awaitable[None]]
-"""Runs one trial to its end; its argument is when it was meant to start, as ``time.monotonic_ns()``."""
 
 
 class Block(NamedTuple):
@@ -56,28 +53,6 @@ def schedule(plan: Plan, block: Block) -> Sequence[int] | None:
     if starts_ns is None or not block.before:
         return starts_ns
     return [start_ns - starts_ns[block.before] for start_ns in starts_ns[block.before :]]
-
-
-async def run_block(
-    trials: int, starts_ns: Sequence[int] | None, concurrency: int, launch: Launch, stopped: asyncio.Event
-) -> None:
-    """Start ``trials`` trials, each when its ``schedule`` says that it is due, and wait for all of them.
-
-    ``concurrency`` lanes; each takes the next trial when its last has ended. Once ``stopped`` is set nothing more is
-    started.
-    """
-    began_ns = time.monotonic_ns()
-    numbers = iter(range(trials))
-
-    async def lane() -> None:
-        for number in numbers:
-            due_ns = None if starts_ns is None else starts_ns[number]
-            scheduled_ns = await when_due(due_ns, began_ns, stopped)
-            if scheduled_ns is None:
-                return
-            await launch(scheduled_ns)
-
-    await asyncio.gather(*(lane() for _ in range(min(concurrency, trials))))
 
 
 async def when_due(due_ns: int | None, began_ns: int, stopped: asyncio.Event) -> int | None:

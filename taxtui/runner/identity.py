@@ -18,7 +18,7 @@ from taxtui import __version__
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
 from taxtui.recording import digest
 from taxtui.runner.redaction import SHOWN_OPTIONS
-from taxtui.runner.trial.bracket import Method
+from taxtui.runner.trial.bracket import method_for
 from taxtui.sandboxes.protocol import Availability, Substrate
 
 
@@ -95,15 +95,8 @@ def shown_options(ref: SubstrateRef) -> dict[str, str]:
     }
 
 
-def cell_event(
-    number: int,
-    cell: CellPlan,
-    plan: Plan,
-    substrate: Substrate,
-    found: Availability,
-    environment_digest: str,
-    method: Method,
-    preload: str,
+def describe_cell(
+    number: int, cell: CellPlan, plan: Plan, substrate: Substrate, found: Availability, environment_digest: str
 ) -> Cell:
     """Return the event that describes a cell, with the limits and the network that its sandboxes really get."""
     limits, network = found.effective.limits(plan.limits), found.effective.network
@@ -127,9 +120,9 @@ def cell_event(
         environment=environment_digest,
         substrate_version=" ".join(filter(None, [found.version, found.region])),
         cycle=len(cell.tier.cycle),
-        bracket=method,
+        bracket=method_for(bash=substrate.capabilities.bash, wanted=plan.bracket),
         bracket_cost_ns=UNKNOWN,
-        preload=preload,
+        preload="none" if not cell.tier.preload else "image" if found.holds_fixtures else "trial",
         limits=found.limits,
         provenance=substrate.provenance,
         capabilities=substrate.capabilities.flags(),

@@ -12,7 +12,6 @@ from costmodel.recording.events import Cell, Notice
 from taxtui.errors import SubstrateError, SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
 from taxtui.runner import identity
-from taxtui.runner.cell import describe_cell
 from taxtui.runner.journal import EventSink
 from taxtui.runner.redaction import redact
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
@@ -65,7 +64,7 @@ def describe_cells(plan: Plan, opened: Mapping[str, Opened]) -> list[Cell]:
     environment = identity.environment(identity.client_facts())
     where = [opened[str(cell.substrate)] for cell in plan.cells]
     return [
-        describe_cell(number, cell, plan, found.substrate, found.found, environment)
+        identity.describe_cell(number, cell, plan, found.substrate, found.found, environment)
         for number, (cell, found) in enumerate(zip(plan.cells, where, strict=True))
     ]
 

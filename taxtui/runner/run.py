@@ -19,13 +19,11 @@ from taxtui.plan.spec import Plan
 from taxtui.recording.writer import Recorder
 from taxtui.runner import identity, preflight
 from taxtui.runner.arrivals import Block
-from taxtui.runner.cell import CellProgress
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import LedgerEntry, TrialShare
 from taxtui.runner.cleanup.reaping import conclude_cleanup, record_crash, watchdog_replaced
 from taxtui.runner.cleanup.watchdog import Watchdog
 from taxtui.runner.fanout.child_process import ChildProcesses
-from taxtui.runner.fanout.crew import Crew
 from taxtui.runner.fanout.dispatcher import Dispatcher, DispatchState
 from taxtui.runner.fanout.launcher import Launcher
 from taxtui.runner.fanout.messages import Assignment
@@ -33,9 +31,10 @@ from taxtui.runner.fanout.ray_launcher import RayLauncher, RayOptions
 from taxtui.runner.fanout.repetition import budget_share_s, plan_of, widest_interval
 from taxtui.runner.fanout.resume import AGAIN, ResumeState
 from taxtui.runner.fanout.this_process import ThisProcess
-from taxtui.runner.journal import SharedJournal, flush_regularly
+from taxtui.runner.fanout.worker_handle import Crew
+from taxtui.runner.journal import Journal, flush_regularly
 from taxtui.runner.preflight import Opened
-from taxtui.runner.progress import Progress
+from taxtui.runner.progress import CellProgress, Progress
 from taxtui.runner.redaction import hide_names_of
 from taxtui.runner.run_control import CANCELLED_WITHIN_S, CLEANUP_WITHIN_S, RunControl, beside
 from taxtui.runner.spend_limit import SpendLimit, Used
@@ -177,7 +176,7 @@ class Run:
                 self._resumed.prepare_append(workers[0].cells)
             recorder = Recorder(self.path, append=self._resumed is not None)
             stack.enter_context(contextlib.closing(recorder))
-            journal = SharedJournal(recorder, self.control.write_failed)
+            journal = Journal(recorder, self.control.write_failed)
             self._begin(journal, opened, workers[0].cells)  # first of all: whatever follows leaves a readable file
             entry = self._entry(opened)
             watchdog = Watchdog(entry)
@@ -212,7 +211,7 @@ class Run:
             parts=self._parts,
         )
 
-    def _begin(self, journal: SharedJournal, opened: dict[str, Opened], cells: Sequence[Cell]) -> None:
+    def _begin(self, journal: Journal, opened: dict[str, Opened], cells: Sequence[Cell]) -> None:
         """Record what the file is, whose clock follows and what is measured."""
         if self._resumed is None:
             software = identity.client_facts() | preflight.facts(opened.values()) | self._software
@@ -221,7 +220,7 @@ class Run:
         for cell in cells:
             journal.emit(cell)
 
-    def _look_back(self, journal: SharedJournal) -> None:
+    def _look_back(self, journal: Journal) -> None:
         self.left_behind = ledger.unswept_runs(self.run_id)
         if self.left_behind:
             journal.emit(Notice(journal.now(), "warning", LEFT_BEHIND.format(len(self.left_behind))))
@@ -243,7 +242,7 @@ class Run:
 
     # --------------------------------------------------------------------------------------------- its repetitions
 
-    async def _repeat(self, crew: Crew, opened: dict[str, Opened], journal: SharedJournal, entry: LedgerEntry) -> None:
+    async def _repeat(self, crew: Crew, opened: dict[str, Opened], journal: Journal, entry: LedgerEntry) -> None:
         """Measure repetitions until the plan is done, its intervals are narrow, a limit is reached or it is stopped."""
         began, plan = time.monotonic(), self.plan
         state = DispatchState(
@@ -270,7 +269,7 @@ class Run:
             if self.stopping or not await self._relaunch(crew, journal):
                 return
 
-    async def _relaunch(self, crew: Crew, journal: SharedJournal) -> bool:
+    async def _relaunch(self, crew: Crew, journal: Journal) -> bool:
         """Start the workers of the next repetition; False, and a crash, where they cannot start."""
         self._repetition += 1
         try:
@@ -334,7 +333,7 @@ class Run:
         self.settled = widest_interval(self.path)
         return self.settled is not None and self.settled <= self.plan.until
 
-    def _finish(self, journal: SharedJournal) -> None:
+    def _finish(self, journal: Journal) -> None:
         record_crash(self.crash, journal)
         self.outcome = (
             CRASHED

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+import json
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Final
 
 from costmodel.recording.events import CANCELLED, CRASHED
@@ -116,3 +118,29 @@ async def beside(control: RunControl, *work: Awaitable[None]) -> AsyncIterator[N
         for helper in helpers:
             helper.cancel()
         await asyncio.gather(*helpers, return_exceptions=True)
+
+
+def read_commands(
+    actions: Mapping[str, Callable[[], None]], ended: Callable[[], None], misunderstood: Callable[[str], None]
+) -> None:
+    """Read commands on standard input: JSON lines, ``{"op": "pause"}``. Returns at once.
+
+    The running loop calls the action of each line, and ``ended`` at the end of the stream.
+    """
+    loop = asyncio.get_running_loop()
+
+    def ask(act: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the run has ended
+            loop.call_soon_threadsafe(act)
+
+    def listen() -> None:
+        # Not sys.stdin: Python aborts when it exits while a thread holds the lock of that buffer.
+        with contextlib.suppress(OSError), open(0, "rb", buffering=0, closefd=False) as stdin:
+            for line in stdin:
+                try:
+                    ask(actions[json.loads(line)["op"]])
+                except (ValueError, KeyError, TypeError):
+                    misunderstood(f"{line[:80]!r}")
+        ask(ended)
+
+    threading.Thread(target=listen, daemon=True).start()

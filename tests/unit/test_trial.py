@@ -15,9 +15,9 @@ from costmodel.recording.events import UNKNOWN, Actions, Event, Mark, Notice, Ph
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, SandboxLost, Throttled
 from taxtui.plan.spec import CellPlan, Command, Limits, SandboxSpec, Step, SubstrateRef, ThinkTime, Tier
 from taxtui.recording import digest
-from taxtui.runner.cell import CellRun
 from taxtui.runner.trial import trial as trial_module
 from taxtui.runner.trial.bracket import Method
+from taxtui.runner.trial.cell import CellRun
 from taxtui.runner.trial.trial import Trial
 from taxtui.sandboxes.fake import FakeOptions, FakeSandbox, FakeSubstrate
 from taxtui.sandboxes.protocol import ExecResult, Marks

@@ -35,8 +35,7 @@ from taxtui.runner.fanout.messages import (
     line,
 )
 from taxtui.runner.fanout.worker import Worker
-from taxtui.runner.fanout.worker_pipes import WorkerPipes
-from taxtui.runner.fanout.worker_program import WorkerProgram
+from taxtui.runner.fanout.worker_program import WorkerPipes, WorkerProgram
 from taxtui.sandboxes.fake import FakeSubstrate
 from tests.support.waiting import until
 from tests.unit.test_engine import fake, plan

@@ -9,7 +9,7 @@ from costmodel.recording.events import Clock, Event
 from costmodel.recording.framing import Chain, FrameParser, decode
 from taxtui.runner.fanout.launcher import Received
 from taxtui.runner.fanout.messages import ToWorker, decode_from_worker, line
-from taxtui.runner.journal import SharedJournal
+from taxtui.runner.journal import Journal
 
 
 class Chunk(NamedTuple):
@@ -45,7 +45,7 @@ class ByteConnection:
         self.transport = transport
         self._parser, self._chain = FrameParser(), Chain()
 
-    def begin(self, journal: SharedJournal, crashed: Callable[[Exception], None]) -> None:
+    def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:
         """The worker has a file of its own."""
 
     def send(self, message: ToWorker) -> None:

@@ -12,9 +12,7 @@ from costmodel.recording.events import INTERRUPTED, OK, Event, Notice, TrialEnde
 from taxtui.errors import RunCrashed, WriteFailed
 from taxtui.plan.spec import Plan
 from taxtui.runner.arrivals import Block, blocks, schedule
-from taxtui.runner.cell import CellProgress
 from taxtui.runner.cleanup.reaping import final_sweep
-from taxtui.runner.eta import eta_s
 from taxtui.runner.fanout.messages import (
     FINISH,
     WARM_UP,
@@ -33,8 +31,8 @@ from taxtui.runner.fanout.messages import (
 from taxtui.runner.fanout.repetition import remaining_s
 from taxtui.runner.fanout.trial_queue import TrialQueue
 from taxtui.runner.fanout.worker_handle import Assigned, RunningTrial, WorkerHandle
-from taxtui.runner.journal import SharedJournal
-from taxtui.runner.progress import Progress
+from taxtui.runner.journal import Journal
+from taxtui.runner.progress import CellProgress, Progress, eta_s
 from taxtui.runner.run_control import PAUSE, STOP, RunControl
 from taxtui.runner.spend_limit import SpendLimit
 from taxtui.sandboxes.protocol import Substrate
@@ -52,7 +50,7 @@ class DispatchState(NamedTuple):
     counts: dict[str, int]  # counted trials by outcome
     cells: list[CellProgress]
     spend_limit: SpendLimit
-    journal: SharedJournal
+    journal: Journal
     substrates: list[Substrate]
 
 

@@ -23,9 +23,8 @@ from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.spec import Plan
 from taxtui.runner.fanout.byte_connection import ByteConnection, Chunk
 from taxtui.runner.fanout.launcher import WorkerConnection
-from taxtui.runner.fanout.messages import Assignment
+from taxtui.runner.fanout.messages import Assignment, StartupError
 from taxtui.runner.fanout.ray_node import NodeRelay, StartRequest, decode_chunk
-from taxtui.runner.fanout.startup_error import StartupError
 
 AUTO: Final = "auto"
 REACHED_WITHIN_S: Final = 60.0

@@ -17,8 +17,7 @@ import msgspec
 from taxtui.errors import TaxtuiError, UsageError
 from taxtui.runner.fanout.byte_connection import Chunk
 from taxtui.runner.fanout.child_process import WorkerProcess
-from taxtui.runner.fanout.messages import Assignment
-from taxtui.runner.fanout.startup_error import StartupError
+from taxtui.runner.fanout.messages import Assignment, StartupError
 from taxtui.workloads import fixtures
 
 GATHER_S: Final = 0.1

@@ -11,7 +11,7 @@ from taxtui.runner import preflight
 from taxtui.runner.fanout.launcher import Received, WorkerConnection
 from taxtui.runner.fanout.messages import Assignment, Finished, FromWorker, Ready, ToWorker
 from taxtui.runner.fanout.worker import Worker
-from taxtui.runner.journal import SharedJournal
+from taxtui.runner.journal import Journal
 from taxtui.runner.preflight import Opened
 from taxtui.runner.run_control import CANCELLED_WITHIN_S
 
@@ -46,7 +46,7 @@ class DirectConnection:
         self._measuring: asyncio.Task[None] | None = None
         self._ended = False
 
-    def begin(self, journal: SharedJournal, crashed: Callable[[Exception], None]) -> None:
+    def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:
         """As ``WorkerConnection.begin``."""
         self._worker = Worker(
             self._assignment, _FollowedJournal(journal, self._follow), self._opened, _Direct(self, crashed)
@@ -107,7 +107,7 @@ class _FollowedJournal:
     The commands in between matter for a lost worker alone, and this one is not lost without its run.
     """
 
-    def __init__(self, journal: SharedJournal, follow: Callable[[Event], None]) -> None:
+    def __init__(self, journal: Journal, follow: Callable[[Event], None]) -> None:
         self.anchor_ns = journal.anchor_ns
         self.now, self.flush = journal.now, journal.flush
         self._emit, self._follow = journal.emit, follow

@@ -12,7 +12,6 @@ from costmodel.recording.events import CANCELLED, INTERRUPTED
 from taxtui.errors import SubstrateError, WriteFailed
 from taxtui.runner import health
 from taxtui.runner.arrivals import when_due
-from taxtui.runner.cell import CellRun
 from taxtui.runner.fanout.messages import (
     FINISH,
     WARM_UP,
@@ -31,6 +30,7 @@ from taxtui.runner.fanout.messages import (
 from taxtui.runner.journal import EventSink, flush_regularly
 from taxtui.runner.preflight import Opened
 from taxtui.runner.run_control import CANCEL, CANCELLED_WITHIN_S, INTERRUPT, PAUSE, RESUME, STOP, RunControl, beside
+from taxtui.runner.trial.cell import CellRun
 from taxtui.runner.trial.trial import Trial
 
 FLUSHED_EVERY_S: Final = 0.25

@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -29,14 +30,59 @@ from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import LedgerEntry
 from taxtui.runner.cleanup.reaping import conclude_cleanup, record_crash, watchdog_replaced
 from taxtui.runner.cleanup.watchdog import Watchdog
-from taxtui.runner.fanout.messages import Assignment, Finished, Flushed, FromWorker, Ready, ToWorker, decode_to_worker
-from taxtui.runner.fanout.startup_error import StartupError
+from taxtui.runner.fanout.messages import (
+    LINE_BYTES,
+    Assignment,
+    Finished,
+    Flushed,
+    FromWorker,
+    Ready,
+    StartupError,
+    ToWorker,
+    decode_to_worker,
+    line,
+)
 from taxtui.runner.fanout.worker import Worker
-from taxtui.runner.fanout.worker_pipes import WorkerPipes
 from taxtui.runner.journal import Journal
 from taxtui.runner.redaction import hide_names_of, scrub
 from taxtui.runner.run_control import beside
 from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
+
+
+class WorkerPipes:
+    """The worker's end of the pipes between it and its run."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Called by ``opened``."""
+        self.reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def opened(cls) -> WorkerPipes:
+        """Open those of this process. Other writes to standard output are discarded from now on."""
+        loop = asyncio.get_running_loop()
+        out = os.fdopen(os.dup(1), "wb", buffering=0)
+        os.dup2(2, 1)
+        reader = asyncio.StreamReader(limit=LINE_BYTES)
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
+        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
+        return cls(reader, asyncio.StreamWriter(transport, protocol, None, loop))
+
+    @property
+    def behind(self) -> bool:
+        """Whether earlier messages have not been read yet."""
+        return self._writer.transport.get_write_buffer_size() > 0
+
+    def send(self, message: FromWorker) -> None:
+        """Send a message; never waits for the reader."""
+        if not self._writer.transport.is_closing():
+            self._writer.write(line(message))
+
+    async def close(self) -> None:
+        """Return once everything has been read, or the reader is gone."""
+        self._writer.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
 
 
 class WorkerProgram:

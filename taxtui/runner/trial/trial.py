@@ -34,10 +34,10 @@ from costmodel.recording.events import (
 )
 from taxtui.errors import ExecFailed, ExecTimeout, ReadyTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command, SandboxSpec, Step, ThinkTime
-from taxtui.runner.cell import CellRun
 from taxtui.runner.redaction import redact, scrub
 from taxtui.runner.trial import bracket
 from taxtui.runner.trial.action_buffer import ActionBuffer
+from taxtui.runner.trial.cell import CellRun
 from taxtui.runner.trial.removal import CHECK, plant, remove
 from taxtui.sandboxes.kit.retry import Retry
 from taxtui.sandboxes.protocol import EXIT_CODES, ExecResult, Marks, Sandbox, Session
