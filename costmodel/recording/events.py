@@ -5,7 +5,7 @@ with defaults; tags are never reused. Durations and instants are int nanoseconds
 worker's ``CLOCK_MONOTONIC`` minus the anchor in its :class:`Clock`. Strings are data: they are cleaned before
 they reach a screen.
 
-The types of the fields are what a reader checks: integers in their bounds, text that is UTF-8.
+The types of the fields are the checks of the reader: integers in their bounds, text in UTF-8.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ MAGIC: Final = "taxtui"
 MAX_TEXT: Final = 1024
 """Characters of a string."""
 MAX_LABEL: Final = 512
-"""Of one in a cell, which tables show."""
+"""Characters of a string in a cell, which tables show."""
 MAX_FACTS: Final = 1024
 """Entries of a header's ``software``."""
 MAX_OUTCOMES: Final = 64
 """Entries of the counts at the end."""
 MAX_CAPABILITIES: Final = 64
 MAX_VALUES: Final = 65_536
-"""Values in a header's scenario, what holds others counted too."""
+"""Values in a header's scenario, containers included."""
 MAX_DEPTH: Final = 16
 """Levels of a header's scenario."""
 MAX_CELLS: Final = 1024
-"""Cells of a file; one that is announced again as it was is no other."""
+"""Different cells of a file; an identical announcement counts once."""
 
 Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
 Label = Annotated[str, msgspec.Meta(max_length=MAX_LABEL)]
@@ -74,7 +74,7 @@ CRASHED: Final = "crashed"
 
 
 class Header(msgspec.Struct, array_like=True, tag=0, frozen=True):
-    """What the file is and which run it holds. Alone in the first frame."""
+    """Identifies the file and its run. Alone in the first frame."""
 
     magic: Text
     version: Count
@@ -253,4 +253,4 @@ def sparse(values: list[int], empty: int = 0) -> list[int]:
 
 
 TAGS: Final = range(12)
-"""Of events and links. One of these that cannot be read is damage; any other was added by a later version."""
+"""Tags of events and links. An unreadable event with one is damage; any other tag is of a later version."""

@@ -43,7 +43,7 @@ class Follower:
 
     @property
     def offset(self) -> int:
-        """Where the next frame begins: the bytes of the complete frames that were read."""
+        """Start of the next frame: the bytes of the complete frames that were read."""
         return self._parser.offset
 
     @property

@@ -67,8 +67,8 @@ def decode(payload: bytes, offset: int) -> Batch:
         try:
             decoded, unknown = _decode_batch(payload), 0
         except msgspec.ValidationError:
-            known = [_known(raw) for raw in _split(payload)]
-            decoded, unknown = [event for event in known if event is not None], known.count(None)
+            singles = [_decode_one(raw) for raw in _split(payload)]
+            decoded, unknown = [event for event in singles if event is not None], singles.count(None)
         link = decoded[0] if decoded and isinstance(decoded[0], Link) else None
         events = cast("list[Event]", decoded[1:] if link else decoded)
         if Link in map(type, events):
@@ -80,7 +80,7 @@ def decode(payload: bytes, offset: int) -> Batch:
     return Batch(events, unknown, link)
 
 
-def _known(raw: msgspec.Raw) -> Event | Link | None:
+def _decode_one(raw: msgspec.Raw) -> Event | Link | None:
     """Decode one event; None for a kind that a later version added."""
     try:
         event: Event | Link = _decode_event(raw)
@@ -121,8 +121,8 @@ class Chain:
 
     def _check(self, link: Link | None, offset: int) -> None:
         if self.chained and link != Link(self._frame, self._before):
-            other = "a frame of another file" if link is None or link.frame == self._frame else f"frame {link.frame}"
-            raise damaged(offset, f"{other} stands where frame {self._frame} belongs")
+            stranger = "a frame of another file" if link is None or link.frame == self._frame else f"frame {link.frame}"
+            raise damaged(offset, f"{stranger} stands where frame {self._frame} belongs")
         if not self.chained and link is not None:
             raise damaged(offset, f"frame {link.frame} of another file")
 
@@ -197,7 +197,7 @@ class Search:
     def __init__(self, data: bytes | bytearray, max_bytes: int = MAX_SEARCHED) -> None:
         """Give up after ``max_bytes`` of false beginnings."""
         self._data = data
-        self._left = max_bytes
+        self._budget = max_bytes
 
     def next(self, start: int) -> int | None:
         """Return where the next valid frame begins, at or after ``start``. Raises ``SourceError`` where it gives up."""
@@ -208,8 +208,8 @@ class Search:
                 if payload_at(self._data, start, start) is not None:
                     return start
             except SourceError:
-                self._left -= PREFIX.unpack_from(self._data, start)[1]
-                if self._left < 0:
+                self._budget -= PREFIX.unpack_from(self._data, start)[1]
+                if self._budget < 0:
                     raise SourceError("too many beginnings of frames", start) from None
             start += 1
         return None

@@ -32,11 +32,11 @@ UNTOLD: Final = "unknown:"
 """Before a quantity among a cell's capabilities: no trial of an imported cell tells that one."""
 NOT_COUNTED: Final = ("cancelled", "interrupted")
 PARTS: Final = (events.PhaseEnded, events.Actions)
-"""Of a trial that has not ended."""
+"""Events of a trial that has not ended."""
 
 
 class CellIdentity(NamedTuple):
-    """All that makes two cells the same, in any file; equal ones pool."""
+    """Identity of a cell in any file; trials of equal cells are pooled."""
 
     substrate: str
     variant: str
@@ -60,8 +60,8 @@ class CellIdentity(NamedTuple):
     @property
     def cell_id(self) -> str:
         """Eight hex digits, the same in every file; of fixed lengths those from before there were others."""
-        told = tuple(self[:-1]) if self.length == FIXED else tuple(self)
-        return f"{zlib.crc32(repr(told).encode()):08x}"
+        fields = tuple(self[:-1]) if self.length == FIXED else tuple(self)
+        return f"{zlib.crc32(repr(fields).encode()):08x}"
 
     @property
     def label(self) -> str:
@@ -70,7 +70,7 @@ class CellIdentity(NamedTuple):
 
 
 class RecordedCell:
-    """What a recording knows of one cell."""
+    """One cell of a recording."""
 
     __slots__ = ("cycle", "identity", "preload", "provenance", "resolution_ns", "trials", "untold")
 

@@ -1,4 +1,4 @@
-"""What the events of a file must not contradict: an action lies inside its trial, a trial starts once.
+"""Rules that the events of a file must not contradict: an action lies inside its trial, a trial starts once.
 
 docs/recording-format.md has the rules.
 """
@@ -38,10 +38,10 @@ AFTER_THE_END: Final = "something follows the end of the run"
 
 
 class Causality:
-    """Looks at every event of a file, in order."""
+    """Checks every event of a file, in order."""
 
     def __init__(self) -> None:
-        """Of a file of which nothing has been read."""
+        """Begin before the first event."""
         self._cells: dict[int, Cell] = {}
         self._announced = 0
         self._started: set[int] = set()
@@ -49,7 +49,7 @@ class Causality:
         self._ended = False
 
     def add(self, events: Sequence[Event]) -> None:
-        """The next ones. Raises ``ValueError``: they cannot be true."""
+        """Check the next events. Raises ``ValueError`` where they contradict a rule."""
         if self._ended and events:
             raise ValueError(AFTER_THE_END)
         opened = self._open
@@ -119,7 +119,7 @@ class InCourse:
         return max(self.last_ns, self.start_ns + self.spent_ns)
 
     def passed(self, event: PhaseEnded) -> None:
-        """A phase of it. Raises ``ValueError``: it cannot be."""
+        """Add a phase. Raises ``ValueError`` where it begins before the trial."""
         if event.start_ns < self.start_ns:
             raise ValueError(f"trial {event.trial}: {event.phase!r} begins before it")
         end_ns = event.start_ns + event.duration_ns
@@ -130,7 +130,7 @@ class InCourse:
 
 
 def accounted_ns(event: Actions) -> int:
-    """The time that some commands account for. Raises ``ValueError``: their columns do not belong together."""
+    """Return the total time of commands. Raises ``ValueError`` for columns of different lengths."""
     rows = len(event.duration_ns)
     gap, think, run, codes = event.gap_ns, event.think_ns, event.run_ns, event.exit_code
     if (

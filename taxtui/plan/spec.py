@@ -1,4 +1,4 @@
-"""What a run will do, as frozen data: no file, no clock and no provider is touched here.
+"""The plan of a run, as frozen data: no file, no clock and no provider is touched here.
 
 ``scenario.py`` turns a TOML file into a :class:`Plan`; the runner turns a plan into trials; a substrate is handed
 one :class:`SandboxSpec` per sandbox and one :class:`Command` per action.
@@ -91,7 +91,7 @@ class ThinkTime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What each sandbox may use, the paper's 1 vCPU and 1 GiB by default; and what is kept of a command's output."""
+    """Limits of each sandbox, by default the paper's 1 vCPU and 1 GiB, and of the output that is kept."""
 
     cpus: float = 1.0
     memory_mib: Recordable = 1024
@@ -160,7 +160,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SandboxSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What a substrate needs to know to make one sandbox."""
+    """The request for one sandbox."""
 
     name: str  # taxtui-<run>-<trial>, chosen by us before the request is sent
     labels: dict[str, str]

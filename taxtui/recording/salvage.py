@@ -34,23 +34,23 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
         data = read_regular(path, MAX_BYTES)
     except OSError as error:
         raise RecordingError(f"cannot read {path}: {error.strerror}") from error
-    kept: list[bytes] = []
+    payloads: list[bytes] = []
     first: Event | None = None
     chained, causality = False, Causality()
     for start, payload in _intact(data):
         # A frame that no reader accepts is not intact, whatever its checksum.
         with contextlib.suppress(ValueError):
             batch = decode(payload, start)
-            first = first if kept else next(iter(batch.events), None)
-            if kept and isinstance(next(iter(batch.events), None), Header):
+            first = first if payloads else next(iter(batch.events), None)
+            if payloads and isinstance(next(iter(batch.events), None), Header):
                 break  # another recording was put behind
             causality.add(batch.events)
             chained |= batch.link is not None
-            kept.append(payload)
+            payloads.append(payload)
     if not isinstance(first, Header):
         raise RecordingError(f"{path}: its header is lost, nothing can be salvaged", 0)
-    lost = len(data) - sum(PREFIX.size + len(payload) for payload in kept)
-    frames = _chained_anew(kept, lost) if chained else map(frame, kept)
+    lost = len(data) - sum(PREFIX.size + len(payload) for payload in payloads)
+    frames = _chained_anew(payloads, lost) if chained else map(frame, payloads)
     try:
         file = out.open("xb")
     except OSError as error:
@@ -63,7 +63,7 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
         if isinstance(error, OSError):
             raise WriteFailed(f"cannot write {out}: {error.strerror}", fix="nothing of it was kept") from error
         raise
-    return len(kept), lost
+    return len(payloads), lost
 
 
 def _intact(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -79,9 +79,9 @@ def _intact(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _chained_anew(payloads: Sequence[bytes], lost: int) -> Iterator[bytes]:
     sealer = Sealer()
-    header, *others = payloads
+    header, *rest = payloads
     yield from sealer.seal(split(header))
     if lost:
         yield from sealer.seal([Notice(0, "warning", f"salvaged: {lost} bytes were lost")])
-    for payload in others:
+    for payload in rest:
         yield from sealer.seal(split(payload))

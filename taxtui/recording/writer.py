@@ -45,11 +45,11 @@ class Recorder:
     """Appends events to a new file; one ``write`` per frame, ``fsync`` once a second from a thread of its own."""
 
     def __init__(self, path: Path, *, append: bool = False) -> None:
-        """Create the file, or with ``append`` go on with one that ends with a whole frame.
+        """Create the file, or with ``append`` continue one that ends with a whole frame.
 
         Raises:
             UsageError: it exists (it is never overwritten), or its folder does not or is read-only.
-            RecordingError: what is to be gone on with is damaged.
+            RecordingError: the file to continue is damaged.
         """
         self.path = path
         self._pending: list[Event] = []
@@ -69,7 +69,7 @@ class Recorder:
         self._syncer = threading.Thread(target=self._sync, name="taxtui-fsync", daemon=True)
         try:
             self._syncer.start()
-        except BaseException:  # interrupted, or no more threads: an empty file would be in the way of the next try
+        except BaseException:  # interrupted, or no more threads: leave no empty file
             os.close(self._fd)
             if not append:
                 path.unlink(missing_ok=True)
@@ -91,7 +91,7 @@ class Recorder:
                 self.flush()
 
     def extend(self, events: Sequence[Event]) -> None:
-        """Queue what another recorder has bounded and written before; many at once are flushed. Raises as ``flush``."""
+        """Queue events that another recorder has bounded and written; many at once are flushed. Raises as ``flush``."""
         self._pending += events
         if len(self._pending) > MOST_PENDING:
             self.flush()
@@ -100,9 +100,8 @@ class Recorder:
         """Write what is queued.
 
         Raises:
-            WriteFailed: the disk is full or gone, or somebody else has removed, replaced or changed the file. What
-                was written before stays readable: a frame that went out in part is cut off again, and nothing more
-                is written.
+            WriteFailed: the disk is full or gone, or another process has removed, replaced or changed the file.
+                Earlier frames stay readable: a partial frame is cut off, and no more are written.
         """
         if not self._pending or self._broken:
             return
@@ -130,7 +129,7 @@ class Recorder:
         self.size_bytes += len(data)
 
     def _check_synced(self) -> None:
-        """Some file systems take every write and find out later that they are full."""
+        """Raise the error of a file system that reports only later that it is full."""
         if self._sync_error is not None and not self._broken:
             self._broken = True
             raise WriteFailed(
@@ -139,21 +138,21 @@ class Recorder:
             ) from self._sync_error
 
     def _check_ours(self) -> None:
-        """Whoever removes or cuts a file that is being written is told at once, not when hours are lost."""
+        """Raise ``WriteFailed`` at once where another process has removed, replaced or changed the file."""
         ours = os.fstat(self._fd)
         try:
-            there = self.path.stat()
+            current = self.path.stat()
         except OSError:
-            what = "it has been removed, or moved away"
+            change = "it has been removed, or moved away"
         else:
-            if not os.path.samestat(there, ours):
-                what = "another file has taken its place"
+            if not os.path.samestat(current, ours):
+                change = "another file has taken its place"
             elif ours.st_size != self.size_bytes:
-                what = f"somebody else changed it from {self.size_bytes} to {ours.st_size} bytes"
+                change = f"somebody else changed it from {self.size_bytes} to {ours.st_size} bytes"
             else:
                 return
         self._broken = True
-        raise WriteFailed(f"cannot go on with {self.path}: {what} while it was written", fix="run again")
+        raise WriteFailed(f"cannot go on with {self.path}: {change} while it was written", fix="run again")
 
     def close(self) -> None:
         """Write what is queued and force it to the disk. Idempotent. Raises as ``flush``."""
@@ -180,7 +179,7 @@ class Recorder:
                     os.fsync(self._fd)
                     return
         except OSError as error:
-            self._sync_error = error  # for whoever writes or closes next
+            self._sync_error = error  # raised by the next write or close
 
     def __enter__(self) -> Self:
         """The recorder itself."""

@@ -1,4 +1,4 @@
-"""In which order cells are measured, and when the trials of a block start."""
+"""The order in which cells are measured, and the instants at which the trials of a block start."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Block(NamedTuple):
     cell: int
     number: int
     trials: int
-    before: int = 0  # how many of it were done when the run was cut short that goes on now
+    before: int = 0  # trials that were measured before the run was resumed
 
 
 def blocks(plan: Plan, cells: Sequence[int]) -> list[Block]:
-    """The blocks of some of the plan's cells, in an order that the plan's seed decides.
+    """Return the blocks of some cells of the plan, in an order that the plan's seed decides.
 
     Each cell's blocks are spread evenly over the whole run with a random offset in each stretch, so that drift of the
     machine hits all cells alike, and a run that is cut short has measured each in proportion.
@@ -43,7 +43,7 @@ def _sizes(cell: CellPlan) -> list[int]:
 
 
 def schedule(plan: Plan, block: Block) -> Sequence[int] | None:
-    """When each of a block's trials is to start, in ns after it begins; None: as soon as a lane is free.
+    """Return when each trial of a block starts, in ns after the block; None: as soon as a slot is free.
 
     Plain data that the plan's seed decides, computed once: shares of it can be handed out.
     """

@@ -62,7 +62,7 @@ class Journal:
         self._failed = failed
         self._error: WriteFailed | None = None
         self._ended = False
-        self._own: Clock | None = None
+        self._own_clock: Clock | None = None
         self._last: Clock | None = None  # of the events that were written last
 
     def now(self) -> int:
@@ -78,12 +78,12 @@ class Journal:
         if self._error is None and not self._ended:
             own_clock = []
             if isinstance(event, Clock):
-                self._own = self._last = event
-            elif self._own is not None and self._last is not self._own:
-                self._last, own_clock = self._own, [self._own]
+                self._own_clock = self._last = event
+            elif self._own_clock is not None and self._last is not self._own_clock:
+                self._last, own_clock = self._own_clock, [self._own_clock]
             try:
-                for each in (*own_clock, event):
-                    self._recorder.add(each)
+                for item in (*own_clock, event):
+                    self._recorder.add(item)
             except WriteFailed as error:
                 self._fail(error)
             self._ended = isinstance(event, RunFinished)

@@ -31,7 +31,7 @@ class Opened(NamedTuple):
 
     ref: SubstrateRef
     substrate: Substrate
-    found: Availability
+    availability: Availability
 
 
 async def open_all(plan: Plan, stack: contextlib.AsyncExitStack) -> dict[str, Opened]:
@@ -47,12 +47,12 @@ async def open_all(plan: Plan, stack: contextlib.AsyncExitStack) -> dict[str, Op
         if key not in opened:
             with blamed(key):
                 substrate = await stack.enter_async_context(_closed_in_time(build(cell.substrate)))
-                found = await substrate.check()
-            if not found.ok:
-                raise SubstrateUnavailable(f"{key}: {found.detail}", fix=found.fix)
-            opened[key] = Opened(cell.substrate, substrate, found)
+                availability = await substrate.check()
+            if not availability.ok:
+                raise SubstrateUnavailable(f"{key}: {availability.detail}", fix=availability.fix)
+            opened[key] = Opened(cell.substrate, substrate, availability)
         substrate = opened[key].substrate
-        require(cell, substrate, opened[key].found)
+        require(cell, substrate, opened[key].availability)
         if isinstance(substrate, ChecksAcquire):
             with blamed(key):
                 await substrate.check_acquire(cell.acquire, plan.limits)
@@ -62,10 +62,10 @@ async def open_all(plan: Plan, stack: contextlib.AsyncExitStack) -> dict[str, Op
 def describe_cells(plan: Plan, opened: Mapping[str, Opened]) -> list[Cell]:
     """Return the cells of a plan as they would be recorded now."""
     environment = identity.environment(identity.client_facts())
-    where = [opened[str(cell.substrate)] for cell in plan.cells]
+    places = [opened[str(cell.substrate)] for cell in plan.cells]
     return [
-        identity.describe_cell(number, cell, plan, found.substrate, found.found, environment)
-        for number, (cell, found) in enumerate(zip(plan.cells, where, strict=True))
+        identity.describe_cell(number, cell, plan, place.substrate, place.availability, environment)
+        for number, (cell, place) in enumerate(zip(plan.cells, places, strict=True))
     ]
 
 
@@ -113,17 +113,17 @@ def facts(opened: Iterable[Opened]) -> dict[str, str]:
     """Return the facts of substrates, under name and variant only: options may name accounts and endpoints."""
     return {
         f"{':'.join(filter(None, [substrate.name, substrate.variant]))}.{fact}": value
-        for _, substrate, found in opened
-        for fact, value in [*found.facts.items(), *latency(found)]
+        for _, substrate, availability in opened
+        for fact, value in [*availability.facts.items(), *latency(availability)]
     }
 
 
-def latency(found: Availability) -> list[tuple[str, str]]:
+def latency(availability: Availability) -> list[tuple[str, str]]:
     """Return the round trip to the control plane as a fact, where it is known."""
-    return [("latency_ns", str(found.latency_ns))] if found.latency_ns else []
+    return [("latency_ns", str(availability.latency_ns))] if availability.latency_ns else []
 
 
-def require(cell: CellPlan, substrate: Substrate, found: Availability) -> None:
+def require(cell: CellPlan, substrate: Substrate, availability: Availability) -> None:
     """Refuse a cell that the substrate cannot measure. Raises ``UsageError`` or ``SubstrateUnavailable``."""
     kind = cell.acquire.partition(":")[0]
     if kind not in substrate.capabilities.acquire:
@@ -135,7 +135,7 @@ def require(cell: CellPlan, substrate: Substrate, found: Availability) -> None:
     limit = substrate.capabilities.max_concurrency
     if limit is not None and cell.concurrency > limit:
         raise UsageError(f"{cell.substrate} takes at most {limit} sandboxes at once, not {cell.concurrency}")
-    if found.tools is not None and (missing := set(cell.tier.requires) - found.tools):
+    if availability.tools is not None and (missing := set(cell.tier.requires) - availability.tools):
         raise SubstrateUnavailable(
             f"{cell.substrate} lacks {', '.join(sorted(missing))}, which tier {cell.tier.name} needs",
             fix="install it there",

@@ -61,9 +61,9 @@ class CellProgress:
         delays_ns = sorted(self.start_delays_ns)
         if not delays_ns or not has_schedule(str(self.plan.arrival)):
             return None
-        p50, p99, most = (quantile(delays_ns, q) / 1e6 for q in (0.5, 0.99, 1.0))
+        p50, p99, highest = (quantile(delays_ns, q) / 1e6 for q in (0.5, 0.99, 1.0))
         late = sum(delay_ns > LAG_LIMIT_NS for delay_ns in delays_ns)
-        text = f"{self}: {self.plan.arrival}: started late by p50 {p50:,.1f}, p99 {p99:,.1f}, at most {most:,.1f} ms"
+        text = f"{self}: {self.plan.arrival}: started late by p50 {p50:,.1f}, p99 {p99:,.1f}, at most {highest:,.1f} ms"
         text += f"; {late:,} of {len(delays_ns):,} by more than {LAG_LIMIT_NS / 1e6:g} ms, which is in response"
         return Notice(at_ns, "warning" if late else "info", text)
 
@@ -76,14 +76,14 @@ def eta_s(cells: Iterable[CellProgress], *, side_by_side: bool) -> float | None:
     same time, so the slowest counts.
     """
     cells = list(cells)
-    known = [mean for cell in cells if (mean := cell.mean_s) is not None]
-    if not known:
+    means = [mean for cell in cells if (mean := cell.mean_s) is not None]
+    if not means:
         return None
-    typical = sum(known) / len(known)
+    typical = sum(means) / len(means)
     sides: dict[str, float] = {}
     for cell in cells:
-        plan, left = cell.plan, max(0, cell.plan.trials - cell.ended)
+        plan, trials = cell.plan, max(0, cell.plan.trials - cell.ended)
         side = str(plan.substrate) if side_by_side else ""
         mean = typical if cell.mean_s is None else cell.mean_s
-        sides[side] = sides.get(side, 0.0) + plan.arrival.wall_ns(left, plan.concurrency, mean * 1e9) / 1e9
+        sides[side] = sides.get(side, 0.0) + plan.arrival.wall_ns(trials, plan.concurrency, mean * 1e9) / 1e9
     return max(sides.values())

@@ -36,7 +36,7 @@ from taxtui.runner.journal import Journal, flush_regularly
 from taxtui.runner.preflight import Opened
 from taxtui.runner.progress import CellProgress, Progress
 from taxtui.runner.redaction import hide_names_of
-from taxtui.runner.run_control import CANCELLED_WITHIN_S, CLEANUP_WITHIN_S, RunControl, beside
+from taxtui.runner.run_control import CANCELLED_WITHIN_S, CLEANUP_WITHIN_S, RunControl, run_helpers
 from taxtui.runner.spend_limit import SpendLimit, Used
 from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
 
@@ -186,7 +186,7 @@ class Run:
                 if self._launcher is None:  # other workers prepare the substrates that they have opened themselves
                     await preflight.prepare(self.plan, self.run_id, opened.values(), journal)
                 helpers = flush_regularly(journal), watchdog.keep(watchdog_replaced(journal))
-                async with beside(self.control, *helpers):
+                async with run_helpers(self.control, *helpers):
                     await self._repeat(crew, opened, journal, entry)
                 self._finish(journal)
             finally:
@@ -195,16 +195,16 @@ class Run:
     async def _open(self, stack: contextlib.AsyncExitStack) -> dict[str, Opened]:
         opened = await preflight.open_all(self.plan, stack)
         for number, cell in enumerate(self.plan.cells):
-            _, substrate, found = opened[str(cell.substrate)]
+            _, substrate, availability = opened[str(cell.substrate)]
             if substrate.capabilities.paid:
-                self._spend_limit.price(number, substrate, found.effective.limits(self.plan.limits))
+                self._spend_limit.price(number, substrate, availability.effective.limits(self.plan.limits))
         return opened
 
     def _entry(self, opened: dict[str, Opened]) -> LedgerEntry:
         """Return what a clean-up needs once this process has died."""
         return LedgerEntry(
             run_id=self.run_id,
-            substrates=tuple(each.ref for each in opened.values()),
+            substrates=tuple(item.ref for item in opened.values()),
             create_timeout_s=self.plan.create_timeout_s,
             pid=os.getpid(),
             born=ledger.born(os.getpid()),
@@ -253,7 +253,7 @@ class Run:
             [],
             self._spend_limit,
             journal,
-            [each.substrate for each in opened.values()],
+            [item.substrate for item in opened.values()],
         )
         while True:
             share_s = budget_share_s(plan, self._repetition, time.monotonic() - began)
@@ -289,13 +289,13 @@ class Run:
         self.progress.repetition = self._repetition + 1
         self.progress.planned = self._planned(self._repetition)
         dispatcher = self._dispatcher = Dispatcher(
-            plan, state._replace(cells=cells), crew.workers, entry.covers, self._left
+            plan, state._replace(cells=cells), crew.workers, entry.covers, self._remaining
         )
         self.clean = False
         for worker in crew.workers:
             worker.connection.begin(state.journal, self.control.crashed)
         helpers = [] if budget_s is None else [self._keep_budget(dispatcher, budget_s)]
-        async with beside(self.control, *helpers):
+        async with run_helpers(self.control, *helpers):
             measuring = asyncio.ensure_future(dispatcher.measure())
             await self.control.awaited(measuring, lambda: crew.close(CANCELLED_WITHIN_S))
         self._dispatcher = None
@@ -311,8 +311,8 @@ class Run:
         self._resumed = None  # the next repetition is a whole one
         await crew.close(CLEANUP_WITHIN_S)
 
-    def _left(self, batches: Sequence[Block]) -> list[Block]:
-        return self._resumed.left(batches) if self._resumed else list(batches)
+    def _remaining(self, batches: Sequence[Block]) -> list[Block]:
+        return self._resumed.remaining(batches) if self._resumed else list(batches)
 
     async def _keep_budget(self, dispatcher: Dispatcher, budget_s: float) -> None:
         await asyncio.sleep(budget_s)

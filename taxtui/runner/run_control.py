@@ -109,9 +109,9 @@ class RunControl:
 
 
 @contextlib.asynccontextmanager
-async def beside(control: RunControl, *work: Awaitable[None]) -> AsyncIterator[None]:
+async def run_helpers(control: RunControl, *work: Awaitable[None]) -> AsyncIterator[None]:
     """Run helpers while the block runs, and cancel them after it. An error of a helper crashes the run."""
-    helpers = [asyncio.ensure_future(control.guarded(each)) for each in work]
+    helpers = [asyncio.ensure_future(control.guarded(helper)) for helper in work]
     try:
         yield
     finally:

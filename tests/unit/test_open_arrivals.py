@@ -94,7 +94,7 @@ def test_a_trace_may_count_from_anywhere_and_is_named_by_its_digest(tmp_path: Pa
     assert one == two
     assert str(one).startswith("open:trace-")
     assert str(tmp_path) not in str(one)
-    assert one.most == 3
+    assert one.max_trials == 3
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_scenario_says_how_many_may_be_in_flight_and_finds_its_trace(tmp_path:
         block = CellBlock(**{"substrates": ["fake"], "tiers": ["T0"], "actions": [1]} | fields)  # type: ignore[arg-type]
         return planned(ScenarioFile(cells=[block]), tmp_path)
 
-    assert of(arrival="open:starts.txt", concurrency=8, trials=2).cells[0].arrival.most == 2
+    assert of(arrival="open:starts.txt", concurrency=8, trials=2).cells[0].arrival.max_trials == 2
     with pytest.raises(ScenarioError, match="does not say how many trials may be in flight; add a concurrency"):
         of(arrival="open:20/s")
     with pytest.raises(ScenarioError, match="has 2 start times, for 3 trials; plan 2 trials, or give a longer trace"):

@@ -37,10 +37,10 @@ READY: Final = b"ready\n"
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 5.0
 LOOK_S: Final = 1.0
-"""How often the runner looks whether it still stands."""
+"""Interval at which the runner checks that its watchdog is alive."""
 OPENED_WITHIN_S: Final = 120.0
 DISMISSED_WITHIN_S: Final = 10.0
-"""One that says nothing for so long, because somebody has stopped it say, is killed: it may not hold a run."""
+"""A watchdog that does not end within this time is killed: it may not hold up a run."""
 GIVE_UP_AFTER_S: Final = 3600.0
 """A provider that cannot be reached for an hour keeps its own deadline; the ledger entry stays for ``taxtui clean``."""
 
@@ -48,10 +48,10 @@ _ROOM: Final = "make room for processes and open files (ulimit -u, ulimit -n, th
 
 
 class Watchdog:
-    """The runner's end of it."""
+    """The runner's end of its watchdog."""
 
     def __init__(self, entry: LedgerEntry) -> None:
-        """Start the process and tell it what to guard; it is ready after ``wait_ready``.
+        """Start the process and send it the ledger entry; it is ready after ``wait_ready``.
 
         Raises:
             TaxtuiError: there is no room for it on this machine.
@@ -90,19 +90,19 @@ class Watchdog:
         too_late = asyncio.get_running_loop().call_later(OPENED_WITHIN_S, process.kill)
         try:
             with _said_where_there_is_no_room():
-                said = await asyncio.to_thread(process.stdout.readline)
+                answer = await asyncio.to_thread(process.stdout.readline)
         finally:
             too_late.cancel()
-        if said != READY:
-            why = said.decode().strip() or "the watchdog died, or did not answer"
+        if answer != READY:
+            why = answer.decode().strip() or "the watchdog died, or did not answer"
             raise TaxtuiError(f"nobody to clean up after a crash: {why}")
         self._guarding = True
 
     async def keep(self, replaced: Callable[[], None]) -> None:
-        """Until cancelled: whenever it has died, put another in its place and tell ``replaced``.
+        """Until cancelled, replace a dead watchdog and call ``replaced``.
 
         Raises:
-            TaxtuiError: there is nobody any more to clean up after a crash.
+            TaxtuiError: no watchdog can be started.
         """
         while True:
             await asyncio.sleep(LOOK_S)
@@ -157,7 +157,7 @@ def _interrupts_blocked() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _said_where_there_is_no_room() -> Iterator[None]:
-    """No descriptor, process or thread can be had any more: ``TaxtuiError`` instead of what Python raises."""
+    """Raise ``TaxtuiError`` where no descriptor, process or thread is free."""
     try:
         yield
     except (OSError, RuntimeError) as error:
@@ -175,12 +175,12 @@ async def sweep(entry: LedgerEntry, substrates: list[Substrate]) -> None:
         found_any = False
         for substrate in substrates:
             try:
-                found = [each for each in await substrate.find(entry.run_id) if entry.covers(each.name)]
+                sandboxes = [sandbox for sandbox in await substrate.find(entry.run_id) if entry.covers(sandbox.name)]
                 if ledger.taken_over(entry):  # looked at last: what is found may have been made by then
                     return
-                found_any |= bool(found)
-                await reap_all(substrate, found)
-            except Exception:  # also an adapter's bug: not known to be clean, and nobody else will look
+                found_any |= bool(sandboxes)
+                await reap_all(substrate, sandboxes)
+            except Exception:  # also a bug of an adapter: try again
                 found_any = True
         if found_any:
             quiet_since, pause_s = time.monotonic(), FIRST_PAUSE_S
@@ -207,8 +207,8 @@ async def _main() -> None:
             _answer(f"{error}\n".encode())
             return
         _answer(READY)
-        said = await asyncio.to_thread(sys.stdin.buffer.read)
-        if said != DONE:
+        last_words = await asyncio.to_thread(sys.stdin.buffer.read)
+        if last_words != DONE:
             await sweep(entry, substrates)
 
 

@@ -24,7 +24,7 @@ FINISH: Final = "finish"
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
-    """What one worker measures, and where its events go. The trials themselves follow in ``Assign``."""
+    """The part of a run that one worker measures. Its trials follow in ``Assign``."""
 
     plan: Plan  # of one repetition, with the seed of that repetition
     run_id: str

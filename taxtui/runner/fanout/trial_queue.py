@@ -12,8 +12,8 @@ from taxtui.plan.spec import CellPlan
 
 def share_slots(concurrency: int, workers: int) -> list[int]:
     """Split a cell's concurrency among workers."""
-    each, more = divmod(concurrency, workers)
-    return [each + (worker < more) for worker in range(workers)]
+    slots, more = divmod(concurrency, workers)
+    return [slots + (worker < more) for worker in range(workers)]
 
 
 class TrialQueue:

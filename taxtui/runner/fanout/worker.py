@@ -29,7 +29,16 @@ from taxtui.runner.fanout.messages import (
 )
 from taxtui.runner.journal import EventSink, flush_regularly
 from taxtui.runner.preflight import Opened
-from taxtui.runner.run_control import CANCEL, CANCELLED_WITHIN_S, INTERRUPT, PAUSE, RESUME, STOP, RunControl, beside
+from taxtui.runner.run_control import (
+    CANCEL,
+    CANCELLED_WITHIN_S,
+    INTERRUPT,
+    PAUSE,
+    RESUME,
+    STOP,
+    RunControl,
+    run_helpers,
+)
 from taxtui.runner.trial.cell import CellRun
 from taxtui.runner.trial.trial import Trial
 
@@ -65,8 +74,8 @@ class Worker:
         self._assignment, self._journal, self._leader = assignment, journal, leader
         self._cells = []
         for number, cell in enumerate(plan.cells):
-            _, substrate, found = opened[str(cell.substrate)]
-            self._cells.append(CellRun(number, cell, plan, substrate, found, journal, assignment.repetition))
+            _, substrate, availability = opened[str(cell.substrate)]
+            self._cells.append(CellRun(number, cell, plan, substrate, availability, journal, assignment.repetition))
         self._limited = plan.max_sandboxes is not None or plan.max_cost_usd is not None
         self._requests: dict[str, asyncio.Future[bool]] = {}
         self._batches: dict[tuple[int, int], _BatchShare] = {}
@@ -126,7 +135,7 @@ class Worker:
         watching = health.watch(self._journal.emit, self._journal.now, lambda: len(self._trials))
         flushing = flush_regularly(self._journal, self._trials)
         try:
-            async with beside(self.control, watching, flushing, self._flush_regularly()):
+            async with run_helpers(self.control, watching, flushing, self._flush_regularly()):
                 await self.control.guarded(self._until_finished())
         finally:
             await self._cancel_late()

@@ -121,8 +121,8 @@ class Crew:
             connection = await self._launcher.start(assignment)
             self.workers.append(WorkerHandle(assignment.share, connection, first_trial))
         await asyncio.gather(*map(_ready, self.workers))
-        first, *others = self.workers
-        for worker in others:  # trials of one cell are measured in one environment
+        first, *rest = self.workers
+        for worker in rest:  # trials of one cell are measured in one environment
             if worker.cells != first.cells:
                 raise UsageError(
                     f"workers 0 and {worker.number} measure in different environments",

@@ -45,7 +45,7 @@ from taxtui.runner.fanout.messages import (
 from taxtui.runner.fanout.worker import Worker
 from taxtui.runner.journal import Journal
 from taxtui.runner.redaction import hide_names_of, scrub
-from taxtui.runner.run_control import beside
+from taxtui.runner.run_control import run_helpers
 from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
 
 
@@ -146,9 +146,9 @@ class WorkerProgram:
                     worker.receive(message)
                 if self._lost_run:
                     worker.abandoned_by_run()
-                async with beside(control, watchdog.keep(watchdog_replaced(journal))):
+                async with run_helpers(control, watchdog.keep(watchdog_replaced(journal))):
                     await control.awaited(asyncio.ensure_future(worker.measure()))
-                substrates = [each.substrate for each in opened.values()]
+                substrates = [substrate.substrate for substrate in opened.values()]
                 swept = await conclude_cleanup(substrates, entry, journal, worker.failed_removals)
                 with control.guard():
                     journal.flush()

@@ -26,7 +26,7 @@ class CellRun:
         plan: CellPlan,
         run: Plan,
         substrate: Substrate,
-        found: Availability,
+        availability: Availability,
         journal: EventSink,
         repetition: int = 0,
     ) -> None:
@@ -35,12 +35,12 @@ class CellRun:
         self.plan = plan
         self.substrate = substrate
         self.method: Method = method_for(bash=substrate.capabilities.bash, wanted=run.bracket)
-        self.preload = bool(plan.tier.preload) and not found.holds_fixtures
+        self.preload = bool(plan.tier.preload) and not availability.holds_fixtures
         self.timeout_s = run.timeout_s
         self.create_timeout_s = run.create_timeout_s
         self.seed = run.seed
         self.repetition = repetition
-        self.image_bytes = found.image_bytes
+        self.image_bytes = availability.image_bytes
         self.anchor_ns = journal.anchor_ns
         self.now = journal.now
         self.emit = journal.emit

@@ -54,8 +54,8 @@ async def remove(
         answer_within_s: time for that answer.
     """
     if sandbox is None and creating is not None:
-        done, _ = await asyncio.wait({creating}, timeout=answer_within_s)
-        if not done:
+        answered, _ = await asyncio.wait({creating}, timeout=answer_within_s)
+        if not answered:
             creating.cancel()
             await asyncio.wait({creating})
         if not creating.cancelled() and creating.exception() is None:
@@ -63,6 +63,6 @@ async def remove(
     if sandbox is not None:
         await sandbox.destroy()
         return
-    for found in await substrate.find(spec.labels[LABEL_RUN]):
-        if found.name == spec.name:
-            await substrate.reap(found)
+    for match in await substrate.find(spec.labels[LABEL_RUN]):
+        if match.name == spec.name:
+            await substrate.reap(match)

@@ -274,8 +274,8 @@ class Trial:
     async def _no_op(self, script: str) -> None:
         result = await self._exec(script, self.context.timeout_s)
         if result.exit_code != 0:
-            what = "the reset left something behind" if self._reuse else "the second no-op failed"
-            raise WrongResult(f"{what} (exit {result.exit_code})")
+            problem = "the reset left something behind" if self._reuse else "the second no-op failed"
+            raise WrongResult(f"{problem} (exit {result.exit_code})")
 
     async def _steps(self, kind: str, steps: Sequence[Step], think: ThinkTime | None = None) -> None:
         for index, step in enumerate(steps):
