@@ -91,7 +91,7 @@ def shown(told: list[Event]) -> tuple[object, ...]:
     state = RunState()
     for event in told:
         state.apply(event)
-    flying = {key: (trial.phases, trial.done, trial.last_ns) for key, trial in state.open.items()}
+    flying = {key: (trial.phases, trial.actions_done, trial.last_ns) for key, trial in state.open.items()}
     return state.cells, state.log, state.actions, state.now_unix_ns, state.outcome, flying
 
 
