@@ -149,8 +149,8 @@ def _checked(tier: Tier, fixtures: Path, scratch: Path) -> None:
     cell = CellPlan(substrate=where, tier=tier, actions=len(tier.cycle), trials=1, warmup=0)
     run = Run(Plan(cells=(cell,), timeout_s=120.0), scratch / f"{tier.name}.msgpack", folders.new_run_id())
     asyncio.run(run.execute())
-    if run.write_error is not None:
-        raise run.write_error
+    if run.control.write_error is not None:
+        raise run.control.write_error
     events: list[Event] = []
     read_events(run.path, events.append)
     ends = [event for event in events if isinstance(event, TrialEnded)]

@@ -13,7 +13,7 @@ from typing import Final
 
 from costmodel.pricing.sheet import Prices
 from costmodel.recording.events import CRASHED, FORMAT_VERSION, MAGIC, OK, Cell, Clock, Header, Notice, RunFinished
-from taxtui.errors import RunCrashed, TaxtuiError, WriteFailed
+from taxtui.errors import RunCrashed, TaxtuiError
 from taxtui.plan.repeating import MIN_RUNS
 from taxtui.plan.spec import Plan
 from taxtui.recording.writer import Recorder
@@ -116,35 +116,6 @@ class Run:
         once = sum(cell.trials for cell in self.plan.cells)
         return once * (self.plan.repeat if self.plan.until is None else repetition + 1)
 
-    # ------------------------------------------------------------------------------------------ what a person asks for
-
-    @property
-    def write_error(self) -> WriteFailed | None:
-        """The error that ended the writing of the recording."""
-        return self.control.write_error
-
-    @property
-    def crash(self) -> Exception | None:
-        """The error that no code expected, where one ended the run."""
-        return self.control.crash
-
-    @property
-    def stopping(self) -> bool:
-        """Whether launching has stopped for good."""
-        return self.control.stopping
-
-    def stop(self, outcome: str, limit: str = "") -> None:
-        """Start no more trials; trials in flight continue to their end."""
-        self.control.stop(outcome, limit)
-
-    def abandon(self, outcome: str) -> None:
-        """Start no more trials and stop those in flight; every clean-up still runs."""
-        self.control.abandon(outcome)
-
-    def pause(self, paused: bool) -> None:
-        """Hold launches back, or continue."""
-        self.control.pause(paused)
-
     def _changed(self, op: str) -> None:
         if self.control.limit:
             self.progress.limit = self.control.limit
@@ -157,7 +128,7 @@ class Run:
         """Measure the whole plan. However it ends: trials are awaited, then comes the sweep, then the last frame.
 
         The watchdog is dismissed last, and only if nothing is left and nothing has crashed. An unexpected error is in
-        ``crash`` afterwards.
+        ``control.crash`` afterwards.
 
         Raises:
             SubstrateUnavailable: a precondition fails; nothing was created or written.
@@ -258,15 +229,15 @@ class Run:
         while True:
             share_s = budget_share_s(plan, self._repetition, time.monotonic() - began)
             if share_s is not None and share_s <= 0:
-                self.stop(BUDGET, self._budget_text())
+                self.control.stop(BUDGET, self._budget_text())
             await self._measure(crew, state, entry, share_s)
-            if not self.clean or self.stopping or self._repetition + 1 >= plan.repeat or self._is_settled():
+            if not self.clean or self.control.stopping or self._repetition + 1 >= plan.repeat or self._is_settled():
                 return
             if plan.gap_s:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(plan.gap_s):
                         await self.control.stopped.wait()
-            if self.stopping or not await self._relaunch(crew, journal):
+            if self.control.stopping or not await self._relaunch(crew, journal):
                 return
 
     async def _relaunch(self, crew: Crew, journal: Journal) -> bool:
@@ -302,7 +273,7 @@ class Run:
         removals = dispatcher.failed_removals
         swept = await conclude_cleanup(state.substrates, entry, state.journal, removals)
         self.cleanup_failed |= dispatcher.cleanup_failed or not swept
-        self.clean = swept and self.crash is None
+        self.clean = swept and self.control.crash is None
         self._ok = {cell.cell: cell.ok for cell in cells}
         self._next_trial = max(self._next_trial, dispatcher.first_free)
         self._next_clock += len(crew.workers)
@@ -317,8 +288,8 @@ class Run:
     async def _keep_budget(self, dispatcher: Dispatcher, budget_s: float) -> None:
         await asyncio.sleep(budget_s)
         if not self.plan.repeated:
-            self.stop(BUDGET, self._budget_text())
-        elif not self.stopping:
+            self.control.stop(BUDGET, self._budget_text())
+        elif not self.control.stopping:
             dispatcher.end_early()
             if self.plan.until is None:
                 self.progress.limit = self._budget_text()
@@ -334,13 +305,13 @@ class Run:
         return self.settled is not None and self.settled <= self.plan.until
 
     def _finish(self, journal: Journal) -> None:
-        record_crash(self.crash, journal)
+        record_crash(self.control.crash, journal)
         self.outcome = (
             CRASHED
-            if self.crash is not None
+            if self.control.crash is not None
             else self.control.reason or (BUDGET if self.progress.limit else "finished")
         )
-        self.clean = self.clean and self.crash is None
+        self.clean = self.clean and self.control.crash is None
         self.unmeasured = [
             str(CellProgress(number, cell)) for number, cell in enumerate(self.plan.cells) if not self._ok.get(number)
         ]

@@ -167,7 +167,7 @@ async def test_stopping_finishes_what_runs_and_launches_nothing_more(tmp_path: P
 
     async def stop_in_the_third() -> None:
         if len(fake.calls) >= 4:
-            run.stop("interrupted")
+            run.control.stop("interrupted")
 
     fake.create_hook = stop_in_the_third
     await run.execute()
@@ -185,7 +185,7 @@ async def test_abandoning_ends_trials_in_flight_and_cleans_up(tmp_path: Path, fa
 
     async def hang() -> None:
         if len(fake.commands) >= 4:
-            asyncio.get_running_loop().call_soon(run.abandon, "cancelled")
+            asyncio.get_running_loop().call_soon(run.control.abandon, "cancelled")
         await asyncio.Event().wait()
 
     fake.exec_hook = hang
@@ -202,7 +202,7 @@ async def test_pausing_holds_launches_back(tmp_path: Path, fake: FakeSubstrate) 
     run = Run(plan(trials=3, warmup=0), tmp_path / "r.msgpack", "r")
 
     async def pause_at_first() -> None:
-        run.pause(True)
+        run.control.pause(True)
 
     fake.create_hook = pause_at_first
     executing = asyncio.ensure_future(run.execute())
@@ -211,7 +211,7 @@ async def test_pausing_holds_launches_back(tmp_path: Path, fake: FakeSubstrate) 
     await asyncio.sleep(0.05)
     assert len(fake.calls) == 2, "one create, one destroy, and no more while paused"
     fake.create_hook = fake.ready_hook
-    run.pause(False)
+    run.control.pause(False)
     await executing
     assert run.progress.ended == 3
 
@@ -330,8 +330,8 @@ async def test_a_full_disk_stops_the_run_and_still_cleans_up(
     fake.create_hook = fill_in_the_third
     run = Run(plan(trials=50), tmp_path / "r.msgpack", "r")
     await run.execute()
-    assert run.write_error is not None
-    assert "No space left" in str(run.write_error)
+    assert run.control.write_error is not None
+    assert "No space left" in str(run.control.write_error)
     assert fake.alive == {}
     full = False
     got: list[Event] = []

@@ -147,7 +147,7 @@ def plan(workers: int = 2, **options: str) -> Plan:
 async def measured(tmp_path: Path, what: Plan) -> list[Event]:
     run = Run(what, tmp_path / "r.msgpack", RUN_ID, ray=RayOptions())
     await run.execute()
-    assert run.crash is None
+    assert run.control.crash is None
     return written(tmp_path)
 
 

@@ -55,7 +55,7 @@ async def cut_short(tmp_path: Path, fake: FakeSubstrate, what: Plan, after: int)
 
     async def enough() -> None:
         if run.progress.ended >= after:
-            run.abandon("interrupted")
+            run.control.abandon("interrupted")
             await asyncio.sleep(0)
 
     fake.exec_hook = enough

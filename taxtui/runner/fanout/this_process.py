@@ -32,7 +32,7 @@ class ThisProcess:
 
 
 class DirectConnection:
-    """A :class:`~taxtui.runner.fanout.launcher.WorkerConnection` without bytes."""
+    """Both ends of the connection between a run and its worker in one process."""
 
     def __init__(self, assignment: Assignment, opened: Mapping[str, Opened]) -> None:
         """The worker is ready; it measures from ``begin`` on."""
@@ -48,9 +48,8 @@ class DirectConnection:
 
     def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:
         """As ``WorkerConnection.begin``."""
-        self._worker = Worker(
-            self._assignment, _FollowedJournal(journal, self._follow), self._opened, _Direct(self, crashed)
-        )
+        self._worker = Worker(self._assignment, _FollowedJournal(journal, self._follow), self._opened, self)
+        self._crashed = crashed
         self._measuring = asyncio.ensure_future(self._measure(self._worker))
 
     async def _measure(self, worker: Worker) -> None:
@@ -65,9 +64,16 @@ class DirectConnection:
         self._readable.set()
 
     def report(self, message: FromWorker) -> None:
-        """Take a message of the worker."""
+        """As ``Leader.report``."""
         self._messages.append(message)
         self._readable.set()
+
+    def flushed(self, *, idle: bool) -> None:
+        """As ``Leader.flushed``; every event has reached the run already."""
+
+    def crashed(self, error: Exception) -> None:
+        """As ``Leader.crashed``."""
+        self._crashed(error)
 
     def send(self, message: ToWorker) -> None:
         """As ``WorkerConnection.send``."""
@@ -88,17 +94,6 @@ class DirectConnection:
         if self._measuring is not None and not self._measuring.done():
             self._measuring.cancel()
             await asyncio.wait({self._measuring}, timeout=min(patience_s, CANCELLED_WITHIN_S))
-
-
-class _Direct:
-    """The worker's end of a direct connection."""
-
-    def __init__(self, connection: DirectConnection, crashed: Callable[[Exception], None]) -> None:
-        self.send = connection.report
-        self.crashed = crashed
-
-    def flushed(self, *, idle: bool) -> None:
-        """Every event has reached the run already."""
 
 
 class _FollowedJournal:

@@ -48,8 +48,8 @@ FLUSHED_EVERY_S: Final = 0.25
 class Leader(Protocol):
     """The worker's end of its run."""
 
-    def send(self, message: FromWorker) -> None:
-        """Send a message; never waits."""
+    def report(self, message: FromWorker) -> None:
+        """Send a message to the run; never waits."""
         ...
 
     def flushed(self, *, idle: bool) -> None:
@@ -178,7 +178,7 @@ class Worker:
     def hand_back(self, trials: Iterable[AssignedTrial]) -> None:
         """Tell the run that these trials do not start."""
         for assigned in trials:
-            self._leader.send(NotStarted(assigned.trial))
+            self._leader.report(NotStarted(assigned.trial))
 
     async def _assigned(self, cell: CellRun, batch: int, assigned: AssignedTrial, scheduled_ns: int) -> bool:
         """Run an assigned trial; with acquire=reset a warm-up makes its sandbox first. False: it did not start."""
@@ -215,7 +215,7 @@ class Worker:
         if trial.reusable and trial.sandbox is not None:
             cell.idle.append((spec, trial.sandbox))
         elif self._limited:
-            self._leader.send(SandboxGone(spec.name))
+            self._leader.report(SandboxGone(spec.name))
         self.failed_removals += trial.cleanup_failed
         return True
 
@@ -224,7 +224,7 @@ class Worker:
         if not self._limited:
             return True
         answer = self._requests[sandbox] = asyncio.get_running_loop().create_future()
-        self._leader.send(BudgetRequest(cell.cell, sandbox))
+        self._leader.report(BudgetRequest(cell.cell, sandbox))
         return await answer and not self.control.stopping
 
 

@@ -141,7 +141,7 @@ class WorkerProgram:
                 await watchdog.wait_ready()
                 await preflight.prepare(self.assignment.plan, self.assignment.run_id, opened.values(), journal)
                 self.clean = False
-                self.send(Ready(preflight.describe_cells(self.assignment.plan, opened), __version__))
+                self.report(Ready(preflight.describe_cells(self.assignment.plan, opened), __version__))
                 for message in self._early:
                     worker.receive(message)
                 if self._lost_run:
@@ -159,19 +159,19 @@ class WorkerProgram:
                 watchdog.release(clean=self.clean)
         crash = "" if control.crash is None else f"{located(control.crash)} {scrub(str(control.crash))}".rstrip()
         write_error = "" if control.write_error is None else str(control.write_error)
-        self.send(Finished(crash=crash, write_error=write_error, cleanup_failed=not swept))
+        self.report(Finished(crash=crash, write_error=write_error, cleanup_failed=not swept))
 
     # ------------------------------------------------------------------------------- the worker's end of its run
 
-    def send(self, message: FromWorker) -> None:
-        """As ``Leader.send``."""
+    def report(self, message: FromWorker) -> None:
+        """As ``Leader.report``."""
         self._pipes.send(message)
 
     def flushed(self, *, idle: bool) -> None:
-        """As ``Leader.flushed``. The run is told unless it has not read the last such message yet."""
+        """As ``Leader.flushed``. The run gets no second message before it has read the first."""
         self._journal.flush()
         if not self._pipes.behind:
-            self.send(Flushed(idle))
+            self.report(Flushed(idle))
 
     def crashed(self, error: Exception) -> None:
         """As ``Leader.crashed``: ``Finished`` reports it."""
