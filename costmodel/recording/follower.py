@@ -16,6 +16,9 @@ from costmodel.recording.framing import SALVAGE, Chain, FrameParser, damaged, de
 from costmodel.recording.validation import Causality
 from costmodel.regular_file import open_regular
 
+READ_BYTES: Final = 256 << 10
+"""Bytes of a file whose events are in memory at a time."""
+
 
 class Follower:
     """Reads a recording while it is being written, and afterwards."""
@@ -216,7 +219,7 @@ def read_events(path: Path, apply: Callable[[Event], object]) -> RecordingSummar
         SourceError: with the offset in bytes of the damage; the events before it have been applied.
     """
     with Follower(path) as follower:
-        while events := follower.poll():
+        while events := follower.poll(READ_BYTES):
             for event in events:
                 apply(event)
         return follower.summary()

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from costmodel.errors import SourceError
 from costmodel.recording import events
 from costmodel.recording.breakdown import UNKNOWN, has_schedule, known_runs, known_wrappers
-from costmodel.recording.follower import Follower
+from costmodel.recording.follower import READ_BYTES, Follower
 from costmodel.recording.reader import OK, OpenTrial, RecordedCell
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.repetitions import RunKey
@@ -140,7 +140,7 @@ def rows(paths: Iterable[str | PathLike[str]], table: str = "trials") -> Iterato
     for path in map(Path, paths):
         reader = _Reader(table)
         with Follower(path) as follower:
-            while batch := follower.poll():
+            while batch := follower.poll(READ_BYTES):
                 for event in batch:
                     yield from reader.rows(event)
             follower.finish()

@@ -1,4 +1,4 @@
-"""When the trials of a block start. A kind is one class here and its place in ``KINDS``; nothing else knows kinds."""
+"""The instants at which trials of a block start. A kind is one class here and its place in ``KINDS``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
 
     @classmethod
     def name(cls) -> str:
-        """As it is written."""
+        """Return the name, as ``--arrival`` takes it."""
         return str(cls.__struct_config__.tag)
 
     @classmethod
@@ -111,7 +111,7 @@ class Staggered(Arrival, frozen=True, tag="staggered"):
         return range(0, trials * self.interval_ns, self.interval_ns) if self.interval_ns else [0] * trials
 
     def wall_ns(self, trials: int, concurrency: int, trial_ns: float) -> float:
-        """As ``Arrival.wall_ns``: in each block the last waits for its turn before it takes its time."""
+        """As ``Arrival.wall_ns``: the last trial of each block waits for its interval."""
         blocks = math.ceil(trials / concurrency)
         return blocks * trial_ns + self.interval_ns * (trials - blocks)
 
@@ -170,7 +170,7 @@ class Open(Arrival, frozen=True, tag="open"):
         return len(self.times_ns) or math.inf
 
     def wall_ns(self, trials: int, concurrency: int, trial_ns: float) -> float:
-        """As ``Arrival.wall_ns``: the schedule's, or that of the lanes where they are too few for it."""
+        """As ``Arrival.wall_ns``: by the schedule, or by the slots where these are too few."""
         if not trials:
             return 0.0
         last_ns = self.times_ns[trials - 1] if self.times_ns else (trials - 1) * 1e9 / self.rate_per_s

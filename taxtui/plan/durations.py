@@ -25,7 +25,7 @@ def parse_duration_ns(text: str) -> int:
     """``250ms``, ``8s``, ``3m``, ``1h``; a bare number is seconds.
 
     Raises:
-        UsageError: anything else, also a negative one, or one that no recording can hold.
+        UsageError: another text, a negative duration, or one beyond the bounds of a recording.
     """
     match = _DURATION.fullmatch(text.strip())
     unit = _UNITS_NS.get(match[2] or "s") if match else None

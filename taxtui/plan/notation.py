@@ -102,7 +102,7 @@ def _no_length(text: str) -> UsageError:
 def parse_images(text: str) -> Images:
     """Sizes in GB: ``500:2-8`` (500, evenly from 2 to 8), ``500:4``, ``2,4,8`` (these three), or a file of sizes.
 
-    In a file, each line ends with a size in GB; what stands before it, say a name, and what begins with # is skipped.
+    In a file, each line ends with a size in GB. Text before the size and comments after # are skipped.
 
     Raises:
         UsageError: anything else, or a range without the number of images in it.

@@ -1,4 +1,4 @@
-"""How often a plan is run as a whole, and whether what it may use up is enough for that."""
+"""Repetitions of a plan, and whether its limits allow them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from taxtui.errors import UsageError
 from taxtui.plan.spec import Plan
 
 MIN_RUNS: Final = 3
-"""With fewer runs nothing shows by how much they differ, so that no interval of theirs settles."""
+"""Fewer repetitions do not show how much they differ, so that no interval settles."""
 MOST_RUNS: Final = 100
 """Most repetitions of a plan that stops at an interval and not after a number."""
 

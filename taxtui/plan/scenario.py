@@ -1,4 +1,4 @@
-"""A scenario file, TOML or JSON, becomes a ``Plan``; what is wrong with it is said with its line."""
+"""A scenario file, TOML or JSON, becomes a ``Plan``; an error has the line of the file."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def load(name: str) -> Plan:
 
 
 def load_file(name: str) -> tuple[ScenarioFile, Path]:
-    """Return a scenario as it is written, and the folder that its tiers' paths are relative to. Raises as ``load``.
+    """Return a scenario file, and the folder for relative paths of tiers. Raises as ``load``.
 
     ``-`` is one line of JSON on standard input. The interface hands its scenario over so, and leaves no file behind.
     """

@@ -37,7 +37,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A command of a tier, with what proves that it worked."""
+    """A command of a tier, with its expected result."""
 
     name: str
     run: str
@@ -60,7 +60,7 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def digest(self) -> str:
-        """16 hex digits over everything that decides what the tier does; its title does not.
+        """16 hex digits over everything that changes the work of the tier, hence not its title.
 
         Nor does its think time: a cell's is part of that cell's identity, whoever named it.
         """
@@ -151,11 +151,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sandboxes(self) -> int:
-        """How many one run makes at least; of those that are reset, one each and the warm-ups."""
+        """Fewest sandboxes of one repetition; cells that reset need one each, and the warm-ups."""
         return sum(self.warm_ups(cell) + (1 if cell.acquire == "reset" else cell.trials) for cell in self.cells)
 
     def warm_ups(self, cell: CellPlan) -> int:
-        """How many trials of a cell warm up: each worker that has a part in it has connections of its own."""
+        """Return the number of warm-ups of a cell: each of its workers has its own connections."""
         return cell.warmup * min(self.workers, cell.concurrency)
 
 

@@ -20,7 +20,7 @@ def read_starts(path: Path) -> tuple[int, ...]:
     """ns after the first of them, ascending. Any origin will do: seconds of a run, or of Unix time.
 
     Raises:
-        UsageError: it cannot be read, holds no time or too many, or one of them is none or goes back.
+        UsageError: the file is unreadable, has no time or too many, or a time is invalid or goes back.
     """
     try:
         lines = read_regular(path, MOST_BYTES).decode("utf-8").splitlines()

@@ -26,7 +26,7 @@ COLUMNS: Final = {
     "cpu_ns": UNKNOWN,
     "wrapper_ns": UNKNOWN,
 }
-"""Columns of actions, each with the value that an empty one stands for."""
+"""Columns of actions, each with the value of an empty column."""
 MAX_ROWS: Final = 8192
 """Rows of one event, which fit a frame with any values."""
 

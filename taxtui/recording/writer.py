@@ -48,7 +48,7 @@ class Recorder:
         """Create the file, or with ``append`` continue one that ends with a whole frame.
 
         Raises:
-            UsageError: it exists (it is never overwritten), or its folder does not or is read-only.
+            UsageError: the file exists (taxtui never overwrites one), or its folder is missing or read-only.
             RecordingError: the file to continue is damaged.
         """
         self.path = path

@@ -58,7 +58,7 @@ def schedule(plan: Plan, block: Block) -> Sequence[int] | None:
 async def when_due(due_ns: int | None, began_ns: int, stopped: asyncio.Event) -> int | None:
     """Return when a trial is due: its instant on the monotonic clock, None once ``stopped``.
 
-    ``due_ns`` is what the ``schedule`` of its block has for it, whose start is the instant ``began_ns``.
+    ``due_ns``: from the ``schedule`` of the block, which began at the instant ``began_ns``.
     """
     if due_ns is not None:
         await _until(began_ns + due_ns, stopped)

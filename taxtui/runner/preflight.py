@@ -1,4 +1,4 @@
-"""Opens the substrates of a run, checks that they can do what it asks, and prepares them."""
+"""Opens, checks and prepares the substrates of a run."""
 
 from __future__ import annotations
 

@@ -148,13 +148,13 @@ class Run:
             recorder = Recorder(self.path, append=self._resumed is not None)
             stack.enter_context(contextlib.closing(recorder))
             journal = Journal(recorder, self.control.write_failed)
-            self._begin(journal, opened, workers[0].cells)  # first of all: whatever follows leaves a readable file
+            self._begin(journal, opened, workers[0].cells)  # first, so that any later error leaves a readable file
             entry = self._entry(opened)
             watchdog = Watchdog(entry)
             try:
                 await watchdog.wait_ready()
                 self._look_back(journal)
-                if self._launcher is None:  # other workers prepare the substrates that they have opened themselves
+                if self._launcher is None:  # worker processes prepare their own substrates
                     await preflight.prepare(self.plan, self.run_id, opened.values(), journal)
                 helpers = flush_regularly(journal), watchdog.keep(watchdog_replaced(journal))
                 async with run_helpers(self.control, *helpers):
@@ -183,7 +183,7 @@ class Run:
         )
 
     def _begin(self, journal: Journal, opened: dict[str, Opened], cells: Sequence[Cell]) -> None:
-        """Record what the file is, whose clock follows and what is measured."""
+        """Record header, clock and cells."""
         if self._resumed is None:
             software = identity.client_facts() | preflight.facts(opened.values()) | self._software
             journal.emit(Header(MAGIC, FORMAT_VERSION, self.run_id, identity.describe(self.plan), software))

@@ -1,4 +1,4 @@
-"""Whether a run, or one worker of it, starts more trials, and what has gone wrong in it."""
+"""Stop, abandon and pause of a run or a worker, and the error that ended it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ STOP: Final = "stop"
 INTERRUPT: Final = "interrupt"
 CANCEL: Final = "cancel"
 CLEANUP_WITHIN_S: Final = 240.0
-"""Time that abandoned trials have to clean up. The final sweep removes what they have not removed by then."""
+"""Time limit for the clean-up of abandoned trials. The final sweep removes the rest."""
 CANCELLED_WITHIN_S: Final = 5.0
-"""Time that a trial has to end once it is cancelled in its clean-up, after that deadline."""
+"""Time limit for a trial whose clean-up is cancelled after that deadline."""
 
 
 class RunControl:

@@ -66,7 +66,7 @@ def test_damage_far_from_both_ends_is_found_and_says_how_to_keep_the_rest(tmp_pa
 def test_of_what_is_no_recording_nothing_can_be_kept(tmp_path: Path) -> None:
     path = tmp_path / "a.msgpack"
     path.write_bytes(b"hello")
-    assert verdict_on(path) == Verdict("damaged", "not a taxtui recording")
+    assert verdict_on(path) == Verdict("damaged", "not a taxtui recording: not the start of a frame")
 
 
 def test_a_file_that_has_vanished_and_a_disk_that_fails_are_one_line(

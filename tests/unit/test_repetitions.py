@@ -140,7 +140,7 @@ async def test_a_repeated_run_goes_on_in_the_repetition_that_was_cut_short(
     again = resumed(path, plan)
     again.plan = msgspec.structs.replace(plan, gap_s=0.0)  # nobody waits for an hour here
     await again.execute()
-    assert (again.outcome, again.crash, again.unmeasured) == ("finished", None, [])
+    assert (again.outcome, again.control.crash, again.unmeasured) == ("finished", None, [])
     assert (again.progress.ended, again.progress.ok, again.progress.planned) == (18, 18, 18)
     found = told(path)
     whole = counted(found)

@@ -91,5 +91,5 @@ def record_crash(crash: Exception | None, sink: EventSink) -> None:
 
 
 def watchdog_replaced(sink: EventSink) -> Callable[[], None]:
-    """Return a function that records that another watchdog has taken the place of a dead one."""
+    """Return a function that records the replacement of a dead watchdog."""
     return lambda: sink.emit(Notice(sink.now(), "warning", "the watchdog has died; another has taken its place"))

@@ -1,9 +1,9 @@
-"""A process that outlives the run in order to clean up after it: ``python -m taxtui.runner.cleanup.watchdog``.
+"""The watchdog cleans up after a dead runner: ``python -m taxtui.runner.cleanup.watchdog``.
 
-It sits in a session of its own, with its clients open, blocked on a pipe that only the runner holds. The pipe brings
-the run's ledger entry, which the watchdog saves itself: so no entry is left without somebody who sees to it. ``done``
-ends it. End of file means that the runner died: then it finds and reaps everything with the run's label, again and
-again, until nothing has been found for as long as a create that was under way could still take.
+The watchdog has its own session and open clients, and reads a pipe whose other end only the runner has. The pipe
+brings the run's ledger entry, and the watchdog saves the entry itself, so that every entry has a watchdog. ``done``
+ends the watchdog. End of file means that the runner died: the watchdog then removes every sandbox with the run's label,
+until a search finds none for the longest duration of a create.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A worker in another process: its messages are lines, its events are the bytes of its file."""
+"""Connection to a worker in another process: messages are lines, events are bytes of the worker's file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assigns the trials of one repetition to its workers, answers them, and records what they measure."""
+"""Assigns the trials of one repetition to workers, answers their messages, and records their events."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ class Dispatcher:
     # ------------------------------------------------------------------------------------------- its workers' words
 
     async def _attend(self, worker: WorkerHandle) -> None:
-        """Record what a worker measures and answer its messages, until it has ended or is lost."""
+        """Record a worker's events and answer its messages, until its end or loss."""
         try:
             early = iter(worker.early)
             while True:
@@ -307,7 +307,7 @@ class Dispatcher:
 
         self._sweeps.add(asyncio.ensure_future(final_sweep(self._run.substrates, self._run.run_id, is_ours)))
         if not self._alive and not self._stopping:
-            fix = "taxtui run --resume goes on with what is left"
+            fix = "taxtui run --resume measures the missing trials"
             self._run.control.crashed(RunCrashed("every worker was lost", fix=fix))
         for queue in list(self._queues):
             self._share_slots(queue)

@@ -31,7 +31,7 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     share: TrialShare  # the trial numbers that this worker may use
     clock: int  # the worker's number in the recording
     repetition: int = 0
-    parts: tuple[str, ...] = ("",)  # the first names its sandboxes; it may remove those of the others too
+    parts: tuple[str, ...] = ("",)  # the first names new sandboxes; the worker may remove sandboxes of all
 
 
 class AssignedTrial(NamedTuple):

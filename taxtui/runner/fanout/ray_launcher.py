@@ -1,7 +1,7 @@
-"""Workers on the nodes of a Ray cluster. An actor beside each worker starts it and moves its bytes.
+"""Workers on the nodes of a Ray cluster. One actor for each worker starts it and relays its bytes.
 
 ``python -m taxtui.runner.fanout.ray_launcher ADDRESS`` says which nodes a cluster has. A run asks that first, in a
-process that can be ended: Ray itself tries an address that nobody answers at for minutes, and talks about it.
+process that can be ended: Ray retries a dead address for minutes, with output on stderr.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ def place_workers(nodes: Sequence[RayNode], workers: int, per_node: int | None) 
 
 
 def named_paths(plan: Plan) -> list[str]:
-    """The values of substrates' options that are paths here, and so have to be there on every node.
+    """Return the values of substrates' options that are paths on this machine: every node needs them.
 
     Raises:
-        UsageError: one of them depends on the folder that this was started in.
+        UsageError: a path is relative to the current folder.
     """
     paths: dict[str, None] = {}
     for cell in plan.cells:
@@ -148,7 +148,7 @@ class RayLauncher:
 
 
 class RayTransport:
-    """The bytes of a worker on a node. One poll follows the other and carries the lines that wait."""
+    """The bytes of a worker on a node. Each poll carries the waiting lines."""
 
     def __init__(self, ray: Any, relay: Any, node: RayNode, request: StartRequest) -> None:
         """``relay`` is the handle of an actor that may not run yet."""
@@ -324,7 +324,7 @@ def _say_nodes(address: str) -> None:
             if node["Alive"]
         ]
         cluster.shutdown()
-    except Exception as error:  # of Ray, its client or what it speaks through
+    except Exception as error:  # any error of Ray or its client
         nodes = next(iter(str(error).splitlines()), type(error).__name__)
     print(msgspec.json.encode(nodes).decode())
 

@@ -1,8 +1,7 @@
-"""The actor beside a worker on a node of a cluster: it starts the worker there, and moves bytes.
+"""A Ray actor on a node of a cluster: starts one worker there and relays its bytes.
 
-The run calls its methods from afar. A call that seems to be lost may be repeated: each poll has a number, and a poll
-acknowledges all before it. The worker is a process of its own, so that the cluster's work in this one delays no
-measurement.
+The run calls the methods remotely and may repeat a lost call: each poll has a number and acknowledges all earlier
+polls. The worker has its own process, so that the actor's work delays no measurement.
 """
 
 from __future__ import annotations

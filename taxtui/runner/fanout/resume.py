@@ -1,4 +1,4 @@
-"""A run that was cut short: the trials that it lacks, and whether it may continue in its file."""
+"""Resumption of a run that was cut short: the missing trials, and whether the file may be continued."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ResumeState:
         """
         self.path = path
         self.run_id = ""
-        self.worker = 0  # number of the first one that continues it
+        self.worker = 0  # first free number of a worker
         self.first_trial = 0
         self.sandboxes = 0  # made so far
         self.repetition = 0  # the last that has begun

@@ -1,4 +1,4 @@
-"""The worker: it runs the trials that it is assigned, in this process, and decides nothing else."""
+"""The worker: runs its assigned trials in this process."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Leader(Protocol):
 
 
 class Worker:
-    """Runs assigned trials until it is told to finish. The caller opens substrates, writes the file and sweeps."""
+    """Runs assigned trials until the message ``finish``. The caller opens substrates, writes the file and sweeps."""
 
     def __init__(
         self, assignment: Assignment, journal: EventSink, opened: Mapping[str, Opened], leader: Leader
@@ -131,7 +131,7 @@ class Worker:
     # ------------------------------------------------------------------------------------------------- its trials
 
     async def measure(self) -> None:
-        """Run trials until told to finish, and return once all have ended. Errors are in ``control`` then."""
+        """Run trials until the message ``finish``, and return once all have ended. Errors are in ``control`` then."""
         watching = health.watch(self._journal.emit, self._journal.now, lambda: len(self._trials))
         flushing = flush_regularly(self._journal, self._trials)
         try:
@@ -176,7 +176,7 @@ class Worker:
             asyncio.get_running_loop().call_soon(self._flush)
 
     def hand_back(self, trials: Iterable[AssignedTrial]) -> None:
-        """Tell the run that these trials do not start."""
+        """Report that these trials do not start."""
         for assigned in trials:
             self._leader.report(NotStarted(assigned.trial))
 

@@ -34,7 +34,7 @@ class RunningTrial(msgspec.Struct):
 
     started: TrialStarted
     course: InCourse
-    cleaned_ns: int = 0  # the end of its clean-up, which follows its end
+    cleaned_ns: int = 0  # end of the clean-up, after the end of the trial
 
     def took_s(self, end: TrialEnded) -> float:
         """Return how long the trial occupied a slot."""

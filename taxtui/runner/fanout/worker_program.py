@@ -1,8 +1,8 @@
-"""A worker in a process of its own: ``python -m taxtui.runner.fanout.worker_program``.
+"""A worker in its own process: ``python -m taxtui.runner.fanout.worker_program``.
 
-Standard input brings its assignment and then messages; standard output takes its messages. Both are
-:mod:`~taxtui.runner.fanout.messages`. Events go into a file of its own, at once and whether or not the run reads them,
-so that a slow reader slows no measurement. The end of its input cancels it: it cleans up and does not outlive its run.
+Standard input brings the assignment and then messages of the run; standard output takes messages of the worker. Both
+are :mod:`~taxtui.runner.fanout.messages`. Events go into the worker's own file at once, so that a slow reader delays no
+measurement. The end of the input cancels the worker: it cleans up and does not outlive its run.
 """
 
 from __future__ import annotations

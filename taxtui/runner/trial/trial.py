@@ -98,7 +98,7 @@ class Trial:
         self._phase = CREATE
         self._ready_by_s = 0.0  # by the loop's clock; waits for a throttle move it
         self._deadline: asyncio.Timeout | None = None  # of the call that has to end by then
-        self._last_ns = 0  # end of whatever was measured last: the next gap begins here
+        self._last_ns = 0  # end of the last measurement: the next gap begins here
         self._columns = ActionBuffer(number, SETUP)
         self._creating: asyncio.Future[Sandbox] | None = None
         self._session: Session | None = None
