@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from costmodel.recording.events import Cell, Notice
+from taxtui import shipped
 from taxtui.errors import SubstrateError, SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
 from taxtui.runner import identity
@@ -23,7 +24,7 @@ CLOSING_S: Final = 120.0
 OWN_DESCRIPTORS: Final = 16
 """Descriptors of a process that measures: standard streams, event loop, recording, watchdog, modules being read."""
 DESCRIPTORS_PER_TRIAL: Final = 2
-"""The fewest that a command on any local substrate needs: one for each output stream."""
+"""The fewest that a command in a sandbox on this machine needs: one for each output stream."""
 
 
 class Opened(NamedTuple):
@@ -88,6 +89,8 @@ def require_descriptors(plan: Plan) -> None:
     """Refuse a plan that needs more open files than this process may have. Raises ``UsageError``."""
     concurrency: dict[str, int] = {}
     for cell in plan.cells:
+        if not shipped.row_of(cell.substrate.name).here:
+            continue  # an SDK may share its connections among all sandboxes
         side = str(cell.substrate) if plan.side_by_side else ""
         concurrency[side] = max(concurrency.get(side, 0), -(-cell.concurrency // plan.workers))
     needed = OWN_DESCRIPTORS + DESCRIPTORS_PER_TRIAL * sum(concurrency.values())
