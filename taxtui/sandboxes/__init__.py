@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from taxtui.sandboxes.kit.state_poller import StatePoller as StatePoller
     from taxtui.sandboxes.protocol import Availability as Availability
     from taxtui.sandboxes.protocol import Capabilities as Capabilities
-    from taxtui.sandboxes.protocol import Effective as Effective
     from taxtui.sandboxes.protocol import ExecResult as ExecResult
     from taxtui.sandboxes.protocol import Found as Found
     from taxtui.sandboxes.protocol import Marks as Marks
@@ -88,7 +87,7 @@ _PUBLIC: Final = {
     "taxtui.sandboxes.kit.session": "ExplainedSession OwnedStream",
     "taxtui.sandboxes.kit.simple": "SimpleSubstrate",
     "taxtui.sandboxes.kit.state_poller": "StatePoller",
-    "taxtui.sandboxes.protocol": "Availability Capabilities Effective ExecResult Found Marks Sandbox Session Substrate",
+    "taxtui.sandboxes.protocol": "Availability Capabilities ExecResult Found Marks Sandbox Session Substrate",
 }
 _HOMES: Final = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 """Public name → module. Imported on first use: whoever only lists substrates needs none of them."""

@@ -1,8 +1,7 @@
-"""The two protocols that a substrate author writes, and the few values that pass through them.
+"""Protocols that a substrate author writes, and the values that pass through them.
 
-A substrate does not time, log, retry or emit: the runner does all four, once. It raises only the errors of
-``taxtui.errors``; each method below says which. ``python -m taxtui.sandboxes.conformance NAME[:key=value]`` checks a
-class against everything that this page promises.
+A substrate does not time, log, retry or emit: the runner does. It raises only the errors of ``taxtui.errors``; each
+method lists them. ``python -m taxtui.sandboxes.conformance NAME[:key=value]`` checks a class against this page.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from taxtui.recording import digest
 Deadline = Literal["provider", "guest", "none"]
 """The process that ends a sandbox at its time to live if taxtui and its watchdog are gone.
 
-``provider``: the provider itself; commands in the sandbox cannot prevent it. ``guest``: a timer or a ``sleep`` inside
-the sandbox; a command there can stop it. ``none``: no process does.
+``provider``: the provider; commands in the sandbox cannot prevent it. ``guest``: a timer or a ``sleep`` inside the
+sandbox; a command there can stop it. ``none``: no process.
 """
 _RECORDED_DEADLINES: Final = {"provider": "server_side_deadline", "guest": "guest_deadline", "none": ""}
 
@@ -42,39 +41,39 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     max_concurrency: int | None = None
 
     def flags(self) -> tuple[str, ...]:
-        """The names of all that are true, and the kind of deadline, for the recording."""
+        """Names of all true capabilities, and the kind of deadline, for the recording."""
         true = (name for name in self.__struct_fields__ if getattr(self, name) is True)
         return (*true, *filter(None, (_RECORDED_DEADLINES[self.deadline],)))
 
 
 class Effective(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits and network that a substrate's sandboxes really get, where they differ from what a run asks for.
+    """Limits and network of a substrate's sandboxes, where they differ from those that a run requests.
 
-    None: as asked, or unknown.
+    None: as requested, or unknown.
     """
 
     cpus: float | None = None
     memory_mib: int | None = None
     network: Literal["full", "none"] | None = None
     sizes: Literal["", "fargate", "whole"] = ""
-    """How the provider rounds up: to a size that Fargate sells, or to whole CPUs and GiB."""
+    """Rounding by the provider: up to a size that Fargate sells, or up to whole CPUs and GiB."""
 
-    def limits(self, asked: Limits) -> Limits:
-        """The limits of a sandbox for which ``asked`` is requested."""
-        cpus, memory_mib = asked.cpus, asked.memory_mib
+    def limits(self, requested: Limits) -> Limits:
+        """The limits of a sandbox for which ``requested`` is requested."""
+        cpus, memory_mib = requested.cpus, requested.memory_mib
         if self.sizes == "whole":
             cpus, memory_mib = math.ceil(cpus), math.ceil(memory_mib / 1024) * 1024
         elif self.sizes and (size := sold(self.sizes, round(cpus * 1000), memory_mib)) is not None:
             cpus, memory_mib = size.cpu_milli / 1000, size.memory_mib
         return msgspec.structs.replace(
-            asked,
+            requested,
             cpus=cpus if self.cpus is None else self.cpus,
             memory_mib=memory_mib if self.memory_mib is None else self.memory_mib,
         )
 
 
 class Availability(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of ``check()``: usable or not, why not, and what to do about it."""
+    """The answer of ``check()``: usable or not, the reason, and the fix."""
 
     ok: bool
     detail: str  # one line: "ready, 27.1, runc" or what is wrong
@@ -96,26 +95,26 @@ class Availability(msgspec.Struct, frozen=True, kw_only=True):
     def refused(
         cls, error: TaxtuiError, advice: str = "", *, region: str = "", facts: Mapping[str, str] | None = None
     ) -> Self:
-        """Not usable, for the reason that an error gives; ``advice`` goes behind the error's own fix."""
+        """Not usable for an error's reason; ``advice`` is added to the error's fix."""
         fix = "; ".join(filter(None, (error.fix, advice)))
         return cls(ok=False, detail=error.problem, fix=fix, region=region, facts=dict(facts or {}))
 
 
 EXIT_CODES: Final = range(256)
-"""All that a command can end with; any other number was forged or garbled on its way."""
+"""Every valid exit code; any other number is forged or garbled."""
 
 
 class ExecResult(msgspec.Struct, frozen=True):
-    """What a command did. A non-zero exit is a result; 128 + n for a command that died of signal n.
+    """The result of a command. A non-zero exit code is a result; 128 + n for a command that died of signal n.
 
-    An adapter that calls a blocking SDK in a thread fills ``started_ns`` and ``ended_ns`` with
-    ``time.monotonic_ns()`` taken in that thread; 0 lets the runner use its own.
+    An adapter that calls a blocking SDK in a thread sets ``started_ns`` and ``ended_ns`` to ``time.monotonic_ns()`` of
+                                            that thread; with 0 the runner uses its own clock readings.
 
-    Of a stream that is longer than ``kit.kept_output`` keeps, only beginning and end are in it, and how many bytes
-    between them were dropped.
+    A stream longer than the limit of ``kit.kept_output`` has only its beginning and end, and the number of bytes
+                                            dropped between them.
 
-    ``wrapper_ended_ns``: when taxtui's outermost shell wrapper in the sandbox printed its last line, in nanoseconds
-    since 1970 of the sandbox's own clock; −1 where there is no such wrapper, or its shell has no clock.
+    ``wrapper_ended_ns``: when taxtui's outermost shell wrapper printed its last line, in nanoseconds since 1970 by the
+                                            sandbox's clock; −1 without such a wrapper, or without a clock in its shell.
     """
 
     exit_code: int
@@ -129,7 +128,7 @@ class ExecResult(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """Something out there that carries our labels."""
+    """A sandbox, or another resource of the provider, with taxtui's labels."""
 
     name: str
     handle: str  # the provider's own id
@@ -139,7 +138,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Marks:
-    """Collects the sub-steps that an adapter sees. Safe to call from any thread."""
+    """Collects the milestones that an adapter sees. Safe to call from any thread."""
 
     def __init__(self) -> None:
         """Begin with nothing seen."""
@@ -154,72 +153,73 @@ class Marks:
     def __call__(
         self, name: str, *, at_ns: int | None = None, resolution_ns: int = 0, moved_bytes: int | None = None
     ) -> None:
-        """Note that ``name`` was seen at ``at_ns`` (monotonic, now by default), by a look every ``resolution_ns``.
+        """Record the milestone ``name`` at ``at_ns`` (monotonic, now by default), seen by a look every
+        ``resolution_ns``.
 
-        ``moved_bytes``: what had been moved until then, as for an image that was pulled.
+            ``moved_bytes``: bytes moved until then, for example of a pulled image.
         """
         if moved_bytes is not None:
             self._moved_bytes[name] = moved_bytes
         self.seen.append((name, time.monotonic_ns() if at_ns is None else at_ns, resolution_ns))
 
     def notice(self, text: str) -> None:
-        """Note what a person should know and no error says: one line, without credentials, hosts and accounts."""
+        """Record a notice for people: one line, without credentials, hosts and accounts."""
         self.notices.append(text)
 
     def moved(self, name: str) -> int:
-        """Bytes that had been moved until a mark; −1 where nobody told."""
+        """Bytes moved until a milestone; −1 if unknown."""
         return self._moved_bytes.get(name, -1)
 
     def on(self, node: str) -> None:
-        """Note which machine runs it, where the provider tells; its name becomes a digest here."""
+        """Record the machine of the sandbox if the provider reports it; a digest replaces its name."""
         self.node = digest(node)
 
     def obstructed(self, why: str) -> None:
-        """Note what keeps a sandbox from being ready, as far as the provider says: a notice, and a timeout's reason."""
+        """Record the reason why a sandbox is not ready yet: a notice, and the reason of a timeout."""
         if why != self.obstacle:
             self.obstacle = why
             self.notice(f"a sandbox is not ready yet: {why}")
 
     def cold(self) -> None:
-        """Note that a connection had to be made for this sandbox."""
+        """Record that this sandbox needed a new connection."""
         self.connection = "cold"
 
     def queued(self, duration_ns: int) -> None:
-        """Note waiting that the provider imposed and that could not be raised as ``Throttled``."""
+        """Record waiting that the provider imposed and that could not be raised as ``Throttled``."""
         self.queued_ns += duration_ns
 
 
 class Session(Protocol):
-    """One persistent shell. Each command runs in a subshell of it: ``cd`` and ``exit`` do not outlive a command."""
+    """One persistent shell. Each command runs in a subshell: ``cd`` and ``exit`` do not outlive a command."""
 
     async def exec(self, command: Command) -> ExecResult:
         """As ``Sandbox.exec``. After an ``ExecTimeout`` the session is closed and raises ``SandboxLost``."""
         ...
 
     async def close(self) -> None:
-        """End the shell and all that runs in it. Idempotent."""
+        """End the shell and all its processes. Idempotent."""
         ...
 
 
 class Sandbox(Protocol):
-    """One isolated place to run commands."""
+    """One isolated environment for commands."""
 
     name: str
 
     async def wait_ready(self, marks: Marks) -> None:
         """Return once commands can be sent. Raises ``ReadyTimeout``, ``SandboxLost``, ``CreateFailed``, ``Throttled``.
 
-        The runner then runs a no-op itself: ready is when that has returned 0. After ``Throttled`` it is called again
-        and goes on where it was; only the runner's wait in between is queued. An adapter that looks for many sandboxes
-        at once waits out a throttle itself, once for all, and tells ``Marks.queued`` how late that made the last look.
+        The runner then runs a no-op: the sandbox is ready when the no-op has returned 0. After ``Throttled`` the runner
+        waits and calls again, and the adapter continues; only the runner's wait counts as throttled. An adapter that
+        looks up many sandboxes in one request waits for a throttle itself, and reports the delay to ``Marks.queued``.
         """
         ...
 
     async def exec(self, command: Command) -> ExecResult:
         """Run one command on the substrate's ordinary command path; both streams complete.
 
-        Raises ``ExecTimeout`` after killing all that the command started, ``SandboxLost``, ``ExecFailed``,
-        ``Throttled``. When cancelled it leaves no process of the command behind.
+        Raises ``ExecTimeout`` after killing all processes of the command, ``SandboxLost``, ``ExecFailed``,
+        ``Throttled``. A cancelled call leaves no process of the command behind.
         """
         ...
 
@@ -228,22 +228,22 @@ class Sandbox(Protocol):
         ...
 
     async def reset(self, marks: Marks) -> None:
-        """Bring the sandbox back to how it was after create. Only called with the capability ``reset``.
+        """Restore the state of the sandbox after create. Only called with the capability ``reset``.
 
         Raises ``ExecFailed``, ``SandboxLost``.
         """
         ...
 
     async def destroy(self) -> None:
-        """Remove the sandbox; returns when it is confirmed gone. Idempotent. Raises ``CleanupFailed``."""
+        """Remove the sandbox; return when the provider confirms its end. Idempotent. Raises ``CleanupFailed``."""
         ...
 
 
 class Substrate(Protocol):
     """A provider of sandboxes. An async context manager that opens and closes its clients.
 
-    A class is built with its ``Options``: a frozen msgspec Struct with a default for every field, forbidding
-    unknown ones. ``-s name:key=value`` fills it.
+    A class is built with its ``Options``: a frozen msgspec Struct with a default for every field, forbidding unknown
+    fields. ``-s name:key=value`` sets them.
     """
 
     name: ClassVar[str]
@@ -261,50 +261,50 @@ class Substrate(Protocol):
         ...
 
     async def check(self) -> Availability:
-        """Look, without side effects. Never raises for an unavailable provider: it answers ``ok=False``."""
+        """Look, without side effects. For an unavailable provider return ``ok=False``; never raise."""
         ...
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
-        """Ask for a sandbox; returns when the control plane has answered with a handle.
+        """Request a sandbox; return when the control plane has answered with a handle.
 
-        Raises ``CreateFailed``, ``QuotaExceeded``, ``Throttled``, ``SubstrateUnavailable``. Where it raises or is
-        cancelled, either nothing is left or ``find`` and ``reap`` get at it by its labels.
+        Raises ``CreateFailed``, ``QuotaExceeded``, ``Throttled``, ``SubstrateUnavailable``. After an error or a
+        cancellation, either no sandbox exists, or ``find`` lists it by its labels.
         """
         ...
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """Everything that carries our labels, of one run or of all, in whatever state.
+        """All resources with taxtui's labels, of one run or of all, in any state.
 
         Raises ``SubstrateUnavailable``.
         """
         ...
 
-    async def reap(self, found: Found) -> None:
-        """Remove what ``find`` found. Idempotent. Raises ``CleanupFailed``."""
+    async def reap(self, entry: Found, /) -> None:
+        """Remove an entry of ``find``. Idempotent. Raises ``CleanupFailed``."""
         ...
 
 
 @runtime_checkable
 class Prepares(Protocol):
-    """A substrate that makes something once for a whole run: a security group, a task definition."""
+    """A substrate with run-level set-up: a security group, a task definition."""
 
     async def prepare(self, run_id: str, limits: Limits) -> None:
-        """Make whatever all sandboxes of a run share, so that the first ``create`` is as fast as the others.
+        """Set up the shared resources of a run's sandboxes, so that the first ``create`` is as fast as the others.
 
-        The runner calls it once before the first ``create``; no trial's time includes it. Idempotent. A substrate
-        that was not prepared does the same in its first ``create``. Raises as ``Substrate.create``.
+        The runner calls it once before the first ``create``; no trial's time includes it. Idempotent. Without it the
+        first ``create`` does the same. Raises as ``Substrate.create``.
         """
         ...
 
 
 @runtime_checkable
 class ChecksAcquire(Protocol):
-    """A substrate that can say beforehand whether what sandboxes are acquired from is there: a pool, a snapshot."""
+    """A substrate that can check in advance the pool or snapshot of ``--acquire``."""
 
     async def check_acquire(self, acquire: str, limits: Limits) -> None:
-        """Look, without side effects, for what ``--acquire`` names; its kind is one of the capabilities.
+        """Look up the pool or snapshot of ``--acquire``, without side effects; the kind is one of the capabilities.
 
-        Raises ``UsageError``, ``SubstrateUnavailable``: it names nothing, it is not there or may not be used, or its
-        sandboxes have other limits than the run asks for.
+        Raises ``UsageError``, ``SubstrateUnavailable``: it has no name, does not exist, may not be used, or has other
+        limits than the run requests.
         """
         ...

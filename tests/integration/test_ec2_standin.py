@@ -19,7 +19,7 @@ from taxtui.errors import (
     SubstrateError,
     Throttled,
 )
-from taxtui.plan.spec import Command, Limits
+from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from taxtui.substrates.aws.failure import AccessDenied, AgentNeverConnected, CapacityUnavailable, SpotInterrupted
@@ -240,31 +240,6 @@ async def test_a_timeout_kills_what_left_the_group(ec2: Ec2Standin) -> None:
             await made.exec(Command(script="setsid sleep 986 & sleep 986", timeout_s=0.3))
         listed = await made.exec(Command(script="ps -eo args | grep '[s]leep 986'"))
         assert listed.stdout == b""
-
-
-async def test_prepare_makes_what_instances_share_before_the_first_create(ec2: Ec2Standin) -> None:
-    async with Ec2Substrate(options(ec2)) as substrate:
-        await substrate.prepare("r1", Limits())
-        await substrate.prepare("r1", Limits())
-        assert ec2.calls["CreateSecurityGroup"] == 1
-        ec2.calls.clear()
-        made = await substrate.create(spec(), Marks())
-        assert set(ec2.calls) == {"RunInstances"}
-        await made.destroy()
-    assert not any(ec2.leftovers().values()), ec2.leftovers()
-
-
-async def test_check_tells_the_size_of_the_instance_type_and_an_open_network(ec2: Ec2Standin) -> None:
-    async with Ec2Substrate(options(ec2, instance_type="m7i.large")) as substrate:
-        effective = (await substrate.check()).effective
-        assert (effective.network, effective.limits(Limits(pids=7))) == (
-            "full",
-            Limits(cpus=2, memory_mib=8192, pids=7),
-        )
-        ec2.refuse("DescribeInstanceTypes", "UnauthorizedOperation", "no")
-        answer = await substrate.check()
-        assert answer.ok
-        assert answer.effective.limits(Limits()) == Limits()
 
 
 @pytest.mark.parametrize("operation", ["GetCallerIdentity", "DescribeImages", "CreateSecurityGroup", "RunInstances"])

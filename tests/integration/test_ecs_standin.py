@@ -18,7 +18,7 @@ from taxtui.errors import (
     SubstrateUnavailable,
     Throttled,
 )
-from taxtui.plan.spec import Command, Limits
+from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from taxtui.substrates.aws.failure import AccessDenied, AgentNeverConnected, CapacityUnavailable, SpotInterrupted
@@ -61,25 +61,6 @@ async def test_a_life(ecs: EcsStandin) -> None:
     assert ecs.running() == []
     assert ecs.active_definitions() == []
     assert all(session.over for session in ecs.sessions())
-
-
-async def test_prepare_registers_the_definition_before_the_first_create(ecs: EcsStandin) -> None:
-    async with EcsSubstrate(options(ecs)) as substrate:
-        await substrate.prepare("r1", Limits())
-        registered = ecs.active_definitions()
-        assert len(registered) == 1
-        assert await substrate.find("r1") == []
-        made = await substrate.create(spec(), Marks())
-        assert ecs.active_definitions() == registered
-        await made.destroy()
-    assert ecs.active_definitions() == []
-
-
-async def test_check_tells_the_size_that_fargate_sells_and_an_open_network(ecs: EcsStandin) -> None:
-    async with EcsSubstrate(options(ecs)) as substrate:
-        effective = (await substrate.check()).effective
-        asked = Limits(cpus=1.5, memory_mib=3000)
-        assert (effective.network, effective.limits(asked)) == ("full", Limits(cpus=2, memory_mib=4096))
 
 
 async def test_files_stay_between_commands_and_the_environment_reaches_them(ecs: EcsStandin) -> None:

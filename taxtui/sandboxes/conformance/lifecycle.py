@@ -10,7 +10,7 @@ from taxtui.errors import CreateFailed, ExecFailed, ExecTimeout, SandboxLost, Su
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.conformance.bench import Bench, NotApplicable, check, equal, expect, raises
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE
-from taxtui.sandboxes.protocol import Marks, Prepares
+from taxtui.sandboxes.protocol import Marks
 
 _DEADLINE_SLACK_S = 60.0
 _FAILS_WITHIN_S = 20.0
@@ -18,13 +18,9 @@ _FAILS_WITHIN_S = 20.0
 
 @check("from create to destroy")
 async def whole_life(bench: Bench) -> None:
-    """Prepare, create, find, ready, exec, destroy, gone; and then commands are refused."""
+    """Create, find, ready, exec, destroy, gone; and then commands are refused."""
     spec = bench.spec()
     marks = Marks()
-    if isinstance(bench.substrate, Prepares):
-        await bench.substrate.prepare(bench.run_id, spec.limits)
-        await bench.substrate.prepare(bench.run_id, spec.limits)
-        equal(await bench.names(), set(), "what find lists after prepare")
     began_ns = time.monotonic_ns()
     sandbox = await bench.substrate.create(spec, marks)
     equal(sandbox.name, spec.name, "its name")

@@ -65,7 +65,6 @@ class Clients:
             client.rest_client.pool_manager = self.session
         self.sandboxes = control.SandboxApi(self._control)
         self.keys = control.ApiKeysApi(self._control)
-        self.snapshots = control.SnapshotsApi(self._control)
         self.organizations = control.OrganizationsApi(self._control)
 
     @property

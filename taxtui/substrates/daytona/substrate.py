@@ -20,7 +20,7 @@ from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.connecting import connecting
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks, Sandbox
+from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Sandbox
 from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.client import REQUEST_S, STAND_IN_HEADER, Clients, ask, minutes
 from taxtui.substrates.daytona.failure import DaytonaRefused
@@ -102,7 +102,6 @@ class DaytonaSubstrate:
             image=options.snapshot or options.image or "default snapshot",
             holds_fixtures=bool(options.fixtures),
             limits="as asked, in whole CPUs and GiB" if options.image else "as the snapshot says",
-            effective=await self._effective(),
             region=self._clients.target or "the organization's default",
             latency_ns=latency_ns,
             facts={
@@ -112,20 +111,6 @@ class DaytonaSubstrate:
                 **await self._quota(key.organization_id),
             },
         )
-
-    async def _effective(self) -> Effective:
-        """The size of a sandbox: an image's is the asked one in whole CPUs and GiB, a snapshot's its own."""
-        if self._options.image:
-            return Effective(sizes="whole")
-        if not self._options.snapshot:
-            return Effective()
-        try:
-            snapshot = await ask(
-                self._opened.snapshots.get_snapshot(self._options.snapshot, _request_timeout=REQUEST_S)
-            )
-        except DaytonaRefused:
-            return Effective()
-        return Effective(cpus=float(snapshot.cpu), memory_mib=round(snapshot.mem * 1024))
 
     async def _quota(self, organization_id: str | None) -> dict[str, str]:
         if organization_id is None:

@@ -26,19 +26,13 @@ from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.cancellation import with_cleanup
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
+from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.docker.containers import SANDBOX_ENV, Containers, Image, connect
 from taxtui.substrates.docker.endpoint import endpoint
 from taxtui.substrates.docker.failure import NONSENSE, said, unusable
 from taxtui.substrates.docker.options import DockerOptions
 from taxtui.substrates.docker.sandbox import DockerSandbox
 from taxtui.workloads.image import DIGEST, FIXTURES_LABEL
-
-
-def _network(option: str) -> Literal["none", "full"] | None:
-    """The network of every sandbox if the option names one; else it is what the tier needs."""
-    return None if not option else "none" if option == "none" else "full"
-
 
 _LIMITS: Final = {"memory": "MemoryLimit", "cpu": "CpuCfsQuota", "pids": "PidsLimit"}  # ours → the daemon's flag
 
@@ -112,7 +106,6 @@ class DockerSubstrate:
             cache="node",
             holds_fixtures=((image.get("Config") or {}).get("Labels") or {}).get(FIXTURES_LABEL) == DIGEST,
             limits=f"cgroup v{info.get('CgroupVersion', '1')}" + (f" without {', '.join(lacking)}" if lacking else ""),
-            effective=Effective(network=_network(self.options.network)),
             latency_ns=latency_ns,
             facts={
                 "server": server,

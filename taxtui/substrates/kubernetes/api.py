@@ -232,18 +232,6 @@ class ClusterApi:
                 shares[resource] = f"{(status.get('used') or {}).get(resource, '0')} of {hard}"
         return shares
 
-    async def denies_egress(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether a NetworkPolicy denies all egress to pods with these labels; enforcing it is the cluster's part."""
-        path = f"/apis/networking.k8s.io/v1/namespaces/{quote(namespace)}/networkpolicies"
-        policies = _decode(await self._ask("GET", path), dict[str, Any]).get("items") or ()
-        return any(_denies(policy.get("spec") or {}, labels) for policy in policies)
-
-
-def _denies(policy: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    selector = policy.get("podSelector") or {}
-    selected = not selector.get("matchExpressions") and (selector.get("matchLabels") or {}).items() <= labels.items()
-    return selected and "Egress" in (policy.get("policyTypes") or ()) and not policy.get("egress")
-
 
 def _decode(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
     try:

@@ -18,7 +18,7 @@ from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.room import Room
-from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks, Sandbox
+from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks, Sandbox
 from taxtui.substrates.kubernetes import pool as pools
 from taxtui.substrates.kubernetes.api import PODS, ClusterApi, Kept, ObjectKind
 from taxtui.substrates.kubernetes.claim import CLAIMS, SANDBOX_PODS, claim
@@ -27,7 +27,7 @@ from taxtui.substrates.kubernetes.connect import Cluster, discover
 from taxtui.substrates.kubernetes.events import PodEvents
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
-from taxtui.substrates.kubernetes.manifest import LABEL_NETWORK, manifest
+from taxtui.substrates.kubernetes.manifest import manifest
 from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, pull_secrets, tolerations
 from taxtui.substrates.kubernetes.pod import Metadata
 from taxtui.substrates.kubernetes.pool import ClaimPool
@@ -133,7 +133,6 @@ class KubernetesSubstrate:
             cache="node" if self._options.pull_policy == "Never" else "unknown",
             holds_fixtures=bool(self._options.fixtures),
             limits="requests = limits for CPU and memory; processes as the kubelet limits them",
-            effective=Effective(network=None if await self._network_denied() else "full"),
             latency_ns=latency_ns,
             facts={
                 "kubernetes_sdk": version("kubernetes"),
@@ -143,12 +142,6 @@ class KubernetesSubstrate:
                 **quota,
             },
         )
-
-    async def _network_denied(self) -> bool:
-        """Whether a NetworkPolicy is known to deny egress to pods whose tier needs no network."""
-        with contextlib.suppress(ApiRefused):
-            return await self._api.denies_egress(self._namespace, {LABEL_NETWORK: "none"})
-        return False
 
     async def _may_read_events(self) -> bool:
         with contextlib.suppress(ApiRefused):

@@ -16,7 +16,7 @@ import asyncssh
 from taxtui.errors import SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import retry
-from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
+from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.ssh import SshOptions, scripts
 from taxtui.substrates.ssh.failure import not_listed
 from taxtui.substrates.ssh.host import SshHost
@@ -69,7 +69,6 @@ class SshSubstrate:
                 cache="node",
                 tools=host.facts.tools,
                 limits="none",
-                effective=Effective(network="full"),
                 latency_ns=latency_ns,
                 facts={"kernel": host.facts.kernel, "asyncssh": asyncssh.__version__},
             )

@@ -21,12 +21,12 @@ from taxtui.sandboxes.kit import retry
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import insist
-from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
+from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.connection import MAX_CALLS, SDK_ERRORS, found, once_known
 from taxtui.substrates.aws.ec2 import Ec2Options
 from taxtui.substrates.aws.ec2.api import Ec2Api
-from taxtui.substrates.aws.ec2.instance import KeyPair, run_request, user_data
+from taxtui.substrates.aws.ec2.instance import run_request, user_data
 from taxtui.substrates.aws.ec2.network import UNKNOWN, Network
 from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox
 from taxtui.substrates.aws.ec2.ssh import new_key
@@ -48,7 +48,6 @@ class Ec2Substrate:
         self.api = Ec2Api(self.options)
         self._network = Network(self.api)
         self._preparing = asyncio.Lock()
-        self._login: tuple[asyncssh.SSHKey, KeyPair] | None = None  # for all instances; the private half stays here
 
     async def __aenter__(self) -> Self:
         """Open clients. Raises ``SubstrateUnavailable``."""
@@ -91,23 +90,9 @@ class Ec2Substrate:
             image=image_id,
             cache="cold",
             limits=f"the instance type's: {options.instance_type}",
-            effective=await self._effective(),
             region=region,
             latency_ns=identity.latency_ns,
             facts=facts,
-        )
-
-    async def _effective(self) -> Effective:
-        """The instance type's size, and the network: a security group leaves outgoing connections open."""
-        try:
-            answer = await self.api.call(
-                "looking up the instance type", "describe_instance_types", InstanceTypes=[self.options.instance_type]
-            )
-        except SubstrateError:  # an optional permission
-            return Effective(network="full")
-        (kind,) = answer["InstanceTypes"]
-        return Effective(
-            cpus=kind["VCpuInfo"]["DefaultVCpus"], memory_mib=kind["MemoryInfo"]["SizeInMiB"], network="full"
         )
 
     async def _dry_runs(self, image_id: str, root_device: str) -> None:
@@ -138,26 +123,16 @@ class Ec2Substrate:
 
     # -- making
 
-    async def prepare(self, run_id: str, limits: Limits) -> None:
-        """As ``Prepares.prepare``: look up image and subnet, make the security group and the login key."""
-        await self._prepared(run_id)
-
-    async def _prepared(self, run_id: str) -> tuple[str, str, str, asyncssh.SSHKey, KeyPair]:
-        """Image id, root device, security group and login key of a run's instances."""
+    async def create(self, spec: SandboxSpec, marks: Marks) -> Ec2Sandbox:
+        """As ``Substrate.create``."""
         problem, fix = self.options.problem
         if problem:
             raise SubstrateUnavailable(f"ec2: {problem}", fix=fix)
-        async with self._preparing:  # the first of several concurrent creates does it for all
+        async with self._preparing:  # of many at the same time the first one makes what all of them use
             image_id, root_device = await self.api.image()
-            group = await finish_despite_cancel(self._network.group(run_id))
-            if self._login is None:
-                self._login = new_key()
-        return image_id, root_device, group, *self._login
-
-    async def create(self, spec: SandboxSpec, marks: Marks) -> Ec2Sandbox:
-        """As ``Substrate.create``."""
-        image_id, root_device, group, client_key, client_pair = await self._prepared(spec.labels[LABEL_RUN])
-        host_key, host_pair = new_key()  # per instance: commands in an instance can read its host key
+            group = await finish_despite_cancel(self._network.group(spec.labels[LABEL_RUN]))
+        client_key, client_pair = new_key()
+        host_key, host_pair = new_key()
         data = user_data(spec, host_key=host_pair, client_public_key=client_pair.public)
         request = self._request(spec, image_id, root_device, group, data)
         answer = await once_known(partial(self._run, request), UNKNOWN, first_s=self.options.poll_s)

@@ -21,7 +21,7 @@ from taxtui.errors import SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import retry
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
-from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
+from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
 from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.connection import MAX_CALLS, found
 from taxtui.substrates.aws.ecs import EcsOptions, listed
@@ -91,7 +91,6 @@ class EcsSubstrate:
             image=options.image,
             cache="cold" if options.launch_type == "FARGATE" else "unknown",  # Fargate keeps no images
             limits="as asked" if options.launch_type == "EC2" else "the next larger Fargate size",
-            effective=Effective(network="full", sizes="fargate"),
             region=region,
             latency_ns=identity.latency_ns,
             prices=prices,
@@ -128,17 +127,13 @@ class EcsSubstrate:
             return "the cluster has no container instances", "register one, or use launch_type=FARGATE"
         return "", ""
 
-    async def prepare(self, run_id: str, limits: Limits) -> None:
-        """As ``Prepares.prepare``: register the task definition."""
-        await self._definition(limits)
-
     async def create(self, spec: SandboxSpec, marks: Marks) -> EcsSandbox:
         """As ``Substrate.create``."""
         options = self.options
         request = run_request(
             spec,
             cluster=options.cluster,
-            task_definition=await self._definition(spec.limits),
+            task_definition=await self._definition(spec),
             launch_type=options.launch_type,
             spot=options.spot,
             subnets=listed(options.subnets),
@@ -151,12 +146,12 @@ class EcsSubstrate:
         marks("accepted")
         return EcsSandbox(self.api, spec.name, str(answer["tasks"][0]["taskArn"]))
 
-    async def _definition(self, limits: Limits) -> str:
+    async def _definition(self, spec: SandboxSpec) -> str:
         """The ARN of a task definition that fits, registered on first use."""
         options = self.options
         wanted = definition(
             image=options.image,
-            size=fargate_size(limits),
+            size=fargate_size(spec.limits),
             launch_type=options.launch_type,
             in_vpc=bool(options.subnets),
             task_role=options.task_role,
