@@ -5,7 +5,8 @@
 # make bare   the tests that depend on tools of the machine, without the slow ones: .ci/run hides the tools for it
 # make lint   ruff, mypy --strict, import contracts
 # make docs   the site, in site/; every link and every name in it must exist (make test builds it too)
-# make bench  all figures beside their baselines of the same run, as one table: docs/benchmarks.md and .json
+# make reference  reference tables, outputs of commands and examples in README and docs, written anew from the code
+# make bench  all figures beside their baselines of the same run, as one table: tests/benchmarks/RESULTS.md
 # make fuzz   a million mangled inputs: counts, and the seed of each failure
 # make chaos  500 runs that are struck by kills, full disks, broken daemons and the like, and 50 kills on every real place
 # make resolve  plain pip finds versions for `.[all]` in two minutes; new releases of others can change that
@@ -20,7 +21,7 @@ WORKERS ?= 7
 
 COVERED := 'costmodel/*,taxtui/recording/*,taxtui/live/state.py,taxtui/sandboxes/kit/framed_shell.py,taxtui/runner/*'
 
-.PHONY: run ready lint suite bare test docs lock snapshots screenshots bench fuzz chaos resolve clean
+.PHONY: run ready lint suite bare test docs reference lock snapshots screenshots bench fuzz chaos resolve clean
 .NOTPARALLEL: # one after the other, whatever MAKEFLAGS say
 
 run: $(VENV)/.run
@@ -56,7 +57,7 @@ docs: $(VENV)/.test
 
 # All figures, each beside a baseline of the same run, as one table; ARGS="dispatch peers" runs these alone.
 bench: $(VENV)/.test
-	$(BIN)/python -m tests.benchmarks --json docs/benchmarks.json --page docs/benchmarks.md $(ARGS)
+	$(BIN)/python -m tests.benchmarks --json tests/benchmarks/results.json --page tests/benchmarks/RESULTS.md $(ARGS)
 
 fuzz: $(VENV)/.test
 	$(BIN)/python -m tests.support.fuzzing $(if $(SEED),--seed $(SEED))
@@ -76,13 +77,12 @@ resolve:
 snapshots: $(VENV)/.test
 	$(BIN)/pytest tests/tui --snapshot-update
 
-# Those of README and docs with the numbers that are told of them, from recordings/run.msgpack and layers.msgpack.
+# Everything on the pages that code can write. A test fails while a page is out of date.
+reference: $(VENV)/.test
+	$(BIN)/python -m tests.support.reference
+
+# Pictures of the screens, from recordings/run.msgpack.
 screenshots: $(VENV)/.test
-	$(BIN)/python -m tests.support.picture
-	$(BIN)/python -m tests.support.explained
-	$(BIN)/python -m tests.support.worked_example
-	$(BIN)/python -m tests.support.lab_question
-	$(BIN)/python -m tests.support.layers
 	$(BIN)/python -m tests.support.screenshots
 
 lock:

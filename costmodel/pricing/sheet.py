@@ -95,33 +95,33 @@ _NEEDS: Final = {
 class PricedSandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A ``[[sandbox]]`` of a sheet, as it is written."""
 
-    substrate: Text
-    source: Text | Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
-    minimum_s: Annotated[float, msgspec.Meta(ge=0, le=MAX_INT / 1e9)]
-    increment_s: Annotated[float, msgspec.Meta(ge=1e-9, le=MAX_INT / 1e9)]  # 1 where billing is by the second
-    variant: str | None = None
-    date: datetime.date | None = None  # the sheet's
-    sizes: str = ""
-    cpu: CpuBasis = PROVISIONED
-    idle: IdleBilling = BILLED
-    usd_per_hour: UsdSpan | None = None
-    usd_per_vcpu_hour: UsdSpan | None = None
-    usd_per_gib_hour: UsdSpan | None = None
-    usd_per_unit_hour: UsdSpan | None = None
-    usd_per_address_hour: UsdSpan | None = None
-    usd_per_disk_hour: UsdSpan | None = None
-    usd_per_disk_gib_hour: UsdSpan | None = None
-    usd_per_node_hour: UsdSpan | None = None
-    usd_per_create: UsdSpan | None = None
-    usd_per_egress_gib: UsdSpan | None = None
-    disk_gib: Amount | None = None
-    free_vcpus: Amount | None = None
-    free_gib: Amount | None = None
-    free_disk_gib: Amount | None = None
-    gib_per_unit: Annotated[float, msgspec.Meta(gt=0, le=MAX_INT)] | None = None
-    sandboxes_per_node: Count | None = None
-    node_vcpus: Amount | None = None
-    node_gib: Amount | None = None
+    substrate: Text  # substrate, or provider that `--compose` names
+    source: Text | Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]  # a list where sources disagree
+    minimum_s: Annotated[float, msgspec.Meta(ge=0, le=MAX_INT / 1e9)]  # least time that is billed, in seconds
+    increment_s: Annotated[float, msgspec.Meta(ge=1e-9, le=MAX_INT / 1e9)]  # billed time is rounded up to a multiple
+    variant: str | None = None  # only for this runtime or instance type
+    date: datetime.date | None = None  # date of the price; default: the sheet's
+    sizes: str = ""  # sizes that are sold: `fargate` or `vercel`; a request is billed as the next larger size
+    cpu: CpuBasis = PROVISIONED  # billed vCPU time: `provisioned`, `active` (CPU time used) or `greater` of the two
+    idle: IdleBilling = BILLED  # `free` where time without a request is not billed
+    usd_per_hour: UsdSpan | None = None  # sandbox of any size
+    usd_per_vcpu_hour: UsdSpan | None = None  # vCPU
+    usd_per_gib_hour: UsdSpan | None = None  # GiB of requested memory
+    usd_per_unit_hour: UsdSpan | None = None  # unit: the larger of vCPUs and GiB / `gib_per_unit`
+    usd_per_address_hour: UsdSpan | None = None  # public address of a sandbox
+    usd_per_disk_hour: UsdSpan | None = None  # whole disk of a sandbox
+    usd_per_disk_gib_hour: UsdSpan | None = None  # GiB of disk; needs `disk_gib`
+    usd_per_node_hour: UsdSpan | None = None  # node; needs `sandboxes_per_node`, or `node_vcpus` and `node_gib`
+    usd_per_create: UsdSpan | None = None  # creation of a sandbox
+    usd_per_egress_gib: UsdSpan | None = None  # GiB of egress; not in the bill, and rows carry a warning
+    disk_gib: Amount | None = None  # disk of a sandbox
+    free_vcpus: Amount | None = None  # free vCPUs of each sandbox
+    free_gib: Amount | None = None  # free memory of each sandbox
+    free_disk_gib: Amount | None = None  # free disk of each sandbox
+    gib_per_unit: Annotated[float, msgspec.Meta(gt=0, le=MAX_INT)] | None = None  # GiB of a unit
+    sandboxes_per_node: Count | None = None  # sandboxes on a node
+    node_vcpus: Amount | None = None  # vCPUs of a node
+    node_gib: Amount | None = None  # memory of a node
 
     def __post_init__(self) -> None:
         """Check that there is a price, and nothing in it lacks what gives it a meaning."""

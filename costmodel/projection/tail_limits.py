@@ -2,7 +2,7 @@
 
 The end of N jobs on W workers hangs on jobs that are rarer than any that K trials can show. How much sooner it may
 come is bounded by order statistics, without assumptions; how much later only if one extrapolates, or where a timeout
-says how long the longest can be. Both ends are those of 95 % intervals. docs/reading-the-numbers.md, "Tails".
+says how long the longest can be. Both ends are those of 95 % intervals. docs/statistics.md, "Tails".
 """
 
 from __future__ import annotations

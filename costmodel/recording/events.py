@@ -74,168 +74,166 @@ CRASHED: Final = "crashed"
 
 
 class Header(msgspec.Struct, array_like=True, tag=0, frozen=True):
-    """Identifies the file and its run. Alone in the first frame."""
+    """Description of the file and the measurement. Alone in the first frame."""
 
     magic: Text
     version: Count
-    run_id: Text  # time-sortable
-    scenario: dict[str, Any]  # the resolved plan, allow-listed keys only
+    run_id: Text  # sorts by time
+    scenario: dict[str, Any]  # resolved plan, allow-listed keys only
     software: Annotated[
         dict[Text, Text], msgspec.Meta(max_length=MAX_FACTS)
     ]  # versions and machine facts: python, taxtui, kernel, cpu, docker.server …
 
 
 class Clock(msgspec.Struct, array_like=True, tag=1, frozen=True):
-    """Opens a worker; repeated in each frame that switches worker."""
+    """Start of a worker's events; repeated in each frame with another worker."""
 
     worker: Count
-    monotonic_ns: Nanoseconds  # the anchor that all of this worker's instants are relative to
-    unix_ns: Nanoseconds  # orders for display only
-    host: Text  # digest, never a name
+    monotonic_ns: Nanoseconds  # anchor of all instants of this worker
+    unix_ns: Nanoseconds  # Unix time of the anchor, for display only
+    host: Text  # digest
 
 
 class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
-    """The identity of what is measured. Trials of equal cells pool, also across files; others never do.
+    """Identity of a cell: trials of equal cells pool, also across files.
 
     Everything up to ``substrate_version`` is identity; what follows describes how it was measured.
     """
 
-    id: Count
+    id: Count  # `TrialStarted.cell` refers to this number
     substrate: Label
-    variant: Label  # runtime, transport, instance type …; "" where there is only one
+    variant: Label  # runtime, transport or instance type; may be empty
     tier: Label
-    tier_digest: Label
-    actions: Count
-    mode: Label  # exec | session
-    concurrency: Count
+    tier_digest: Label  # 16 hex digits over the content of the tier
+    actions: Count  # of a trajectory
+    mode: Label  # exec, session
+    concurrency: Count  # trials at a time
     arrival: Label  # closed, staggered:500ms: as --arrival takes it
-    think: Label  # 0s | 8s | lognormal:8s,0.6
-    acquire: Label  # create | reset | pool:NAME | snapshot:ID
-    cache: Label  # cold | node | unknown
-    cpu_milli: Count  # asked for
-    memory_mib: Count  # asked for
-    network: Label  # none | full
-    image: Label  # digest, "" where there is none
+    think: Label  # 0s, 8s, lognormal:8s,0.6
+    acquire: Label  # create, reset, pool:NAME
+    cache: Label  # cold, node, unknown
+    cpu_milli: Count  # requested, 1/1000 vCPU
+    memory_mib: Count  # requested
+    network: Label  # none, full
+    image: Label  # digest, or empty
     environment: Label  # digest of client CPU, cores, kernel, region and versions
-    substrate_version: Label
-    cycle: Count  # length of the tier's action cycle
-    bracket: Label  # bash | none: how run_ns was taken; date in older recordings
-    bracket_cost_ns: (
-        MaybeNanoseconds  # UNKNOWN: differences of a few dispatches were noise. Written by the first versions
-    )
-    preload: Label  # none | image | trial
-    limits: Label  # in force: cgroup | prlimit | none | as asked
-    provenance: Label  # measured | stand_in | imported
-    capabilities: Annotated[tuple[Label, ...], msgspec.Meta(max_length=MAX_CAPABILITIES)] = ()
-    length: Label = FIXED  # identity too: RECORDED where each trial has a length of its own, and ``actions`` is 0
-    resolution_ns: Count = 0  # of the source's clock; 0: nanoseconds
+    substrate_version: Label  # of provider and runtime; end of the identity
+    cycle: Count  # actions of the tier's cycle
+    bracket: Label  # clock of run_ns: bash, none, date (old files)
+    bracket_cost_ns: MaybeNanoseconds  # unknown, except in the first versions
+    preload: Label  # none, image, trial
+    limits: Label  # in force: cgroup v2, prlimit, none …
+    provenance: Label  # measured, stand_in, imported
+    capabilities: Annotated[tuple[Label, ...], msgspec.Meta(max_length=MAX_CAPABILITIES)] = ()  # deadlines, unknowns
+    length: Label = FIXED  # fixed, or recorded: each trial has its own length, and actions is 0; part of the identity
+    resolution_ns: Count = 0  # resolution of the source's clock; 0: nanoseconds
 
 
 class TrialStarted(msgspec.Struct, array_like=True, tag=3, frozen=True, gc=False):
-    """Written and flushed before the create request is sent, so that a lost answer can be cleaned up."""
+    """Start of a trial: written before the create request, so that a lost answer can be cleaned up."""
 
     trial: Count
     cell: Count
-    sandbox: Text
-    scheduled_ns: Nanoseconds
-    start_ns: Nanoseconds  # the first create request
-    attempt: Count = 0  # at the same work; this engine starts every trial once
-    warm_up: bool = False
-    block: MaybeCount = 0  # UNKNOWN: a warm-up is in none
-    repetition: Count = 0  # of the whole run, by processes, connections and seeds of its own
-    task: Text = ""  # digest of the prompt or problem; "": unknown, or all trials of the cell have one
-    image: Text = ""  # digest, where the trials of a cell differ in it
+    sandbox: Text  # name of the sandbox
+    scheduled_ns: Nanoseconds  # scheduled start, or the time of a free slot
+    start_ns: Nanoseconds  # first create request
+    attempt: Count = 0  # number of the attempt
+    warm_up: bool = False  # recorded, not counted
+    block: MaybeCount = 0  # −1: warm-up
+    repetition: Count = 0  # number of the repetition
+    task: Text = ""  # digest of the prompt or problem, or empty
+    image: Text = ""  # digest, where trials of a cell differ
     image_bytes: MaybeCount = UNKNOWN
-    group: Text = ""  # digest: rollouts of one prompt that are scored together
+    group: Text = ""  # digest; rollouts of the same prompt
     training_step: MaybeCount = UNKNOWN
 
 
 class Mark(msgspec.Struct, array_like=True, tag=4, frozen=True, gc=False):
-    """A sub-step that was seen inside a phase, with the resolution at which it was observed."""
+    """Milestone inside a phase."""
 
     trial: Count
-    name: Text
+    name: Text  # accepted, scheduled, running …
     at_ns: Nanoseconds
-    resolution_ns: Nanoseconds
-    bytes: MaybeCount = UNKNOWN  # moved until then, as for an image that was pulled
+    resolution_ns: Nanoseconds  # interval of observation
+    bytes: MaybeCount = UNKNOWN  # transferred, as for a pulled image
 
 
 class PhaseEnded(msgspec.Struct, array_like=True, tag=5, frozen=True, gc=False):
-    """One finished phase of a trial; the actions themselves are in :class:`Actions`."""
+    """Finished phase of a trial."""
 
     trial: Count
-    phase: Text
+    phase: Text  # create, reset, ready, ready_again, preload, setup, action, verify, cleanup
     start_ns: Nanoseconds
     duration_ns: Nanoseconds
 
 
 class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True, gc=False):
-    """Consecutive commands of one trial, as columns. A column whose values are all 0 is written empty.
+    """Consecutive commands of a trial, as columns. A column of zeros is written empty.
 
     ``duration_ns`` is never empty unless the event holds no command: it gives the number of rows. An empty ``cpu_ns``
     or ``wrapper_ns`` means that none is known.
     """
 
     trial: Count
-    step: Text  # SETUP or ACTION
+    step: Text  # setup, action
     first: Count  # index of the first row
-    gap_ns: list[Nanoseconds]  # harness time before the command, think time excluded
-    think_ns: list[Nanoseconds]
-    duration_ns: list[Nanoseconds]  # submitted → exit code and full output in our hands
-    run_ns: list[MaybeNanoseconds]  # inside the sandbox; UNKNOWN where it could not be measured
+    gap_ns: list[Nanoseconds]  # runner gap before the command
+    think_ns: list[Nanoseconds]  # model time before the command
+    duration_ns: list[Nanoseconds]  # submission to exit code and full output; gives the number of rows
+    run_ns: list[MaybeNanoseconds]  # in-sandbox time; unknown where longer than duration_ns
     exit_code: list[MaybeCount]
-    stdout_bytes: list[Count]
+    stdout_bytes: list[Count]  # size; no output is kept
     stderr_bytes: list[Count]
-    cpu_ns: list[MaybeNanoseconds] = msgspec.field(default_factory=list)  # user and system time of run; or UNKNOWN
-    wrapper_ns: list[MaybeNanoseconds] = msgspec.field(default_factory=list)  # of taxtui's shell wrappers; or UNKNOWN
+    cpu_ns: list[MaybeNanoseconds] = msgspec.field(default_factory=list)  # CPU time; empty: unknown
+    wrapper_ns: list[MaybeNanoseconds] = msgspec.field(default_factory=list)  # wrapper time; empty: unknown
 
 
 class TrialEnded(msgspec.Struct, array_like=True, tag=7, frozen=True, gc=False):
-    """Written after cleanup. ``end_ns`` is the end of ``held``: the last action's end, or the failure."""
+    """End of a trial, written after the clean-up."""
 
     trial: Count
-    outcome: Text
-    phase: Text  # where it ended; "" when ok
-    error: Text  # class of the error; "" when ok
+    outcome: Text  # ok, failed, timeout, cancelled, interrupted
+    phase: Text  # phase of the failure
+    error: Text  # class of the error
     message: Text  # redacted, one line
-    end_ns: Nanoseconds
-    queued_ns: Nanoseconds
-    connection: Text  # cold | warm: was the client's connection made for this trial
-    node: Text = ""  # digest of the machine that ran it, where the provider tells
+    end_ns: Nanoseconds  # last action's end, or the failure
+    queued_ns: Nanoseconds  # throttled
+    connection: Text  # cold: opened for this trial; warm
+    node: Text = ""  # digest of the machine, where known
 
 
 class Health(msgspec.Struct, array_like=True, tag=8, frozen=True, gc=False):
-    """Once a second: whether the harness itself distorted what it measured."""
+    """Health of the runner, once a second."""
 
     at_ns: Nanoseconds
-    lag_p50_ns: Nanoseconds
+    lag_p50_ns: Nanoseconds  # event loop lag: excess of a 10 ms sleep
     lag_p99_ns: Nanoseconds
     lag_max_ns: Nanoseconds
-    cpu_permille: Count  # of one core, this process
-    in_flight: Count
-    pool_waits: Count  # calls of blocking SDKs that waited for a thread, since the last one
-    floor_ns: MaybeNanoseconds  # p50 of posix_spawn("/bin/true"), UNKNOWN until measured
+    cpu_permille: Count  # of a core, the measuring process
+    in_flight: Count  # trials
+    pool_waits: Count  # calls without a free thread, since the last event
+    floor_ns: MaybeNanoseconds  # median of spawning `true`
 
 
 class Notice(msgspec.Struct, array_like=True, tag=9, frozen=True):
-    """Something a person should know: throttled, image pulled, cleanup failed …"""
+    """Message for a person: throttled, image pulled, clean-up failed."""
 
     at_ns: Nanoseconds
-    level: Text  # info | warning | error
+    level: Text  # info, warning, error
     text: Text
 
 
 class RunFinished(msgspec.Struct, array_like=True, tag=10, frozen=True):
-    """The run ended in an orderly way. Alone in the last frame."""
+    """Orderly end of the measurement. Alone in the last frame."""
 
-    outcome: Text  # finished | cancelled | interrupted | budget | crashed
+    outcome: Text  # finished, cancelled, interrupted, budget, crashed
     counts: Annotated[dict[Text, Count], msgspec.Meta(max_length=MAX_OUTCOMES)]  # trials by outcome, warm-ups excluded
 
 
 class Link(msgspec.Struct, array_like=True, tag=11, frozen=True):
-    """Which frame this is and which stood before it: first in every frame but the header's. Frames alone know it."""
+    """Number of the frame and checksum of the frame before: first in every frame except the header's."""
 
-    frame: Count  # the header's is 0
+    frame: Count  # 0: the header's
     before: Count  # checksum of the frame before
 
 

@@ -1,4 +1,4 @@
-"""What the step model is asked: the rules of docs/step-model.md as numbers."""
+"""What the step model is asked: the rules of docs/simulation.md as numbers."""
 
 from __future__ import annotations
 

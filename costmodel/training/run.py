@@ -12,7 +12,7 @@ from costmodel.training.length import Length
 from costmodel.training.policies import POLICIES, Async, Policy, Sync
 
 SPREAD, COLOCATED, PREPULLED, PREFETCHED = PLACEMENTS = ("spread", "colocated", "prepulled", "prefetched")
-"""Which node a sandbox goes to, and when its image is pulled: docs/step-model.md."""
+"""Which node a sandbox goes to, and when its image is pulled: docs/simulation.md."""
 RETRY, MASK, RESAMPLE, KEEP = ON_FAILURE = ("retry", "mask", "resample", "keep")
 """Try again in place, go on without the rollout, redo all rollouts of its prompt, or deliver it with reward 0."""
 

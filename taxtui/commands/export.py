@@ -30,7 +30,7 @@ TABLES = ("trials", "actions", "health")
 def command(recordings: tuple[str, ...], form: str | None, table: str | None, out: Path | None) -> None:
     """Take the data away: trials, commands and the runner's health as rows, spans or metrics.
 
-    Durations are in nanoseconds, but for Prometheus, which takes seconds. docs/export.md has every column.
+    Durations are in nanoseconds, but for Prometheus, which takes seconds. docs/columns.md has every column.
     """
     from taxtui.commands.opening import located
 

@@ -43,7 +43,7 @@ def command(given: tuple[str, ...], out: Path, spans: tuple[str, ...], keep_name
     """Make a recording of the logs of other tools: files, or folders that are searched.
 
     FORMAT is guessed from the content where it is left out. Prompts, outputs, commands, paths and keys are never
-    copied. What the source cannot tell stays unknown and is listed. docs/import.md says what each format holds.
+    copied. What the source cannot tell stays unknown and is listed. docs/own-work.md says what each format holds.
     """
     name, paths = _parted(given)
     asked = Asked(_mapped(spans))

@@ -79,7 +79,7 @@ class CsvReader:
     """Of a trial's names and numbers the first row that tells one counts; of its outcome the last."""
 
     name: ClassVar[str] = "csv"
-    summary: ClassVar[str] = "rows with the columns trial, phase, start, end or duration_s; see docs/import.md"
+    summary: ClassVar[str] = "rows with the columns trial, phase, start, end or duration_s; see docs/own-work.md"
     takes_map: ClassVar[bool] = False
 
     def files(self, folder: Path) -> Iterator[Path]:

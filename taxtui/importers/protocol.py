@@ -62,7 +62,7 @@ class Unknown(NamedTuple):
 
 
 class Phase(NamedTuple):
-    """A finished phase, by a name of ``taxtui.recording.events``."""
+    """A finished phase, by a name of ``costmodel.recording.events``."""
 
     name: str
     start_ns: int  # Unix, or since the trial's start where it is not dated

@@ -171,7 +171,7 @@ def changes(words: Sequence[str], tables: Tables) -> dict[str, Any]:
 TEMPLATE: Final = """\
 # A training run, for `taxtui project FILE --training lab.toml` and `taxtui decide`.
 # Replace each value with your own. A line that you delete takes the recorded value, or none.
-# All other keys (nodes, images, failures, limits, pools, prices): docs/training-file.md
+# All other keys (nodes, images, failures, limits, pools, prices): docs/command-line.md
 
 [workload]
 tier = "T1"                   # the recorded tier that is closest to the commands of your agent

@@ -5,7 +5,7 @@
     from taxtui.sandboxes import Capabilities, SandboxSpec, SimpleSubstrate, Throttled
 
 The conformance suite is ``taxtui.sandboxes.conformance``, a substrate for tests of one's own
-``taxtui.sandboxes.fake``. docs/authoring/substrate.md has a complete example,
+``taxtui.sandboxes.fake``. taxtui/sandboxes/example.py is a complete example,
 which ``taxtui setup --new NAME`` writes.
 """
 

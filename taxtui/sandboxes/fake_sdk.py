@@ -1,4 +1,4 @@
-"""The async SDK of a provider that does not exist, for the example of docs/authoring/substrate.md.
+"""The async SDK of a provider that does not exist, for the example substrate.
 
 It has the shape of most SDKs: a client with create, exec, delete and list, tags, and one exception with an HTTP
 status. A sandbox is a folder of this machine, and a command is a process in it.

@@ -1,4 +1,4 @@
-"""Files that ``taxtui setup --new NAME`` writes: the example of docs/authoring, under another name."""
+"""Files that ``taxtui setup --new NAME`` writes: the example substrate, under another name."""
 
 from __future__ import annotations
 

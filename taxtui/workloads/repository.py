@@ -94,7 +94,7 @@ class RepositoryCopy:
         sources = [path for path in plain if Path(path).suffix in _SOURCES] or plain
         landmarks = [landmark for path in sources[:100] if (landmark := _distinct(path, self.text(path)))]
         if not landmarks:
-            raise UsageError("the repository has no text file to read", fix="write the tier by hand: docs/authoring")
+            raise UsageError("the repository has no text file to read", fix="write the tier by hand: docs/own-work.md")
         return max(landmarks, key=lambda landmark: len(landmark.lines))
 
     def tests(self) -> TestCommand | None:

@@ -78,7 +78,7 @@ def renewed(runs: Sequence[Run], last: Run, wanted: Collection[str]) -> list[Run
 
 
 def page(runs: Sequence[Run], failed: Sequence[str]) -> str:
-    """docs/benchmarks.md."""
+    """tests/benchmarks/RESULTS.md."""
     lines = [
         "# Benchmarks",
         "",

@@ -1,4 +1,4 @@
-"""What a harness adds to the substrate below it, as ratios of one run: the table of docs/harness-tax.md.
+"""What a harness adds to the substrate below it, as ratios of one run.
 
 python -m tests.benchmarks.bench_harness [ACTIONS]
 

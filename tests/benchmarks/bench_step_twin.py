@@ -1,4 +1,4 @@
-"""Runs in steps that combine all of docs/step-model.md: the step model against a second implementation of that page.
+"""Runs in steps that combine all of docs/simulation.md: the step model against a second implementation of that page.
 
     python -m tests.benchmarks.bench_step_twin [FILE [CASES [CASES_WITH_CAUSES]]]
 

@@ -11,7 +11,7 @@ DOCS: Final = ROOT / "docs"
 README: Final = ROOT / "README.md"
 PAGES: Final = (
     README,
-    *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "recordings/README.md")),
+    *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "recordings/README.md")),
     *sorted(DOCS.rglob("*.md")),
 )
 
@@ -24,6 +24,16 @@ def name_of(page: Path) -> str:
 def text_of(page: Path | str) -> str:
     """A page, by its path or its name under docs/."""
     return (page if isinstance(page, Path) else DOCS / page).read_text(encoding="utf-8")
+
+
+def page_of(substrate: str) -> Path:
+    """The page with a substrate's name in its title."""
+    [page] = [
+        page
+        for page in (DOCS / "substrates").glob("*.md")
+        if substrate in re.split(r"[ ,]+", text_of(page).partition("\n")[0])
+    ]
+    return page
 
 
 def blocks(page: Path | str, language: str) -> list[str]:

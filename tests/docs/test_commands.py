@@ -18,9 +18,9 @@ import pytest
 from click.testing import CliRunner
 
 from taxtui.cli import app
-from tests.docs.pages import PAGES, README, ROOT, blocks, prose, text_of
-from tests.support import lab_question
-from tests.support.picture import ACTIONS, COMMAND, PICTURE, rows, svg
+from taxtui.options.training_file import TEMPLATE
+from tests.docs.pages import PAGES, ROOT, blocks, prose, text_of
+from tests.support.reference import SHOWN
 
 CHEAP = ("report", "project", "compare", "recordings")
 """Commands that only read what ships. The others measure, build, remove, or open the interface."""
@@ -46,7 +46,11 @@ def test_there_are_commands_to_check() -> None:
 
 
 @pytest.mark.parametrize("line", [line for line in commands() if "…" not in line and "COMMAND" not in line])
-def test_every_command_is_accepted_as_it_stands(line: str) -> None:
+def test_every_command_is_accepted_as_it_stands(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("recordings", "scenarios"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    (tmp_path / "lab.toml").write_text(TEMPLATE)
+    monkeypatch.chdir(tmp_path)
     group: click.Command = app
     arguments = shlex.split(line)[1:]
     context = click.Context(app, info_name="taxtui")
@@ -78,8 +82,9 @@ def printed(line: str) -> str:
 def cheap() -> list[str]:
     whole = [line for line in commands() if line.split()[1:] and line.split()[1] in CHEAP and "msgpack" in line]
     whole += [line for line in commands() if "essay" in line]
-    compared = {command for command, _ in lab_question.shown()}  # in test_lab_question.py, with all that they print
-    return sorted({line for line in whole if not re.search(r"\b(mine|yours)\.msgpack|\bFILE\b|\*", line)} - compared)
+    compared = {command for page in PAGES for command, _ in SHOWN.findall(text_of(page))}  # in test_generated.py
+    own = re.compile(r"\b(mine|yours|reference)\.msgpack|\blab\.toml|\bFILE\b|\*")
+    return sorted({line for line in whole if not own.search(line)} - compared)
 
 
 def test_there_are_cheap_commands() -> None:
@@ -100,34 +105,6 @@ def test_the_targets_of_make_are_there() -> None:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
-# -- the README's figures --------------------------------------------------------------------------------------
-
-
-def test_the_picture_and_the_readmes_table_are_what_the_command_prints() -> None:
-    told = rows()
-    assert (ROOT / PICTURE).read_text(encoding="utf-8") == svg(told), "python -m tests.support.picture draws it anew"
-    page = text_of(README)
-    for row in told:
-        hours = row["worker_hours"]
-        line = rf"\| `{row['label']}`, one .*\| {hours['value']:,.0f} \| {hours['low']:,.0f} … {hours['high']:,.0f} \|"
-        assert re.search(line, page), line
-    docker, local = (row["worker_hours"]["value"] for row in told[:2])
-    assert f"**{docker:.0f} hours in Docker and for {local:.0f} without it: {docker / local:.1f} times" in page
-    assert f"trajectories of {ACTIONS} commands" in page
-    assert COMMAND.removesuffix(" --format json") in page
-
-
-@pytest.mark.parametrize("page", [README, ROOT / "docs/reading-the-numbers.md"], ids=lambda page: page.name)
-def test_the_lines_that_are_explained_are_in_the_tables(page: Path) -> None:
-    shown = [block for block in blocks(page, "text") if "T1 50 exec" in block]
-    assert shown
-    command = "taxtui project recordings/run.msgpack --trajectories 1000000 --workers 500"
-    assert command in text_of(page)
-    lines = [line.rstrip() for line in printed(f"{command} --full").splitlines()]
-    for line in "\n".join(shown).splitlines():
-        assert line in lines, line
-
-
 # -- completion ------------------------------------------------------------------------------------------------
 
 
@@ -143,8 +120,8 @@ def completed(shell: str, words: str, current: str) -> str:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_as_the_readme_switches_it_on(shell: str) -> None:
-    assert f"_TAXTUI_COMPLETE={shell}_source taxtui" in text_of(README)
+def test_completion_as_the_page_switches_it_on(shell: str) -> None:
+    assert f"_TAXTUI_COMPLETE={shell}_source taxtui" in text_of("command-line.md")
     variables = os.environ | {"_TAXTUI_COMPLETE": f"{shell}_source"}
     script = subprocess.run([program()], env=variables, capture_output=True, text=True, check=True).stdout
     assert f"{shell}_complete" in script
@@ -154,8 +131,8 @@ def test_completion_as_the_readme_switches_it_on(shell: str) -> None:
     assert "--workers" in completed(shell, *here)
 
 
-def test_bash_takes_the_readmes_line() -> None:
-    [line] = re.findall(r'^(eval "\$\(_TAXTUI_COMPLETE=bash.*?)\s+#', text_of(README), re.MULTILINE)
+def test_bash_takes_the_line_of_the_page() -> None:
+    [line] = re.findall(r'^(eval "\$\(_TAXTUI_COMPLETE=bash.*?)\s+#', text_of("command-line.md"), re.MULTILINE)
     path = f"{Path(program()).parent}{os.pathsep}{os.environ['PATH']}"
     press = "COMP_WORDS=(taxtui doc) COMP_CWORD=1; _taxtui_completion taxtui"
     ask = f"{line}\n{press}\necho ${{COMPREPLY[0]}}; complete -p taxtui"

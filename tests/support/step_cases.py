@@ -1,4 +1,4 @@
-"""Random runs in steps that combine what docs/step-model.md has, asked of the step model and of its SimPy twin."""
+"""Random runs in steps that combine what docs/simulation.md has, asked of the step model and of its SimPy twin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of docs/step-model.md and docs/simulation.md a second time, in SimPy: shares no code with the cost model.
+"""The rules of docs/simulation.md a second time, in SimPy: shares no code with the cost model.
 
 Everything is in seconds and GB. A rollout is a process; whoever ends it before its time interrupts it.
 """

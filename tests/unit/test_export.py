@@ -25,7 +25,6 @@ from taxtui.errors import RecordingError, UsageError
 from taxtui.export import NAMES
 from taxtui.recording.writer import Recorder
 from taxtui.report.formats.csv_rows import harmless
-from tests.docs.pages import text_of
 from tests.support.golden_stream import STREAM
 from tests.tui import story
 
@@ -205,11 +204,3 @@ def test_what_cannot_be_asked_for_is_refused(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match=re.escape(f"parquet needs pyarrow; {installed.extra_command('export')}")):
         exported(SMALL, "--format", "parquet", "-o", tmp_path / "x")
-
-
-def test_the_page_has_every_column() -> None:
-    page = text_of("export.md")
-    for table, told in COLUMNS.items():
-        section = page.split(f"### {table}\n")[1].split("###")[0]
-        kinds = {int: "integer", str: "text", bool: "true, false"}
-        assert [f"| `{c.name}` | {kinds[c.kind]} | {c.about} |" for c in told] == section.strip().splitlines()[2:]

@@ -56,7 +56,7 @@ def test_what_harbor_did_not_start(said: str, problem: str, fix: str) -> None:
         (
             "Container process terminated.\nstdout:\n\nstderr:\n/bin/sh: 1: swerex-remote: not found\n",
             "swe-rex did not start it: /bin/sh: 1: swerex-remote: not found",
-            "install swe-rex in the image: docs/substrates/swerex.md",
+            "install swe-rex in the image: docs/substrates/harnesses.md",
         ),
         (
             "docker: Error response from daemon: Bind for 0.0.0.0:1 failed: port is already allocated",

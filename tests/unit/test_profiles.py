@@ -87,13 +87,3 @@ def test_bad_profiles_are_one_line(tmp_path: Path, change: dict[str, str | None]
     with pytest.raises(DemandError, match=message) as error:
         load_profile(path)
     assert "\n" not in str(error.value)
-
-
-def test_the_table_of_the_documentation_is_what_ships() -> None:
-    lines = (Path(__file__).parents[2] / "docs" / "prices.md").read_text(encoding="utf-8").splitlines()
-    told = {cells[1].strip("` "): cells[2:5] for line in lines if len(cells := line.split("|")) == 6}
-    for name in known_profiles():
-        profile = load_profile(name)
-        limits = (profile.concurrent, profile.creates_per_s, profile.burst)
-        shown = ["" if one is None else f"{one:,.3g}" if one < 100 else f"{one:,}" for one in limits]
-        assert [cell.strip() for cell in told[name]] == shown

@@ -1,4 +1,4 @@
-"""The step model's rules one by one, on runs that can be worked out by hand: docs/step-model.md."""
+"""The step model's rules one by one, on runs that can be worked out by hand: docs/simulation.md."""
 
 from __future__ import annotations
 

@@ -17,10 +17,10 @@ _COMPOSE: Final = {
     "unknown shorthand flag: 'p'": "install docker's compose plugin, 2.21 or newer",
 }
 _SWEREX: Final = {
-    "No such image": "docs/substrates/swerex.md says how to make one",
-    "Failed to pull": "docs/substrates/swerex.md says how to make one",
-    "not found": "install swe-rex in the image: docs/substrates/swerex.md",
-    "No module named": "install swe-rex in the image: docs/substrates/swerex.md",
+    "No such image": "docs/substrates/harnesses.md says how to make one",
+    "Failed to pull": "docs/substrates/harnesses.md says how to make one",
+    "not found": "install swe-rex in the image: docs/substrates/harnesses.md",
+    "No module named": "install swe-rex in the image: docs/substrates/harnesses.md",
     "port is already allocated": "another program took the port first; try again",
     "did not start within": "look at docker logs, or at the load of the machine",
 }

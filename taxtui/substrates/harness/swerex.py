@@ -118,7 +118,7 @@ class SwerexSubstrate(HarnessSubstrate):
         """As ``HarnessSubstrate.choose``."""
         if self.options.deployment == "local":
             return HarnessFolders(self.name, self.pool)
-        return HarnessContainers(self.name, self.options.image, "docs/substrates/swerex.md says how to make one")
+        return HarnessContainers(self.name, self.options.image, "docs/substrates/harnesses.md says how to make one")
 
     async def begin(self, spec: SandboxSpec, around: Surroundings, marks: Marks) -> SwerexSandbox:
         """As ``HarnessSubstrate.begin``."""
