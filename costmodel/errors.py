@@ -44,11 +44,15 @@ class NoPrice(PriceError):
 
 
 class SourceError(CostModelError, ValueError):
-    """What cannot be projected, and why; ``offset`` is the byte at which the damage begins, where there is one."""
+    """A file cannot be projected; ``offset`` is the byte where its damage begins, where there is one."""
 
     exit_code = 4
 
-    def __init__(self, message: str, offset: int | None = None) -> None:
-        """Keep the byte offset of the damage."""
-        super().__init__(message)
-        self.offset = offset
+    def __init__(self, problem: str, offset: int | None = None, *, fix: str = "") -> None:
+        """Keep the byte offset of the damage, and the advice."""
+        super().__init__(problem)
+        self.problem, self.offset, self.fix = problem, offset, fix
+
+    def __str__(self) -> str:
+        """Return problem and advice in one line."""
+        return f"{self.problem}; {self.fix}" if self.fix else self.problem

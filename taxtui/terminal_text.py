@@ -23,10 +23,13 @@ _UPON_OTHERS: Final = frozenset({"Mn", "Me", "Mc"})
 _WITHIN_SYLLABLES: Final = re.compile("[\u1160-\u11ff\ud7b0-\ud7fb]")
 _WIDE_BY_NOW: Final = re.compile("[\u2630-\u2637\u268a-\u268f\u4dc0-\u4dff\U0001d300-\U0001d356\U0001d360-\U0001d376]")
 """Since Unicode 16, which not every Python knows."""
+_USER_INFO: Final = re.compile(r"(?<=://)[^\s/:@]*:[^\s/@]+(?=@)")
 
 
 def clean(text: str) -> str:
-    """The text with a visible mark in the place of each character that a terminal would obey or hide."""
+    """Mark each character that a terminal would obey or hide, and mask user and password of a URL."""
+    if "://" in text:
+        text = _USER_INFO.sub("***", text)
     return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

@@ -1,8 +1,7 @@
-"""What a trial's phases and commands amount to: the one definition of every term, as docs/measurement.md has them.
+"""Durations of a trial from its phases and commands: the one definition of every term of docs/measurement.md.
 
-Live, ``report``, ``project`` and every export call this, so that a word stands for one number. All durations are
-int ns of one process's monotonic clock; sums are exact. The columns are any sequences of ints: nothing is made per
-command that the sums do not need.
+Live, ``report``, ``project`` and every export call this, so that a word means one number. All durations are
+int ns of one process's monotonic clock; sums are exact. The columns are any sequences of ints.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def known_runs(durations_ns: Sequence[int], runs_ns: Sequence[int]) -> Sequence[
         return [UNKNOWN] * len(durations_ns)  # which command each belongs to is lost
     if not any(map(operator.gt, runs_ns, durations_ns)):
         return runs_ns
-    return [run if run <= own else UNKNOWN for run, own in zip(runs_ns, durations_ns, strict=True)]
+    return [run if run <= duration else UNKNOWN for run, duration in zip(runs_ns, durations_ns, strict=True)]
 
 
 def known_wrappers(durations_ns: Sequence[int], runs_ns: Sequence[int], wrappers_ns: Sequence[int]) -> Sequence[int]:
@@ -46,8 +45,10 @@ def known_wrappers(durations_ns: Sequence[int], runs_ns: Sequence[int], wrappers
     if len(wrappers_ns) != len(durations_ns):
         return ()
     columns = zip(durations_ns, runs_ns, wrappers_ns, strict=True)
-    known = [wrapper if 0 < wrapper <= own - run and run != UNKNOWN else 0 for own, run, wrapper in columns]
-    return known if any(known) else ()
+    wrappers = [
+        wrapper if 0 < wrapper <= duration - run and run != UNKNOWN else 0 for duration, run, wrapper in columns
+    ]
+    return wrappers if any(wrappers) else ()
 
 
 def parted(
@@ -60,8 +61,8 @@ def parted(
     if len(wrappers_ns):
         durations_ns = list(map(operator.sub, durations_ns, wrappers_ns))
     if UNKNOWN in runs_ns:
-        known = [(own, run) for own, run in zip(durations_ns, runs_ns, strict=True) if run != UNKNOWN]
-        durations_ns, runs_ns = [own for own, _ in known], [run for _, run in known]
+        pairs = [(duration, run) for duration, run in zip(durations_ns, runs_ns, strict=True) if run != UNKNOWN]
+        durations_ns, runs_ns = [duration for duration, _ in pairs], [run for _, run in pairs]
     return runs_ns, list(map(operator.sub, durations_ns, runs_ns))
 
 
@@ -72,9 +73,9 @@ def cpu_of(durations_ns: Sequence[int], cpus_ns: Sequence[int]) -> int | None:
     return sum(cpus_ns)
 
 
-def both(one: int | None, other: int | None) -> int | None:
+def both(first: int | None, second: int | None) -> int | None:
     """A sum of which no part is unknown; else None."""
-    return None if one is None or other is None else one + other
+    return None if first is None or second is None else first + second
 
 
 class Split(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -90,7 +91,7 @@ class Split(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     @classmethod
     def of(cls, durations_ns: Sequence[int], runs_ns: Sequence[int], wrappers_ns: Sequence[int] = ()) -> Self:
-        """Of columns of one length, as ``known_runs`` and ``known_wrappers`` return the second and third."""
+        """Split columns of one length; ``known_runs`` and ``known_wrappers`` return the second and third."""
         if UNKNOWN not in runs_ns:
             work_ns, wrapper_ns = sum(runs_ns), sum(wrappers_ns)
             return cls(work_ns, sum(durations_ns) - work_ns - wrapper_ns, 0, True, wrapper_ns)
@@ -104,26 +105,26 @@ class Split(msgspec.Struct, frozen=True, gc=False, array_like=True):
         dispatches_ns: Sequence[int],
         wrappers_ns: Sequence[int] = (),
     ) -> Self:
-        """Of columns and the result of ``parted``."""
+        """Split columns by the result of ``parted``."""
         work_ns, dispatch_ns, wrapper_ns = sum(works_ns), sum(dispatches_ns), sum(wrappers_ns)
         unsplit_ns = sum(durations_ns) - work_ns - dispatch_ns - wrapper_ns
         return cls(work_ns, dispatch_ns, unsplit_ns, len(works_ns) == len(durations_ns), wrapper_ns)
 
-    def plus(self, other: Split) -> Split:
+    def plus(self, second: Split) -> Split:
         """With more commands."""
         if self is NO_COMMANDS:
-            return other
+            return second
         return Split(
-            self.work_ns + other.work_ns,
-            self.dispatch_ns + other.dispatch_ns,
-            self.unsplit_ns + other.unsplit_ns,
-            self.known and other.known,
-            self.wrapper_ns + other.wrapper_ns,
+            self.work_ns + second.work_ns,
+            self.dispatch_ns + second.dispatch_ns,
+            self.unsplit_ns + second.unsplit_ns,
+            self.known and second.known,
+            self.wrapper_ns + second.wrapper_ns,
         )
 
     @property
     def taken_ns(self) -> int:
-        """What the commands took in all."""
+        """Total time of the commands."""
         return self.work_ns + self.dispatch_ns + self.unsplit_ns + self.wrapper_ns
 
 
@@ -131,7 +132,7 @@ NO_COMMANDS: Final = Split()
 
 
 class Causes(NamedTuple):
-    """What a trial held its worker for, in ns; the sum is ``held`` to the nanosecond."""
+    """The occupied time of a trial by cause, in ns; the exact sum is ``held``."""
 
     startup_ns: int = 0  # create, ready, preload
     dispatch_ns: int = 0  # getting commands in and results out, those of the set-up too
@@ -146,7 +147,7 @@ class Causes(NamedTuple):
 
 
 class Measures(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """Every duration of one trial in ns. Of a trial that failed only ``held_ns`` and the phases mean what they say."""
+    """Every duration of one trial in ns. In a failed trial only ``held_ns`` and the phases are valid."""
 
     create_ns: int = 0  # or reset, which replaces it
     ready_ns: int = 0
@@ -197,11 +198,11 @@ class Measures(msgspec.Struct, frozen=True, gc=False, array_like=True):
         return self.start_delay_ns + self.held_ns
 
     def contention_ns(self, contended: float | None) -> int:
-        """That share of the waiting; 0 where one of them is unknown."""
+        """The contended share of the waiting; 0 where the share or the waiting is unknown."""
         return round((self.waiting_ns or 0) * (contended or 0.0))
 
     def causes(self, *, ok: bool, contended: float | None = None) -> Causes:
-        """Where ``held`` went; ``contended``: the share of the cell's waiting that is contention, None: not known."""
+        """Divide ``held`` by cause; ``contended``: the contended share of the cell's waiting, None: unknown."""
         if not ok:
             return Causes(failed_ns=self.held_ns)
         contention_ns = self.contention_ns(contended)
@@ -218,7 +219,7 @@ class Measures(msgspec.Struct, frozen=True, gc=False, array_like=True):
         )
 
     def tax_ns(self, *, ok: bool, contended: float | None = None) -> int:
-        """Held time beyond think, work and wrapper time; meaningless unless ``known``. Of a failed trial it is all."""
+        """Held time beyond think, work and wrapper time; meaningless unless ``known``. All of a failed trial."""
         if not ok:
             return self.held_ns
         useful_ns = self.work_ns + self.wrapper_ns - self.contention_ns(contended)
@@ -239,7 +240,7 @@ def start_delay_ns(scheduled_ns: int, start_ns: int) -> int:
 
 
 def held_ns(start_ns: int, end_ns: int, phases: Mapping[str, int]) -> int:
-    """What a worker was occupied for: from the first create request to the last action's end, or the failure."""
+    """Return the occupied time: from the first create request to the end of the last action, or the failure."""
     return end_ns - start_ns - phases.get("ready_again", 0)
 
 

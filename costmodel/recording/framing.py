@@ -1,4 +1,11 @@
-"""The recording format on the wire: frames around batches of events, checked from the first byte to the last."""
+"""Frames of a recording: how events are stored in a file, and how damage differs from a torn tail.
+
+A frame is one msgpack ``ext32`` object of type 0x54: ``C9 | u32be length | 54 | crc32 u32be | payload``. ``length``
+counts the checksum and the payload; the payload is a msgpack array of events. The whole file is a plain msgpack stream,
+which docs/recording-format.md describes.
+
+Every frame after the first begins with a link: its own number and the checksum of the frame before it.
+"""
 
 from __future__ import annotations
 
@@ -6,166 +13,208 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
 from costmodel.errors import SourceError
 from costmodel.recording.events import TAGS, Event, Header, Link
-from costmodel.recording.validation import Causality
-from costmodel.regular_file import read_regular
 
-FORMAT_VERSION: Final = 1
-MAGIC: Final = "taxtui"
-
-PREFIX: Final = struct.Struct(">BIBI")  # ext32, length of crc and payload, type, crc
 EXT32: Final = 0xC9
 FRAME_TYPE: Final = 0x54
+PREFIX: Final = struct.Struct(">BIBI")  # ext32, length, type, crc
 CRC_BYTES: Final = 4
 MAX_LENGTH: Final = 1 << 20
 MAX_EVENTS: Final = 65_536
-MAX_FILE: Final = 4 << 30
-"""Bytes of a recording. The model needs up to 20 times as much memory."""
 MAX_SEARCHED: Final = 64 << 20
-"""Bytes whose checksums are tried in looking for an intact frame: what has more beginnings was made to have them."""
+"""Bytes whose checksums are tried in the search for an intact frame. A file with more false beginnings is forged."""
+SALVAGE: Final = "`taxtui recordings verify --salvage OUT` keeps the intact frames"
 
 _BEGINNING: Final = re.compile(b"(?=\xc9\x00[\x00-\x10][\x00-\xff]{2}\x54)")
 
 _decode_batch = msgspec.msgpack.Decoder(list[Event | Link]).decode
-_decode_raw = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 _decode_event = msgspec.msgpack.Decoder(Event | Link).decode
 _decode_any = msgspec.msgpack.Decoder().decode
+_split = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
-class Frames:
-    """The batches of a whole file, checked; ``skipped`` and ``torn_bytes`` are known once it is exhausted."""
+class Batch(NamedTuple):
+    """The content of one frame."""
 
-    def __init__(self, path: Path) -> None:
-        """Read the file into memory; raises SourceError if that fails."""
-        self.path = path
-        self.skipped = 0  # events of kinds that this version does not know
-        self.torn_bytes = 0  # an unfinished last frame: the writer died
-        self.offset = 0  # of the frame whose batch was handed out last
+    events: list[Event]
+    unknown: int  # events of kinds that a later version added
+    link: Link | None  # None: the header's frame, or a file of the first version
+
+
+def frame(payload: bytes) -> bytes:
+    """Return one frame around a payload of at most ``MAX_LENGTH`` - 4 bytes."""
+    return PREFIX.pack(EXT32, len(payload) + CRC_BYTES, FRAME_TYPE, zlib.crc32(payload)) + payload
+
+
+def split(payload: bytes) -> list[msgspec.Raw]:
+    """Return the events of a valid payload as their bytes, without the link."""
+    raws = _split(payload)
+    return raws[1:] if raws and _decode_any(raws[0])[:1] == [Link.__struct_config__.tag] else raws
+
+
+def decode(payload: bytes, offset: int) -> Batch:
+    """Decode the events of the frame at ``offset``. No other function makes events of bytes.
+
+    Raises:
+        SourceError: the payload is no list of events, a field has an impossible value, or the events are too many.
+    """
+    try:
         try:
-            self._data = read_regular(path, MAX_FILE)
-        except OSError as error:
-            raise SourceError(f"cannot read {path}: {error.strerror}") from error
-        if not self._data:
-            raise SourceError(f"{path} is empty", 0)
-
-    def __iter__(self) -> Iterator[list[Event]]:
-        """Batch after batch, a header first; raises SourceError, with the offset, where the file is damaged."""
-        view = memoryview(self._data)
-        start = before = count = 0
-        chained, causality = False, Causality()
-        while start < len(view):
-            end = self._frame_end(start)
-            if end is None:
-                self._check_torn_tail(start)
-                break
-            payload = view[start + PREFIX.size : end]
-            link, events = self._events(payload, start)
-            if count == 0:
-                self._check_header(events)
-            elif count == 1:
-                chained = link is not None
-            if link != (Link(count, before) if chained else None):
-                raise self._damaged(start, f"another frame belongs here, number {count}")
-            if count and Header in map(type, events):
-                raise self._damaged(start, "another recording begins here")
-            try:
-                causality.add(events)
-            except ValueError as error:
-                raise self._damaged(start, str(error)) from error
-            self.offset = start
-            yield events
-            start, before, count = end, zlib.crc32(payload), count + 1
-        if start == 0:
-            raise self._damaged(0, "it has no header")
-
-    def _check_header(self, events: list[Event]) -> None:
-        first = events[0] if events else None
-        if not isinstance(first, Header):
-            raise self._damaged(0, "it has no header")
-        if first.magic != MAGIC:
-            raise self._damaged(0, "its header says otherwise")
-        if first.version > FORMAT_VERSION:
-            raise SourceError(
-                f"{self.path} has format version {first.version}, this program reads up to "
-                f"{FORMAT_VERSION}; install a newer one",
-                0,
-            )
-
-    def _frame_end(self, start: int) -> int | None:
-        """Where the frame at ``start`` ends, None if the file ends before; SourceError if it is none."""
-        data = self._data
-        if len(data) - start < PREFIX.size:
-            if data[start] != EXT32:
-                raise self._damaged(start, "not the start of a frame")
-            return None
-        marker, length, kind, crc = PREFIX.unpack_from(data, start)
-        if marker != EXT32 or kind != FRAME_TYPE or not CRC_BYTES < length <= MAX_LENGTH:
-            raise self._damaged(start, "not the start of a frame")
-        end: int = start + PREFIX.size + length - CRC_BYTES
-        if end > len(data):
-            return None
-        if zlib.crc32(memoryview(data)[start + PREFIX.size : end]) != crc:
-            raise self._damaged(start, "checksum mismatch")
-        return end
-
-    def _check_torn_tail(self, start: int) -> None:
-        """A frame that runs past the end is a crash only if no intact one starts behind its first byte."""
-        behind, searched = start + 1, 0
-        while (found := _BEGINNING.search(self._data, behind)) is not None:
-            behind = found.start() + 1
-            try:
-                end = self._frame_end(found.start())
-            except SourceError:
-                searched += PREFIX.unpack_from(self._data, found.start())[1]
-                if searched > MAX_SEARCHED:
-                    raise self._damaged(start, "too many beginnings of frames follow") from None
-                continue
-            if end is not None:
-                raise self._damaged(start, f"its length is wrong, an intact frame follows at byte {found.start()}")
-        self.torn_bytes = len(self._data) - start
-
-    def _events(self, payload: memoryview, offset: int) -> tuple[Link | None, list[Event]]:
-        told: list[Event | Link]
-        try:
-            try:
-                told, unknown = _decode_batch(payload), 0
-            except msgspec.ValidationError:
-                known = [_known(raw) for raw in _decode_raw(payload)]
-                told, unknown = [event for event in known if event is not None], known.count(None)
-        except Exception as error:  # not UTF-8, nested too deep …: whatever it is, this is not what was written
-            raise self._damaged(offset, str(error)) from error
-        if len(told) + unknown > MAX_EVENTS:
-            raise self._damaged(offset, f"{len(told) + unknown} events in one frame")
-        self.skipped += unknown
-        link = told[0] if told and isinstance(told[0], Link) else None
-        events = cast("list[Event]", told[1:] if link else told)
+            decoded, unknown = _decode_batch(payload), 0
+        except msgspec.ValidationError:
+            singles = [_decode_one(raw) for raw in _split(payload)]
+            decoded, unknown = [event for event in singles if event is not None], singles.count(None)
+        link = decoded[0] if decoded and isinstance(decoded[0], Link) else None
+        events = cast("list[Event]", decoded[1:] if link else decoded)
         if Link in map(type, events):
-            raise self._damaged(offset, "a link within a frame")
-        return link, events
-
-    def _damaged(self, offset: int, what: str) -> SourceError:
-        if offset == 0:
-            return SourceError(f"{self.path} is not a taxtui recording: {what}", 0)
-        return SourceError(
-            f"{self.path}: damaged at byte {offset}: {what}; "
-            "`taxtui recordings verify --salvage OUT` keeps what is intact",
-            offset,
-        )
+            raise ValueError("a link within a frame")
+        if (count := len(decoded) + unknown) > MAX_EVENTS:
+            raise ValueError(f"{count} events in one frame")
+    except Exception as error:  # not UTF-8, nested too deep …: in any case not the bytes that were written
+        raise damaged(offset, str(error)) from error
+    return Batch(events, unknown, link)
 
 
-def _known(raw: msgspec.Raw) -> Event | Link | None:
-    """An event, None where a later version added it. Raises whatever msgspec does."""
+def _decode_one(raw: msgspec.Raw) -> Event | Link | None:
+    """Decode one event; None for a kind that a later version added."""
     try:
         event: Event | Link = _decode_event(raw)
     except msgspec.ValidationError as error:
-        told = _decode_any(raw)
-        if isinstance(told, list) and told and type(told[0]) is int and told[0] in TAGS:
-            raise ValueError(f"event of kind {told[0]}: {error}") from error
+        value = _decode_any(raw)
+        if isinstance(value, list) and value and type(value[0]) is int and value[0] in TAGS:
+            raise ValueError(f"event of kind {value[0]}: {error}") from error
         return None
     return event
+
+
+class Chain:
+    """Checks that the frames of a file are the written ones, in their order."""
+
+    def __init__(self, *, within: bool = False) -> None:
+        """Begin with the header's frame, or ``within`` the file, where the first link is believed."""
+        self.chained: bool | None = None  # None: unknown before the second frame
+        self._within = within
+        self._frame = 0
+        self._before = 0
+
+    def add(self, batch: Batch, payload: bytes, offset: int) -> None:
+        """Check the next frame. Raises ``SourceError`` where another frame belongs at ``offset``."""
+        link = batch.link
+        if self._within:
+            self.chained, self._within = link is not None, False
+        elif self._frame == 0:
+            if link is not None:
+                raise damaged(offset, "the first frame is missing")
+        else:
+            if self.chained is None:  # the second frame decides
+                self.chained = link is not None
+            self._check(link, offset)
+        if self._frame and Header in map(type, batch.events):
+            raise damaged(offset, "another recording begins here")
+        self._frame = (link.frame if link else self._frame) + 1
+        self._before = zlib.crc32(payload)
+
+    def _check(self, link: Link | None, offset: int) -> None:
+        if self.chained and link != Link(self._frame, self._before):
+            stranger = "a frame of another file" if link is None or link.frame == self._frame else f"frame {link.frame}"
+            raise damaged(offset, f"{stranger} stands where frame {self._frame} belongs")
+        if not self.chained and link is not None:
+            raise damaged(offset, f"frame {link.frame} of another file")
+
+
+class FrameParser:
+    """Cuts a growing stream of bytes into the payloads of its frames."""
+
+    def __init__(self, offset: int = 0) -> None:
+        """Begin at ``offset`` of the file, where a frame begins."""
+        self.offset = offset  # of the first byte that is not yet part of a complete frame
+        self._buffer = bytearray()
+
+    def feed(self, chunk: bytes) -> Iterator[tuple[int, bytes]]:
+        """Yield (offset, payload) of every frame that ``chunk`` completes.
+
+        Raises:
+            SourceError: the bytes at ``offset`` are no frame, or the checksum is wrong.
+        """
+        self._buffer += chunk
+        start = 0
+        try:
+            while (payload := payload_at(self._buffer, start, self.offset)) is not None:
+                yield self.offset, payload
+                size = PREFIX.size + len(payload)  # counted after the yield: a refused frame stays the next one
+                start += size
+                self.offset += size
+        finally:
+            del self._buffer[:start]
+
+    def finish(self) -> int:
+        """Return the bytes of a torn tail at the end of the file.
+
+        Raises:
+            SourceError: intact frames follow the torn one, so the file is damaged.
+        """
+        try:
+            behind = next_valid(self._buffer, 1)
+        except SourceError as error:
+            raise damaged(self.offset, f"{error} follow") from error
+        if behind is not None:
+            follows = f"the frame's length is wrong, intact frames follow at byte {self.offset + behind}"
+            raise damaged(self.offset, follows)
+        return len(self._buffer)
+
+
+def payload_at(data: bytes | bytearray, start: int, offset: int) -> bytes | None:
+    """Return the payload of the frame at ``start``, None where it is incomplete; ``offset`` is for the message."""
+    if len(data) - start < PREFIX.size:
+        if len(data) > start and data[start] != EXT32:
+            raise damaged(offset, "not the start of a frame")
+        return None
+    marker, length, kind, crc = PREFIX.unpack_from(data, start)
+    if marker != EXT32 or kind != FRAME_TYPE or not CRC_BYTES < length <= MAX_LENGTH:
+        raise damaged(offset, "not the start of a frame")
+    end = start + PREFIX.size + length - CRC_BYTES
+    if end > len(data):
+        return None
+    with memoryview(data) as view, view[start + PREFIX.size : end] as payload:
+        if zlib.crc32(payload) != crc:
+            raise damaged(offset, "checksum mismatch")
+        return bytes(payload)
+
+
+def damaged(offset: int, problem: str) -> SourceError:
+    """Return the error for damage at ``offset``."""
+    return SourceError(f"damaged at byte {offset}: {problem}", offset)
+
+
+class Search:
+    """Searches arbitrary bytes for frames with a valid checksum."""
+
+    def __init__(self, data: bytes | bytearray, max_bytes: int = MAX_SEARCHED) -> None:
+        """Give up after ``max_bytes`` of false beginnings."""
+        self._data = data
+        self._budget = max_bytes
+
+    def next(self, start: int) -> int | None:
+        """Return where the next valid frame begins, at or after ``start``. Raises ``SourceError`` where it gives up."""
+        while (match := _BEGINNING.search(self._data, start)) is not None:
+            start = match.start()
+            del match  # it holds the buffer
+            try:
+                if payload_at(self._data, start, start) is not None:
+                    return start
+            except SourceError:
+                self._budget -= PREFIX.unpack_from(self._data, start)[1]
+                if self._budget < 0:
+                    raise SourceError("too many beginnings of frames", start) from None
+            start += 1
+        return None
+
+
+def next_valid(data: bytes | bytearray, start: int) -> int | None:
+    """Return where the next valid frame begins, at or after ``start``. Raises as ``Search.next``."""
+    return Search(data).next(start)

@@ -60,7 +60,7 @@ UNTOLD: Final = MappingProxyType[str, Sequence[str]](
         "verify": ("verify",),
     }
 )
-"""What an imported source does not tell → the kinds of durations that are unknown with it."""
+"""Quantities that an imported source may lack, each with the kinds of durations that are unknown then."""
 
 
 def values_of(trial: RecordedTrial, kind: str) -> Sequence[int]:

@@ -1,10 +1,10 @@
-"""Published figures: what somebody printed about a substrate, kept as exactly as it was printed, with source and date.
+"""Published figures of a substrate, exactly as they were printed, with source and date.
 
 A file holds rows (one latency of a whole trajectory, used wherever a recording is), starts (how long a sandbox took to
 come, so many at a time) and speeds (how long the same work took), or some of them. They carry no trials, hence no
 interval and no tail, and are marked as published wherever they appear. Starts and speeds answer nothing alone:
-``costmodel.analysis.project`` puts them together with work that was recorded. What the file says of date, source
-and sandboxes holds for every table that does not say otherwise.
+``costmodel.analysis.project`` puts them together with work that was recorded. Date, source and sandboxes of the file
+apply to every table without its own.
 """
 
 from __future__ import annotations
@@ -96,10 +96,10 @@ class PublishedStart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     def __post_init__(self) -> None:
         """Check that there is a time, and that percentiles ascend."""
-        told = [seconds for key in _ORDERED if (seconds := getattr(self, key)) is not None]
-        if not told and self.mean_s is None:
+        ordered = [seconds for key in _ORDERED if (seconds := getattr(self, key)) is not None]
+        if not ordered and self.mean_s is None:
             raise ValueError(f"no time; give at least one of mean_s, {', '.join(_ORDERED)}")
-        if told != sorted(told):
+        if ordered != sorted(ordered):
             raise ValueError(f"{', '.join(_ORDERED)} must ascend")
 
 
@@ -116,7 +116,7 @@ class PublishedSpeed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class ProviderTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a file of one substrate says besides, for ``costmodel.providers.provider``: each as its options take it."""
+    """Options of a file of one substrate, for ``costmodel.providers.provider``: each as its options take it."""
 
     dispatch: Text | None = None
     slowdown: Text | None = None
@@ -176,12 +176,12 @@ def read_published(path: Path) -> Published:
                 "(a scenario is run first: taxtui run)"
             )
         _inherit(document.data)
-        told = document.convert(PublishedFile)
+        file = document.convert(PublishedFile)
     except OSError as error:
         raise SourceError(f"cannot read {path}: {error.strerror}") from error
     except MalformedDocument as error:
         raise SourceError(str(error)) from error
-    return Published(**msgspec.structs.asdict(told) | {"name": path.name, "title": told.title or path.stem})
+    return Published(**msgspec.structs.asdict(file) | {"name": path.name, "title": file.title or path.stem})
 
 
 def _inherit(data: dict[str, Any]) -> None:

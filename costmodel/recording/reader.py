@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from costmodel.recording import events, framing
+from costmodel.recording import events
 from costmodel.recording.breakdown import (
     STARTED,
     UNKNOWN,
@@ -21,6 +21,7 @@ from costmodel.recording.breakdown import (
     measure,
     start_delay_ns,
 )
+from costmodel.recording.follower import read_events
 from costmodel.recording.runner_health import FLOOR_LIMIT_NS, RunnerSecond, Seconds, WorkerFitness
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.repetitions import RunKey
@@ -31,11 +32,11 @@ UNTOLD: Final = "unknown:"
 """Before a quantity among a cell's capabilities: no trial of an imported cell tells that one."""
 NOT_COUNTED: Final = ("cancelled", "interrupted")
 PARTS: Final = (events.PhaseEnded, events.Actions)
-"""Of a trial that has not ended."""
+"""Events of a trial that has not ended."""
 
 
 class CellIdentity(NamedTuple):
-    """All that makes two cells the same, in any file; equal ones pool."""
+    """Identity of a cell in any file; trials of equal cells are pooled."""
 
     substrate: str
     variant: str
@@ -59,8 +60,8 @@ class CellIdentity(NamedTuple):
     @property
     def cell_id(self) -> str:
         """Eight hex digits, the same in every file; of fixed lengths those from before there were others."""
-        told = tuple(self[:-1]) if self.length == FIXED else tuple(self)
-        return f"{zlib.crc32(repr(told).encode()):08x}"
+        fields = tuple(self[:-1]) if self.length == FIXED else tuple(self)
+        return f"{zlib.crc32(repr(fields).encode()):08x}"
 
     @property
     def label(self) -> str:
@@ -69,7 +70,7 @@ class CellIdentity(NamedTuple):
 
 
 class RecordedCell:
-    """What a recording knows of one cell."""
+    """One cell of a recording."""
 
     __slots__ = ("cycle", "identity", "preload", "provenance", "resolution_ns", "trials", "untold")
 
@@ -139,14 +140,11 @@ def read_recording(path: Path) -> Recording:
     Raises:
         SourceError: not a recording, damaged (with the offset), of a newer version, or inconsistent.
     """
-    frames = framing.Frames(path)
     reader = _Reader(Recording(path.name))
-    for batch in frames:
-        for event in batch:
-            reader.apply(event)
+    summary = read_events(path, reader.apply)
     recording = reader.finish()
-    recording.skipped += frames.skipped
-    recording.torn_bytes = frames.torn_bytes
+    recording.skipped += summary.skipped
+    recording.torn_bytes = summary.torn_bytes
     return recording
 
 

@@ -23,7 +23,7 @@ twice the worker-hours and half the ratio that the idle machine gives.
 
 
 class RunnerSecond(NamedTuple):
-    """What the measuring process told of itself at the end of one second."""
+    """Health of the measuring process at the end of one second."""
 
     at_ns: int
     lag_p50_ns: int
@@ -35,14 +35,14 @@ class RunnerSecond(NamedTuple):
 class Seconds:
     """The seconds of a recording and the bad ones among them; each reaches from the report before it to its own."""
 
-    __slots__ = ("_bad", "_ends", "_last_ns", "_told")
+    __slots__ = ("_bad", "_ends", "_last_ns", "_seconds")
 
     def __init__(self) -> None:
         """None yet."""
         self._bad: list[tuple[int, int]] = []
         self._ends: list[int] = []
         self._last_ns = 0
-        self._told: list[RunnerSecond] = []
+        self._seconds: list[RunnerSecond] = []
 
     def add(self, second: RunnerSecond) -> None:
         """One more second."""
@@ -50,15 +50,15 @@ class Seconds:
             self._bad.append((self._last_ns, second.at_ns))
             self._ends.append(second.at_ns)
         self._last_ns = second.at_ns
-        self._told.append(second)
+        self._seconds.append(second)
 
     def within(self, start_ns: int, end_ns: int) -> list[RunnerSecond]:
-        """Those that were told of between two instants."""
-        first = bisect_left(self._told, start_ns, key=lambda second: second.at_ns)
-        return self._told[first : bisect_right(self._told, end_ns, key=lambda second: second.at_ns)]
+        """Return the seconds between two instants."""
+        first = bisect_left(self._seconds, start_ns, key=lambda second: second.at_ns)
+        return self._seconds[first : bisect_right(self._seconds, end_ns, key=lambda second: second.at_ns)]
 
     def share(self, start_ns: int, end_ns: int) -> float:
-        """Of the time between two instants."""
+        """Return the share of bad seconds between two instants."""
         shared_ns = 0
         for began_ns, ended_ns in self._bad[bisect_left(self._ends, start_ns) :]:
             if began_ns >= end_ns:
@@ -105,7 +105,7 @@ class WorkerFitness:
     """The health of one measuring process over a whole recording, exactly."""
 
     def __init__(self) -> None:
-        """Of a process of which nothing is known."""
+        """Begin without a report."""
         self._lags_ns: list[int] = []
         self._cpus_permille: list[int] = []
         self._counts = RunnerFitness()

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from costmodel.errors import SourceError
-from costmodel.recording import events, framing
+from costmodel.recording import events
 from costmodel.recording.breakdown import UNKNOWN, has_schedule, known_runs, known_wrappers
+from costmodel.recording.follower import READ_BYTES, Follower
 from costmodel.recording.reader import OK, OpenTrial, RecordedCell
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.repetitions import RunKey
@@ -119,12 +120,12 @@ def frame(*paths: str | PathLike[str], table: str = "trials") -> dict[str, list[
         SourceError: a file cannot be read or is damaged, or there is no such table.
     """
     names = [column.name for column in columns(table)]
-    told = list(rows(paths, table))
-    return dict(zip(names, map(list, zip(*told, strict=True)) if told else ([] for _ in names), strict=True))
+    values = list(rows(paths, table))
+    return dict(zip(names, map(list, zip(*values, strict=True)) if values else ([] for _ in names), strict=True))
 
 
 def columns(table: str) -> tuple[FrameColumn, ...]:
-    """Of a table. Raises ``SourceError`` where there is no such one."""
+    """Return the columns of a table. Raises ``SourceError`` for an unknown table."""
     if table not in COLUMNS:
         raise SourceError(f"there is no table {table!r}; there are {', '.join(COLUMNS)}")
     return COLUMNS[table]
@@ -137,15 +138,16 @@ def rows(paths: Iterable[str | PathLike[str]], table: str = "trials") -> Iterato
     """
     columns(table)
     for path in map(Path, paths):
-        frames = framing.Frames(path)
         reader = _Reader(table)
-        for batch in frames:
-            for event in batch:
-                yield from reader.rows(event)
+        with Follower(path) as follower:
+            while batch := follower.poll(READ_BYTES):
+                for event in batch:
+                    yield from reader.rows(event)
+            follower.finish()
 
 
 class _Reader:
-    """What has to be remembered between two events."""
+    """State between two events."""
 
     def __init__(self, table: str) -> None:
         self._table = table
@@ -156,7 +158,7 @@ class _Reader:
         self._open: dict[int, tuple[events.TrialStarted, OpenTrial, int]] = {}
 
     def rows(self, event: events.Event) -> Iterator[Row]:
-        """Those that an event completes."""
+        """Yield the rows that an event completes."""
         if isinstance(event, events.Header):
             self._run_id = event.run_id
         elif isinstance(event, events.Clock):
@@ -208,13 +210,13 @@ class _Reader:
             len(trial.durations_ns),
             started.attempt,
             started.warm_up,
-            _known(started.block),
+            _optional(started.block),
             started.task,
             started.group,
-            _known(started.training_step),
+            _optional(started.training_step),
             ended.node,
             started.image,
-            _known(started.image_bytes),
+            _optional(started.image_bytes),
             ended.outcome,
             ended.phase,
             ended.error,
@@ -245,15 +247,15 @@ class _Reader:
     def _commands(self, started: events.TrialStarted, event: events.Actions) -> Iterator[Row]:
         count = len(event.duration_ns)
         runs_ns = known_runs(event.duration_ns, event.run_ns)
-        others = (event.think_ns, event.gap_ns, event.exit_code, event.stdout_bytes, event.stderr_bytes)
-        thinks, gaps, codes, outs, errs = (values or [0] * count for values in others)
+        optional = (event.think_ns, event.gap_ns, event.exit_code, event.stdout_bytes, event.stderr_bytes)
+        thinks, gaps, codes, outs, errs = (values or [0] * count for values in optional)
         cpus_ns = event.cpu_ns or [UNKNOWN] * count
         wrappers_ns = known_wrappers(event.duration_ns, runs_ns, event.wrapper_ns) or [0] * count
-        told = (thinks, gaps, event.duration_ns, runs_ns, cpus_ns, codes, outs, errs, wrappers_ns)
-        for index, row in enumerate(zip(*told, strict=True), event.first):
+        row_columns = (thinks, gaps, event.duration_ns, runs_ns, cpus_ns, codes, outs, errs, wrappers_ns)
+        for index, row in enumerate(zip(*row_columns, strict=True), event.first):
             think, gap, duration, run, cpu, code, out, err, wrapper = row
             head = (self._run_id, started.repetition, started.trial, event.step, index, think, gap, duration)
-            yield (*head, _known(run), _known(cpu), _known(code), out, err, wrapper or None)
+            yield (*head, _optional(run), _optional(cpu), _optional(code), out, err, wrapper or None)
 
     def _health(self, event: events.Health) -> Row:
         return (
@@ -266,9 +268,9 @@ class _Reader:
             event.cpu_permille,
             event.in_flight,
             event.pool_waits,
-            _known(event.floor_ns),
+            _optional(event.floor_ns),
         )
 
 
-def _known(value: int) -> int | None:
+def _optional(value: int) -> int | None:
     return None if value == UNKNOWN else value

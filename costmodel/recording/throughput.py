@@ -15,7 +15,7 @@ ROUNDS: Final = 3
 
 
 class RateSpan(NamedTuple):
-    """What succeeded in how many ns."""
+    """Successes and the time they took."""
 
     done: float
     ns: float
@@ -62,15 +62,15 @@ class BlockRate:
 
     @classmethod
     def of(cls, trials: Iterable[tuple[int, int, bool]]) -> Self:
-        """Of trials as (start, end of the lane, whether it succeeded)."""
-        found = cls()
-        told = [(at_ns, kind, ok) for start, end, ok in trials for at_ns, kind, ok in ((start, 1, ok), (end, 0, ok))]
-        for at_ns, kind, ok in sorted(told):
+        """Add trials, each as (start, end of its slot, whether it succeeded)."""
+        rates = cls()
+        steps = [(at_ns, kind, ok) for start, end, ok in trials for at_ns, kind, ok in ((start, 1, ok), (end, 0, ok))]
+        for at_ns, kind, ok in sorted(steps):
             if kind:
-                found.start(at_ns)
+                rates.start(at_ns)
             else:
-                found.end(at_ns, ok=ok)
-        return found
+                rates.end(at_ns, ok=ok)
+        return rates
 
     def copy(self) -> Self:
         """A detached copy."""
@@ -104,7 +104,7 @@ class CellRates:
         """A counted trial starts."""
         number, rate = self._now.get(worker, (block, BlockRate()))
         if number != block:
-            self._before[worker] = self._told(worker)
+            self._before[worker] = self._span(worker)
             rate = BlockRate()
         self._now[worker] = block, rate
         rate.start(at_ns)
@@ -115,19 +115,19 @@ class CellRates:
         if worker in self._now:
             self._now[worker][1].end(at_ns, ok=ok)
 
-    def _told(self, worker: int) -> RateSpan:
+    def _span(self, worker: int) -> RateSpan:
         return summed([self._before.get(worker, RateSpan(0, 0)), self._now[worker][1].span])
 
     def per_s(self, concurrency: int) -> float:
         """So far; 0 before a trial has ended. Workers that share the lanes add up, those that took turns do not."""
-        spans = [self._told(worker) for worker in self._now]
+        spans = [self._span(worker) for worker in self._now]
         if sum(self._lanes.values()) > concurrency:
             return summed(spans).per_s
         return sum(span.per_s for span in spans)
 
     def copy(self) -> CellRates:
         """A detached copy."""
-        found = CellRates()
-        found._now = {worker: (block, rate.copy()) for worker, (block, rate) in self._now.items()}
-        found._before, found._lanes = self._before.copy(), self._lanes.copy()
-        return found
+        twin = CellRates()
+        twin._now = {worker: (block, rate.copy()) for worker, (block, rate) in self._now.items()}
+        twin._before, twin._lanes = self._before.copy(), self._lanes.copy()
+        return twin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from itertools import chain, groupby, repeat
+from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -77,13 +77,8 @@ class TrialColumns(NamedTuple):
     waiting_ns: Sequence[int]  # or UNKNOWN
 
     @property
-    def each_origin(self) -> list[Origin]:
-        """Run and block of each trial."""
-        return list(chain.from_iterable(repeat(origin, count) for origin, count in self.origins))
-
-    @property
     def runs(self) -> set[RunKey]:
-        """Those that the trials are of."""
+        """The runs of the trials."""
         return {run for (run, _), _ in self.origins}
 
     @classmethod
@@ -92,45 +87,48 @@ class TrialColumns(NamedTuple):
         measures = [trial.measures for trial in trials]
         setups, actions = [trial.setup for trial in trials], [trial.actions for trial in trials]
         splits = list(zip(setups, actions, strict=True))
-        known = [setup.known and own.known for setup, own in splits]
-        work = [setup.work_ns + own.work_ns for setup, own in splits]
-        taken = [own.taken_ns for own in actions]
-        cleanups = [own.cleanup_ns for own in measures]
-        cpus = [trial.cpu_ns if told else None for trial, told in zip(trials, known, strict=True)]
+        run_known = [setup.known and measure.known for setup, measure in splits]
+        work = [setup.work_ns + measure.work_ns for setup, measure in splits]
+        taken_ns = [measure.taken_ns for measure in actions]
+        cleanups = [measure.cleanup_ns for measure in measures]
+        cpus = [trial.cpu_ns if is_known else None for trial, is_known in zip(trials, run_known, strict=True)]
         keys = [(trial.run, trial.block) for trial in trials]
         return cls(
             [(origin, len(list(same))) for origin, same in groupby(keys)],
-            work == [own.work_ns for own in measures],
+            work == [measure.work_ns for measure in measures],
             array("d", [trial.exposed for trial in trials]),
             array("b", [trial.ok for trial in trials]),
             *map(
                 _packed,
                 (
                     [len(trial.durations_ns) for trial in trials],
-                    [own.held_ns for own in measures],
-                    [own.think_ns for own in measures],
-                    [own.queued_ns for own in measures],
-                    [min(own.create_ns + own.ready_ns, own.held_ns) for own in measures],
-                    [own.startup_ns for own in measures],
-                    [ns if told else UNKNOWN for ns, told in zip(work, known, strict=True)],
+                    [measure.held_ns for measure in measures],
+                    [measure.think_ns for measure in measures],
+                    [measure.queued_ns for measure in measures],
+                    [min(measure.create_ns + measure.ready_ns, measure.held_ns) for measure in measures],
+                    [measure.startup_ns for measure in measures],
+                    [ns if is_known else UNKNOWN for ns, is_known in zip(work, run_known, strict=True)],
                     [UNKNOWN if cpu is None else cpu for cpu in cpus],
                     [
-                        setup.dispatch_ns + own.dispatch_ns if told else 0
-                        for (setup, own), told in zip(splits, known, strict=True)
+                        setup.dispatch_ns + measure.dispatch_ns if is_known else 0
+                        for (setup, measure), is_known in zip(splits, run_known, strict=True)
                     ],
                     [
-                        setup.wrapper_ns + own.wrapper_ns if told else 0
-                        for (setup, own), told in zip(splits, known, strict=True)
+                        setup.wrapper_ns + measure.wrapper_ns if is_known else 0
+                        for (setup, measure), is_known in zip(splits, run_known, strict=True)
                     ],
-                    [0 if told else setup.taken_ns + ns for setup, ns, told in zip(setups, taken, known, strict=True)],
-                    [own.harness_ns for own in measures],
+                    [
+                        0 if is_known else setup.taken_ns + ns
+                        for setup, ns, is_known in zip(setups, taken_ns, run_known, strict=True)
+                    ],
+                    [measure.harness_ns for measure in measures],
                     [UNKNOWN if cleanup is None else cleanup for cleanup in cleanups],
                     [
                         max(0, trial.sandbox_ns) + (cleanup or 0)
                         for trial, cleanup in zip(trials, cleanups, strict=True)
                     ],
-                    [ns + trial.gap_ns + trial.measures.think_ns for trial, ns in zip(trials, taken, strict=True)],
-                    [UNKNOWN if own.waiting_ns is None else own.waiting_ns for own in measures],
+                    [ns + trial.gap_ns + trial.measures.think_ns for trial, ns in zip(trials, taken_ns, strict=True)],
+                    [UNKNOWN if measure.waiting_ns is None else measure.waiting_ns for measure in measures],
                 ),
             ),
         )
@@ -138,8 +136,8 @@ class TrialColumns(NamedTuple):
 
 def _packed(values: list[int]) -> Sequence[int]:
     """Return the narrowest array that holds the values; a list where a sum of durations exceeds 64 bits."""
-    least, most = min(values, default=0), max(values, default=0)
-    fits = (code for code, bits in _WIDTHS.items() if -(1 << bits) <= least and most < 1 << bits)
+    lowest, highest = min(values, default=0), max(values, default=0)
+    fits = (code for code, bits in _WIDTHS.items() if -(1 << bits) <= lowest and highest < 1 << bits)
     return values if (code := next(fits, None)) is None else array(code, values)
 
 

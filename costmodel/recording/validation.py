@@ -1,6 +1,6 @@
-"""What the events of a file must not contradict: an action lies inside its trial, a trial starts once.
+"""Rules that the events of a file must not contradict: an action lies inside its trial, a trial starts once.
 
-``taxtui.recording.causality`` has the same rules from the same page, docs/recording-format.md.
+docs/recording-format.md has the rules.
 """
 
 from __future__ import annotations
@@ -10,9 +10,16 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from costmodel.recording.events import (
+    CLEANUP,
+    CREATE,
     MAX_CELLS,
     MAX_DEPTH,
     MAX_VALUES,
+    PRELOAD,
+    READY,
+    READY_AGAIN,
+    RESET,
+    VERIFY,
     Actions,
     Cell,
     Event,
@@ -23,18 +30,18 @@ from costmodel.recording.events import (
     TrialStarted,
 )
 
-AFTERWARDS: Final = frozenset({"cleanup", "verify"})
+AFTERWARDS: Final = frozenset({CLEANUP, VERIFY})
 """Phases that may lie behind the end of their trial."""
-IN_TURN: Final = frozenset({"create", "reset", "ready", "ready_again", "preload"})
+IN_TURN: Final = frozenset({CREATE, RESET, READY, READY_AGAIN, PRELOAD})
 """Phases that lie one behind the other, and before every command of the set-up and the actions."""
 AFTER_THE_END: Final = "something follows the end of the run"
 
 
 class Causality:
-    """Looks at every event of a file, in order."""
+    """Checks every event of a file, in order."""
 
     def __init__(self) -> None:
-        """Of a file of which nothing has been read."""
+        """Begin before the first event."""
         self._cells: dict[int, Cell] = {}
         self._announced = 0
         self._started: set[int] = set()
@@ -42,7 +49,7 @@ class Causality:
         self._ended = False
 
     def add(self, events: Sequence[Event]) -> None:
-        """The next ones. Raises ``ValueError``: they cannot be true."""
+        """Check the next events. Raises ``ValueError`` where they contradict a rule."""
         if self._ended and events:
             raise ValueError(AFTER_THE_END)
         opened = self._open
@@ -92,18 +99,27 @@ class Causality:
 
 
 class InCourse:
-    """A trial that has not ended."""
+    """A trial that has not ended: its start, and the time that its events account for, by its own clock."""
 
     __slots__ = ("last_ns", "spent_ns", "start_ns")
 
     def __init__(self, start_ns: int) -> None:
-        """It began, and nothing of it has come yet."""
+        """Begin at ``start_ns``."""
         self.start_ns = start_ns
         self.last_ns = start_ns  # the end of a phase
         self.spent_ns = 0  # on what happens in turn: phases, commands, thinking and what lies between
 
+    def took(self, event: Actions) -> None:
+        """Add commands. Raises ``ValueError``: they contradict each other."""
+        self.spent_ns += accounted_ns(event)
+
+    @property
+    def earliest_end_ns(self) -> int:
+        """The trial cannot have ended before this instant."""
+        return max(self.last_ns, self.start_ns + self.spent_ns)
+
     def passed(self, event: PhaseEnded) -> None:
-        """A phase of it. Raises ``ValueError``: it cannot be."""
+        """Add a phase. Raises ``ValueError`` where it begins before the trial."""
         if event.start_ns < self.start_ns:
             raise ValueError(f"trial {event.trial}: {event.phase!r} begins before it")
         end_ns = event.start_ns + event.duration_ns
@@ -114,7 +130,7 @@ class InCourse:
 
 
 def accounted_ns(event: Actions) -> int:
-    """The time that some commands account for. Raises ``ValueError``: their columns do not belong together."""
+    """Return the total time of commands. Raises ``ValueError`` for columns of different lengths."""
     rows = len(event.duration_ns)
     gap, think, run, codes = event.gap_ns, event.think_ns, event.run_ns, event.exit_code
     if (

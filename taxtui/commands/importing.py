@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from costmodel.recording.events import CLEANUP, CREATE, READY, SETUP, VERIFY
 from taxtui.errors import UsageError
 from taxtui.importers import registry
 from taxtui.importers.importing import Imported, ImportProgress, files_of, import_files, reader_for
 from taxtui.importers.protocol import THINK, Asked
-from taxtui.recording.events import CLEANUP, CREATE, READY, SETUP, VERIFY
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:

@@ -7,11 +7,22 @@ from pathlib import Path
 
 import click
 
+from costmodel.errors import SourceError
+from costmodel.recording.events import (
+    FIXED,
+    Actions,
+    Cell,
+    Event,
+    Header,
+    Notice,
+    RunFinished,
+    TrialEnded,
+    TrialStarted,
+)
+from costmodel.recording.follower import RecordingSummary, read_events
 from costmodel.training.length import Length
-from taxtui.errors import RecordingError
 from taxtui.recording.compact import compact
-from taxtui.recording.events import FIXED, Actions, Cell, Event, Header, Notice, RunFinished, TrialEnded, TrialStarted
-from taxtui.recording.reader import RecordingSummary, read, salvage
+from taxtui.recording.salvage import salvage
 from taxtui.terminal_text import clean
 
 
@@ -26,7 +37,7 @@ def info(files: tuple[Path, ...]) -> None:
     """Say what each recording holds: run, machine, cells, trials by outcome, and the reasons of failures."""
     for path in files:
         contents = _Contents()
-        summary = read(path, contents.apply)
+        summary = read_events(path, contents.apply)
         _say(f"{path}: run {summary.header.run_id}, {_state(summary)}")
         _say(f"  {'ended':24} {contents.ending(summary.header)}")
         for key, value in sorted(summary.header.software.items()):
@@ -53,10 +64,10 @@ def verify(ctx: click.Context, files: tuple[Path, ...], out: Path | None) -> Non
     worst = 0
     for path in files:
         try:
-            summary = read(path, lambda event: None)
-        except RecordingError as error:
+            summary = read_events(path, lambda event: None)
+        except SourceError as error:
             _say(f"taxtui: {error}", err=True)
-            worst = RecordingError.exit_code
+            worst = SourceError.exit_code
             continue
         _say(f"{path}: {_state(summary)}, {summary.events} events in {summary.frames} frames")
         worst = max(worst, 0 if summary.complete else 1)

@@ -312,22 +312,22 @@ async def _execute(run: Run, control: str | None, show: Callable[[Progress], Non
     gc_tuning.settle()
 
     def interrupt() -> None:
-        if run.stopping:
-            run.abandon("interrupted")
+        if run.control.stopping:
+            run.control.abandon("interrupted")
         else:
-            run.stop("interrupted")
+            run.control.stop("interrupted")
             say("\ntaxtui: finishing what runs; Ctrl-C again abandons it. Sandboxes are removed either way")
 
     loop.add_signal_handler(signal.SIGINT, interrupt)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, run.abandon, "interrupted")
+        loop.add_signal_handler(number, run.control.abandon, "interrupted")
     if control is not None:
-        from taxtui.runner.control import read_commands
+        from taxtui.runner.run_control import read_commands
 
         orders = {
-            "pause": lambda: run.pause(True),
-            "resume": lambda: run.pause(False),
-            "cancel": lambda: run.abandon("cancelled"),
+            "pause": lambda: run.control.pause(True),
+            "resume": lambda: run.control.pause(False),
+            "cancel": lambda: run.control.abandon("cancelled"),
         }
         read_commands(orders, orders["cancel"], lambda line: say(f"taxtui: --control: not understood: {line}"))
 

@@ -116,7 +116,7 @@ class Shown:
 def conclude(run: Run, shown: Shown) -> None:
     """How it ended and the answer on stderr, the path on stdout, and the exit code that the contract promises."""
     progress, outcome = run.progress, run.outcome
-    whole = run.write_error is None and run.crash is None
+    whole = run.control.write_error is None and run.control.crash is None
     if whole and shown.for_people and outcome not in CUT and progress.ok:
         _answer(run)
     if whole and (shown.for_people or progress.cut_short):
@@ -126,16 +126,20 @@ def conclude(run: Run, shown: Shown) -> None:
 
         tell(f"taxtui: {CLOSED_LOOP}")
     _hand_over(str(run.path))
-    if run.write_error is not None:
-        raise run.write_error
+    if run.control.write_error is not None:
+        raise run.control.write_error
     check = f"taxtui clean --run {run.run_id} --force --dry-run"
     if run.cleanup_failed:
         say(f"taxtui: a clean-up failed; check with: {check}")
-    if run.crash is not None:
+    if run.control.crash is not None:
         from taxtui.runner.redaction import scrub
 
-        known = isinstance(run.crash, RunCrashed)  # of a repetition, which has said where
-        cause = scrub(str(run.crash)) if known else f"{located(run.crash)} {scrub(str(run.crash))}".rstrip()
+        known = isinstance(run.control.crash, RunCrashed)  # of a repetition, which has said where
+        cause = (
+            scrub(str(run.control.crash))
+            if known
+            else f"{located(run.control.crash)} {scrub(str(run.control.crash))}".rstrip()
+        )
         raise RunCrashed(
             f"the run crashed: {cause}; what it has measured is kept, its watchdog removes what may be left",
             fix=f"look with: {check}",

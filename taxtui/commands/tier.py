@@ -138,10 +138,10 @@ def _tier_name(text: str) -> str:
 
 def _checked(tier: Tier, fixtures: Path, scratch: Path) -> None:
     """One trial of one whole cycle on local. Raises ``TaxtuiError`` with the step that did not prove its work."""
+    from costmodel.recording.events import OK, Event, TrialEnded
+    from costmodel.recording.follower import read_events
     from taxtui import folders
     from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
-    from taxtui.recording import reader
-    from taxtui.recording.events import OK, Event, TrialEnded
     from taxtui.runner.run import Run
 
     click.echo(f"trying {tier.name} in a sandbox on this machine", err=True)
@@ -149,10 +149,10 @@ def _checked(tier: Tier, fixtures: Path, scratch: Path) -> None:
     cell = CellPlan(substrate=where, tier=tier, actions=len(tier.cycle), trials=1, warmup=0)
     run = Run(Plan(cells=(cell,), timeout_s=120.0), scratch / f"{tier.name}.msgpack", folders.new_run_id())
     asyncio.run(run.execute())
-    if run.write_error is not None:
-        raise run.write_error
+    if run.control.write_error is not None:
+        raise run.control.write_error
     events: list[Event] = []
-    reader.read(run.path, events.append)
+    read_events(run.path, events.append)
     ends = [event for event in events if isinstance(event, TrialEnded)]
     if not ends or ends[-1].outcome != OK:
         why = ends[-1].message or ends[-1].error if ends else "the run ended before its trial"

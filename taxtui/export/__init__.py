@@ -60,7 +60,7 @@ FORMATS: Final = (
     ),
 )
 
-BY_NAME: Final = {one.name: one for one in FORMATS}
+BY_NAME: Final = {format_.name: format_ for format_ in FORMATS}
 NAMES: Final = tuple(BY_NAME)
 """What ``--format`` takes."""
 
@@ -70,10 +70,10 @@ def most_rows(path: Path) -> int:
     return MOST_ROWS + path.stat().st_size // BYTES_A_ROW
 
 
-def too_many(path: Path, most: int) -> RecordingError:
-    """What is raised for more."""
+def too_many(path: Path, limit: int) -> RecordingError:
+    """Return the error for a file with more commands than ``limit``."""
     return RecordingError(
-        f"{path}: more commands than {most:,}, what a recording of this size may have",
+        f"{path}: more commands than {limit:,}, what a recording of this size may have",
         fix="their trials alone: export --table trials, or costmodel.frame",
     )
 
@@ -87,8 +87,8 @@ def told_rows(paths: Sequence[Path], table: str) -> Iterator[Row]:
     from costmodel.recording.table import rows
 
     for path in paths:
-        most = most_rows(path)
+        limit = most_rows(path)
         for number, row in enumerate(rows([path], table), 1):
-            if number > most:
-                raise too_many(path, most)
+            if number > limit:
+                raise too_many(path, limit)
             yield tuple(clean(value) if isinstance(value, str) else value for value in row)

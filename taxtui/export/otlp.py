@@ -1,8 +1,8 @@
 """A recording as OpenTelemetry spans, in OTLP/JSON: a line per trial, its phases and commands below it.
 
-Commands are ``execute_tool`` spans of the GenAI conventions, so that what reads an agent's traces reads these. Of a
-trial in flight its columns are kept, and its line is written span by span: a span is two hundred times the size of
-what a recording needs for a command.
+Commands are ``execute_tool`` spans of the GenAI conventions, so that tools for agent traces read them. Columns of a
+trial in flight are kept, and its line is written span by span: a span is two hundred times as large as a command in a
+recording.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from costmodel.recording.breakdown import start_delay_ns
-from taxtui.export import most_rows, too_many
-from taxtui.recording.events import (
+from costmodel.recording.events import (
     ACTION,
     OK,
     UNKNOWN,
@@ -29,12 +28,13 @@ from taxtui.recording.events import (
     TrialStarted,
     column,
 )
-from taxtui.recording.reader import Follower
+from costmodel.recording.follower import Follower
+from taxtui.export import most_rows, too_many
 from taxtui.terminal_text import clean
 
 INTERNAL, ERROR = 1, 2  # the kind of a span, the code of a status
 TOOL: Final = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "shell"}
-"""An action's. Those of the set-up are not the agent's doing, and spans of their own."""
+"""Attributes of an action. The agent does not run the set-up, whose commands are spans without them."""
 PIECE: Final = 1 << 16
 
 
@@ -42,20 +42,20 @@ def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
     """Trials that never ended are left out. Raises ``RecordingError``, also for more spans than a file may have."""
     for path in paths:
         with Follower(path) as follower:
-            trials, most = _Trials(), most_rows(path)
+            trials, limit = _Trials(), most_rows(path)
             while events := follower.poll():
                 for event in events:
-                    found = trials.ended_by(event)
-                    if trials.spans > most:
-                        raise too_many(path, most)
-                    if found is not None:
+                    trial = trials.ended_by(event)
+                    if trials.spans > limit:
+                        raise too_many(path, limit)
+                    if trial is not None:
                         assert follower.header is not None
-                        yield from found.line(follower.header.run_id)
+                        yield from trial.line(follower.header.run_id)
             follower.finish()
 
 
 class _Trials:
-    """What is known of trials in flight."""
+    """The trials in flight."""
 
     def __init__(self) -> None:
         self.spans = 0  # that all trials so far have
@@ -93,7 +93,7 @@ class _Trial:
 
     def end(self, ended: TrialEnded, cell: Cell | None) -> None:
         """Make its own span."""
-        told: dict[str, str | int] = {
+        attributes: dict[str, str | int] = {
             "gen_ai.operation.name": "invoke_agent",
             "taxtui.trial": self.started.trial,
             "taxtui.sandbox": self.started.sandbox,
@@ -103,15 +103,15 @@ class _Trial:
         }
         if cell is not None:
             identity = ("substrate", "variant", "tier", "mode", "concurrency", "provenance")
-            told |= {f"taxtui.{name}": getattr(cell, name) for name in identity}
+            attributes |= {f"taxtui.{name}": getattr(cell, name) for name in identity}
         if ended.error:
-            told["error.type"] = ended.error
+            attributes["error.type"] = ended.error
         self._root = {
             "name": "trial",
             "kind": INTERNAL,
             "startTimeUnixNano": str(self._anchor_unix_ns + self.started.start_ns),
             "endTimeUnixNano": str(self._anchor_unix_ns + max(self._known_until_ns(), ended.end_ns)),
-            "attributes": _attributes(told),
+            "attributes": _attributes(attributes),
         }
         if ended.outcome != OK:
             self._root["status"] = {"code": ERROR, "message": clean(ended.message)}
@@ -131,8 +131,13 @@ class _Trial:
         trace = hashlib.sha256(f"{run_id} {root['attributes']} {root['startTimeUnixNano']}".encode()).hexdigest()
         span_id = _span_id(trace, 0)
         resource = _json({"attributes": _attributes({"service.name": "taxtui", "taxtui.run_id": run_id})})
-        own = _json({**root, "traceId": trace[:32], "spanId": span_id})
-        texts = ['{"resourceSpans":[{"resource":', resource, ',"scopeSpans":[{"scope":{"name":"taxtui"},"spans":[', own]
+        span = _json({**root, "traceId": trace[:32], "spanId": span_id})
+        texts = [
+            '{"resourceSpans":[{"resource":',
+            resource,
+            ',"scopeSpans":[{"scope":{"name":"taxtui"},"spans":[',
+            span,
+        ]
         size = 0
         for number, span in enumerate(self._children(), 1):
             ids = f'"traceId":"{trace[:32]}","spanId":"{_span_id(trace, number)}","parentSpanId":"{span_id}"'
@@ -154,16 +159,22 @@ class _Trial:
             rows = len(part.duration_ns)
             columns = (part.gap_ns, part.think_ns, part.duration_ns, part.run_ns, part.exit_code, part.wrapper_ns)
             name, tool = _json(clean(f"{part.step} command")), _TOOL if part.step == ACTION else ""
-            for gap, think, duration, run, code, wrapper in zip(*(column(own, rows) for own in columns), strict=False):
+            for gap, think, duration, run, code, wrapper in zip(
+                *(column(values, rows) for values in columns), strict=False
+            ):
                 now_ns += gap + think
-                told = tool
+                attributes = tool
                 if run not in (UNKNOWN, 0) and run <= duration:
-                    told += f'{"," * bool(told)}{{"key":"taxtui.run_ns","value":{{"intValue":"{run}"}}}}'
+                    attributes += f'{"," * bool(attributes)}{{"key":"taxtui.run_ns","value":{{"intValue":"{run}"}}}}'
                 if run != UNKNOWN and 0 < wrapper <= duration - run:
-                    told += f'{"," * bool(told)}{{"key":"taxtui.wrapper_ns","value":{{"intValue":"{wrapper}"}}}}'
+                    attributes += (
+                        f'{"," * bool(attributes)}{{"key":"taxtui.wrapper_ns","value":{{"intValue":"{wrapper}"}}}}'
+                    )
                 if code != UNKNOWN:
-                    told += f'{"," * bool(told)}{{"key":"process.exit.code","value":{{"intValue":"{code}"}}}}'
-                yield self._span(name, now_ns, duration, told)
+                    attributes += (
+                        f'{"," * bool(attributes)}{{"key":"process.exit.code","value":{{"intValue":"{code}"}}}}'
+                    )
+                yield self._span(name, now_ns, duration, attributes)
                 now_ns += duration
 
     def _span(self, name: str, start_ns: int, duration_ns: int, attributes: str) -> str:

@@ -18,28 +18,28 @@ ROWS: Final = 1 << 16
 
 
 def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
-    """What a column means is the ``about`` of its field. Raises ``SourceError``, ``UsageError`` without pyarrow."""
+    """Yield a Parquet file; ``about`` of a field describes its column. Raises ``SourceError``, ``UsageError``."""
     try:
         import pyarrow as arrow
         from pyarrow import parquet
     except ImportError as error:
         raise UsageError("parquet needs pyarrow", fix=installed.extra_command("export")) from error
     kinds: dict[type, Any] = {int: arrow.int64(), str: arrow.string(), bool: arrow.bool_()}
-    told = columns(table)
-    schema = arrow.schema([arrow.field(c.name, kinds[c.kind], metadata={"about": c.about}) for c in told])
-    found = told_rows(paths, table)
+    fields = columns(table)
+    schema = arrow.schema([arrow.field(c.name, kinds[c.kind], metadata={"about": c.about}) for c in fields])
+    rows = told_rows(paths, table)
     sink = _Sink()
     with parquet.ParquetWriter(sink, schema, compression="zstd") as writer:
-        while group := list(islice(found, ROWS)):
+        while group := list(islice(rows, ROWS)):
             values = zip(*group, strict=True)
             arrays = [arrow.array(column, field.type) for column, field in zip(values, schema, strict=True)]
             writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
-            yield sink.taken()
-    yield sink.taken()
+            yield sink.drain()
+    yield sink.drain()
 
 
 class _Sink(io.RawIOBase):
-    """What was written since it was last taken; places count from the beginning all the same."""
+    """Collects written bytes; positions count from the beginning of the file."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -56,7 +56,7 @@ class _Sink(io.RawIOBase):
         self._size += len(self._pieces[-1])
         return len(self._pieces[-1])
 
-    def taken(self) -> bytes:
-        told = b"".join(self._pieces)
+    def drain(self) -> bytes:
+        data = b"".join(self._pieces)
         self._pieces.clear()
-        return told
+        return data

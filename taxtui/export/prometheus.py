@@ -21,7 +21,7 @@ SUMMARIES: Final[dict[str, tuple[str, Callable[[RecordedTrial], Iterable[int]]]]
     "cold_start": ("Create request to the first command that returned", lambda t: [t.measures.cold_start_ns]),
     "fresh_episode": ("Create request to the first action", lambda t: [t.measures.fresh_episode_ns]),
     "trajectory": ("Held without throttles and think time", lambda t: [t.measures.trajectory_ns]),
-    "held": ("What a trial occupied its worker for", lambda t: [t.measures.held_ns]),
+    "held": ("Time that a trial occupied its worker", lambda t: [t.measures.held_ns]),
     RESPONSE: ("From a trial's turn to the end of what it held", lambda t: [t.measures.response_ns]),
     "cleanup": ("Delete requested to gone", lambda t: [ns for ns in [t.measures.cleanup_ns] if ns is not None]),
     "action": ("One action, submitted to result in hand", lambda t: t.durations_ns),
@@ -33,19 +33,22 @@ SUMMARIES: Final[dict[str, tuple[str, Callable[[RecordedTrial], Iterable[int]]]]
 
 def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
     """Seconds, as Prometheus wants them. Raises ``SourceError``."""
-    found = [read(path) for path in paths]
-    recordings = [one for one in found if isinstance(one, Recording)]
-    if len(recordings) < len(found):
+    sources = [read(path) for path in paths]
+    recordings = [recording for recording in sources if isinstance(recording, Recording)]
+    if len(recordings) < len(sources):
         raise SourceError("published latencies hold no trials; give recordings")
     cells = pools(recordings)
-    yield _told("taxtui_trials", "gauge", "Counted trials by outcome.", _trials(cells))
+    yield _family("taxtui_trials", "gauge", "Counted trials by outcome.", _trials(cells))
     for name, (about, samples) in SUMMARIES.items():
-        yield _told(f"taxtui_{name}_seconds", "summary", f"{about}.", _summaries(name, cells, samples))
-    distorted = [(f'taxtui_runner_distorted{{run_id="{_text(one.run_id)}"}}', int(one.distorted)) for one in recordings]
-    yield _told("taxtui_runner_distorted", "gauge", "1 where the measuring process was not fit.", distorted)
+        yield _family(f"taxtui_{name}_seconds", "summary", f"{about}.", _summaries(name, cells, samples))
+    distorted = [
+        (f'taxtui_runner_distorted{{run_id="{_text(recording.run_id)}"}}', int(recording.distorted))
+        for recording in recordings
+    ]
+    yield _family("taxtui_runner_distorted", "gauge", "1 where the measuring process was not fit.", distorted)
 
 
-def _told(name: str, kind: str, about: str, lines: Iterable[tuple[str, float]]) -> bytes:
+def _family(name: str, kind: str, about: str, lines: Iterable[tuple[str, float]]) -> bytes:
     values = "".join(f"{series} {value}\n" for series, value in lines)
     return f"# HELP {name} {about}\n# TYPE {name} {kind}\n{values}".encode() if values else b""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
+from costmodel.recording.events import CREATE
 from taxtui.importers.files import document, walk
 from taxtui.importers.protocol import (
     ACTIONS,
@@ -21,7 +22,6 @@ from taxtui.importers.protocol import (
 )
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MICROSECOND_NS, MILLISECOND_NS, duration_ns, integer, items, maps, number, text
-from taxtui.recording.events import CREATE
 
 MOST_IN_FLIGHT = 1_000_000
 

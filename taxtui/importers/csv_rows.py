@@ -9,6 +9,19 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import ClassVar, Final
 
+from costmodel.recording.events import (
+    ACTION,
+    CANCELLED,
+    CLEANUP,
+    CREATE,
+    FAILED,
+    OK,
+    READY,
+    SETUP,
+    TIMEOUT,
+    UNKNOWN,
+    VERIFY,
+)
 from costmodel.regular_file import open_regular
 from taxtui.importers.files import unreadable, walk
 from taxtui.importers.protocol import (
@@ -29,19 +42,6 @@ from taxtui.importers.protocol import (
 )
 from taxtui.importers.timeline import BACKWARDS, Timeline
 from taxtui.importers.values import MICROSECOND_NS, duration_ns, instant_ns, integer
-from taxtui.recording.events import (
-    ACTION,
-    CANCELLED,
-    CLEANUP,
-    CREATE,
-    FAILED,
-    OK,
-    READY,
-    SETUP,
-    TIMEOUT,
-    UNKNOWN,
-    VERIFY,
-)
 
 REQUIRED: Final = ("trial", "phase")
 TIMES: Final = ("start", "end", "duration_s", "run_s", "exit_code")

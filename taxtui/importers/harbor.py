@@ -10,6 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
+from costmodel.recording.events import ACTION, CANCELLED, CREATE, FAILED, SETUP, TIMEOUT, VERIFY
 from taxtui.importers import atif
 from taxtui.importers.files import document, walk
 from taxtui.importers.protocol import (
@@ -32,7 +33,6 @@ from taxtui.importers.protocol import (
 )
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, instant_ns, integer, maps, number, text
-from taxtui.recording.events import ACTION, CANCELLED, CREATE, FAILED, SETUP, TIMEOUT, VERIFY
 
 NAMES: Final = frozenset({"result.json", "results.json"})
 SPANS: Final = {"environment_setup": CREATE, "agent_setup": SETUP, "agent_execution": ACTION, "verifier": VERIFY}

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from costmodel.recording.events import ACTION, CREATE, FAILED, TIMEOUT, UNKNOWN, VERIFY
 from taxtui.importers.files import decoded, document, walk
 from taxtui.importers.protocol import (
     ACTIONS,
@@ -26,7 +27,6 @@ from taxtui.importers.protocol import CREATE as CREATE_TIME
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, instant_ns, integer, items, maps, text
 from taxtui.importers.zipped import TooMuch, archive, is_archive
-from taxtui.recording.events import ACTION, CREATE, FAILED, TIMEOUT, UNKNOWN, VERIFY
 
 SAMPLES: Final = "samples/"
 HEADERS: Final = ("header.json", "_journal/start.json")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from costmodel.recording.events import ACTION, CANCELLED, FAILED, TIMEOUT, UNKNOWN
 from taxtui.importers.files import document, walk
 from taxtui.importers.protocol import (
     ACTIONS,
@@ -20,7 +21,6 @@ from taxtui.importers.protocol import (
 )
 from taxtui.importers.timeline import BACKWARDS, Timeline
 from taxtui.importers.values import MICROSECOND_NS, at, instant_ns, integer, items, maps, text
-from taxtui.recording.events import ACTION, CANCELLED, FAILED, TIMEOUT, UNKNOWN
 
 FORMAT: Final = "mini-swe-agent-1.1"
 ENDS_WELL: Final = frozenset({"Submitted", "LimitsExceeded", "TimeExceeded", "RepeatedFormatError"})

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
+from costmodel.recording.events import ACTION, CREATE, FAILED, READY, TIMEOUT
 from taxtui.importers.files import MOST_BYTES, decoded, document, lines, walk
 from taxtui.importers.protocol import (
     CREATE as CREATE_TIME,
@@ -29,7 +30,6 @@ from taxtui.importers.protocol import (
 )
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import at, maps, text, unix_ns
-from taxtui.recording.events import ACTION, CREATE, FAILED, READY, TIMEOUT
 
 AGENT: Final = "agent"
 OPERATIONS: Final = {

@@ -13,8 +13,8 @@ from typing import ClassVar, Final, NamedTuple, Protocol
 
 import msgspec
 
+from costmodel.recording.events import FAILED, UNKNOWN
 from taxtui.errors import RecordingError
-from taxtui.recording.events import FAILED, UNKNOWN
 
 HEAD_BYTES: Final = 1 << 16
 """What a reader is shown of a file to recognise it by."""
@@ -62,7 +62,7 @@ class Unknown(NamedTuple):
 
 
 class Phase(NamedTuple):
-    """A finished phase, by a name of ``taxtui.recording.events``."""
+    """A finished phase, by a name of ``costmodel.recording.events``."""
 
     name: str
     start_ns: int  # Unix, or since the trial's start where it is not dated

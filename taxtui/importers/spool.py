@@ -17,9 +17,9 @@ from typing import Final, NamedTuple, Self
 
 import msgspec
 
+from costmodel.recording.events import OK
 from taxtui.errors import WriteFailed
 from taxtui.importers.protocol import ImportedTrial, Unknown
-from taxtui.recording.events import OK
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(ImportedTrial).decode

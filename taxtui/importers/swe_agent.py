@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from costmodel.recording.events import ACTION, FAILED, TIMEOUT
 from taxtui.importers.files import decoded, document, walk
 from taxtui.importers.protocol import (
     ACTIONS,
@@ -22,7 +23,6 @@ from taxtui.importers.protocol import (
 )
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, items, maps, text
-from taxtui.recording.events import ACTION, FAILED, TIMEOUT
 
 FAILURES: Final = {
     "exit_environment_error": Failure("EnvironmentError", ACTION, FAILED),

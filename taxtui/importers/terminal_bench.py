@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from costmodel.recording.events import ACTION, CLEANUP, CREATE, FAILED, TIMEOUT, VERIFY
 from taxtui.importers.files import document, walk
 from taxtui.importers.protocol import (
     ACTIONS,
@@ -29,7 +30,6 @@ from taxtui.importers.protocol import (
 )
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MICROSECOND_NS, at, instant_ns, items, text
-from taxtui.recording.events import ACTION, CLEANUP, CREATE, FAILED, TIMEOUT, VERIFY
 
 LIMITS: Final = {
     "agent_timeout": "AgentTimeoutError",

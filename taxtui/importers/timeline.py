@@ -9,9 +9,9 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Final, NamedTuple, TypedDict
 
+from costmodel.recording.events import CLEANUP, UNKNOWN, VERIFY
 from taxtui.importers.protocol import ACTIONS, THINK, ImportedAction, Phase, Unknown
 from taxtui.importers.values import LONGEST_NS
-from taxtui.recording.events import CLEANUP, UNKNOWN, VERIFY
 
 BACKWARDS: Final = "its clock runs backwards"
 TOO_LONG: Final = "it is longer than a year"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from costmodel.recording.events import ACTION, CREATE, FAILED, SETUP, TIMEOUT, UNKNOWN, VERIFY
 from taxtui.importers.files import decoded, lines
 from taxtui.importers.files import walk as files_below
 from taxtui.importers.protocol import (
@@ -40,7 +41,6 @@ from taxtui.importers.values import (
     number,
     text,
 )
-from taxtui.recording.events import ACTION, CREATE, FAILED, SETUP, TIMEOUT, UNKNOWN, VERIFY
 
 TRACES: Final = "traces.jsonl"
 RESULTS: Final = "results.jsonl"

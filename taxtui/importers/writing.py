@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from costmodel.recording import events
+from costmodel.recording.events import UNKNOWN, Event, sparse
 from taxtui import __version__
 from taxtui.importers.protocol import ImportedTrial
 from taxtui.importers.spool import CellFacts, Spool
 from taxtui.importers.timeline import AFTERWARDS
-from taxtui.recording import digest, events
-from taxtui.recording.events import UNKNOWN, Event, sparse
+from taxtui.recording import digest
 from taxtui.recording.writer import Recorder
 
 PROVENANCE: Final = "imported"

@@ -1,4 +1,4 @@
-"""What the fold keeps of a trial in flight and of a cell, and how a trial's phases become a cell's durations."""
+"""State of a trial in flight and of a cell, and the durations of a cell from the phases of its trials."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from costmodel.recording import events
 from costmodel.recording.breakdown import (
     NO_COMMANDS,
     Split,
@@ -22,10 +23,9 @@ from costmodel.recording.breakdown import (
 from costmodel.recording.throughput import CellRates
 from costmodel.training.length import FIXED, Length
 from taxtui.live.histogram import LogHistogram
-from taxtui.recording import events
 
 FACETS: Final = ("cold_start", "fresh_episode", "trajectory", "action", "dispatch", "run", "cleanup", "response")
-"""What the live histograms show, in the order in which a person pages through them.
+"""Durations of the live histograms, in the order in which a person pages through them.
 
 ``action``, ``dispatch`` and ``run`` hold actions only, one by one; ``response`` is empty without a schedule.
 """
@@ -39,7 +39,7 @@ The commands are those of the set-up and the actions.
 
 @dataclass(slots=True)
 class TrialInFlight:
-    """What is known of a trial in flight; forgotten when it ends."""
+    """State of a trial in flight, until it ends."""
 
     cell: int
     start_ns: int
@@ -49,17 +49,17 @@ class TrialInFlight:
     phases: dict[str, int] = field(default_factory=dict)  # ns by phase
     setup: Split = NO_COMMANDS
     actions: list[events.Actions] = field(default_factory=list)
-    done: int = 0  # actions
+    actions_done: int = 0
     cpu_ns: int | None = 0  # of set-up and actions; None: not of all
     last_ns: int = 0
     doing: str = ""  # the mark, phase or action that was last seen; as in the file, not cleaned
 
     def held_ns(self, end_ns: int) -> int:
-        """What it held its worker for, once it has ended."""
+        """Return how long the ended trial occupied its worker."""
         return held_ns(self.start_ns, end_ns, self.phases)
 
     def copy(self) -> TrialInFlight:
-        """A detached copy."""
+        """Return a detached copy."""
         return dataclasses.replace(self, phases=self.phases.copy(), actions=self.actions.copy())
 
 
@@ -98,7 +98,7 @@ class CellState:
 
     @property
     def mean_actions(self) -> float:
-        """Of a successful trial; what was planned before there is one."""
+        """Mean number of actions of a successful trial; the planned number before the first."""
         return float(Length.weighted(self.lengths).mean) if self.lengths else self.actions
 
     @property
@@ -156,7 +156,7 @@ def take_in(cell: CellState, trial: TrialInFlight, end: events.TrialEnded) -> No
         facets["dispatch"].add(dispatches_ns)
         actions = actions.plus(Split.of_parted(durations_ns, works_ns, dispatches_ns, wrappers_ns))
         think_ns += sum(batch.think_ns)
-    found = measure(
+    measures = measure(
         trial.phases,
         trial.setup,
         actions,
@@ -166,12 +166,12 @@ def take_in(cell: CellState, trial: TrialInFlight, end: events.TrialEnded) -> No
         cpu_ns=trial.cpu_ns,
         start_delay_ns=trial.start_delay_ns,
     )
-    facets["cold_start"].add((found.cold_start_ns,))
-    facets["fresh_episode"].add((found.fresh_episode_ns,))
-    facets["trajectory"].add((found.trajectory_ns,))
+    facets["cold_start"].add((measures.cold_start_ns,))
+    facets["fresh_episode"].add((measures.fresh_episode_ns,))
+    facets["trajectory"].add((measures.trajectory_ns,))
     if has_schedule(cell.arrival):
-        facets["response"].add((found.response_ns,))
-    cell.lengths[trial.done] += 1
+        facets["response"].add((measures.response_ns,))
+    cell.lengths[trial.actions_done] += 1
     sums_ns = cell.sums_ns
-    for name, value in zip(found.__struct_fields__, msgspec.structs.astuple(found), strict=True):
+    for name, value in zip(measures.__struct_fields__, msgspec.structs.astuple(measures), strict=True):
         sums_ns[name] += value or 0

@@ -45,8 +45,8 @@ class LogHistogram:
         """Count values in ns; a negative one (a clock that stepped) counts as 0."""
         if not values:
             return
-        least, greatest = min(values), max(values)
-        if least < 0:
+        lowest, greatest = min(values), max(values)
+        if lowest < 0:
             self.add([max(value, 0) for value in values])
             return
         counts = self.counts
@@ -55,7 +55,7 @@ class LogHistogram:
             shift = value.bit_length() - SUB_BITS - 1
             index = value if shift < 0 else (shift << SUB_BITS) + (value >> shift)
             counts[index] = counts.get(index, 0) + 1
-        self.least = min(self.least, least) if self.n else least
+        self.least = min(self.least, lowest) if self.n else lowest
         self.greatest = max(self.greatest, greatest)
         self.n += len(values)
         self.total += sum(values)
@@ -81,7 +81,7 @@ class LogHistogram:
         """The counts re-binned into ``number`` columns of equal width in log(value) over [low, high].
 
         A bucket that spans several columns is shared by area, else narrow columns would show a comb.
-        Values outside are left out; 0 counts as 1 ns. Of one or two values it is known exactly where they are.
+        Values outside are left out; 0 counts as 1 ns. The lowest and highest value are exact.
         """
         start = math.log(max(low_ns, 1))
         width = (math.log(max(high_ns, 1)) - start) / number

@@ -15,12 +15,12 @@ from typing import Any, Final
 
 import msgspec
 
+from costmodel.recording import events
 from costmodel.recording.breakdown import Split, both, cpu_of, known_runs, known_wrappers, start_delay_ns
+from costmodel.recording.events import Event
 from costmodel.recording.runner_health import RunnerFitness
 from taxtui.live.cell_state import CellState, TrialInFlight, take_in
 from taxtui.live.histogram import LogHistogram
-from taxtui.recording import events
-from taxtui.recording.events import Event
 from taxtui.terminal_text import clean
 
 LOG_LINES: Final = 500
@@ -117,7 +117,7 @@ class RunState:
     @property
     def worst(self) -> int:
         """The number of that worker; 0 where none has reported."""
-        order = {key: (bool(one.problems), one.lag_p99_ns) for key, one in self.runners.items()}
+        order = {key: (bool(runner.problems), runner.lag_p99_ns) for key, runner in self.runners.items()}
         return max(order, key=order.__getitem__, default=0)
 
     @property
@@ -139,10 +139,10 @@ class RunState:
         there are, a cell takes as long as one of its trials; its warm-ups run one after the other.
         """
         cells = list(cells)
-        known = [mean for cell in cells if (mean := cell.trial_ns) is not None]
-        if not known or any(cell.planned is None for cell in cells):
+        means = [mean for cell in cells if (mean := cell.trial_ns) is not None]
+        if not means or any(cell.planned is None for cell in cells):
             return None
-        typical = sum(known) / len(known)
+        typical = sum(means) / len(means)
         in_flight = self._in_flight_ns()
         total = 0.0
         for cell in cells:
@@ -152,12 +152,12 @@ class RunState:
 
     def _in_flight_ns(self) -> dict[int, list[int]]:
         """How long ago each cell's counted trials in flight started."""
-        found: dict[int, list[int]] = {}
+        durations_ns: dict[int, list[int]] = {}
         for trial in self.open.values():
             if not trial.warm_up:
                 age_ns = self.now_unix_ns - trial.anchor_unix_ns - trial.start_ns
-                found.setdefault(trial.cell, []).append(max(0, age_ns))
-        return found
+                durations_ns.setdefault(trial.cell, []).append(max(0, age_ns))
+        return durations_ns
 
     def eta_ns(self) -> float | None:
         """Time until the whole run is done, as ``remaining_ns``."""
@@ -197,7 +197,7 @@ class RunState:
                 self._plan(self._cell(key), plan, times)
 
     def _plan(self, cell: CellState, plan: Mapping[str, Any], times: int | None) -> None:
-        """What the header's scenario says of a cell, which is measured ``times`` over; None: until it is enough."""
+        """Take in the header's plan of a cell, measured ``times`` times; None: until its interval is narrow."""
         substrate, tier = plan.get("substrate"), plan.get("tier")
         if isinstance(substrate, Mapping):
             options = substrate.get("options")
@@ -256,8 +256,8 @@ class RunState:
             trial.setup = trial.setup.plus(Split.of(event.duration_ns, runs_ns, wrappers_ns))
         elif event.step == events.ACTION:
             trial.actions.append(event)
-            trial.done += len(event.duration_ns)
-            trial.doing = f"action {trial.done}"
+            trial.actions_done += len(event.duration_ns)
+            trial.doing = f"action {trial.actions_done}"
 
     def _health(self, event: events.Health) -> None:
         runner = self.runners.setdefault(self._worker, Runner())
@@ -331,7 +331,7 @@ _INSTANTS: Final[Mapping[type, Callable[[Any], int]]] = {
 
 
 def _left_ns(cell: CellState, mean_ns: float, ages_ns: Sequence[int]) -> float:
-    """What a cell still takes if a trial takes ``mean_ns`` and those in flight have run for ``ages_ns``."""
+    """Return the time that a cell still takes: a trial takes ``mean_ns``; ``ages_ns`` of those in flight passed."""
     warm_ups = max(0, cell.planned_warm_ups - cell.warm_ups)
     trials = max(0, (cell.planned or 0) - cell.finished)
     rest_ns = [max(0.0, mean_ns - age_ns) for age_ns in ages_ns][:trials]

@@ -1,1 +1,1 @@
-"""What a run will do: plans, scenario files and the short notations of both."""
+"""The plan of a run: plans, scenario files and the short notations of both."""

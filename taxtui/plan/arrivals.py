@@ -1,4 +1,4 @@
-"""When the trials of a block start. A kind is one class here and its place in ``KINDS``; nothing else knows kinds."""
+"""The instants at which trials of a block start. A kind is one class here and its place in ``KINDS``."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     """
 
     example: ClassVar[str] = ""
-    """What is written after the name and a colon, where a kind takes something there; "" where it does not."""
+    """Example of the value after the name and a colon; "" where a kind takes none."""
     asks: ClassVar[str] = ""
-    """What that is, in the word that Setup puts before its field."""
+    """Label of that value on the Setup screen."""
     narrowest: ClassVar[float] = 1
     widest: ClassVar[float] = math.inf
-    """The least and the greatest concurrency that make sense."""
+    """Lowest and highest sensible concurrency."""
 
     @classmethod
     def name(cls) -> str:
-        """As it is written."""
+        """Return the name, as ``--arrival`` takes it."""
         return str(cls.__struct_config__.tag)
 
     @classmethod
@@ -64,7 +64,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
         return None
 
     @property
-    def most(self) -> float:
+    def max_trials(self) -> float:
         """How many trials a cell can have."""
         return math.inf
 
@@ -111,7 +111,7 @@ class Staggered(Arrival, frozen=True, tag="staggered"):
         return range(0, trials * self.interval_ns, self.interval_ns) if self.interval_ns else [0] * trials
 
     def wall_ns(self, trials: int, concurrency: int, trial_ns: float) -> float:
-        """As ``Arrival.wall_ns``: in each block the last waits for its turn before it takes its time."""
+        """As ``Arrival.wall_ns``: the last trial of each block waits for its interval."""
         blocks = math.ceil(trials / concurrency)
         return blocks * trial_ns + self.interval_ns * (trials - blocks)
 
@@ -121,9 +121,9 @@ class Burst(Arrival, frozen=True, tag="burst"):
 
 
 class Open(Arrival, frozen=True, tag="open"):
-    """By the clock, whatever became of the trials before: at a rate, or at the times of a trace.
+    """Starts by the clock, independently of earlier trials: at a rate, or at the times of a trace.
 
-    What holds trials back, as all lanes taken do, shows in ``response``, which counts from when each was to start.
+    A delay, for example because no slot is free, is part of ``response``, which counts from the scheduled start.
     """
 
     rate_per_s: float = 0.0  # 0: at ``times_ns``
@@ -165,12 +165,12 @@ class Open(Arrival, frozen=True, tag="open"):
         return [round(s * 1e9) for s in accumulate(source.expovariate(self.rate_per_s) for _ in range(trials))]
 
     @property
-    def most(self) -> float:
-        """As ``Arrival.most``: what the trace has."""
+    def max_trials(self) -> float:
+        """As ``Arrival.max_trials``: what the trace has."""
         return len(self.times_ns) or math.inf
 
     def wall_ns(self, trials: int, concurrency: int, trial_ns: float) -> float:
-        """As ``Arrival.wall_ns``: the schedule's, or that of the lanes where they are too few for it."""
+        """As ``Arrival.wall_ns``: by the schedule, or by the slots where these are too few."""
         if not trials:
             return 0.0
         last_ns = self.times_ns[trials - 1] if self.times_ns else (trials - 1) * 1e9 / self.rate_per_s
@@ -219,5 +219,5 @@ def notation(kind: type[Arrival]) -> str:
 
 def one_of(kinds: Iterable[type[Arrival]]) -> str:
     """``closed, staggered:500ms or burst``."""
-    *others, last = map(notation, kinds)
-    return f"{', '.join(others)} or {last}" if others else last
+    *names, last = map(notation, kinds)
+    return f"{', '.join(names)} or {last}" if names else last

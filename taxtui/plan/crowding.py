@@ -24,7 +24,5 @@ def words(plan: Plan, cores: int) -> str:
     if not crowded:
         return ""
     machine = f"{cores} core{'' if cores == 1 else 's'}"
-    most = max(crowded.values())
-    return (
-        f"{', '.join(crowded)}: {most} sandboxes at a time on {machine} wait for each other, which the numbers include"
-    )
+    names, highest = ", ".join(crowded), max(crowded.values())
+    return f"{names}: {highest} sandboxes at a time on {machine} wait for each other, which the numbers include"

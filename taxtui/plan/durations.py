@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from costmodel.recording.events import MAX_INT
 from taxtui.errors import UsageError
-from taxtui.recording.events import MAX_INT
 
 _UNITS_NS: Final = {
     "ns": 1,
@@ -25,7 +25,7 @@ def parse_duration_ns(text: str) -> int:
     """``250ms``, ``8s``, ``3m``, ``1h``; a bare number is seconds.
 
     Raises:
-        UsageError: anything else, also a negative one, or one that no recording can hold.
+        UsageError: another text, a negative duration, or one beyond the bounds of a recording.
     """
     match = _DURATION.fullmatch(text.strip())
     unit = _UNITS_NS.get(match[2] or "s") if match else None

@@ -27,15 +27,15 @@ _COUNT: Final = re.compile(
 _IMAGES: Final = re.compile(r"(?:([0-9.]+[kM]?):)?([0-9.]+)(?:-([0-9.]+))?(?:GB)?", re.ASCII)
 _IMAGES_FIX: Final = "write 500:2-8 (500 images of 2 to 8 GB), 500:4, 2,4,8, or a file with a size in GB on each line"
 _MOST_IMAGE_BYTES: Final = 64 << 20
-"""Of a file of images' sizes."""
+"""Largest file of image sizes."""
 MAX_LEVELS: Final = 32
-"""Of a ladder."""
+"""Most concurrencies of a ladder."""
 _LADDER: Final = re.compile(r"(\d{1,6}):(\d{1,6})(?::x(\d{1,3}(?:\.\d{1,3})?))?", re.ASCII)
 _POWERS: Final = {"": 0, "k": 3, "m": 6, "g": 9, "b": 9, "t": 12}
 MAX_COUNT: Final = 10**18
-"""Of whatever is counted; above it is a slip of the pen."""
+"""Highest count; a higher one is a typing error."""
 MAX_SIGMA: Final = 5.0
-"""A lognormal of this sigma has a mean 270,000 times its median; whatever is above is a slip of the pen."""
+"""A lognormal of this sigma has a mean 270,000 times its median; a higher one is a typing error."""
 
 
 def parse_substrate(text: str) -> SubstrateRef:
@@ -102,7 +102,7 @@ def _no_length(text: str) -> UsageError:
 def parse_images(text: str) -> Images:
     """Sizes in GB: ``500:2-8`` (500, evenly from 2 to 8), ``500:4``, ``2,4,8`` (these three), or a file of sizes.
 
-    In a file, each line ends with a size in GB; what stands before it, say a name, and what begins with # is skipped.
+    In a file, each line ends with a size in GB. Text before the size and comments after # are skipped.
 
     Raises:
         UsageError: anything else, or a range without the number of images in it.

@@ -1,4 +1,4 @@
-"""How often a plan is run as a whole, and whether what it may use up is enough for that."""
+"""Repetitions of a plan, and whether its limits allow them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from taxtui.errors import UsageError
 from taxtui.plan.spec import Plan
 
 MIN_RUNS: Final = 3
-"""With fewer runs nothing shows by how much they differ, so that no interval of theirs settles."""
+"""Fewer repetitions do not show how much they differ, so that no interval settles."""
 MOST_RUNS: Final = 100
-"""Of a plan that says when to stop, and not after how many."""
+"""Most repetitions of a plan that stops at an interval and not after a number."""
 
 
 def parse_share(text: str) -> float:
@@ -45,13 +45,13 @@ def repeating(plan: Plan, repeat: int | None) -> Plan:
             raise UsageError(
                 "until alone may go on for ever", fix="add a limit: repeat, budget, max_sandboxes or max_cost_usd"
             )
-    most = repeat or (1 if plan.until is None else MOST_RUNS)
-    if most == 1 and plan.gap_s:
+    highest = repeat or (1 if plan.until is None else MOST_RUNS)
+    if highest == 1 and plan.gap_s:
         raise UsageError("a gap is what lies between runs, and there is one only", fix="add repeat, or leave gap out")
-    least = most if plan.until is None else MIN_RUNS
-    if least > 1:
-        _affordable(plan, least)
-    return msgspec.structs.replace(plan, repeat=most)
+    fewest = highest if plan.until is None else MIN_RUNS
+    if fewest > 1:
+        _affordable(plan, fewest)
+    return msgspec.structs.replace(plan, repeat=highest)
 
 
 def _affordable(plan: Plan, runs: int) -> None:

@@ -1,4 +1,4 @@
-"""A scenario file, TOML or JSON, becomes a ``Plan``; what is wrong with it is said with its line."""
+"""A scenario file, TOML or JSON, becomes a ``Plan``; an error has the line of the file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Final, TypeVar, get_args
 
 import msgspec
 
+from costmodel.recording.events import MAX_CELLS, MAX_INT, MAX_LABEL
 from costmodel.toml import Document, MalformedDocument, complaint, hint, written
 from taxtui.errors import ScenarioError, UsageError
 from taxtui.plan import arrivals
@@ -18,7 +19,6 @@ from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.notation import parse_ladder, parse_substrate, parse_think
 from taxtui.plan.repeating import parse_share, repeating
 from taxtui.plan.spec import CellPlan, Limits, Mode, Plan, Recordable, Tier
-from taxtui.recording.events import MAX_CELLS, MAX_INT, MAX_LABEL
 from taxtui.terminal_text import is_utf8
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ def load(name: str) -> Plan:
 
 
 def load_file(name: str) -> tuple[ScenarioFile, Path]:
-    """Return a scenario as it is written, and the folder that its tiers' paths are relative to. Raises as ``load``.
+    """Return a scenario file, and the folder for relative paths of tiers. Raises as ``load``.
 
     ``-`` is one line of JSON on standard input. The interface hands its scenario over so, and leaves no file behind.
     """
@@ -133,8 +133,8 @@ def load_tier(name: str, folder: Path | None = None) -> Tier:
         path = (folder or Path()) / name
     if path is None or not path.is_file():
         root = CHECKOUT if CHECKOUT.is_dir() else BUNDLE
-        known = sorted(file.stem for file in root.glob("tiers/*.toml"))
-        raise ScenarioError(f"no tier {name!r}", fix=f"{hint(name, known)}, or give the path of a .toml file")
+        names = sorted(file.stem for file in root.glob("tiers/*.toml"))
+        raise ScenarioError(f"no tier {name!r}", fix=f"{hint(name, names)}, or give the path of a .toml file")
     tier = _converted(_document(path), Tier)
     try:
         parse_think(tier.think or "0s")
@@ -173,7 +173,7 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
     except msgspec.ValidationError as error:
         steps, problem, fix = complaint(error, ScenarioFile)
         raise ScenarioError(f"{where}{written(steps)}{problem}", fix=fix) from error
-    for text in (each for block in scenario.cells for each in (*block.substrates, block.acquire)):
+    for text in (notation_text for block in scenario.cells for notation_text in (*block.substrates, block.acquire)):
         if not is_utf8(text):
             raise ScenarioError(f"{where}{text!r} is no UTF-8, and a recording could not hold it")
     too_long = (text for text in (scenario.name, *_names(scenario)) if len(text) > MAX_LABEL)
@@ -188,21 +188,21 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
         except UsageError as error:
             raise ScenarioError(f"{where}{error.problem}", fix=error.fix) from error
 
-    def positive(what: str, value: float) -> None:
+    def positive(field: str, value: float) -> None:
         if not 0 < value < math.inf:
-            raise ScenarioError(f"{where}{what} must be above 0, not {value:g}")
+            raise ScenarioError(f"{where}{field} must be above 0, not {value:g}")
 
-    def seconds(what: str, text: str) -> float:
+    def seconds(field: str, text: str) -> float:
         value = checked(parse_duration_ns, text) / 1e9
-        positive(what, value)
+        positive(field, value)
         return value
 
     for block in scenario.cells:
         widths = [block.concurrency] if isinstance(block.concurrency, int) else block.concurrency
         if block.ladder:
             widths = _levels(block, checked(parse_ladder, block.ladder), where)
-        for what, count in [("trials", block.trials), *(("actions", n) for n in block.actions)]:
-            positive(what, count)
+        for field, count in [("trials", block.trials), *(("actions", n) for n in block.actions)]:
+            positive(field, count)
         for width in widths:
             positive("concurrency", width)
         if block.warmup < 0:
@@ -253,7 +253,7 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
         )
     if scenario.max_cost_usd is not None:
         positive("max_cost_usd", scenario.max_cost_usd)
-    made = Plan(
+    result = Plan(
         name=scenario.name,
         cells=tuple(cells),
         limits=scenario.limits,
@@ -269,11 +269,11 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
         until=checked(parse_share, scenario.until) if scenario.until else None,
         workers=scenario.workers,
     )
-    return checked(lambda _: repeating(made, scenario.repeat), "")
+    return checked(lambda _: repeating(result, scenario.repeat), "")
 
 
 def _names(scenario: ScenarioFile) -> Iterator[str]:
-    """What a recording has to hold of it, as it is written."""
+    """Yield the texts of a scenario that a recording stores as labels."""
     for block in scenario.cells:
         yield from (*block.substrates, *block.tiers, block.arrival, block.think, block.acquire)
 
@@ -292,7 +292,7 @@ def _check_cells(cells: list[CellPlan], where: str) -> None:
 
 
 def _levels(block: CellBlock, levels: list[int], where: str) -> list[int]:
-    """Those of a ladder. Raises ``ScenarioError``: something else says how many run at a time, or when they start."""
+    """Return the concurrencies of a ladder. Raises ``ScenarioError`` where another key sets concurrency or arrival."""
     if block.concurrency != 1:
         raise ScenarioError(f"{where}a ladder is the concurrency", fix="leave concurrency out, or the ladder")
     if block.arrival not in ("", arrivals.Closed.name()):
@@ -301,7 +301,7 @@ def _levels(block: CellBlock, levels: list[int], where: str) -> list[int]:
 
 
 def _filled(trials: int, width: int) -> int:
-    """So many trials, in whole blocks: with part of one a level is not what it is called."""
+    """Round trials up to whole blocks: part of a block has a lower concurrency."""
     block = arrivals.Closed().block(width)
     return math.ceil(trials / block) * block
 
@@ -319,8 +319,8 @@ def _check_arrival(cell: CellPlan, where: str) -> None:
             f"{where}arrival {arrival} does not say how many trials may be in flight",
             fix="add a concurrency that the schedule should never reach, as 256; what waits for a lane starts late",
         )
-    if cell.trials > arrival.most:
+    if cell.trials > arrival.max_trials:
         raise ScenarioError(
-            f"{where}arrival {arrival} has {arrival.most:,} start times, for {cell.trials:,} trials",
-            fix=f"plan {arrival.most:,} trials, or give a longer trace",
+            f"{where}arrival {arrival} has {arrival.max_trials:,} start times, for {cell.trials:,} trials",
+            fix=f"plan {arrival.max_trials:,} trials, or give a longer trace",
         )

@@ -1,4 +1,4 @@
-"""What a run will do, as frozen data: no file, no clock and no provider is touched here.
+"""The plan of a run, as frozen data: no file, no clock and no provider is touched here.
 
 ``scenario.py`` turns a TOML file into a :class:`Plan`; the runner turns a plan into trials; a substrate is handed
 one :class:`SandboxSpec` per sandbox and one :class:`Command` per action.
@@ -12,8 +12,8 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from costmodel.recording.events import MAX_INT
 from taxtui.plan.arrivals import AnyArrival, Sequential
-from taxtui.recording.events import MAX_INT
 
 Mode = Literal["exec", "session"]
 
@@ -37,7 +37,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A command of a tier, with what proves that it worked."""
+    """A command of a tier, with its expected result."""
 
     name: str
     run: str
@@ -60,7 +60,7 @@ class Tier(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def digest(self) -> str:
-        """16 hex digits over everything that decides what the tier does; its title does not.
+        """16 hex digits over everything that changes the work of the tier, hence not its title.
 
         Nor does its think time: a cell's is part of that cell's identity, whoever named it.
         """
@@ -91,7 +91,7 @@ class ThinkTime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What each sandbox may use, the paper's 1 vCPU and 1 GiB by default; and what is kept of a command's output."""
+    """Limits of each sandbox, by default the paper's 1 vCPU and 1 GiB, and of the output that is kept."""
 
     cpus: float = 1.0
     memory_mib: Recordable = 1024
@@ -132,7 +132,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     cells: tuple[CellPlan, ...]
     limits: Limits = Limits()
     timeout_s: float = 120.0  # per command
-    create_timeout_s: float = 300.0  # create + ready
+    create_timeout_s: float = 300.0  # create and ready together, without waits for a throttle
     seed: int = 0
     bracket: bool = True
     budget_s: float | None = None  # stop launching after this
@@ -151,16 +151,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sandboxes(self) -> int:
-        """How many one run makes at least; of those that are reset, one each and the warm-ups."""
+        """Fewest sandboxes of one repetition; cells that reset need one each, and the warm-ups."""
         return sum(self.warm_ups(cell) + (1 if cell.acquire == "reset" else cell.trials) for cell in self.cells)
 
     def warm_ups(self, cell: CellPlan) -> int:
-        """How many trials of a cell warm up: each worker that has a part in it has connections of its own."""
+        """Return the number of warm-ups of a cell: each of its workers has its own connections."""
         return cell.warmup * min(self.workers, cell.concurrency)
 
 
 class SandboxSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What a substrate needs to know to make one sandbox."""
+    """The request for one sandbox."""
 
     name: str  # taxtui-<run>-<trial>, chosen by us before the request is sent
     labels: dict[str, str]

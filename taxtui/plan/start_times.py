@@ -7,9 +7,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from costmodel.recording.events import MAX_INT
 from costmodel.regular_file import read_regular
 from taxtui.errors import UsageError
-from taxtui.recording.events import MAX_INT
 
 MOST_STARTS: Final = 1_000_000
 MOST_BYTES: Final = 64 << 20
@@ -20,7 +20,7 @@ def read_starts(path: Path) -> tuple[int, ...]:
     """ns after the first of them, ascending. Any origin will do: seconds of a run, or of Unix time.
 
     Raises:
-        UsageError: it cannot be read, holds no time or too many, or one of them is none or goes back.
+        UsageError: the file is unreadable, has no time or too many, or a time is invalid or goes back.
     """
     try:
         lines = read_regular(path, MOST_BYTES).decode("utf-8").splitlines()
@@ -28,10 +28,10 @@ def read_starts(path: Path) -> tuple[int, ...]:
         raise UsageError(f"cannot read the start times from {path}: {error.strerror}", fix=FIX) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"cannot read the start times from {path}: it is no text", fix=FIX) from error
-    numbered = [(n, told) for n, line in enumerate(lines, 1) if (told := line.partition("#")[0].strip())]
+    numbered = [(n, text) for n, line in enumerate(lines, 1) if (text := line.partition("#")[0].strip())]
     if not 0 < len(numbered) <= MOST_STARTS:
         raise UsageError(f"{path} holds {len(numbered):,} start times", fix=f"give from 1 to {MOST_STARTS:,}")
-    times_s = [(n, _seconds(path, n, told)) for n, told in numbered]
+    times_s = [(n, _seconds(path, n, text)) for n, text in numbered]
     for (_, before_s), (n, time_s) in pairwise(times_s):
         if time_s < before_s:
             raise UsageError(f"{path}:{n}: the time is before the one above it", fix=FIX)
@@ -39,9 +39,9 @@ def read_starts(path: Path) -> tuple[int, ...]:
     return tuple(round((time_s - first_s) * 1e9) for _, time_s in times_s)
 
 
-def _seconds(path: Path, number: int, told: str) -> float:
+def _seconds(path: Path, number: int, text: str) -> float:
     try:
-        time_s = float(told)
+        time_s = float(text)
     except ValueError:
         time_s = math.nan
     if not abs(time_s) <= MAX_INT / 2e9:

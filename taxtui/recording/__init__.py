@@ -1,4 +1,4 @@
-"""The recording's file format: events, frames, reader and writer; and the digest that stands in it for a name."""
+"""Writes recordings, compacts and salvages them. ``costmodel.recording`` has the events and reads them."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import hashlib
 
 
 def digest(*parts: str) -> str:
-    """16 hex digits that tell equal from different, and nothing else."""
+    """Return 16 hex digits for a name: equal for equal parts, and not reversible."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]

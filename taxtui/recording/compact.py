@@ -1,4 +1,4 @@
-"""A smaller recording with the same numbers: what a run wrote of a trial's actions piece by piece, in one piece."""
+"""Writes a smaller recording with the same events: the actions of one step of a trial in one piece."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Final
 
 import msgspec
 
-from taxtui.errors import RecordingError, WriteFailed
-from taxtui.recording.events import UNKNOWN, Actions, Clock, Event, Header, RunFinished, TrialEnded, column, sparse
-from taxtui.recording.frames import split
-from taxtui.recording.reader import Follower, RecordingSummary
+from costmodel.errors import SourceError
+from costmodel.recording.events import UNKNOWN, Actions, Clock, Event, Header, RunFinished, TrialEnded, column, sparse
+from costmodel.recording.follower import Follower, RecordingSummary
+from costmodel.recording.framing import split
+from taxtui.errors import WriteFailed
 from taxtui.recording.writer import Recorder
 
 COLUMNS: Final = {
@@ -25,78 +26,72 @@ COLUMNS: Final = {
     "cpu_ns": UNKNOWN,
     "wrapper_ns": UNKNOWN,
 }
-"""Of actions, each with what an empty one stands for."""
+"""Columns of actions, each with the value of an empty column."""
 MAX_ROWS: Final = 8192
-"""Of one event: whatever their values, they fit a frame."""
+"""Rows of one event, which fit a frame with any values."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
 def compact(path: Path, out: Path) -> RecordingSummary:
-    """Write the events of ``path`` to a new file ``out``; what ``path`` turned out to be.
+    """Write the events of ``path`` to a new file ``out``; return the facts of ``path``.
 
-    A run writes the actions that ended every quarter of a second, so that it can be watched and that little is lost
-    when it dies. Here those of one step of a trial are one event, right before what follows them in that trial, and a
-    replay shows them when the step ends. A frame ends where a trial starts or ends. A torn tail is left out.
+    A run writes the ended actions every quarter of a second, so that little is lost when it dies. The compact file has
+    one event for the actions of one step, right before the next event of that trial; a replay shows them when the step
+    ends. A frame ends where a trial starts or ends. A torn tail is left out.
 
     Raises:
-        RecordingError: it is damaged, no recording, or holds what this version does not know and would lose.
+        SourceError: the file is damaged, no recording, or has events that this version would lose.
         UsageError: ``out`` exists or cannot be created.
-        WriteFailed: the disk is full. As after any error, there is no ``out`` then.
+        WriteFailed: the disk is full. After any error ``out`` is removed.
     """
     with _Exact(path) as follower:
-        told = follower.poll()
         recorder = Recorder(out)
         try:
             with recorder:
                 pieces = _Pieces()
-                count = 0
-                while told:
-                    for event in told:
+                while events := follower.poll():
+                    for event in events:
                         for ready in pieces.after(event):
                             recorder.add(ready)
                         if isinstance(event, TrialEnded):
                             recorder.flush()
-                    count += len(told)
-                    told = follower.poll()
-                summary = follower.summary(count)
+                summary = follower.summary()
                 for whole in pieces.rest():
                     recorder.add(whole)
         except BaseException as error:
             out.unlink(missing_ok=True)
             if isinstance(error, WriteFailed) and isinstance(error.__cause__, OSError):
-                why = f"cannot write {out}: {error.__cause__.strerror}; nothing of it was kept, free some space"
-                raise WriteFailed(why) from error
+                problem = f"cannot write {out}: {error.__cause__.strerror}"
+                raise WriteFailed(problem, fix="nothing of it was kept, free some space") from error
             raise
         return summary
 
 
 class _Exact(Follower):
-    """Refuses what would be lost when it is written again."""
+    """Refuses events that would lose a field when they are written again."""
 
-    def _events(self, offset: int, payload: bytes) -> list[Event]:
-        events = super()._events(offset, payload)
-        told = split(payload)
-        # a field or an event that a newer version has added
-        if len(events) < len(told) or any(map(_is_shorter, events, told)):
-            raise RecordingError(
-                f"at byte {offset} there is what this taxtui does not know", offset, fix="use a newer one"
-            )
+    def take(self, offset: int, payload: bytes) -> list[Event]:
+        events = super().take(offset, payload)
+        raws = split(payload)
+        if len(events) < len(raws) or any(map(_is_shorter, events, raws)):
+            problem = f"a newer version wrote the events at byte {offset}"
+            raise SourceError(problem, offset, fix="install a newer taxtui")
         return events
 
 
-def _is_shorter(event: Event, told: msgspec.Raw) -> bool:
-    return len(_encode(event)) < len(bytes(told))
+def _is_shorter(event: Event, raw: msgspec.Raw) -> bool:
+    return len(_encode(event)) < len(bytes(raw))
 
 
 class _Pieces:
-    """The actions that wait for the rest of their step."""
+    """The actions of steps that have not ended."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, list[Actions]] = {}
 
     def after(self, event: Event) -> Iterator[Event]:
-        """What can be written now that an event is known: what had to be told before it, and all but actions itself."""
+        """Yield the events that can be written once ``event`` is read: ended steps, and any event but actions."""
         if isinstance(event, Actions):
             pieces = self._waiting.setdefault(event.trial, [])
             if pieces and not _continue(pieces, event):
@@ -104,14 +99,14 @@ class _Pieces:
                 pieces.clear()
             pieces.append(event)
             return
-        if isinstance(event, Header | Clock | RunFinished):  # what follows counts from another clock, or nothing does
+        if isinstance(event, Header | Clock | RunFinished):  # the next events count from another clock
             yield from self.rest()
-        elif (trial := getattr(event, "trial", None)) is not None and trial in self._waiting:  # it goes on
+        elif (trial := getattr(event, "trial", None)) is not None and trial in self._waiting:
             yield _joined(self._waiting.pop(trial))
         yield event
 
     def rest(self) -> Iterator[Actions]:
-        """Everything that waits."""
+        """Yield the actions of all steps that have not ended."""
         yield from map(_joined, self._waiting.values())
         self._waiting.clear()
 

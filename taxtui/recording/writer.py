@@ -5,29 +5,51 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
-from taxtui.errors import UsageError, WriteFailed
-from taxtui.recording.bounds import bounded
-from taxtui.recording.events import Event, Header, RunFinished, TrialStarted
-from taxtui.recording.frames import FrameParser, Sealer
+import msgspec
+
+from costmodel.errors import SourceError
+from costmodel.recording.events import (
+    MAX_CAPABILITIES,
+    MAX_FACTS,
+    MAX_LABEL,
+    MAX_TEXT,
+    Cell,
+    Event,
+    Header,
+    Link,
+    Mark,
+    Notice,
+    RunFinished,
+    TrialEnded,
+    TrialStarted,
+)
+from costmodel.recording.framing import CRC_BYTES, MAX_EVENTS, MAX_LENGTH, FrameParser, frame
+from costmodel.recording.validation import check_scenario
+from taxtui.errors import RecordingError, UsageError, WriteFailed
 
 SYNC_INTERVAL_S: Final = 1.0
 MOST_PENDING: Final = 4096
-"""Events of others that are queued before they are written."""
+"""Events of workers that are queued before they are written."""
+
+_E = TypeVar("_E", bound=Event)
+_WITH_TEXT: Final = (Header, Cell, TrialStarted, Mark, TrialEnded, Notice, RunFinished)
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class Recorder:
     """Appends events to a new file; one ``write`` per frame, ``fsync`` once a second from a thread of its own."""
 
     def __init__(self, path: Path, *, append: bool = False) -> None:
-        """Create the file, or with ``append`` go on with one that ends with a whole frame.
+        """Create the file, or with ``append`` continue one that ends with a whole frame.
 
         Raises:
-            UsageError: it exists (it is never overwritten), or its folder does not or is read-only.
-            RecordingError: what is to be gone on with is damaged.
+            UsageError: the file exists (taxtui never overwrites one), or its folder is missing or read-only.
+            RecordingError: the file to continue is damaged.
         """
         self.path = path
         self._pending: list[Event] = []
@@ -47,7 +69,7 @@ class Recorder:
         self._syncer = threading.Thread(target=self._sync, name="taxtui-fsync", daemon=True)
         try:
             self._syncer.start()
-        except BaseException:  # interrupted, or no more threads: an empty file would be in the way of the next try
+        except BaseException:  # interrupted, or no more threads: leave no empty file
             os.close(self._fd)
             if not append:
                 path.unlink(missing_ok=True)
@@ -69,7 +91,7 @@ class Recorder:
                 self.flush()
 
     def extend(self, events: Sequence[Event]) -> None:
-        """Queue what another recorder has bounded and written before; many at once are flushed. Raises as ``flush``."""
+        """Queue events that another recorder has bounded and written; many at once are flushed. Raises as ``flush``."""
         self._pending += events
         if len(self._pending) > MOST_PENDING:
             self.flush()
@@ -78,9 +100,8 @@ class Recorder:
         """Write what is queued.
 
         Raises:
-            WriteFailed: the disk is full or gone, or somebody else has removed, replaced or changed the file. What
-                was written before stays readable: a frame that went out in part is cut off again, and nothing more
-                is written.
+            WriteFailed: the disk is full or gone, or another process has removed, replaced or changed the file.
+                Earlier frames stay readable: a partial frame is cut off, and no more are written.
         """
         if not self._pending or self._broken:
             return
@@ -108,7 +129,7 @@ class Recorder:
         self.size_bytes += len(data)
 
     def _check_synced(self) -> None:
-        """Some file systems take every write and find out later that they are full."""
+        """Raise the error of a file system that reports only later that it is full."""
         if self._sync_error is not None and not self._broken:
             self._broken = True
             raise WriteFailed(
@@ -117,21 +138,21 @@ class Recorder:
             ) from self._sync_error
 
     def _check_ours(self) -> None:
-        """Whoever removes or cuts a file that is being written is told at once, not when hours are lost."""
+        """Raise ``WriteFailed`` at once where another process has removed, replaced or changed the file."""
         ours = os.fstat(self._fd)
         try:
-            there = self.path.stat()
+            current = self.path.stat()
         except OSError:
-            what = "it has been removed, or moved away"
+            change = "it has been removed, or moved away"
         else:
-            if not os.path.samestat(there, ours):
-                what = "another file has taken its place"
+            if not os.path.samestat(current, ours):
+                change = "another file has taken its place"
             elif ours.st_size != self.size_bytes:
-                what = f"somebody else changed it from {self.size_bytes} to {ours.st_size} bytes"
+                change = f"somebody else changed it from {self.size_bytes} to {ours.st_size} bytes"
             else:
                 return
         self._broken = True
-        raise WriteFailed(f"cannot go on with {self.path}: {what} while it was written", fix="run again")
+        raise WriteFailed(f"cannot go on with {self.path}: {change} while it was written", fix="run again")
 
     def close(self) -> None:
         """Write what is queued and force it to the disk. Idempotent. Raises as ``flush``."""
@@ -158,7 +179,7 @@ class Recorder:
                     os.fsync(self._fd)
                     return
         except OSError as error:
-            self._sync_error = error  # for whoever writes or closes next
+            self._sync_error = error  # raised by the next write or close
 
     def __enter__(self) -> Self:
         """The recorder itself."""
@@ -170,13 +191,77 @@ class Recorder:
 
 
 def _behind(path: Path) -> Sealer:
-    """For the frames that follow those of a file."""
+    """Return a sealer for the frames that follow those of a file."""
     sealer, parser = Sealer(), FrameParser()
     try:
         with path.open("rb") as file:
             while chunk := file.read(1 << 20):
                 for _, payload in parser.feed(chunk):
-                    sealer.passed(payload)
+                    sealer.add(payload)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except SourceError as error:
+        raise RecordingError(f"{path}: {error.problem}", error.offset) from error
     return sealer
+
+
+class Sealer:
+    """Makes the frames of one file, each linked to the one before."""
+
+    def __init__(self) -> None:
+        """Begin with the header's frame."""
+        self._frame = 0
+        self._before = 0
+
+    def seal(self, events: Sequence[Event | msgspec.Raw]) -> list[bytes]:
+        """Return events as frames: one, or as many as the bounds on size and count require.
+
+        Raises:
+            RecordingError: a single event is too large.
+        """
+        links = [Link(self._frame, self._before)] if self._frame else []
+        if len(events) < MAX_EVENTS:
+            payload = _encode([*links, *events])
+            if len(payload) + CRC_BYTES <= MAX_LENGTH:
+                self.add(payload)
+                return [frame(payload)]
+            if len(events) == 1:
+                raise RecordingError(f"one event of {len(payload)} bytes does not fit a frame of {MAX_LENGTH} bytes")
+        half = len(events) // 2
+        return self.seal(events[:half]) + self.seal(events[half:])
+
+    def add(self, payload: bytes) -> None:
+        """Count a frame that was written: the next one names it."""
+        self._frame += 1
+        self._before = zlib.crc32(payload)
+
+
+def bounded(event: _E) -> _E:
+    """Return the event with its texts cut to the bounds of a recording.
+
+    Raises:
+        UsageError: the plan in a header is too large, which no cutting mends.
+    """
+    if not isinstance(event, _WITH_TEXT):
+        return event
+    if isinstance(event, Header):
+        try:
+            check_scenario(event.scenario)
+        except ValueError as error:
+            raise UsageError(f"a recording cannot hold this plan: {error}", fix="plan fewer cells") from error
+    changes: dict[str, object] = {}
+    longest = MAX_LABEL if isinstance(event, Cell) else MAX_TEXT
+    for name in event.__struct_fields__:
+        value = getattr(event, name)
+        if isinstance(value, str) and len(value) > longest:
+            changes[name] = cut(value, longest)
+        elif name == "software":
+            changes[name] = {cut(key): cut(fact) for key, fact in list(value.items())[:MAX_FACTS]}
+        elif name == "capabilities" and value:
+            changes[name] = tuple(cut(text, longest) for text in value[:MAX_CAPABILITIES])
+    return msgspec.structs.replace(event, **changes) if changes else event
+
+
+def cut(text: str, longest: int = MAX_TEXT) -> str:
+    """Return the text, or its beginning and an ellipsis where it is longer than a recording allows."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

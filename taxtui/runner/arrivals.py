@@ -1,4 +1,4 @@
-"""In which order cells are measured, and when the trials of a block start."""
+"""The order in which cells are measured, and the instants at which the trials of a block start."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from taxtui.plan.spec import CellPlan, Plan
-
-Launch = Callable[[int], Awaitable[None]]
-"""Runs one trial to its end; its argument is when it was meant to start, as ``time.monotonic_ns()``."""
 
 
 class Block(NamedTuple):
@@ -21,11 +18,11 @@ class Block(NamedTuple):
     cell: int
     number: int
     trials: int
-    before: int = 0  # how many of it were done when the run was cut short that goes on now
+    before: int = 0  # trials that were measured before the run was resumed
 
 
 def blocks(plan: Plan, cells: Sequence[int]) -> list[Block]:
-    """The blocks of some of the plan's cells, in an order that the plan's seed decides.
+    """Return the blocks of some cells of the plan, in an order that the plan's seed decides.
 
     Each cell's blocks are spread evenly over the whole run with a random offset in each stretch, so that drift of the
     machine hits all cells alike, and a run that is cut short has measured each in proportion.
@@ -46,7 +43,7 @@ def _sizes(cell: CellPlan) -> list[int]:
 
 
 def schedule(plan: Plan, block: Block) -> Sequence[int] | None:
-    """When each of a block's trials is to start, in ns after it begins; None: as soon as a lane is free.
+    """Return when each trial of a block starts, in ns after the block; None: as soon as a slot is free.
 
     Plain data that the plan's seed decides, computed once: shares of it can be handed out.
     """
@@ -58,32 +55,10 @@ def schedule(plan: Plan, block: Block) -> Sequence[int] | None:
     return [start_ns - starts_ns[block.before] for start_ns in starts_ns[block.before :]]
 
 
-async def run_block(
-    trials: int, starts_ns: Sequence[int] | None, concurrency: int, launch: Launch, stopped: asyncio.Event
-) -> None:
-    """Start ``trials`` trials, each when its ``schedule`` says that it is due, and wait for all of them.
-
-    ``concurrency`` lanes; each takes the next trial when its last has ended. Once ``stopped`` is set nothing more is
-    started.
-    """
-    began_ns = time.monotonic_ns()
-    numbers = iter(range(trials))
-
-    async def lane() -> None:
-        for number in numbers:
-            due_ns = None if starts_ns is None else starts_ns[number]
-            scheduled_ns = await when_due(due_ns, began_ns, stopped)
-            if scheduled_ns is None:
-                return
-            await launch(scheduled_ns)
-
-    await asyncio.gather(*(lane() for _ in range(min(concurrency, trials))))
-
-
 async def when_due(due_ns: int | None, began_ns: int, stopped: asyncio.Event) -> int | None:
     """Return when a trial is due: its instant on the monotonic clock, None once ``stopped``.
 
-    ``due_ns`` is what the ``schedule`` of its block has for it, whose start is the instant ``began_ns``.
+    ``due_ns``: from the ``schedule`` of the block, which began at the instant ``began_ns``.
     """
     if due_ns is not None:
         await _until(began_ns + due_ns, stopped)

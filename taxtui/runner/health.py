@@ -1,4 +1,4 @@
-"""Whether the harness distorts what it measures: loop lag, its own CPU, and the floor under every figure."""
+"""Health of the measuring process: loop lag, its own CPU time, and the time to spawn a process."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Final
 
 import msgspec
 
+from costmodel.recording.events import UNKNOWN, Health, Notice
 from costmodel.statistics.intervals import quantile
-from taxtui.recording.events import UNKNOWN, Health, Notice
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 
 STOOD_STILL_S: Final = 1.0
-"""A loop that is this late was stopped, or its machine was: each second of that time is told as a late one."""
+"""A loop that is this late was stopped, or its machine was: each second of that time is reported as late."""
 MOST_TOLD_S: Final = 600
 SET_S: Final = 0.5
 """A wall clock that leaves the monotonic one by more within a second has been set."""
@@ -55,14 +55,14 @@ class LoopLag:
         self._cpu_s, self._since_ns, self._waits = _cpu_s(), time.monotonic_ns(), BlockingPool.waits
 
     def opening(self) -> Health:
-        """Of a loop that has not run yet."""
+        """Return the report of a loop that has not run yet."""
         return Health(self._now(), 0, 0, 0, 0, self._in_flight(), 0, self._floor_ns)
 
     def after(self, lag_ns: int, slept_ns: int = 0) -> list[Health]:
-        """What is to be told once the loop was late by ``lag_ns``: nothing within a second, then one report.
+        """Add a lag of the loop; return the reports that are due: none within a second, then one.
 
-        A loop that stood still was late all the time: each of those seconds has a report of its own. ``slept_ns``, for
-        which the machine was suspended, are none of this clock's seconds.
+        A loop that stood still was late all the time: each of those seconds has its own report. ``slept_ns`` is the
+        time for which the machine was suspended, which this clock does not count.
         """
         self._lags.append(lag_ns)
         took_ns = time.monotonic_ns() - self._since_ns
@@ -87,7 +87,6 @@ class LoopLag:
 
 
 def _whole_seconds(lag_ns: int) -> int:
-    """How many seconds of a standstill are told before its last one."""
     return min(MOST_TOLD_S, lag_ns // 10**9 - 1) if lag_ns >= STOOD_STILL_S * 1e9 else 0
 
 
@@ -96,33 +95,33 @@ def _ago(report: Health, seconds: int) -> Health:
 
 
 class Clocks:
-    """Whether this process, its machine or the wall clock has jumped since the last look."""
+    """Detects jumps of this process, its machine or the wall clock."""
 
     def __init__(self) -> None:
-        """From now on."""
+        """Begin now."""
         self._asleep_ns, self._wall_ns = _asleep_ns(), time.time_ns() - time.monotonic_ns()
 
     def slept_ns(self) -> int:
-        """For how long the machine was suspended since the last look."""
+        """Return how long the machine was suspended since the last call."""
         before, self._asleep_ns = self._asleep_ns, _asleep_ns()
         return self._asleep_ns - before
 
     def jumps(self, lag_ns: int, slept_ns: int) -> list[str]:
-        """One line for each jump: ``lag_ns`` is by how much the loop was late."""
+        """Return one line for each jump; ``lag_ns`` is the lag of the loop."""
         before, self._wall_ns = self._wall_ns, time.time_ns() - time.monotonic_ns()
         set_ns = self._wall_ns - before - slept_ns
-        told = []
+        texts = []
         if lag_ns >= STOOD_STILL_S * 1e9:
-            told.append(f"the measuring process stood still for {lag_ns / 1e9:.1f} s; trials in flight are marked")
+            texts.append(f"the measuring process stood still for {lag_ns / 1e9:.1f} s; trials in flight are marked")
         if slept_ns >= STOOD_STILL_S * 1e9:
-            told.append(f"the machine was suspended for {slept_ns / 1e9:.1f} s, which no duration contains")
+            texts.append(f"the machine was suspended for {slept_ns / 1e9:.1f} s, which no duration contains")
         if abs(set_ns) >= SET_S * 1e9:
-            told.append(f"the wall clock was set by {set_ns / 1e9:+.1f} s; durations do not follow it")
-        return told
+            texts.append(f"the wall clock was set by {set_ns / 1e9:+.1f} s; durations do not follow it")
+        return texts
 
 
 def _asleep_ns() -> int:
-    """Time that the machine was suspended since boot; 0 where no clock tells."""
+    """Return how long the machine was suspended since boot; 0 where unknown."""
     if sys.platform != "linux":
         return 0
     apart_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
@@ -130,9 +129,9 @@ def _asleep_ns() -> int:
 
 
 async def watch(emit: Callable[[Health | Notice], None], now: Callable[[], int], in_flight: Callable[[], int]) -> None:
-    """Emit a Health event a second until cancelled. Lag is by how much a sleep of TICK_S of this loop overslept.
+    """Emit a Health event a second until cancelled. Lag is the time by which a sleep of TICK_S ends late.
 
-    Standstills, suspends and settings of the wall clock are notices besides.
+    Standstills, suspensions and settings of the wall clock are also notices.
     """
     reports, clocks = LoopLag(now, in_flight), Clocks()
     emit(reports.opening())
@@ -140,10 +139,10 @@ async def watch(emit: Callable[[Health | Notice], None], now: Callable[[], int],
         began = time.monotonic_ns()
         await asyncio.sleep(TICK_S)
         lag_ns, slept_ns = max(0, time.monotonic_ns() - began - round(TICK_S * 1e9)), clocks.slept_ns()
-        if told := reports.after(lag_ns, slept_ns):
+        if due := reports.after(lag_ns, slept_ns):
             for text in clocks.jumps(lag_ns, slept_ns):
                 emit(Notice(now(), "warning", text))
-            for report in told:
+            for report in due:
                 emit(report)
 
 

@@ -1,4 +1,4 @@
-"""What a cell is: every fact that decides whether two trials may be pooled or two rows compared."""
+"""Identity of a cell: every fact that decides whether trials may be pooled or rows compared."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Any
 
 import msgspec
 
+from costmodel.recording.events import UNKNOWN, Cell
 from taxtui import __version__
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
 from taxtui.recording import digest
-from taxtui.recording.events import UNKNOWN, Cell
 from taxtui.runner.redaction import SHOWN_OPTIONS
-from taxtui.runner.trial.bracket import Method
+from taxtui.runner.trial.bracket import method_for
 from taxtui.sandboxes.protocol import Availability, Substrate
 
 
 def client_facts() -> dict[str, str]:
-    """The machine that measures: CPU, cores, kernel and versions. No names, no addresses."""
+    """Return the facts of the measuring machine: CPU, cores, kernel and versions, without names and addresses."""
     return {
         "taxtui": __version__,
         "python": platform.python_version(),
@@ -44,7 +44,7 @@ def _cpu() -> str:
 
 
 def host_digest() -> str:
-    """Tells two machines apart in a pooled recording without naming either."""
+    """Return a digest of this machine, which names nothing."""
     return digest("host", socket.gethostname(), Path("/etc/machine-id").read_text() if _has_machine_id() else "")
 
 
@@ -53,12 +53,12 @@ def _has_machine_id() -> bool:
 
 
 def environment(client: Mapping[str, str]) -> str:
-    """The digest that says whether two cells were measured from the same kind of client."""
+    """Return a digest that is equal for clients of the same kind."""
     return digest(*(f"{key}={client[key]}" for key in ("taxtui", "python", "kernel", "cpu", "cores", "arch")))
 
 
 def describe(plan: Plan) -> dict[str, Any]:
-    """The plan as the header holds it: enough to repeat the run, nothing that names an account or a path."""
+    """Return the plan for the header: enough to repeat the run, without names of accounts and paths."""
     return {
         "name": plan.name,
         "seed": plan.seed,
@@ -89,23 +89,17 @@ def describe(plan: Plan) -> dict[str, Any]:
 
 
 def shown_options(ref: SubstrateRef) -> dict[str, str]:
-    """A substrate's options with every value that is not on the allow-list replaced by its digest."""
+    """Return a substrate's options; a value that is not on the allow-list is replaced by its digest."""
     return {
         key: value if key in SHOWN_OPTIONS else f"sha256:{digest(value)}" for key, value in sorted(ref.options.items())
     }
 
 
-def cell_event(
-    number: int,
-    cell: CellPlan,
-    plan: Plan,
-    substrate: Substrate,
-    found: Availability,
-    environment_digest: str,
-    method: Method,
-    preload: str,
+def describe_cell(
+    number: int, cell: CellPlan, plan: Plan, substrate: Substrate, availability: Availability, environment_digest: str
 ) -> Cell:
-    """The event that describes a cell."""
+    """Return the event that describes a cell, with the limits and the network that its sandboxes really get."""
+    limits, network = availability.effective.limits(plan.limits), availability.effective.network
     return Cell(
         id=number,
         substrate=substrate.name,
@@ -118,18 +112,18 @@ def cell_event(
         arrival=str(cell.arrival),
         think=str(cell.think),
         acquire=cell.acquire,
-        cache=found.cache,
-        cpu_milli=round(plan.limits.cpus * 1000),
-        memory_mib=plan.limits.memory_mib,
-        network="full" if cell.tier.network else "none",
-        image=found.image,
+        cache=availability.cache,
+        cpu_milli=round(limits.cpus * 1000),
+        memory_mib=limits.memory_mib,
+        network=network or ("full" if cell.tier.network else "none"),
+        image=availability.image,
         environment=environment_digest,
-        substrate_version=" ".join(filter(None, [found.version, found.region])),
+        substrate_version=" ".join(filter(None, [availability.version, availability.region])),
         cycle=len(cell.tier.cycle),
-        bracket=method,
+        bracket=method_for(bash=substrate.capabilities.bash, wanted=plan.bracket),
         bracket_cost_ns=UNKNOWN,
-        preload=preload,
-        limits=found.limits,
+        preload="none" if not cell.tier.preload else "image" if availability.holds_fixtures else "trial",
+        limits=availability.limits,
         provenance=substrate.provenance,
         capabilities=substrate.capabilities.flags(),
     )

@@ -1,4 +1,4 @@
-"""The running side of a recording: the clock that instants refer to, and what happens when the disk is full."""
+"""Writes the events of a run with the clock that their instants refer to."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
+from costmodel.recording.events import Clock, Event, RunFinished, TrialStarted
 from taxtui.errors import WriteFailed
-from taxtui.recording.events import Clock, Event, RunFinished, TrialStarted
 from taxtui.recording.writer import Recorder
 
 FLUSH_S: Final = 0.25
 
 
 class Buffering(Protocol):
-    """Something that holds back what it measured for up to ``FLUSH_S``."""
+    """A source that buffers events for up to ``FLUSH_S``."""
 
     def flush_columns(self) -> None:
-        """Emit it."""
+        """Emit the buffered events."""
         ...
 
 
 class EventSink(Protocol):
     """The destination of a worker's events."""
 
-    anchor_ns: int  # what every instant of its events is relative to
+    anchor_ns: int  # origin of every instant of its events
 
     def now(self) -> int:
-        """Return ``time.monotonic_ns()`` − ``anchor_ns``."""
+        """Return ``time.monotonic_ns()`` - ``anchor_ns``."""
         ...
 
     def emit(self, event: Event) -> None:
@@ -36,12 +36,12 @@ class EventSink(Protocol):
         ...
 
     def flush(self) -> None:
-        """Write the events that have gathered."""
+        """Write the queued events."""
         ...
 
 
 async def flush_regularly(sink: EventSink, buffering: Iterable[Buffering] = ()) -> None:
-    """Write every ``FLUSH_S`` what has gathered, until cancelled."""
+    """Flush every ``FLUSH_S``, until cancelled."""
     while True:
         await asyncio.sleep(FLUSH_S)
         for source in buffering:
@@ -50,37 +50,58 @@ async def flush_regularly(sink: EventSink, buffering: Iterable[Buffering] = ()) 
 
 
 class Journal:
-    """Appends events to a recorder; a disk that is full is reported once instead of failing every caller."""
+    """Appends events to a recorder; a disk that is full is reported once instead of failing every caller.
+
+    Events of several workers are in one file: each change of worker begins with the Clock of the next one.
+    """
 
     def __init__(self, recorder: Recorder, failed: Callable[[WriteFailed], None]) -> None:
-        """``failed`` is called at most once, from whichever call meets the error first."""
+        """``failed`` is called once, with the first error. The owner emits its own Clock first."""
         self.anchor_ns = time.monotonic_ns()
         self._recorder = recorder
         self._failed = failed
         self._error: WriteFailed | None = None
         self._ended = False
+        self._own_clock: Clock | None = None
+        self._last: Clock | None = None  # of the events that were written last
 
     def now(self) -> int:
-        """``time.monotonic_ns()`` − ``anchor_ns``."""
+        """Return ``time.monotonic_ns()`` - ``anchor_ns``."""
         return time.monotonic_ns() - self.anchor_ns
 
     def emit(self, event: Event) -> None:
-        """Append an event. After RunFinished nothing is: a trial that could not be stopped may still talk.
+        """Append an event of the owner. After RunFinished none is: a trial that does not stop may still emit some.
 
         Raises:
             WriteFailed: only for TrialStarted, because a sandbox that is not in the file must not be made.
         """
         if self._error is None and not self._ended:
+            own_clock = []
+            if isinstance(event, Clock):
+                self._own_clock = self._last = event
+            elif self._own_clock is not None and self._last is not self._own_clock:
+                self._last, own_clock = self._own_clock, [self._own_clock]
             try:
-                self._recorder.add(event)
+                for item in (*own_clock, event):
+                    self._recorder.add(item)
             except WriteFailed as error:
                 self._fail(error)
             self._ended = isinstance(event, RunFinished)
         if self._error is not None and isinstance(event, TrialStarted):
             raise self._error
 
+    def pass_on(self, clock: Clock, events: Sequence[Event]) -> None:
+        """Append events that a worker has written into its own file; the next flush writes them here."""
+        if self._error is not None or self._ended or not events:
+            return
+        try:
+            self._recorder.extend(events if self._last is clock else [clock, *events])
+        except WriteFailed as error:
+            self._fail(error)
+        self._last = clock
+
     def flush(self) -> None:
-        """Write what has gathered."""
+        """Write the queued events."""
         if self._error is None:
             try:
                 self._recorder.flush()
@@ -90,32 +111,3 @@ class Journal:
     def _fail(self, error: WriteFailed) -> None:
         self._error = error
         self._failed(error)
-
-
-class SharedJournal(Journal):
-    """The journal of a run that several processes measure: each switch of writer opens with the Clock of the next."""
-
-    def __init__(self, recorder: Recorder, failed: Callable[[WriteFailed], None]) -> None:
-        """As ``Journal``. Who owns it writes its own Clock first."""
-        super().__init__(recorder, failed)
-        self._own: Clock | None = None
-        self._writes: Clock | None = None  # the one whose events were written last
-
-    def emit(self, event: Event) -> None:
-        """As ``Journal.emit``: an event of its owner."""
-        if isinstance(event, Clock):
-            self._own = self._writes = event
-        elif self._own is not None and self._writes is not self._own:
-            self._writes = self._own
-            super().emit(self._own)
-        super().emit(event)
-
-    def pass_on(self, clock: Clock, events: Sequence[Event]) -> None:
-        """Append what another has measured, who has written it down already: it is in the file by the next flush."""
-        if self._error is not None or self._ended or not events:
-            return
-        try:
-            self._recorder.extend(events if self._writes is clock else [clock, *events])
-        except WriteFailed as error:
-            self._fail(error)
-        self._writes = clock

@@ -38,9 +38,9 @@ def words(load: float | None) -> str:
 def wait(limit_s: float, tell: Callable[[str], None]) -> None:
     """Return once the load is within its limit, or after ``limit_s``; ``tell`` gets a line if there is a wait."""
     until = time.monotonic() + limit_s
-    told = False
+    announced = False
     while (load := load_per_core()) is not None and load > LOAD_LIMIT and time.monotonic() < until:
-        if not told:
-            told = True
+        if not announced:
+            announced = True
             tell(f"waiting until the load is at most {LOAD_LIMIT:g} per core; it is {load:.1f}")
         time.sleep(min(LOOK_EVERY_S, max(0.0, until - time.monotonic())))

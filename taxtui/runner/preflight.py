@@ -1,22 +1,30 @@
-"""Substrates as a run finds them, and whether they can do what is asked of them."""
+"""Opens, checks and prepares the substrates of a run."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import resource
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Final, NamedTuple
 
-from taxtui.errors import SubstrateUnavailable, UsageError
+from costmodel.recording.events import Cell, Notice
+from taxtui import shipped
+from taxtui.errors import SubstrateError, SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
-from taxtui.recording.events import Cell
 from taxtui.runner import identity
-from taxtui.runner.cell import describe_cell
+from taxtui.runner.journal import EventSink
+from taxtui.runner.redaction import redact
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
-from taxtui.sandboxes.protocol import Availability, ChecksAcquire, Substrate
+from taxtui.sandboxes.protocol import Availability, ChecksAcquire, Prepares, Substrate
 from taxtui.sandboxes.registry import blamed, build
 
 CLOSING_S: Final = 120.0
-"""How long a substrate may take to let go of its clients."""
+"""Time for a substrate to close its clients."""
+OWN_DESCRIPTORS: Final = 16
+"""Descriptors of a process that measures: standard streams, event loop, recording, watchdog, modules being read."""
+DESCRIPTORS_PER_TRIAL: Final = 2
+"""The fewest that a command in a sandbox on this machine needs: one for each output stream."""
 
 
 class Opened(NamedTuple):
@@ -24,27 +32,28 @@ class Opened(NamedTuple):
 
     ref: SubstrateRef
     substrate: Substrate
-    found: Availability
+    availability: Availability
 
 
 async def open_all(plan: Plan, stack: contextlib.AsyncExitStack) -> dict[str, Opened]:
-    """Every substrate of a plan, by its text: its clients open until the stack ends, its preconditions met.
+    """Open the substrates of a plan until the stack ends, and check their preconditions; by their text.
 
     Raises:
-        SubstrateUnavailable, UsageError: one of them cannot be used, or not for what is asked.
+        SubstrateUnavailable, UsageError: a substrate or this process cannot do what the plan asks.
     """
+    require_descriptors(plan)
     opened: dict[str, Opened] = {}
     for cell in plan.cells:
         key = str(cell.substrate)
         if key not in opened:
             with blamed(key):
                 substrate = await stack.enter_async_context(_closed_in_time(build(cell.substrate)))
-                found = await substrate.check()
-            if not found.ok:
-                raise SubstrateUnavailable(f"{key}: {found.detail}", fix=found.fix)
-            opened[key] = Opened(cell.substrate, substrate, found)
+                availability = await substrate.check()
+            if not availability.ok:
+                raise SubstrateUnavailable(f"{key}: {availability.detail}", fix=availability.fix)
+            opened[key] = Opened(cell.substrate, substrate, availability)
         substrate = opened[key].substrate
-        require(cell, substrate, opened[key].found)
+        require(cell, substrate, opened[key].availability)
         if isinstance(substrate, ChecksAcquire):
             with blamed(key):
                 await substrate.check_acquire(cell.acquire, plan.limits)
@@ -52,18 +61,49 @@ async def open_all(plan: Plan, stack: contextlib.AsyncExitStack) -> dict[str, Op
 
 
 def describe_cells(plan: Plan, opened: Mapping[str, Opened]) -> list[Cell]:
-    """The cells of a plan as they would be recorded now."""
+    """Return the cells of a plan as they would be recorded now."""
     environment = identity.environment(identity.client_facts())
-    where = [opened[str(cell.substrate)] for cell in plan.cells]
+    places = [opened[str(cell.substrate)] for cell in plan.cells]
     return [
-        describe_cell(number, cell, plan, found.substrate, found.found, environment)
-        for number, (cell, found) in enumerate(zip(plan.cells, where, strict=True))
+        identity.describe_cell(number, cell, plan, place.substrate, place.availability, environment)
+        for number, (cell, place) in enumerate(zip(plan.cells, places, strict=True))
     ]
+
+
+async def prepare(plan: Plan, run_id: str, opened: Iterable[Opened], sink: EventSink) -> None:
+    """Have each substrate make what all sandboxes of the run share, before the first trial.
+
+    A failure is a notice: the first ``create`` tries again, and its trial records the error.
+    """
+    for ref, substrate, _ in opened:
+        if isinstance(substrate, Prepares):
+            try:
+                async with asyncio.timeout(plan.create_timeout_s):
+                    await substrate.prepare(run_id, plan.limits)
+            except (SubstrateError, TimeoutError) as error:
+                text = f"{ref.name}: not prepared: {' '.join(redact(error))}; the first create includes it"
+                sink.emit(Notice(sink.now(), "warning", text))
+
+
+def require_descriptors(plan: Plan) -> None:
+    """Refuse a plan that needs more open files than this process may have. Raises ``UsageError``."""
+    concurrency: dict[str, int] = {}
+    for cell in plan.cells:
+        if not shipped.row_of(cell.substrate.name).here:
+            continue  # an SDK may share its connections among all sandboxes
+        side = str(cell.substrate) if plan.side_by_side else ""
+        concurrency[side] = max(concurrency.get(side, 0), -(-cell.concurrency // plan.workers))
+    needed = OWN_DESCRIPTORS + DESCRIPTORS_PER_TRIAL * sum(concurrency.values())
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit != resource.RLIM_INFINITY and limit < needed:
+        raise UsageError(
+            f"the limit of {limit:,} open files is too low: concurrency {sum(concurrency.values()):,} needs {needed:,}",
+            fix=f"ulimit -n {needed}, or a lower --concurrency",
+        )
 
 
 @contextlib.asynccontextmanager
 async def _closed_in_time(substrate: Substrate) -> AsyncIterator[Substrate]:
-    """A substrate's clients, which may not hold the end of a run: by then everything has been swept."""
     entered = await substrate.__aenter__()
     try:
         yield entered
@@ -73,21 +113,21 @@ async def _closed_in_time(substrate: Substrate) -> AsyncIterator[Substrate]:
 
 
 def facts(opened: Iterable[Opened]) -> dict[str, str]:
-    """What is known of substrates, under name and variant only: options may name accounts, endpoints and folders."""
+    """Return the facts of substrates, under name and variant only: options may name accounts and endpoints."""
     return {
         f"{':'.join(filter(None, [substrate.name, substrate.variant]))}.{fact}": value
-        for _, substrate, found in opened
-        for fact, value in [*found.facts.items(), *latency(found)]
+        for _, substrate, availability in opened
+        for fact, value in [*availability.facts.items(), *latency(availability)]
     }
 
 
-def latency(found: Availability) -> list[tuple[str, str]]:
-    """The round trip to the control plane as a fact, where there is one: it is in every figure that passes it."""
-    return [("latency_ns", str(found.latency_ns))] if found.latency_ns else []
+def latency(availability: Availability) -> list[tuple[str, str]]:
+    """Return the round trip to the control plane as a fact, where it is known."""
+    return [("latency_ns", str(availability.latency_ns))] if availability.latency_ns else []
 
 
-def require(cell: CellPlan, substrate: Substrate, found: Availability) -> None:
-    """Refuse what the substrate cannot do before anything is created."""
+def require(cell: CellPlan, substrate: Substrate, availability: Availability) -> None:
+    """Refuse a cell that the substrate cannot measure. Raises ``UsageError`` or ``SubstrateUnavailable``."""
     kind = cell.acquire.partition(":")[0]
     if kind not in substrate.capabilities.acquire:
         can = ", ".join(substrate.capabilities.acquire)
@@ -98,7 +138,7 @@ def require(cell: CellPlan, substrate: Substrate, found: Availability) -> None:
     limit = substrate.capabilities.max_concurrency
     if limit is not None and cell.concurrency > limit:
         raise UsageError(f"{cell.substrate} takes at most {limit} sandboxes at once, not {cell.concurrency}")
-    if found.tools is not None and (missing := set(cell.tier.requires) - found.tools):
+    if availability.tools is not None and (missing := set(cell.tier.requires) - availability.tools):
         raise SubstrateUnavailable(
             f"{cell.substrate} lacks {', '.join(sorted(missing))}, which tier {cell.tier.name} needs",
             fix="install it there",

@@ -1,6 +1,6 @@
 """Redaction of error messages: a recording is made to be shared.
 
-Only the messages of taxtui's own error classes are recorded; of any other exception the class alone. Such a message may
+Only the messages of taxtui's own error classes are recorded; of any other exception the class alone. A message may
 quote a provider. Four rules replace what could name a person, a machine or an account:
 
 - patterns: URLs, e-mail addresses, ARNs, IP addresses, paths, long ids, credentials;
@@ -28,7 +28,7 @@ from taxtui.plan.spec import Plan
 SHOWN_OPTIONS: Final = frozenset(
     {"runtime", "isolation", "disk_mib", "network", "region", "instance_type", "launch_type", "spot"}
 )
-"""Options whose values a recording shows. Of all others it has a digest."""
+"""Options whose values a recording shows. All others are recorded as a digest."""
 MAX_CHARACTERS: Final = 300
 
 _PATTERNS: Final = [

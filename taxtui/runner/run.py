@@ -12,20 +12,18 @@ from pathlib import Path
 from typing import Final
 
 from costmodel.pricing.sheet import Prices
-from taxtui.errors import RunCrashed, TaxtuiError, WriteFailed
+from costmodel.recording.events import CRASHED, FORMAT_VERSION, MAGIC, OK, Cell, Clock, Header, Notice, RunFinished
+from taxtui.errors import RunCrashed, TaxtuiError
 from taxtui.plan.repeating import MIN_RUNS
 from taxtui.plan.spec import Plan
-from taxtui.recording.events import CRASHED, FORMAT_VERSION, MAGIC, OK, Cell, Clock, Header, Notice, RunFinished
 from taxtui.recording.writer import Recorder
 from taxtui.runner import identity, preflight
 from taxtui.runner.arrivals import Block
-from taxtui.runner.cell import CellProgress
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import LedgerEntry, TrialShare
 from taxtui.runner.cleanup.reaping import conclude_cleanup, record_crash, watchdog_replaced
 from taxtui.runner.cleanup.watchdog import Watchdog
 from taxtui.runner.fanout.child_process import ChildProcesses
-from taxtui.runner.fanout.crew import Crew
 from taxtui.runner.fanout.dispatcher import Dispatcher, DispatchState
 from taxtui.runner.fanout.launcher import Launcher
 from taxtui.runner.fanout.messages import Assignment
@@ -33,11 +31,12 @@ from taxtui.runner.fanout.ray_launcher import RayLauncher, RayOptions
 from taxtui.runner.fanout.repetition import budget_share_s, plan_of, widest_interval
 from taxtui.runner.fanout.resume import AGAIN, ResumeState
 from taxtui.runner.fanout.this_process import ThisProcess
-from taxtui.runner.journal import SharedJournal, flush_regularly
+from taxtui.runner.fanout.worker_handle import Crew
+from taxtui.runner.journal import Journal, flush_regularly
 from taxtui.runner.preflight import Opened
-from taxtui.runner.progress import Progress
+from taxtui.runner.progress import CellProgress, Progress
 from taxtui.runner.redaction import hide_names_of
-from taxtui.runner.run_control import CANCELLED_WITHIN_S, CLEANUP_WITHIN_S, RunControl, beside
+from taxtui.runner.run_control import CANCELLED_WITHIN_S, CLEANUP_WITHIN_S, RunControl, run_helpers
 from taxtui.runner.spend_limit import SpendLimit, Used
 from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
 
@@ -117,35 +116,6 @@ class Run:
         once = sum(cell.trials for cell in self.plan.cells)
         return once * (self.plan.repeat if self.plan.until is None else repetition + 1)
 
-    # ------------------------------------------------------------------------------------------ what a person asks for
-
-    @property
-    def write_error(self) -> WriteFailed | None:
-        """The error that ended the writing of the recording."""
-        return self.control.write_error
-
-    @property
-    def crash(self) -> Exception | None:
-        """The error that no code expected, where one ended the run."""
-        return self.control.crash
-
-    @property
-    def stopping(self) -> bool:
-        """Whether launching has stopped for good."""
-        return self.control.stopping
-
-    def stop(self, outcome: str, limit: str = "") -> None:
-        """Start no more trials; trials in flight continue to their end."""
-        self.control.stop(outcome, limit)
-
-    def abandon(self, outcome: str) -> None:
-        """Start no more trials and stop those in flight; every clean-up still runs."""
-        self.control.abandon(outcome)
-
-    def pause(self, paused: bool) -> None:
-        """Hold launches back, or continue."""
-        self.control.pause(paused)
-
     def _changed(self, op: str) -> None:
         if self.control.limit:
             self.progress.limit = self.control.limit
@@ -158,7 +128,7 @@ class Run:
         """Measure the whole plan. However it ends: trials are awaited, then comes the sweep, then the last frame.
 
         The watchdog is dismissed last, and only if nothing is left and nothing has crashed. An unexpected error is in
-        ``crash`` afterwards.
+        ``control.crash`` afterwards.
 
         Raises:
             SubstrateUnavailable: a precondition fails; nothing was created or written.
@@ -177,15 +147,17 @@ class Run:
                 self._resumed.prepare_append(workers[0].cells)
             recorder = Recorder(self.path, append=self._resumed is not None)
             stack.enter_context(contextlib.closing(recorder))
-            journal = SharedJournal(recorder, self.control.write_failed)
-            self._begin(journal, opened, workers[0].cells)  # first of all: whatever follows leaves a readable file
+            journal = Journal(recorder, self.control.write_failed)
+            self._begin(journal, opened, workers[0].cells)  # first, so that any later error leaves a readable file
             entry = self._entry(opened)
             watchdog = Watchdog(entry)
             try:
                 await watchdog.wait_ready()
                 self._look_back(journal)
+                if self._launcher is None:  # worker processes prepare their own substrates
+                    await preflight.prepare(self.plan, self.run_id, opened.values(), journal)
                 helpers = flush_regularly(journal), watchdog.keep(watchdog_replaced(journal))
-                async with beside(self.control, *helpers):
+                async with run_helpers(self.control, *helpers):
                     await self._repeat(crew, opened, journal, entry)
                 self._finish(journal)
             finally:
@@ -194,24 +166,24 @@ class Run:
     async def _open(self, stack: contextlib.AsyncExitStack) -> dict[str, Opened]:
         opened = await preflight.open_all(self.plan, stack)
         for number, cell in enumerate(self.plan.cells):
-            substrate = opened[str(cell.substrate)].substrate
+            _, substrate, availability = opened[str(cell.substrate)]
             if substrate.capabilities.paid:
-                self._spend_limit.price(number, substrate, self.plan.limits)
+                self._spend_limit.price(number, substrate, availability.effective.limits(self.plan.limits))
         return opened
 
     def _entry(self, opened: dict[str, Opened]) -> LedgerEntry:
         """Return what a clean-up needs once this process has died."""
         return LedgerEntry(
             run_id=self.run_id,
-            substrates=tuple(each.ref for each in opened.values()),
+            substrates=tuple(item.ref for item in opened.values()),
             create_timeout_s=self.plan.create_timeout_s,
             pid=os.getpid(),
             born=ledger.born(os.getpid()),
             parts=self._parts,
         )
 
-    def _begin(self, journal: SharedJournal, opened: dict[str, Opened], cells: Sequence[Cell]) -> None:
-        """Record what the file is, whose clock follows and what is measured."""
+    def _begin(self, journal: Journal, opened: dict[str, Opened], cells: Sequence[Cell]) -> None:
+        """Record header, clock and cells."""
         if self._resumed is None:
             software = identity.client_facts() | preflight.facts(opened.values()) | self._software
             journal.emit(Header(MAGIC, FORMAT_VERSION, self.run_id, identity.describe(self.plan), software))
@@ -219,7 +191,7 @@ class Run:
         for cell in cells:
             journal.emit(cell)
 
-    def _look_back(self, journal: SharedJournal) -> None:
+    def _look_back(self, journal: Journal) -> None:
         self.left_behind = ledger.unswept_runs(self.run_id)
         if self.left_behind:
             journal.emit(Notice(journal.now(), "warning", LEFT_BEHIND.format(len(self.left_behind))))
@@ -241,7 +213,7 @@ class Run:
 
     # --------------------------------------------------------------------------------------------- its repetitions
 
-    async def _repeat(self, crew: Crew, opened: dict[str, Opened], journal: SharedJournal, entry: LedgerEntry) -> None:
+    async def _repeat(self, crew: Crew, opened: dict[str, Opened], journal: Journal, entry: LedgerEntry) -> None:
         """Measure repetitions until the plan is done, its intervals are narrow, a limit is reached or it is stopped."""
         began, plan = time.monotonic(), self.plan
         state = DispatchState(
@@ -252,23 +224,23 @@ class Run:
             [],
             self._spend_limit,
             journal,
-            [each.substrate for each in opened.values()],
+            [item.substrate for item in opened.values()],
         )
         while True:
             share_s = budget_share_s(plan, self._repetition, time.monotonic() - began)
             if share_s is not None and share_s <= 0:
-                self.stop(BUDGET, self._budget_text())
+                self.control.stop(BUDGET, self._budget_text())
             await self._measure(crew, state, entry, share_s)
-            if not self.clean or self.stopping or self._repetition + 1 >= plan.repeat or self._is_settled():
+            if not self.clean or self.control.stopping or self._repetition + 1 >= plan.repeat or self._is_settled():
                 return
             if plan.gap_s:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(plan.gap_s):
                         await self.control.stopped.wait()
-            if self.stopping or not await self._relaunch(crew, journal):
+            if self.control.stopping or not await self._relaunch(crew, journal):
                 return
 
-    async def _relaunch(self, crew: Crew, journal: SharedJournal) -> bool:
+    async def _relaunch(self, crew: Crew, journal: Journal) -> bool:
         """Start the workers of the next repetition; False, and a crash, where they cannot start."""
         self._repetition += 1
         try:
@@ -288,20 +260,20 @@ class Run:
         self.progress.repetition = self._repetition + 1
         self.progress.planned = self._planned(self._repetition)
         dispatcher = self._dispatcher = Dispatcher(
-            plan, state._replace(cells=cells), crew.workers, entry.covers, self._left
+            plan, state._replace(cells=cells), crew.workers, entry.covers, self._remaining
         )
         self.clean = False
         for worker in crew.workers:
             worker.connection.begin(state.journal, self.control.crashed)
         helpers = [] if budget_s is None else [self._keep_budget(dispatcher, budget_s)]
-        async with beside(self.control, *helpers):
+        async with run_helpers(self.control, *helpers):
             measuring = asyncio.ensure_future(dispatcher.measure())
             await self.control.awaited(measuring, lambda: crew.close(CANCELLED_WITHIN_S))
         self._dispatcher = None
         removals = dispatcher.failed_removals
         swept = await conclude_cleanup(state.substrates, entry, state.journal, removals)
         self.cleanup_failed |= dispatcher.cleanup_failed or not swept
-        self.clean = swept and self.crash is None
+        self.clean = swept and self.control.crash is None
         self._ok = {cell.cell: cell.ok for cell in cells}
         self._next_trial = max(self._next_trial, dispatcher.first_free)
         self._next_clock += len(crew.workers)
@@ -310,14 +282,14 @@ class Run:
         self._resumed = None  # the next repetition is a whole one
         await crew.close(CLEANUP_WITHIN_S)
 
-    def _left(self, batches: Sequence[Block]) -> list[Block]:
-        return self._resumed.left(batches) if self._resumed else list(batches)
+    def _remaining(self, batches: Sequence[Block]) -> list[Block]:
+        return self._resumed.remaining(batches) if self._resumed else list(batches)
 
     async def _keep_budget(self, dispatcher: Dispatcher, budget_s: float) -> None:
         await asyncio.sleep(budget_s)
         if not self.plan.repeated:
-            self.stop(BUDGET, self._budget_text())
-        elif not self.stopping:
+            self.control.stop(BUDGET, self._budget_text())
+        elif not self.control.stopping:
             dispatcher.end_early()
             if self.plan.until is None:
                 self.progress.limit = self._budget_text()
@@ -332,14 +304,14 @@ class Run:
         self.settled = widest_interval(self.path)
         return self.settled is not None and self.settled <= self.plan.until
 
-    def _finish(self, journal: SharedJournal) -> None:
-        record_crash(self.crash, journal)
+    def _finish(self, journal: Journal) -> None:
+        record_crash(self.control.crash, journal)
         self.outcome = (
             CRASHED
-            if self.crash is not None
+            if self.control.crash is not None
             else self.control.reason or (BUDGET if self.progress.limit else "finished")
         )
-        self.clean = self.clean and self.crash is None
+        self.clean = self.clean and self.control.crash is None
         self.unmeasured = [
             str(CellProgress(number, cell)) for number, cell in enumerate(self.plan.cells) if not self._ok.get(number)
         ]

@@ -1,14 +1,16 @@
-"""Whether a run, or one worker of it, starts more trials, and what has gone wrong in it."""
+"""Stop, abandon and pause of a run or a worker, and the error that ended it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+import json
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Final
 
+from costmodel.recording.events import CANCELLED, CRASHED
 from taxtui.errors import CleanupFailed, WriteFailed
-from taxtui.recording.events import CANCELLED, CRASHED
 
 PAUSE: Final = "pause"
 RESUME: Final = "resume"
@@ -16,9 +18,9 @@ STOP: Final = "stop"
 INTERRUPT: Final = "interrupt"
 CANCEL: Final = "cancel"
 CLEANUP_WITHIN_S: Final = 240.0
-"""Time that abandoned trials have to clean up. The final sweep removes what they have not removed by then."""
+"""Time limit for the clean-up of abandoned trials. The final sweep removes the rest."""
 CANCELLED_WITHIN_S: Final = 5.0
-"""Time that a trial has to end once it is cancelled in its clean-up, after that deadline."""
+"""Time limit for a trial whose clean-up is cancelled after that deadline."""
 
 
 class RunControl:
@@ -107,12 +109,38 @@ class RunControl:
 
 
 @contextlib.asynccontextmanager
-async def beside(control: RunControl, *work: Awaitable[None]) -> AsyncIterator[None]:
+async def run_helpers(control: RunControl, *work: Awaitable[None]) -> AsyncIterator[None]:
     """Run helpers while the block runs, and cancel them after it. An error of a helper crashes the run."""
-    helpers = [asyncio.ensure_future(control.guarded(each)) for each in work]
+    helpers = [asyncio.ensure_future(control.guarded(helper)) for helper in work]
     try:
         yield
     finally:
         for helper in helpers:
             helper.cancel()
         await asyncio.gather(*helpers, return_exceptions=True)
+
+
+def read_commands(
+    actions: Mapping[str, Callable[[], None]], ended: Callable[[], None], misunderstood: Callable[[str], None]
+) -> None:
+    """Read commands on standard input: JSON lines, ``{"op": "pause"}``. Returns at once.
+
+    The running loop calls the action of each line, and ``ended`` at the end of the stream.
+    """
+    loop = asyncio.get_running_loop()
+
+    def ask(act: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the run has ended
+            loop.call_soon_threadsafe(act)
+
+    def listen() -> None:
+        # Not sys.stdin: Python aborts when it exits while a thread holds the lock of that buffer.
+        with contextlib.suppress(OSError), open(0, "rb", buffering=0, closefd=False) as stdin:
+            for line in stdin:
+                try:
+                    ask(actions[json.loads(line)["op"]])
+                except (ValueError, KeyError, TypeError):
+                    misunderstood(f"{line[:80]!r}")
+        ask(ended)
+
+    threading.Thread(target=listen, daemon=True).start()

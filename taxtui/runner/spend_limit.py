@@ -1,4 +1,4 @@
-"""What a run may use up: a number of sandboxes, and dollars by a price sheet. Asked before each sandbox is made."""
+"""Limits of a run: a number of sandboxes, and dollars by a price sheet. Checked before each sandbox."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from taxtui.sandboxes.protocol import Substrate
 
 
 class Used(NamedTuple):
-    """Of what is limited."""
+    """Sandboxes and dollars that were used."""
 
     sandboxes: int = 0
     usd: Fraction = Fraction(0)
@@ -27,39 +27,39 @@ class _Use(NamedTuple):
 
 
 class SpendLimit:
-    """Counts what was made and what it costs by now; a sandbox in flight is billed as at least what others cost."""
+    """Counts sandboxes and their cost; one in flight costs at least as much as the dearest of its cell."""
 
     def __init__(
         self, plan: Plan, prices: Prices | None, clock: Callable[[], int] = time.monotonic_ns, used: Used | None = None
     ) -> None:
         """``prices`` is needed where the plan has a ``max_cost_usd``. ``clock`` is monotonic, in nanoseconds.
 
-        ``used`` is what earlier repetitions of the same run have used up.
+        ``used`` is the use of earlier repetitions of the same run.
         """
         self._max_sandboxes = plan.max_sandboxes
         self._max_usd = plan.max_cost_usd
         self._prices = prices
         self._clock = clock
-        self._made, self._spent_usd = used or Used()
+        self._created, self._spent_usd = used or Used()
         self._dearest_usd: dict[int, Fraction] = {}
         self._bills: dict[int, tuple[SandboxPrice, CellIdentity]] = {}
         self._in_use: dict[str, _Use] = {}
 
     @property
     def used(self) -> Used:
-        """What has been used up, once nothing is in use any more."""
-        return Used(self._made, self._spent_usd)
+        """The total use, once no sandbox is in use."""
+        return Used(self._created, self._spent_usd)
 
     def price(self, cell: int, substrate: Substrate, limits: Limits) -> None:
-        """Look a paid cell's price up. Raises ``costmodel.errors.PriceError`` with the stanza to add."""
+        """Look up the price of a paid cell. Raises ``costmodel.errors.PriceError`` with the stanza to add."""
         if self._prices is None:
             return
         identity = _identity(substrate, limits)
         self._bills[cell] = self._prices.sandbox(identity), identity
 
     def refuses(self, cell: int) -> str:
-        """Why no more sandboxes of a cell may be made; empty where one may."""
-        if self._max_sandboxes is not None and self._made >= self._max_sandboxes:
+        """Return the limit that forbids one more sandbox of a cell; empty where none does."""
+        if self._max_sandboxes is not None and self._created >= self._max_sandboxes:
             return f"--max-sandboxes {self._max_sandboxes} is used up"
         if self._max_usd is not None and cell in self._bills:
             committed = self._spent_usd + sum(self._cost_usd(use) for use in self._in_use.values())
@@ -68,12 +68,12 @@ class SpendLimit:
         return ""
 
     def began(self, sandbox: str, cell: int) -> None:
-        """A sandbox is about to be asked for."""
-        self._made += 1
+        """Count a sandbox that is about to be created."""
+        self._created += 1
         self._in_use[sandbox] = _Use(cell, self._clock())
 
     def ended(self, sandbox: str) -> None:
-        """A sandbox is gone."""
+        """Count a sandbox that is gone."""
         use = self._in_use.pop(sandbox)
         cost = self._bill_usd(use)
         self._spent_usd += cost
@@ -89,7 +89,7 @@ class SpendLimit:
         return max(self._bill_usd(use), self._least_usd(use.cell))
 
     def _least_usd(self, cell: int) -> Fraction:
-        """What one more is sure to cost: as much as the dearest so far, at first the least that is billed."""
+        """Return the least cost of one more sandbox: the dearest so far, at first the lowest possible bill."""
         if cell not in self._bills:
             return Fraction(0)
         price, identity = self._bills[cell]
@@ -97,7 +97,7 @@ class SpendLimit:
 
 
 def least_usd(prices: Prices, substrate: Substrate, limits: Limits) -> float:
-    """The least that one sandbox is billed at. Raises ``costmodel.errors.PriceError``."""
+    """Return the lowest possible bill of one sandbox. Raises ``costmodel.errors.PriceError``."""
     identity = _identity(substrate, limits)
     return float(prices.sandbox(identity).usd(identity, 1))
 

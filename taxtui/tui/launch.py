@@ -19,7 +19,7 @@ def launch(path: Path | None = None, speed: float = 1.0) -> int:
     """Run the interface, on a recording where ``path`` is given; the process's exit code.
 
     Raises:
-        RecordingError: the recording cannot be read.
+        SourceError: the recording cannot be read.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         click.echo("taxtui: there is no terminal to draw on; `taxtui run` measures without one", err=True)

@@ -75,7 +75,7 @@ class RunApp(App[None]):
         await self.action_go("results")
 
     async def replay(self, path: Path) -> None:
-        """Play a recording back on Live. Raises ``RecordingError`` for what is none."""
+        """Play a recording back on Live. Raises ``SourceError`` for what is none."""
         from taxtui.tui.live.replay import ReplayFeed
 
         feed = ReplayFeed(path)

@@ -1,1 +1,1 @@
-"""What the shipped tiers need: fixtures, and the image that holds them."""
+"""Needs of the shipped tiers: fixtures, and the image that holds them."""

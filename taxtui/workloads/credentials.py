@@ -1,6 +1,6 @@
-"""What looks like a credential in a command: a tier holds the commands of others on purpose, but never their keys.
+"""Finds credentials in commands by their known shapes: a tier contains commands of other people, but never their keys.
 
-Known shapes only. That none is found does not say that none is there.
+Other credentials may remain.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _SHAPES: Final = (
     ("a secret in an option", re.compile(rf"(?i)(?<=\s)--[\w-]*{_NAME}[ =]{_VALUE}")),
     ("a secret by its name", re.compile(rf"(?i){_NAME}['\"]?\s*[:=]\s*{_QUOTED}")),
 )
-"""What it looks like, and where: the shapes of issuers first, then names that say what a value is."""
+"""Kinds of credentials with their shapes: shapes of issuers first, then names of variables and options."""
 
 
 def kinds(text: str) -> list[str]:
-    """What a text seems to hold, in words that repeat nothing of it; empty where nothing was found."""
+    """Return the kinds of credentials that a text seems to contain, without repeating them."""
     return [kind for kind, shape in _SHAPES if any(_secret(match) != PLACEHOLDER for match in shape.finditer(text))]
 
 

@@ -191,10 +191,10 @@ def _run(command: list[str], failure: str, stdin: bytes = b"") -> str:
     env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     env |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
     try:
-        done = subprocess.run(command, input=stdin, capture_output=True, env=env, check=True)
+        process = subprocess.run(command, input=stdin, capture_output=True, env=env, check=True)
     except FileNotFoundError as error:
         raise TaxtuiError(f"{failure}: there is no {command[0]}", fix="install it") from error
     except subprocess.CalledProcessError as error:
         words = error.stderr.decode(errors="replace").strip().splitlines() or [f"exit {error.returncode}"]
         raise TaxtuiError(f"{failure}: {words[-1].removeprefix('ERROR: ')}") from error
-    return done.stdout.decode()
+    return process.stdout.decode()

@@ -114,16 +114,16 @@ def _check(base: str) -> None:
 
 
 def asked_of_docker(failure: str, *arguments: str, stdin: bytes = b"") -> str:
-    """What the docker command prints; its last words, apart from where to read on, become the error.
+    """Return the output of a docker command; the last line of its error output becomes the error.
 
     Raises ``SubstrateUnavailable``: ``failure``, and those words.
     """
     try:
-        done = subprocess.run(["docker", *arguments], input=stdin, capture_output=True, check=True)
+        process = subprocess.run(["docker", *arguments], input=stdin, capture_output=True, check=True)
     except FileNotFoundError as error:
         raise SubstrateUnavailable(f"{failure}: there is no docker command", fix="install Docker") from error
     except subprocess.CalledProcessError as error:
-        said = [line.strip() for line in error.stderr.decode(errors="replace").splitlines()]
-        words = [line for line in said if line and "--help'" not in line] or [f"exit {error.returncode}"]
+        lines = [line.strip() for line in error.stderr.decode(errors="replace").splitlines()]
+        words = [line for line in lines if line and "--help'" not in line] or [f"exit {error.returncode}"]
         raise SubstrateUnavailable(f"{failure}: {words[-1]}") from error
-    return done.stdout.decode().strip()
+    return process.stdout.decode().strip()

@@ -25,7 +25,7 @@ _HARNESS_PATHS: Final = re.compile(
     r"(?<![\w.])(?:/(?:installed-agent|logs/(?:agent|verifier)|swe_util|swe-agent|root/(?:tools|state\.json|model\.patch)"
     r"|opt/(?:inspect|openhands)[\w-]*)|/(?:home|Users)/[^/\s'\";|&]+/|[A-Z]:\\)"
 )
-"""Where harnesses put what is theirs, and the homes of people."""
+"""Folders of harnesses, and home folders."""
 _SYSTEM: Final = ("/bin", "/dev", "/etc", "/lib", "/proc", "/sbin", "/sys", "/tmp", "/usr", "/var", "/opt/taxtui")
 _ABSOLUTE: Final = re.compile(r"(?:(?<=[\s='\"(<>])|^)/[A-Za-z_][\w.+-]*")
 _NETWORK: Final = re.compile(
@@ -69,8 +69,8 @@ def needs_network(script: str) -> bool:
 
 def folders_needed(script: str) -> list[str]:
     """The first part of each absolute path outside those that every system has: what the image must bring."""
-    found = (path for path in _ABSOLUTE.findall(script))
-    return list(dict.fromkeys(path for path in found if not path.startswith(_SYSTEM)))
+    paths = (path for path in _ABSOLUTE.findall(script))
+    return list(dict.fromkeys(path for path in paths if not path.startswith(_SYSTEM)))
 
 
 def _parts(script: str) -> list[list[str]]:

@@ -2,7 +2,7 @@
 
 Both clone from a folder of fixtures: the repository as one bare commit, and git's settings for that.
 
-What each step has to show is read from the commit itself with git, before anything is run.
+The expected output of each step is read from the commit with git, before anything is run.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class RepositoryCopy:
         except UnicodeDecodeError:
             return ""
 
-    def shown(self) -> Landmark:
+    def landmark(self) -> Landmark:
         """A file to read, search and cut: the longest of the first hundred that have a line fit to be asked for.
 
         Raises:
@@ -92,10 +92,10 @@ class RepositoryCopy:
         entries = [line.partition("\t") for line in self._read("ls-tree", "-r", "-z", "HEAD").split("\0")]
         plain = [path for kind, _, path in entries if kind.startswith("100") and _PLAIN.fullmatch(path)]
         sources = [path for path in plain if Path(path).suffix in _SOURCES] or plain
-        found = [shown for path in sources[:100] if (shown := _distinct(path, self.text(path)))]
-        if not found:
+        landmarks = [landmark for path in sources[:100] if (landmark := _distinct(path, self.text(path)))]
+        if not landmarks:
             raise UsageError("the repository has no text file to read", fix="write the tier by hand: docs/own-work.md")
-        return max(found, key=lambda shown: len(shown.lines))
+        return max(landmarks, key=lambda landmark: len(landmark.lines))
 
     def tests(self) -> TestCommand | None:
         """How its tests are run as far as its files tell, or None."""
@@ -146,13 +146,13 @@ def clone(source: str, folder: Path) -> RepositoryCopy:
         "--",
         url,
     ]
-    _run([*command, str(bare)], f"git cannot clone {_shown(source)}", UsageError)
+    _run([*command, str(bare)], f"git cannot clone {_redacted(source)}", UsageError)
     _run(["git", f"--git-dir={bare}", "remote", "remove", "origin"], "git cannot forget where it cloned from")
     shutil.copyfile(fixtures.DATA / GITCONFIG, folder / GITCONFIG)
     try:
         snapshot = RepositoryCopy(bare)
     except TaxtuiError as error:
-        raise UsageError(f"{_shown(source)} has no commit", fix="commit something first") from error
+        raise UsageError(f"{_redacted(source)} has no commit", fix="commit something first") from error
     for path in [folder, *folder.rglob("*")]:
         path.chmod(0o755 if path.is_dir() else 0o644)  # whatever the umask: sandboxes have users of their own
     return snapshot
@@ -174,8 +174,8 @@ def testing(name: str, snapshot: RepositoryCopy, tests: TestCommand, setup: Sequ
 
     ``setup`` are commands between the clone and the first test, such as what installs the dependencies.
     """
-    shown = snapshot.shown()
-    file = shlex.quote(shown.path)
+    landmark = snapshot.landmark()
+    file = shlex.quote(landmark.path)
     run = Step(name="test", run=f"cd repo && {tests.command}", timeout_s=TEST_TIMEOUT_S)
     steps = [Step(name="clone", run=f"{_CLONE} &&\n    git rev-parse 'HEAD^{{tree}}'\n", expect_stdout=snapshot.tree)]
     for number, command in enumerate(setup, 1):
@@ -193,7 +193,7 @@ def testing(name: str, snapshot: RepositoryCopy, tests: TestCommand, setup: Sequ
             *(reading[step] for step in ("ls", "cat", "grep", "sed", "find", "wc")),
             run,
             Step(name="edit", run=edit, expect_stdout="+{nonce}"),
-            Step(name="git status", run="cd repo && git status --porcelain", expect_stdout=f" M {shown.path}"),
+            Step(name="git status", run="cd repo && git status --porcelain", expect_stdout=f" M {landmark.path}"),
             Step(name="restore", run=restore, expect_stdout="restored"),
         ),
     )
@@ -205,28 +205,28 @@ _NOTHING_CHANGED: Final = Step(
 
 
 def _reading(snapshot: RepositoryCopy) -> list[Step]:
-    shown = snapshot.shown()
-    file, folder = shlex.quote(shown.path), str(Path(shown.path).parent)
-    word, number = shlex.quote(shown.word), shown.number
+    landmark = snapshot.landmark()
+    file, folder = shlex.quote(landmark.path), str(Path(landmark.path).parent)
+    word, number = shlex.quote(landmark.word), landmark.number
     cut = f"{max(1, number - 10)},{number + 10}"
     return [
         Step(name="ls", run='cd repo && ls -A && echo "$TAXTUI_NONCE"', expect_stdout="\n{nonce}"),
-        Step(name="cat", run=f"cd repo && cat {file}", expect_stdout=shown.line),
+        Step(name="cat", run=f"cd repo && cat {file}", expect_stdout=landmark.line),
         Step(name="git log", run="cd repo && git log -1 --format='tree %T'", expect_stdout=f"tree {snapshot.tree}"),
         Step(
             name="grep",
             run=f"cd repo && grep -rnF -e {word} {shlex.quote(folder)}",
-            expect_stdout=f"{_below(folder, shown.path)}:{number}:{shown.line}",
+            expect_stdout=f"{_below(folder, landmark.path)}:{number}:{landmark.line}",
         ),
-        Step(name="sed", run=f"cd repo && sed -n '{cut}p' {file}", expect_stdout=shown.line),
+        Step(name="sed", run=f"cd repo && sed -n '{cut}p' {file}", expect_stdout=landmark.line),
         Step(
             name="find",
-            run=f"cd repo && find . -path ./.git -prune -o -name {shlex.quote(Path(shown.path).name)} -print",
-            expect_stdout=f"./{shown.path}",
+            run=f"cd repo && find . -path ./.git -prune -o -name {shlex.quote(Path(landmark.path).name)} -print",
+            expect_stdout=f"./{landmark.path}",
         ),
-        Step(name="wc", run=f"cd repo && wc -l {file}", expect_stdout=f" {shown.path}"),
+        Step(name="wc", run=f"cd repo && wc -l {file}", expect_stdout=f" {landmark.path}"),
         Step(name="git status", run="cd repo && git status --porcelain --branch", expect_stdout="## HEAD (no branch)"),
-        Step(name="git show", run=f"cd repo && git show HEAD:{file}", expect_stdout=shown.line),
+        Step(name="git show", run=f"cd repo && git show HEAD:{file}", expect_stdout=landmark.line),
     ]  # fmt: skip
 
 
@@ -238,7 +238,7 @@ def _distinct(path: str, text: str) -> Landmark | None:
     """The middlemost line of a text that occurs in it once, and gives nothing away."""
     lines = text.splitlines() if "\r" not in text and "{nonce}" not in text else []
     middle = len(lines) / 2
-    for number in sorted(range(1, len(lines) + 1), key=lambda one: abs(one - middle)):
+    for number in sorted(range(1, len(lines) + 1), key=lambda place: abs(place - middle)):
         line = lines[number - 1]
         words = re.findall(r"[A-Za-z_]\w{4,}", line)
         if words and len(line) <= MAX_LINE and _fit(line) and lines.count(line) == 1 and not credentials.kinds(line):
@@ -250,7 +250,7 @@ def _fit(text: str) -> bool:
     return text.isprintable() and text.isascii() and text == text.strip("\x00-") and bool(text.strip())
 
 
-def _shown(source: str) -> str:
+def _redacted(source: str) -> str:
     return credentials.redacted(source)
 
 
@@ -265,4 +265,4 @@ def _run(command: list[str], failure: str, kind: type[TaxtuiError] = TaxtuiError
     except subprocess.CalledProcessError as error:
         words = error.stderr.decode(errors="replace").strip().splitlines() or [f"exit {error.returncode}"]
         why = next((line for line in words if line.startswith(("fatal: ", "error: "))), words[-1])  # advice follows it
-        raise kind(f"{failure}: {_shown(why.removeprefix('fatal: ').removeprefix('error: '))}") from error
+        raise kind(f"{failure}: {_redacted(why.removeprefix('fatal: ').removeprefix('error: '))}") from error

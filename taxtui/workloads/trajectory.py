@@ -33,7 +33,7 @@ class Called(NamedTuple):
     hindrance: str = ""  # why it is no command that can be run again, where its log says so
 
 
-class Made(NamedTuple):
+class ConvertedTier(NamedTuple):
     """The tier, and what to know about it."""
 
     tier: Tier
@@ -42,52 +42,57 @@ class Made(NamedTuple):
     notes: list[str]
 
 
-def tier_of(name: str, called: Sequence[Called], image: str = "", *, redact: bool = False) -> Made:
+def tier_of(name: str, called: Sequence[Called], image: str = "", *, redact: bool = False) -> ConvertedTier:
     """The tier whose cycle is the whole trajectory.
 
     Raises:
         UsageError: a command holds what looks like a credential, and ``redact`` is not set; or none can be run again.
     """
-    kept: list[tuple[int, Called]] = []
+    commands: list[tuple[int, Called]] = []
     left_out: list[str] = []
-    for number, one in enumerate(called, 1):
-        if why := one.hindrance or _hindrance(one.script):
+    for number, command in enumerate(called, 1):
+        if why := command.hindrance or _hindrance(command.script):
             left_out.append(f"command {number} {why}")
         else:
-            kept.append((number, one))
-    if not kept:
+            commands.append((number, command))
+    if not commands:
         reasons = "; ".join(left_out[:MOST_NAMED]) or "it has none"
         raise UsageError(f"no command of the trajectory can be run again: {reasons}")
-    notes = [f"left out: {one}" for one in left_out[:MOST_NAMED]]
+    notes = [f"left out: {command}" for command in left_out[:MOST_NAMED]]
     notes += [f"left out: {len(left_out) - MOST_NAMED:,} more"] * (len(left_out) > MOST_NAMED)
-    secrets = {number: found for number, one in kept if (found := credentials.kinds(_script(one)))}
+    secrets = {number: kinds for number, command in commands if (kinds := credentials.kinds(_script(command)))}
     if secrets:
-        told = "; ".join(f"command {number} holds {' and '.join(found)}" for number, found in secrets.items())
+        secrets_text = "; ".join(f"command {number} holds {' and '.join(kinds)}" for number, kinds in secrets.items())
         if not redact:
-            raise UsageError(told, fix="--redact writes REDACTED in its place, where the command may then fail")
-        notes.append(f"redacted: {told}")
-    scripts = [credentials.redacted(_script(one)) if number in secrets else _script(one) for number, one in kept]
+            raise UsageError(secrets_text, fix="--redact writes REDACTED in its place, where the command may then fail")
+        notes.append(f"redacted: {secrets_text}")
+    scripts = [
+        credentials.redacted(_script(command)) if number in secrets else _script(command)
+        for number, command in commands
+    ]
     network = any(map(replaying.needs_network, scripts))
     notes += ["some commands fetch something: the tier has a network"] * network
-    think, said = _think(called)
-    notes += said
+    think, think_notes = _think(called)
+    notes += think_notes
     if folders := list(dict.fromkeys(path for script in scripts for path in replaying.folders_needed(script))):
         where = f"the image {image}" if image else "the image that it ran in"
         notes.append(f"needs {', '.join(folders[:MOST_NAMED])}: measure it with {where}")
-    untold = sum(one.exit_code is None for _, one in kept)
-    if untold:
-        notes.append(f"{untold:,} of {len(kept):,} commands have no exit code in the log: any will do")
+    without_code = sum(command.exit_code is None for _, command in commands)
+    if without_code:
+        notes.append(f"{without_code:,} of {len(commands):,} commands have no exit code in the log: any will do")
     steps = tuple(
-        Step(name=f"{number} {_program(one.script)}", run=script, expect_exit=one.exit_code or 0)
-        for (number, one), script in zip(kept, scripts, strict=True)
+        Step(name=f"{number} {_program(command.script)}", run=script, expect_exit=command.exit_code or 0)
+        for (number, command), script in zip(commands, scripts, strict=True)
     )
     remarks = {
-        index: f"{one.think_s:.3f} s after the one before"
-        for index, (_, one) in enumerate(kept)
-        if one.think_s is not None
+        index: f"{command.think_s:.3f} s after the one before"
+        for index, (_, command) in enumerate(commands)
+        if command.think_s is not None
     }
-    tier = Tier(name=name, title=f"{len(kept):,} commands of one trajectory", network=network, think=think, cycle=steps)
-    return Made(tier, remarks, left_out, notes)
+    tier = Tier(
+        name=name, title=f"{len(commands):,} commands of one trajectory", network=network, think=think, cycle=steps
+    )
+    return ConvertedTier(tier, remarks, left_out, notes)
 
 
 def _hindrance(script: str) -> str:
@@ -102,22 +107,22 @@ def _hindrance(script: str) -> str:
     return replaying.hindrance(inner) if inner and words[0].rpartition("/")[2] in ("sh", "bash") else ""
 
 
-def _script(one: Called) -> str:
-    script = one.script.rstrip("\n")
-    if one.exit_code is None:
+def _script(command: Called) -> str:
+    script = command.script.rstrip("\n")
+    if command.exit_code is None:
         script = f"(\n{script}\n)\ntrue"
-    return f"cd {shlex.quote(one.folder)} || exit {NO_SUCH_FOLDER}\n{script}" if one.folder else script
+    return f"cd {shlex.quote(command.folder)} || exit {NO_SUCH_FOLDER}\n{script}" if command.folder else script
 
 
 def _program(script: str) -> str:
     """A name for a step, of the first word that could be a program's."""
-    found = re.match(r"\s*(?:cd\s+\S+\s*(?:&&|;)\s*)?([\w./-]+)", script, re.ASCII)
-    return found[1].rpartition("/")[2][:30] if found else "command"
+    match = re.match(r"\s*(?:cd\s+\S+\s*(?:&&|;)\s*)?([\w./-]+)", script, re.ASCII)
+    return match[1].rpartition("/")[2][:30] if match else "command"
 
 
 def _think(called: Sequence[Called]) -> tuple[str, list[str]]:
     """The law of the gaps as ``--think`` takes it, and what to say of it."""
-    gaps_s = [one.think_s for one in called if one.think_s is not None and one.think_s > 0]
+    gaps_s = [command.think_s for command in called if command.think_s is not None and command.think_s > 0]
     if not gaps_s:
         return "", ["the log tells no time between commands: without think time"]
     median_s, sigma = lognormal(gaps_s)
@@ -127,6 +132,8 @@ def _think(called: Sequence[Called]) -> tuple[str, list[str]]:
         return f"{median_s:.6f}s", [
             f"the median of {len(gaps_s)} gaps is the think time: too few, or too alike, for a law"
         ]
-    together = sum(one.think_s is None for one in called[1:])
-    said = [f"{together:,} commands have no time of their own before them: the law holds there too"] if together else []
-    return f"lognormal:{median_s:.6f}s,{min(sigma, MAX_SIGMA):.2f}", said
+    undivided = sum(command.think_s is None for command in called[1:])
+    notes = (
+        [f"{undivided:,} commands have no time of their own before them: the law holds there too"] if undivided else []
+    )
+    return f"lognormal:{median_s:.6f}s,{min(sigma, MAX_SIGMA):.2f}", notes

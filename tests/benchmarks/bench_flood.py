@@ -23,7 +23,7 @@ from typing import Any
 from textual.app import App, ComposeResult
 from textual.widgets import Static
 
-from taxtui.recording import events
+from costmodel.recording import events
 from taxtui.recording.writer import Recorder
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.live.feed import RunFeed, RunStarter

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
-from taxtui.recording import reader
-from taxtui.recording.events import Event, Health
+from costmodel.recording.events import Event, Health
+from costmodel.recording.follower import read_events
 from tests.benchmarks.bench_workers import rate
 from tests.benchmarks.figures import grown, tell
 from tests.benchmarks.taking import taken
@@ -59,7 +59,7 @@ def measured(folder: Path, in_flight: int, actions: int) -> Level:
         if isinstance(event, Health):
             seconds.append(event)
 
-    reader.read(path, keep)
+    read_events(path, keep)
     full = [second for second in seconds if second.in_flight >= FULL * in_flight]
     lags_ms = [second.lag_p99_ns / 1e6 for second in full]
     cores = statistics.median(second.cpu_permille for second in full) / 1e3

@@ -23,10 +23,10 @@ from unittest.mock import patch
 
 import click
 
+from costmodel.recording.events import Event, Health
+from costmodel.recording.follower import read_events
 from taxtui.plan.arrivals import Closed
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
-from taxtui.recording import reader
-from taxtui.recording.events import Event, Health
 from taxtui.runner import preflight
 from taxtui.runner import run as run_module
 from taxtui.sandboxes.fake import FakeSubstrate
@@ -116,7 +116,7 @@ def lags_ms(path: Path) -> list[float]:
         if isinstance(event, Health) and event.in_flight:
             found.append(event.lag_p50_ns / 1e6)
 
-    reader.read(path, keep)
+    read_events(path, keep)
     return found
 
 

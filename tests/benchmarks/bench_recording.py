@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import costmodel
-from taxtui.recording.events import (
+from costmodel.recording.events import (
     ACTION,
     Actions,
     Cell,
@@ -26,7 +26,6 @@ from taxtui.recording.events import (
     TrialEnded,
     TrialStarted,
 )
-from taxtui.recording.reader import read
 from taxtui.recording.writer import Recorder
 from tests.benchmarks.figures import tell
 
@@ -89,7 +88,7 @@ def main(actions: int) -> None:
                     json.loads(line)
 
         def read_events() -> None:
-            read(path, lambda event: None)
+            read_events(path, lambda event: None)
 
         rows = [
             ("encode and write", seconds(record), seconds(record_json)),

@@ -18,9 +18,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from costmodel.recording import events
+from costmodel.recording.follower import Follower
 from taxtui.live.state import RunState
-from taxtui.recording import events
-from taxtui.recording.reader import Follower
 from taxtui.recording.writer import Recorder
 from taxtui.tui.live.replay import ReplayFeed
 from taxtui.tui.live.replay_bar import ReplayBar

@@ -15,8 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from taxtui.recording.events import ACTION, Actions, Event
-from taxtui.recording.reader import Follower, read
+from costmodel.recording.events import ACTION, Actions, Event
+from costmodel.recording.follower import Follower, read_events
 from tests.benchmarks.figures import tell
 
 TRIALS = 100
@@ -31,7 +31,7 @@ def durations(path: Path) -> list[int]:
         if isinstance(event, Actions) and event.step == ACTION:
             found.extend(event.duration_ns)
 
-    read(path, take)
+    read_events(path, take)
     return found
 
 

@@ -19,8 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from taxtui.recording import reader
-from taxtui.recording.events import Actions, Clock, Event, PhaseEnded, TrialStarted
+from costmodel.recording.events import Actions, Clock, Event, PhaseEnded, TrialStarted
+from costmodel.recording.follower import read_events
 from tests.benchmarks.figures import tell
 from tests.support import paced_fake
 from tests.support.ray_cluster import TwoNodes
@@ -52,7 +52,7 @@ def rate(path: Path) -> float:
         elif isinstance(event, PhaseEnded) and event.trial not in warm:
             last = max(last, anchor + event.start_ns + event.duration_ns)
 
-    reader.read(path, take)
+    read_events(path, take)
     return rows / (last - first) * 1e9
 
 

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 import costmodel
+from costmodel.recording import events
+from costmodel.recording.follower import Follower
 from taxtui import shipped
-from taxtui.recording import events
-from taxtui.recording.reader import Follower
 from taxtui.sandboxes import registry
 from tests.docs.pages import DOCS, PAGES, README, ROOT, anchors, blocks, name_of, page_of, prose, text_of
 

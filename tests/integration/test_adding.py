@@ -229,8 +229,8 @@ import msgspec
 from taxtui.commands.run import _plan
 from taxtui.plan import arrivals
 from taxtui.plan.spec import Plan
-from taxtui.recording.events import Cell, TrialStarted
-from taxtui.recording.reader import read
+from costmodel.recording.events import Cell, TrialStarted
+from costmodel.recording.follower import read_events
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.lists.cycle import Cycle
 from taxtui.tui.setup.estimate import _wall_ns
@@ -244,7 +244,7 @@ def take(event):
     if isinstance(event, TrialStarted):
         starts.append(event.scheduled_ns)
 from pathlib import Path
-read(Path("ramp.msgpack"), take)
+read_events(Path("ramp.msgpack"), take)
 
 async def answers(refs):
     return {}

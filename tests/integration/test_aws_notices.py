@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from taxtui.recording.events import Notice
+from costmodel.recording.events import Notice
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from tests.support import ecs_standin_setup

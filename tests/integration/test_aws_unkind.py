@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from costmodel.recording.events import OK, READY, Mark, PhaseEnded
 from taxtui.errors import CleanupFailed, CreateFailed, Throttled
 from taxtui.plan.spec import Command
-from taxtui.recording.events import OK, READY, Mark, PhaseEnded
 from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.protocol import Found, Marks
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate

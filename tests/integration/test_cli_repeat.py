@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from taxtui.recording.events import Clock, Event, Header, RunFinished, TrialEnded, TrialStarted
+from costmodel.recording.events import Clock, Event, Header, RunFinished, TrialEnded, TrialStarted
 from tests.support import waiting
 from tests.support.command_line import PLAIN, Home, ended, events, last
 from tests.support.worker_kills import workers

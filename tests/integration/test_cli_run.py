@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from costmodel.recording import framing
+from costmodel.recording.events import RunFinished, TrialEnded
 from taxtui import installed
-from taxtui.recording import frames
-from taxtui.recording.events import RunFinished, TrialEnded
 from tests.support.command_line import (
     CLOCK,
     PLAIN,
@@ -243,7 +243,7 @@ def test_a_missing_image_names_the_command_that_brings_it(home: Home) -> None:
         (b"", 4, "r.msgpack: the file is empty"),
         (b"a text file", 4, "r.msgpack: not a taxtui recording"),
         (
-            frames.frame(b"\x91\x96\x00\xa6taxtui\x02\xa1r\x80\x80"),
+            framing.frame(b"\x91\x96\x00\xa6taxtui\x02\xa1r\x80\x80"),
             4,
             "format version 2, this taxtui reads up to 1; install a newer taxtui",
         ),

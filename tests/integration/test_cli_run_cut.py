@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.recording import reader
-from taxtui.recording.events import Notice, RunFinished, TrialEnded
+from costmodel.recording.events import Notice, RunFinished, TrialEnded
+from costmodel.recording.follower import read_events
 from tests.support.command_line import (
     CLOCK,
     PLAIN,
@@ -51,7 +51,7 @@ def test_a_full_disk_ends_the_run_and_keeps_what_was_measured(home: Home, tmpfs:
     assert (done.code, done.out) == (1, f"{path}\n")
     assert f"cannot write {path}: No space left on device" in done.complaint
     assert "free some space and run again" in done.complaint
-    summary = reader.read(path, lambda event: None)
+    summary = read_events(path, lambda event: None)
     assert not summary.complete
     assert summary.torn_bytes == 0
     assert summary.events > 100

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from costmodel.recording.events import Mark
 from taxtui.plan.spec import Command, Limits, SandboxSpec
-from taxtui.recording.events import Mark
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes import sandbox as kubernetes_sandbox

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from costmodel.recording.events import Notice
 from taxtui.errors import QuotaExceeded, Throttled
 from taxtui.plan.spec import Limits, SandboxSpec
-from taxtui.recording.events import Notice
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes import access as kubernetes_access

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from costmodel.recording.events import Actions, Clock, Notice, TrialEnded, TrialStarted
 from taxtui import installed
-from taxtui.recording.events import Actions, Clock, Notice, TrialEnded, TrialStarted
 from tests.support import paced_fake, waiting
 from tests.support.command_line import PLAIN, Finished, Home, ended, events, last, tier, without_modules
 from tests.support.ray_cluster import TwoNodes

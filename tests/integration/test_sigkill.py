@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import docker
 import pytest
 
-from taxtui.recording.events import TrialStarted
+from costmodel.recording.events import TrialStarted
 from tests.support.command_line import Home, events, run_id
 from tests.support.forked_run import ForkedRun
 from tests.support.private_sshd import ssh_box

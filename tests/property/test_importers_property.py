@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import read
+from costmodel.recording.events import Actions, PhaseEnded, TrialEnded, TrialStarted
 from taxtui.errors import RecordingError
-from taxtui.recording.events import Actions, PhaseEnded, TrialEnded, TrialStarted
 from tests.support.importing import FORMATS, imported, of, packed, sample_files, unpacked
 
 ODD = st.one_of(

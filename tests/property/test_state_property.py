@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from costmodel.recording import events
+from costmodel.recording.events import Event
+from costmodel.recording.follower import Follower
 from taxtui.live.histogram import LogHistogram, bucket, lower
 from taxtui.live.state import RunState
-from taxtui.recording import events
-from taxtui.recording.events import Event
-from taxtui.recording.reader import Follower
 from taxtui.recording.writer import Recorder
 from tests.tui import story
 

@@ -11,11 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 import costmodel
+from costmodel.errors import SourceError
+from costmodel.recording import framing
+from costmodel.recording.events import RunFinished
+from costmodel.recording.follower import read_events
 from costmodel.recording.reader import Recording
 from taxtui.commands.recordings import command
-from taxtui.errors import RecordingError
-from taxtui.recording import frames, reader
-from taxtui.recording.events import RunFinished
+from taxtui.recording.salvage import salvage
 from taxtui.recording.writer import Recorder
 from tests.support import hostile
 from tests.tui import story
@@ -30,14 +32,14 @@ SPLICES: Final[dict[str, Callable[[Frames, Frames], Frames]]] = {
     "a frame of another file": lambda own, other: [*own[:6], other[7], *own[7:]],
     "another file behind": lambda own, other: own + other,
     "the same file behind": lambda own, _: own + own,
-    "an unchained frame": lambda own, _: [*own[:6], frames.frame(b"\x90"), *own[6:]],
+    "an unchained frame": lambda own, _: [*own[:6], framing.frame(b"\x90"), *own[6:]],
     "without its header": lambda own, _: own[1:],
 }
 
 
 def cut(path: Path) -> Frames:
     """A file as its frames."""
-    return [frames.frame(payload) for payload in hostile.payloads(path.read_bytes())]
+    return [framing.frame(payload) for payload in hostile.payloads(path.read_bytes())]
 
 
 def told(path: Path, trials: int = 8) -> Frames:
@@ -48,14 +50,11 @@ def told(path: Path, trials: int = 8) -> Frames:
 
 
 def refused_at(path: Path) -> int:
-    """Where both readers refuse it: at the same byte."""
-    with pytest.raises(RecordingError) as by_taxtui:
-        reader.read(path, lambda event: None)
-    with pytest.raises(costmodel.SourceError) as by_costmodel:
+    """The byte at which the reader refuses the file."""
+    with pytest.raises(SourceError) as refusal:
         costmodel.read(path)
-    assert by_taxtui.value.offset == by_costmodel.value.offset
-    assert by_taxtui.value.offset is not None
-    return by_taxtui.value.offset
+    assert refusal.value.offset is not None
+    return refusal.value.offset
 
 
 @pytest.mark.parametrize("what", SPLICES)
@@ -71,9 +70,9 @@ def test_a_spliced_file_is_damaged_where_the_splice_is(what: str, tmp_path: Path
 def test_a_chain_goes_through_every_frame_and_a_file_without_one_is_told_so(tmp_path: Path) -> None:
     chained, unchained = tmp_path / "chained", tmp_path / "unchained"
     told(chained)
-    without = [msgspec.msgpack.encode(frames.split(payload)) for payload in hostile.payloads(chained.read_bytes())]
+    without = [msgspec.msgpack.encode(framing.split(payload)) for payload in hostile.payloads(chained.read_bytes())]
     unchained.write_bytes(hostile.sealed(without))
-    seen = [reader.read(path, lambda event: None) for path in (chained, unchained)]
+    seen = [read_events(path, lambda event: None) for path in (chained, unchained)]
     assert [one.chained for one in seen] == [True, False]
     assert seen[0].events == seen[1].events
     assert all(one.complete for one in seen)
@@ -85,16 +84,16 @@ def test_a_chain_goes_through_every_frame_and_a_file_without_one_is_told_so(tmp_
 def test_a_link_in_an_unchained_file_is_damage(tmp_path: Path) -> None:
     chained = told(tmp_path / "chained")
     path = tmp_path / "spliced"
-    path.write_bytes(chained[0] + frames.frame(b"\x90") + chained[2])
-    assert refused_at(path) == len(chained[0]) + len(frames.frame(b"\x90"))
+    path.write_bytes(chained[0] + framing.frame(b"\x90") + chained[2])
+    assert refused_at(path) == len(chained[0]) + len(framing.frame(b"\x90"))
 
 
 def test_a_link_stands_first_in_a_frame_and_nowhere_else(tmp_path: Path) -> None:
     header, second, *_ = hostile.payloads(b"".join(told(tmp_path / "chained")))
-    raws = frames.split(second)
+    raws = framing.split(second)
     path = tmp_path / "r"
     path.write_bytes(hostile.sealed([header, msgspec.msgpack.encode([*raws, [11, 1, 0]])]))
-    assert refused_at(path) == len(frames.frame(header))
+    assert refused_at(path) == len(framing.frame(header))
 
 
 @pytest.mark.parametrize("change", [{"ok": 1}, {"ok": -1}, {"lost": 2}])
@@ -106,7 +105,7 @@ def test_an_end_that_counts_other_trials_than_are_there_is_no_end(change: dict[s
     with Recorder(path) as recorder:
         for event in run:
             recorder.add(event)
-    summary = reader.read(path, lambda event: None)
+    summary = read_events(path, lambda event: None)
     assert (summary.ended, summary.complete) == (True, False)
     found = costmodel.read(path)
     assert isinstance(found, Recording)
@@ -120,7 +119,7 @@ def test_what_was_salvaged_is_chained_anew_and_not_complete(tmp_path: Path) -> N
     path, out = tmp_path / "r", tmp_path / "out"
     own = told(path)
     path.write_bytes(b"".join(own[:4] + own[9:]))
-    reader.salvage(path, out)
-    summary = reader.read(out, lambda event: None)
+    salvage(path, out)
+    summary = read_events(out, lambda event: None)
     assert summary.chained
     assert not summary.complete

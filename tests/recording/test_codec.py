@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taxtui.errors import RecordingError, UsageError, WriteFailed
-from taxtui.recording import events, frames, reader, writer
-from taxtui.recording.events import (
+from costmodel.errors import SourceError
+from costmodel.recording import events, framing
+from costmodel.recording.events import (
     Actions,
     Clock,
     Event,
@@ -23,7 +23,11 @@ from taxtui.recording.events import (
     TrialEnded,
     TrialStarted,
 )
-from taxtui.recording.writer import Recorder
+from costmodel.recording.follower import Follower, RecordingSummary, read_events
+from taxtui.errors import RecordingError, UsageError, WriteFailed
+from taxtui.recording import writer
+from taxtui.recording.salvage import salvage
+from taxtui.recording.writer import Recorder, Sealer
 
 HEADER = Header("taxtui", 1, "20260101t000000z-00000000", {"name": "t"}, {"python": "3"})
 
@@ -51,9 +55,9 @@ def write(path: Path, stream: list[Event]) -> bytes:
     return path.read_bytes()
 
 
-def read_back(path: Path) -> tuple[list[Event], reader.RecordingSummary]:
+def read_back(path: Path) -> tuple[list[Event], RecordingSummary]:
     got: list[Event] = []
-    return got, reader.read(path, got.append)
+    return got, read_events(path, got.append)
 
 
 def test_round_trip(tmp_path: Path) -> None:
@@ -79,7 +83,7 @@ def test_any_msgpack_library_can_walk_the_file(tmp_path: Path) -> None:
 def test_header_and_end_stand_alone(tmp_path: Path) -> None:
     path = tmp_path / "a.msgpack"
     write(path, sample())
-    payloads = [msgspec.msgpack.decode(payload) for _, payload in frames.FrameParser().feed(path.read_bytes())]
+    payloads = [msgspec.msgpack.decode(payload) for _, payload in framing.FrameParser().feed(path.read_bytes())]
     assert [event[0] for event in payloads[0]] == [0]
     assert [event[0] for event in payloads[-1]] == [11, 10]
     assert payloads[1][-1][0] == 3, "TrialStarted is on the disk before anything else happens"
@@ -89,11 +93,11 @@ def test_every_cut_is_a_torn_tail_or_a_clear_error(tmp_path: Path) -> None:
     whole = sample()
     data = write(tmp_path / "a.msgpack", whole)
     path = tmp_path / "cut.msgpack"
-    header_end = next(frames.FrameParser().feed(data))[1].__len__() + frames.PREFIX.size
+    header_end = next(framing.FrameParser().feed(data))[1].__len__() + framing.PREFIX.size
     for cut in range(len(data)):
         path.write_bytes(data[:cut])
         if cut < header_end:
-            with pytest.raises(RecordingError):
+            with pytest.raises(SourceError):
                 read_back(path)
             continue
         got, summary = read_back(path)
@@ -112,8 +116,8 @@ def test_every_flipped_bit_is_noticed_or_harmless(tmp_path: Path) -> None:
         path.write_bytes(flipped)
         got: list[Event] = []
         try:
-            summary = reader.read(path, got.append)
-        except RecordingError as error:
+            summary = read_events(path, got.append)
+        except SourceError as error:
             assert "\n" not in str(error)
         else:
             assert not summary.complete, f"bit {bit} went unnoticed"
@@ -123,27 +127,27 @@ def test_every_flipped_bit_is_noticed_or_harmless(tmp_path: Path) -> None:
 
 def test_salvage_keeps_every_intact_frame(tmp_path: Path) -> None:
     data = bytearray(write(tmp_path / "a.msgpack", sample()))
-    _, second, third, *_ = [offset for offset, _ in frames.FrameParser().feed(bytes(data))]
+    _, second, third, *_ = [offset for offset, _ in framing.FrameParser().feed(bytes(data))]
     data[second + 12] ^= 0xFF
     path, out = tmp_path / "bad.msgpack", tmp_path / "good.msgpack"
     path.write_bytes(data)
-    with pytest.raises(RecordingError, match=rf"byte {second}: checksum"):
+    with pytest.raises(SourceError, match=rf"byte {second}: checksum"):
         read_back(path)
-    kept, lost = reader.salvage(path, out)
+    kept, lost = salvage(path, out)
     got, summary = read_back(out)
     assert kept == summary.frames - 1
     assert lost == third - second
     assert got == [HEADER, Notice(0, "warning", f"salvaged: {lost} bytes were lost"), *sample()[3:]]
     assert summary.chained
     with pytest.raises(RecordingError, match="choose another name"):
-        reader.salvage(path, out)
+        salvage(path, out)
 
 
 def test_salvage_without_a_header_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "junk.msgpack"
     path.write_bytes(b"junk" * 100)
     with pytest.raises(RecordingError, match="header is lost"):
-        reader.salvage(path, tmp_path / "out.msgpack")
+        salvage(path, tmp_path / "out.msgpack")
 
 
 @pytest.mark.parametrize(
@@ -151,22 +155,22 @@ def test_salvage_without_a_header_is_refused(tmp_path: Path) -> None:
     [
         (b"", "file is empty"),
         (b"hello, this is a text file", "not a taxtui recording"),
-        (frames.frame(msgspec.msgpack.encode([[9, 1, "info", "x"]])), "has no header"),
-        (frames.Sealer().seal([Header("taxtui", 2, "r", {}, {})])[0], "format version 2, this taxtui reads up to 1"),
-        (frames.frame(b"\xc1\xc1"), "damaged at byte 0"),
+        (framing.frame(msgspec.msgpack.encode([[9, 1, "info", "x"]])), "has no header"),
+        (Sealer().seal([Header("taxtui", 2, "r", {}, {})])[0], "format version 2, this taxtui reads up to 1"),
+        (framing.frame(b"\xc1\xc1"), "not a taxtui recording: "),
     ],
 )
 def test_what_is_not_a_recording_says_so(tmp_path: Path, content: bytes, words: str) -> None:
     path = tmp_path / "x.msgpack"
     path.write_bytes(content)
-    with pytest.raises(RecordingError, match=words):
+    with pytest.raises(SourceError, match=words):
         read_back(path)
 
 
 def test_unknown_events_and_later_fields_are_skipped_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "newer.msgpack"
     later: list[object] = [[99, "new"], [9, 5, "info", "text", "a field of tomorrow"], [98]]
-    path.write_bytes(frames.Sealer().seal([HEADER])[0] + frames.frame(msgspec.msgpack.encode(later)))
+    path.write_bytes(Sealer().seal([HEADER])[0] + framing.frame(msgspec.msgpack.encode(later)))
     got, summary = read_back(path)
     assert got == [HEADER, Notice(5, "info", "text")]
     assert summary.skipped == 2
@@ -187,7 +191,7 @@ def test_a_follower_sees_each_event_once_however_the_bytes_arrive(tmp_path: Path
     data = write(tmp_path / "a.msgpack", whole)
     path = tmp_path / "growing.msgpack"
     path.write_bytes(b"")
-    with reader.Follower(path) as follower, path.open("ab") as file:
+    with Follower(path) as follower, path.open("ab") as file:
         got = []
         for k in range(0, len(data), 7):
             file.write(data[k : k + 7])
@@ -205,8 +209,8 @@ def test_big_batches_are_cut_into_frames_within_bounds(tmp_path: Path) -> None:
     got, summary = read_back(path)
     assert got == many
     assert summary.frames > 2
-    for _, payload in frames.FrameParser().feed(path.read_bytes()):
-        assert len(payload) + 4 <= frames.MAX_LENGTH
+    for _, payload in framing.FrameParser().feed(path.read_bytes()):
+        assert len(payload) + 4 <= framing.MAX_LENGTH
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
@@ -245,7 +249,7 @@ any_event = st.one_of(
 def test_any_stream_survives_the_round_trip(tmp_path_factory: pytest.TempPathFactory, stream: list[Event]) -> None:
     path = tmp_path_factory.mktemp("r") / "a.msgpack"
     data = write(path, [HEADER, *stream])
-    batches = [frames.decode(payload, offset) for offset, payload in frames.FrameParser().feed(data)]
+    batches = [framing.decode(payload, offset) for offset, payload in framing.FrameParser().feed(data)]
     assert [event for batch in batches for event in batch.events] == [HEADER, *stream]
 
 
@@ -253,18 +257,18 @@ def test_any_stream_survives_the_round_trip(tmp_path_factory: pytest.TempPathFac
 @given(st.binary(max_size=400))
 def test_no_bytes_raise_anything_but_a_recording_error(tmp_path_factory: pytest.TempPathFactory, junk: bytes) -> None:
     path = tmp_path_factory.mktemp("r") / "a.msgpack"
-    path.write_bytes(frames.Sealer().seal([HEADER])[0] + junk)
+    path.write_bytes(Sealer().seal([HEADER])[0] + junk)
     try:
         read_back(path)
-    except RecordingError as error:
+    except SourceError as error:
         assert str(path) in str(error)
 
 
 def test_a_follower_goes_on_at_any_boundary_between_frames(tmp_path: Path) -> None:
     path = tmp_path / "a.msgpack"
     data = write(path, sample())
-    offsets = [offset for offset, _ in frames.FrameParser().feed(data)]
-    with reader.Follower(path) as follower:
+    offsets = [offset for offset, _ in framing.FrameParser().feed(data)]
+    with Follower(path) as follower:
         whole = follower.poll()
         for offset in [*offsets, len(data)]:
             follower.resume(offset)
@@ -281,8 +285,8 @@ def test_a_follower_goes_on_at_any_boundary_between_frames(tmp_path: Path) -> No
 def test_a_frame_longer_than_what_is_asked_for_is_read_whole(tmp_path: Path) -> None:
     path = tmp_path / "a.msgpack"
     many: list[Event] = [Notice(k, "info", "x" * 500) for k in range(100)]
-    path.write_bytes(b"".join(frames.Sealer().seal([HEADER]) + frames.Sealer().seal(many)))
-    with reader.Follower(path) as follower:
+    path.write_bytes(b"".join(Sealer().seal([HEADER]) + Sealer().seal(many)))
+    with Follower(path) as follower:
         got = follower.poll(10)
         while told := follower.poll(10):
             got += told
@@ -293,31 +297,31 @@ def test_a_frame_longer_than_what_is_asked_for_is_read_whole(tmp_path: Path) -> 
 def test_a_follower_hands_out_what_stands_before_the_damage_and_then_keeps_refusing(tmp_path: Path) -> None:
     path = tmp_path / "a.msgpack"
     data = bytearray(write(path, sample()))
-    offset = [offset for offset, _ in frames.FrameParser().feed(bytes(data))][-1]
+    offset = [offset for offset, _ in framing.FrameParser().feed(bytes(data))][-1]
     data[-1] ^= 1
     path.write_bytes(data)
-    with reader.Follower(path) as follower:
+    with Follower(path) as follower:
         assert follower.poll() == sample()[:-1]
         for _ in range(2):
-            with pytest.raises(RecordingError, match=f"damaged at byte {offset}: checksum mismatch"):
+            with pytest.raises(SourceError, match=f"damaged at byte {offset}: checksum mismatch"):
                 follower.poll()
         follower.resume(0)
         assert follower.poll() == sample()[:-1]
     got: list[Event] = []
-    with pytest.raises(RecordingError):
-        reader.read(path, got.append)
+    with pytest.raises(SourceError):
+        read_events(path, got.append)
     assert got == sample()[:-1]
 
 
 def test_whoever_goes_on_after_a_frame_that_is_no_event_meets_it_again(tmp_path: Path) -> None:
     path = tmp_path / "a.msgpack"
     whole = write(path, sample())
-    path.write_bytes(whole + frames.frame(b"\x91\xa1\xff") + frames.Sealer().seal([Notice(9, "info", "behind")])[0])
-    with reader.Follower(path) as follower:
+    path.write_bytes(whole + framing.frame(b"\x91\xa1\xff") + Sealer().seal([Notice(9, "info", "behind")])[0])
+    with Follower(path) as follower:
         assert follower.poll() == sample()
         assert follower.offset == len(whole)
         follower.resume(follower.offset)
-        with pytest.raises(RecordingError, match=f"damaged at byte {len(whole)}"):
+        with pytest.raises(SourceError, match=f"damaged at byte {len(whole)}"):
             follower.poll()
 
 
@@ -335,5 +339,5 @@ def test_salvage_onto_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(Path, "open", full)
     with pytest.raises(WriteFailed, match="No space left on device; nothing of it was kept"):
-        reader.salvage(path, out)
+        salvage(path, out)
     assert not out.exists()

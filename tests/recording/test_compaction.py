@@ -14,13 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from costmodel.errors import SourceError
+from costmodel.recording.events import ACTION, Actions, Clock, Event, PhaseEnded, RunFinished, column, sparse
+from costmodel.recording.follower import read_events
 from costmodel.recording.load import read as read_costs
-from taxtui.errors import RecordingError, UsageError, WriteFailed
+from taxtui.errors import UsageError, WriteFailed
 from taxtui.live.state import RunState
 from taxtui.recording import compact as compaction
 from taxtui.recording.compact import compact
-from taxtui.recording.events import ACTION, Actions, Clock, Event, PhaseEnded, RunFinished, column, sparse
-from taxtui.recording.reader import read
 from tests.support import hostile
 from tests.support.command_line import events as told_by
 from tests.support.golden_stream import STREAM
@@ -90,7 +91,7 @@ def shown(told: list[Event]) -> tuple[object, ...]:
     state = RunState()
     for event in told:
         state.apply(event)
-    flying = {key: (trial.phases, trial.done, trial.last_ns) for key, trial in state.open.items()}
+    flying = {key: (trial.phases, trial.actions_done, trial.last_ns) for key, trial in state.open.items()}
     return state.cells, state.log, state.actions, state.now_unix_ns, state.outcome, flying
 
 
@@ -146,7 +147,7 @@ def test_a_frame_ends_where_a_trial_does(tmp_path: Path) -> None:
     rest = [event for key in range(9) for event in story.trial(key, 0, key)[1:]]
     told = [story.header([story.planned("local")]), story.clock(), story.cell(0, "local"), *starts, *rest]
     compact(record(tmp_path / "a", told), tmp_path / "b")
-    assert read(tmp_path / "b", lambda event: None).frames > 18
+    assert read_events(tmp_path / "b", lambda event: None).frames > 18
 
 
 def test_a_step_becomes_one_event_right_before_what_follows_it(tmp_path: Path) -> None:
@@ -198,7 +199,7 @@ def test_a_torn_tail_is_left_out_and_the_run_stays_unfinished(tmp_path: Path) ->
     found = compact(path, tmp_path / "b")
     assert found.torn_bytes > 0
     assert found.size_bytes == path.stat().st_size
-    summary = read(tmp_path / "b", lambda event: None)
+    summary = read_events(tmp_path / "b", lambda event: None)
     assert (summary.complete, summary.torn_bytes) == (False, 0)
 
 
@@ -234,14 +235,14 @@ def test_what_cannot_be_kept_is_refused_and_nothing_is_left(what: str, tmp_path:
     if what in newer:
         *before, end = hostile.payloads(data)
         path.write_bytes(hostile.sealed([*before, msgspec.msgpack.encode([[11, 0, 0], *newer[what]]), end]))
-        words = f"at byte {len(hostile.sealed(before))} there is what this taxtui does not know; use a newer one"
+        words = f"a newer version wrote the events at byte {len(hostile.sealed(before))}; install a newer taxtui"
     elif what == "damaged":
         path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
         words = "checksum"
     else:
         path.write_bytes(b"junk" * 9 if what == "no recording" else b"")
         words = "not a taxtui recording" if what == "no recording" else "the file is empty"
-    with pytest.raises(RecordingError, match=words):
+    with pytest.raises(SourceError, match=words):
         compact(path, out)
     assert not out.exists()
 
@@ -283,7 +284,7 @@ def test_a_pipe_and_an_empty_file_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "empty").touch()
     for name, why in (("pipe", "a pipe, not a regular file"), ("empty", "the file is empty")):
-        with pytest.raises(RecordingError, match=why):
+        with pytest.raises(SourceError, match=why):
             compact(tmp_path / name, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

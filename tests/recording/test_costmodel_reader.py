@@ -215,7 +215,7 @@ def test_a_wrong_length_before_intact_frames_is_damage(file: Path) -> None:
     first, torn, last = frame([header()]), bytearray(frame([cell()])), frame(trial(1))
     torn[1:5] = struct.pack(">I", 100_000)
     file.write_bytes(first + bytes(torn) + last)
-    with pytest.raises(SourceError, match="intact frame follows") as error:
+    with pytest.raises(SourceError, match="intact frames follow") as error:
         read(file)
     assert error.value.offset == len(first)
 
@@ -232,14 +232,14 @@ def test_impossible_lengths_are_refused(file: Path, length: int) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "is empty"),
-        (b"PK\x03\x04 not ours at all", "is not a taxtui recording"),
-        (b"PK", "is not a taxtui recording"),
+        (b"", "the file is empty"),
+        (b"PK\x03\x04 not ours at all", "not a taxtui recording"),
+        (b"PK", "not a taxtui recording"),
         (b"\xc9", "has no header"),
         (frame([cell()]), "has no header"),
         (frame([]), "has no header"),
         (frame([[0, "other", 1, "r", {}, {}]]), "header says otherwise"),
-        (frame([header(version=2)]), "format version 2, this program reads up to 1"),
+        (frame([header(version=2)]), "format version 2, this taxtui reads up to 1"),
     ],
 )
 def test_other_files_are_refused(file: Path, data: bytes, message: str) -> None:
@@ -267,8 +267,7 @@ def test_unreadable_paths_are_one_line(tmp_path: Path) -> None:
 
 
 def test_what_taxtui_writes_is_what_the_cost_model_reads(file: Path, tmp_path: Path) -> None:
-    """The two readers know nothing of each other; the events' field order is all that they share."""
-    from taxtui.recording import events
+    from costmodel.recording import events
     from taxtui.recording.writer import Recorder
 
     ours = write(

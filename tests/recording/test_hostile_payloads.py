@@ -1,4 +1,4 @@
-"""What stands behind a valid checksum need not be what taxtui wrote: both readers refuse the same, and nothing else."""
+"""Frames with a valid checksum and a hostile payload: the reader refuses them with the offset of the frame."""
 
 from __future__ import annotations
 
@@ -9,48 +9,35 @@ import pytest
 from hypothesis import given, seed, settings
 
 import costmodel
+from costmodel.errors import SourceError
 from costmodel.recording import framing
-from taxtui.errors import RecordingError
-from taxtui.recording import frames, reader
+from costmodel.recording.follower import read_events
+from taxtui.recording.salvage import salvage
 from tests.support import hostile
 
 HEADER = msgspec.msgpack.encode([[0, "taxtui", 1, "r", {}, {}]])
 
 
-def offset_of(error: RecordingError | costmodel.SourceError) -> int:
-    assert "\n" not in str(error)
-    assert error.offset is not None
-    return error.offset
-
-
-def by_taxtui(path: Path) -> tuple[int, int] | int:
-    """Events and skipped ones; the offset where it is refused."""
+def outcome(path: Path) -> tuple[int, int] | int:
+    """Events and skipped ones; the offset where the file is refused."""
     try:
-        summary = reader.read(path, lambda event: None)
-    except RecordingError as error:
-        return offset_of(error)
+        summary = read_events(path, lambda event: None)
+    except SourceError as error:
+        assert "\n" not in str(error)
+        assert error.offset is not None
+        return error.offset
     return summary.events, summary.skipped
-
-
-def by_costmodel(path: Path) -> tuple[int, int] | int:
-    found = framing.Frames(path)
-    try:
-        events = sum(map(len, found))
-    except costmodel.SourceError as error:
-        return offset_of(error)
-    return events, found.skipped
 
 
 @seed(18)
 @settings(max_examples=300, deadline=None)
 @given(hostile.recordings)
-def test_both_readers_take_or_refuse_the_same_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+def test_any_bytes_are_read_or_refused_at_a_frame(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("r") / "r.msgpack"
     path.write_bytes(data)
-    told = by_taxtui(path)
-    assert by_costmodel(path) == told
-    if isinstance(told, int):
-        assert told in [0, *(offset for offset, _ in frames.FrameParser().feed(data))]
+    result = outcome(path)
+    if isinstance(result, int):
+        assert result in [0, *(offset for offset, _ in framing.FrameParser().feed(data))]
 
 
 @pytest.mark.parametrize(
@@ -70,11 +57,9 @@ def test_both_readers_take_or_refuse_the_same_bytes(tmp_path_factory: pytest.Tem
 def test_an_event_that_cannot_be_is_damage_with_the_offset_of_its_frame(tmp_path: Path, event: bytes) -> None:
     path = tmp_path / "r.msgpack"
     path.write_bytes(hostile.sealed([HEADER, b"\x91" + event]))
-    offset = len(frames.frame(HEADER))
-    assert by_taxtui(path) == by_costmodel(path) == offset
-    with pytest.raises(RecordingError, match=f"damaged at byte {offset}: "):
-        reader.read(path, lambda event: None)
-    with pytest.raises(costmodel.SourceError, match=f"damaged at byte {offset}: "):
+    offset = len(framing.frame(HEADER))
+    assert outcome(path) == offset
+    with pytest.raises(SourceError, match=f"damaged at byte {offset}: "):
         costmodel.read(path)
 
 
@@ -82,10 +67,10 @@ def test_salvage_leaves_out_what_no_reader_takes(tmp_path: Path) -> None:
     good = msgspec.msgpack.encode([[9, 5, "info", "x"]])
     path, out = tmp_path / "r.msgpack", tmp_path / "out.msgpack"
     path.write_bytes(hostile.sealed([HEADER, b"\x91\x94\x09\x01\xa4info\xa2\xff\xfe", good]))
-    kept, lost = reader.salvage(path, out)
+    kept, lost = salvage(path, out)
     assert (kept, lost) == (2, path.stat().st_size - out.stat().st_size)
     assert out.read_bytes() == hostile.sealed([HEADER, good])
-    assert by_taxtui(out) == (2, 0)
+    assert outcome(out) == (2, 0)
 
 
 def test_durations_that_add_up_to_more_than_a_recording_can_say_are_damage_in_the_cost_model(tmp_path: Path) -> None:
@@ -94,5 +79,5 @@ def test_durations_that_add_up_to_more_than_a_recording_can_say_are_damage_in_th
         event[4] = event[6] = [hostile.MAX_INT] * len(event[6])
     path = tmp_path / "r.msgpack"
     path.write_bytes(hostile.sealed([msgspec.msgpack.encode(batch) for batch in batches]))
-    with pytest.raises(costmodel.SourceError, match="damaged"):
+    with pytest.raises(SourceError, match="damaged"):
         costmodel.read(path)

@@ -11,19 +11,23 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from costmodel.errors import SourceError
+from costmodel.recording import framing
+from costmodel.recording.events import Event, Header, Notice, RunFinished, TrialStarted
+from costmodel.recording.follower import read_events
+from costmodel.recording.framing import MAX_EVENTS
 from taxtui.errors import RecordingError, WriteFailed
-from taxtui.recording import frames, reader, writer
-from taxtui.recording.events import Event, Header, Notice, RunFinished, TrialStarted
-from taxtui.recording.frames import MAX_EVENTS
-from taxtui.recording.writer import Recorder
+from taxtui.recording import writer
+from taxtui.recording.salvage import salvage
+from taxtui.recording.writer import Recorder, Sealer
 
 HEADER = Header("taxtui", 1, "r", {}, {})
 
 
 def test_a_batch_never_holds_more_events_than_the_format_allows() -> None:
     events: list[Event] = [Notice(0, "", "")] * (MAX_EVENTS + 3)
-    written = frames.Sealer().seal(events)
-    sizes = [len(msgspec.msgpack.decode(payload)) for _, payload in frames.FrameParser().feed(b"".join(written))]
+    written = Sealer().seal(events)
+    sizes = [len(msgspec.msgpack.decode(payload)) for _, payload in framing.FrameParser().feed(b"".join(written))]
     assert all(size <= MAX_EVENTS for size in sizes)
     assert sum(sizes) == len(events) + len(written) - 1, "a link in each but the first"
 
@@ -31,14 +35,14 @@ def test_a_batch_never_holds_more_events_than_the_format_allows() -> None:
 def test_a_reader_refuses_a_batch_with_more(tmp_path: Path) -> None:
     path = tmp_path / "r.msgpack"
     many = msgspec.msgpack.encode([[9, 0, "", ""]] * (MAX_EVENTS + 1))
-    path.write_bytes(frames.Sealer().seal([HEADER])[0] + frames.frame(many))
-    with pytest.raises(RecordingError, match=f"{MAX_EVENTS + 1} events in one frame"):
-        reader.read(path, lambda event: None)
+    path.write_bytes(Sealer().seal([HEADER])[0] + framing.frame(many))
+    with pytest.raises(SourceError, match=f"{MAX_EVENTS + 1} events in one frame"):
+        read_events(path, lambda event: None)
 
 
 def test_one_event_that_is_larger_than_a_frame_is_refused() -> None:
     with pytest.raises(RecordingError, match="one event of 1048594 bytes does not fit a frame of 1048576 bytes"):
-        frames.Sealer().seal([Notice(0, "", "x" * ((1 << 20) + 8))])
+        Sealer().seal([Notice(0, "", "x" * ((1 << 20) + 8))])
 
 
 def test_closing_twice_is_fine_and_writes_what_is_queued(tmp_path: Path) -> None:
@@ -48,7 +52,7 @@ def test_closing_twice_is_fine_and_writes_what_is_queued(tmp_path: Path) -> None
     recorder.close()
     recorder.close()
     got: list[Event] = []
-    assert not reader.read(recorder.path, got.append).complete
+    assert not read_events(recorder.path, got.append).complete
     assert got[-1] == Notice(1, "info", "queued")
 
 
@@ -97,27 +101,27 @@ def test_a_disk_that_is_full_only_when_it_is_forced_is_said_once(
 
 
 def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match=r"cannot read .*: Is a directory"):
-        reader.read(tmp_path, lambda event: None)
+    with pytest.raises(SourceError, match=r"cannot read .*: Is a directory"):
+        read_events(tmp_path, lambda event: None)
     with pytest.raises(RecordingError, match=r"cannot read .*nothing: No such file"):
-        reader.salvage(tmp_path / "nothing", tmp_path / "out")
+        salvage(tmp_path / "nothing", tmp_path / "out")
 
 
 def test_a_first_frame_that_is_no_header_cannot_be_salvaged(tmp_path: Path) -> None:
     path = tmp_path / "r.msgpack"
     for payload in (b"\xc1", b"\x91\xc1", b"\x91\x92\x00\x01", b"\x91\x93\x01\x02\x03", b"\x90"):
-        path.write_bytes(frames.frame(payload))
+        path.write_bytes(framing.frame(payload))
         with pytest.raises(RecordingError, match="its header is lost"):
-            reader.salvage(path, tmp_path / "out")
+            salvage(path, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_batch_of_nothing_is_nothing(tmp_path: Path) -> None:
     path = tmp_path / "r.msgpack"
     notice = Notice(1, "info", "x")
-    path.write_bytes(frames.Sealer().seal([HEADER])[0] + frames.frame(b"\x90") + frames.Sealer().seal([notice])[0])
+    path.write_bytes(Sealer().seal([HEADER])[0] + framing.frame(b"\x90") + Sealer().seal([notice])[0])
     got: list[Event] = []
-    assert reader.read(path, got.append).frames == 3
+    assert read_events(path, got.append).frames == 3
     assert got == [HEADER, notice]
 
 

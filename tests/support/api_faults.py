@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from taxtui.recording.events import TrialEnded
+from costmodel.recording.events import TrialEnded
 from taxtui.sandboxes.protocol import Substrate
 from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from taxtui.recording import reader
-from taxtui.recording.events import Event, Header, RunFinished
+from costmodel.recording.events import Event, Header, RunFinished
+from costmodel.recording.follower import read_events
 from tests.support import waiting
 
 TAXTUI: Final = (sys.executable, "-m", "taxtui")
@@ -127,7 +127,7 @@ def ended(process: subprocess.Popen[bytes]) -> Finished:
 def events(path: Path) -> list[Event]:
     """Everything in a recording so far, finished or not."""
     got: list[Event] = []
-    reader.read(path, got.append)
+    read_events(path, got.append)
     return got
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from costmodel.recording.events import Event, Health, TrialEnded
+from costmodel.recording.follower import read_events
 from taxtui.plan.arrivals import Burst
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
-from taxtui.recording import reader
-from taxtui.recording.events import Event, Health, TrialEnded
 from taxtui.runner import preflight
 from taxtui.runner import run as run_module
 from tests.support.recorded import NoWatchdog
@@ -44,7 +44,7 @@ async def crowd(build: Any, folder: Path, concurrency: int, *, actions: int = 10
         await run.execute()
     took_s = time.monotonic() - began
     events: list[Event] = []
-    reader.read(run.path, events.append)
+    read_events(run.path, events.append)
     ends = [event for event in events if isinstance(event, TrialEnded)]
     health = [event for event in events if isinstance(event, Health) and event.in_flight > 1]
     return Crowd(

@@ -20,13 +20,12 @@ import msgspec
 
 from costmodel.errors import SourceError
 from costmodel.recording import framing
+from costmodel.recording.follower import read_events
 from costmodel.toml import Document, MalformedDocument
 from taxtui import terminal_text
-from taxtui.errors import RecordingError, TaxtuiError
+from taxtui.errors import TaxtuiError
 from taxtui.plan import arrivals, durations, notation, repeating, scenario
 from taxtui.plan.spec import Tier
-from taxtui.recording import frames
-from taxtui.recording.reader import Follower
 from taxtui.runner import redaction
 from taxtui.runner.trial import bracket
 from taxtui.runner.trial.bracket import Method
@@ -124,7 +123,7 @@ def _recording(source: Random) -> bytes:
         return hostile.sealed(contents)
     if what < 0.6:
         source.shuffle(contents)
-        return b"".join(map(frames.frame, contents))
+        return b"".join(map(framing.frame, contents))
     batch = msgspec.msgpack.decode(contents[number])
     for _ in range(source.choice((1, 1, 2))):
         holder, key = source.choice(mangled.places(batch))
@@ -135,29 +134,17 @@ def _recording(source: Random) -> bytes:
     return hostile.sealed(contents)
 
 
-def _both_decoders(data: bytes) -> str:
-    """Both take the same events, or refuse at the same byte in one line."""
-    path = in_memory(data)
-    ours: Any
+def _decoded(data: bytes) -> str:
+    """A file is read, or refused in one line with the byte where the damage begins."""
     try:
-        with Follower(path) as follower:
-            count = 0
-            while events := follower.poll():
-                count += len(events)
-            summary = follower.summary(count)
-            ours = summary.events, summary.skipped
-    except RecordingError as error:
-        assert "\n" not in str(error), str(error)
-        ours = error.offset
-    also: Any
-    try:
-        found = framing.Frames(path)
-        also = sum(map(len, found)), found.skipped
+        summary = read_events(in_memory(data), lambda event: None)
     except SourceError as error:
         assert "\n" not in str(error), str(error)
-        also = error.offset
-    assert ours == also, f"{ours} is not {also}"
-    return "refused" if isinstance(ours, int) else "taken"
+        assert error.offset is not None
+        assert 0 <= error.offset <= len(data)
+        return "refused"
+    assert summary.size_bytes == len(data)
+    return "taken"
 
 
 def _framed(source: Random) -> bytes:
@@ -168,13 +155,13 @@ def _any_cut(data: bytes) -> str:
     """However a stream is cut, the same frames come of it, or the same refusal."""
 
     def parsed(chunks: list[bytes]) -> Any:
-        parser, found = frames.FrameParser(), []
+        parser, found = framing.FrameParser(), []
         try:
             for chunk in chunks:
                 for at, payload in parser.feed(chunk):  # not as a list: those before an error count
                     found.append((at, zlib.crc32(payload)))
             return found, parser.finish()
-        except RecordingError as error:
+        except SourceError as error:
             return found, error.offset, "damaged"
 
     whole, pieces = parsed([data]), parsed(_cut(data))
@@ -371,7 +358,7 @@ def _shown(data: bytes) -> str:
 
 
 IN_MEMORY: Final = {
-    "decoders": Target(_recording, _both_decoders, 240),
+    "decoders": Target(_recording, _decoded, 240),
     "frames": Target(_framed, _any_cut, 160),
     "toml": Target(_document, _schema, 80),
     "notations": Target(_word, _notations, 120),

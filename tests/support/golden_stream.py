@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from taxtui.recording.events import (
+from costmodel.recording.events import (
     ACTION,
     CANCELLED,
     CLEANUP,

@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 from hypothesis import strategies as st
 
-from taxtui.recording import frames
-from taxtui.recording.events import Cell, Event, Header, Notice, TrialEnded
+from costmodel.recording import framing
+from costmodel.recording.events import Cell, Event, Header, Notice, TrialEnded
 
 GOLDEN: Final = Path(__file__).parents[1] / "recording" / "golden.msgpack"
 MAX_INT: Final = 2**63 - 1
@@ -53,7 +53,7 @@ names = st.one_of(st.sampled_from(TEXTS), st.text(max_size=40))
 
 def payloads(data: bytes | None = None) -> list[bytes]:
     """Those of a recording, one per frame; of the golden one where none is given."""
-    return [payload for _, payload in frames.FrameParser().feed(GOLDEN.read_bytes() if data is None else data)]
+    return [payload for _, payload in framing.FrameParser().feed(GOLDEN.read_bytes() if data is None else data)]
 
 
 def sealed(contents: list[bytes]) -> bytes:
@@ -65,7 +65,7 @@ def sealed(contents: list[bytes]) -> bytes:
             raws = msgspec.msgpack.decode(payload, type=list[msgspec.Raw])
             if raws and bytes(raws[0]).startswith(LINK):
                 payload = msgspec.msgpack.encode([[11, number, before], *raws[1:]])
-        data += frames.frame(payload)
+        data += framing.frame(payload)
         before = zlib.crc32(payload)
     return data
 

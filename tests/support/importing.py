@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from costmodel.recording.events import Actions, Cell, Event, PhaseEnded, TrialEnded, TrialStarted
+from costmodel.recording.follower import read_events
 from taxtui.importers import registry
 from taxtui.importers.importing import Imported, import_files
 from taxtui.importers.protocol import Asked
-from taxtui.recording import reader
-from taxtui.recording.events import Actions, Cell, Event, PhaseEnded, TrialEnded, TrialStarted
 
 SAMPLES: Final = Path(__file__).parent / "import_samples"
 FORMATS: Final = tuple(sorted(path.name for path in SAMPLES.iterdir()))
@@ -29,7 +29,7 @@ def imported(name: str, source: Path, out: Path, **options: Any) -> tuple[Import
 def events_of(path: Path) -> list[Event]:
     """All events of a recording that is whole."""
     events: list[Event] = []
-    assert reader.read(path, events.append).complete
+    assert read_events(path, events.append).complete
     return events
 
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
+from costmodel.recording.events import Event, Mark, Notice, TrialEnded
+from costmodel.recording.follower import read_events
 from taxtui.plan.spec import CellPlan, Mode, Plan, Step, SubstrateRef, Tier
-from taxtui.recording import reader
-from taxtui.recording.events import Event, Mark, Notice, TrialEnded
 from taxtui.runner import preflight
 from taxtui.runner import run as run_module
 from taxtui.runner.cleanup import ledger
@@ -73,7 +73,7 @@ async def record(
     run = run_module.Run(whole, folder / "run.msgpack", "20260101t000000z-00000000")
     await run.execute()
     events: list[Event] = []
-    reader.read(run.path, events.append)
+    read_events(run.path, events.append)
     ends = [event for event in events if isinstance(event, TrialEnded)]
     return Recorded(
         ends[-1],

@@ -33,11 +33,11 @@ from click.testing import CliRunner
 from costmodel import load_profile
 from costmodel.pricing import sheet
 from costmodel.providers.limits import known_profiles
+from costmodel.recording import events
 from costmodel.recording.table import COLUMNS
 from taxtui.cli import app
 from taxtui.options.training import GROUPS, ON_COMMAND_LINE
 from taxtui.options.training_file import EXAMPLES, field_of
-from taxtui.recording import events
 from taxtui.report.measured.tables import DO, WORDS
 from taxtui.report.words import FAMILIES, FAMILY
 

@@ -16,8 +16,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from costmodel.recording.events import INTERRUPTED, Actions, Clock, RunFinished, TrialEnded, TrialStarted
 from costmodel.recording.reader import read_recording
-from taxtui.recording.events import INTERRUPTED, Actions, Clock, RunFinished, TrialEnded, TrialStarted
 from tests.support import waiting
 from tests.support.command_line import Home, ended, events
 

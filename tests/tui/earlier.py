@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from costmodel.recording.events import Cell, Event
 from taxtui import folders
 from taxtui.plan import scenario
 from taxtui.plan.scenario import CellBlock, ScenarioFile
 from taxtui.plan.spec import Plan
-from taxtui.recording.events import Cell, Event
 from taxtui.tui.recordings import catalogue
 from taxtui.tui.setup import estimate
 from tests.tui import story

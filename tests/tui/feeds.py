@@ -7,8 +7,8 @@ from pathlib import Path
 
 from msgspec import structs
 
+from costmodel.recording.events import Event
 from taxtui.live.state import RunState
-from taxtui.recording.events import Event
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.live.feed import Feed, RunFeed
 from taxtui.tui.setup.availability import CheckedSubstrate

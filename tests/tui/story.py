@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from taxtui.recording import events
-from taxtui.recording.events import Event, Header
+from costmodel.recording import events
+from costmodel.recording.events import Event, Header
 from taxtui.recording.writer import Recorder
 
 MS = 1_000_000

@@ -9,7 +9,7 @@ from rich.text import Text
 from textual.app import App
 from textual.screen import Screen
 
-from taxtui.recording import events
+from costmodel.recording import events
 from taxtui.tui import actions
 from taxtui.tui import app as app_module
 from taxtui.tui.colours import THEMES

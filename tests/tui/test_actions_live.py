@@ -9,9 +9,9 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from costmodel.recording.events import Event
+from costmodel.recording.follower import read_events
 from taxtui.live.cell_state import FACETS
-from taxtui.recording import reader
-from taxtui.recording.events import Event
 from taxtui.recording.writer import Recorder
 from taxtui.tui.dialogs import Choose, Tell
 from taxtui.tui.ladder_plot import LadderPlot
@@ -106,7 +106,7 @@ async def test_plus_minus_and_a_zoom() -> None:
 @covers("live", "ladder")
 async def test_a_ladders_curve_or_one_level(tmp_path: Path) -> None:
     told: list[Event] = []
-    reader.read(climbed(tmp_path, law(0.05, 0.005, 0.0)), told.append)
+    read_events(climbed(tmp_path, law(0.05, 0.005, 0.0)), told.append)
     async with app(StoryRun(told)).run_test(size=(80, 24)) as pilot:
         await pilot.press("2")
         plot, chart = pilot.app.screen.query_one("#ladder", LadderPlot), pilot.app.screen.query_one("#chart")

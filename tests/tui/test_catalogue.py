@@ -12,11 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from taxtui.errors import RecordingError
+from costmodel.errors import SourceError
+from costmodel.recording import events
+from costmodel.recording.follower import read_events
+from costmodel.recording.framing import frame
 from taxtui.live.state import RunState
-from taxtui.recording import events
-from taxtui.recording.frames import Sealer, frame
-from taxtui.recording.reader import read
+from taxtui.recording.writer import Sealer
 from taxtui.tui.recordings import catalogue
 from taxtui.tui.recordings.catalogue import END_BYTES, HOPELESS, CatalogueEntry, inspect, newest, scan
 from taxtui.tui.recordings.list import progress
@@ -77,7 +78,7 @@ def test_of_a_repeated_run_the_last_repetition_s_length_is_not_told_as_the_whole
         cut = next(number for number, event in enumerate(rest) if isinstance(event, events.TrialStarted))
         path = record(folder / name, [header, clock, *rest[:cut], again, *rest[cut:]])
         state = RunState()
-        read(path, state.apply)
+        read_events(path, state.apply)
         return told(path), state.elapsed_ns
 
     short, whole_ns = repeated("short.msgpack", 1)
@@ -391,5 +392,5 @@ def test_hopeless_states_are_those_that_reading_refuses(folder: Path) -> None:
     for content in (b"", b"hello", newer):
         path = written(folder / "a.msgpack", content)
         assert told(path).state in HOPELESS
-        with pytest.raises(RecordingError):
-            read(path, lambda event: None)
+        with pytest.raises(SourceError):
+            read_events(path, lambda event: None)

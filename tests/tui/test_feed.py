@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from taxtui.errors import RecordingError
+from costmodel.errors import SourceError
 from taxtui.live.state import RunState
 from taxtui.recording.writer import Recorder
 from taxtui.tui.live.feed import NICENESS, RunFeed, RunStarter
@@ -22,7 +22,8 @@ from tests.tui import story
 STAND_IN = """
 import sys
 from pathlib import Path
-from taxtui.recording import events
+from costmodel.errors import SourceError
+from costmodel.recording import events
 from taxtui.recording.writer import Recorder
 from tests.tui import story
 plan, path = sys.argv[sys.argv.index("run") + 1], Path(sys.argv[sys.argv.index("-o") + 1])
@@ -219,5 +220,5 @@ def test_the_speed_ladder_has_ends(path: Path) -> None:
 
 def test_a_replay_of_what_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"no")
-    with pytest.raises(RecordingError):
+    with pytest.raises(SourceError):
         ReplayFeed(tmp_path / "x")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.pilot import Pilot
 
-from taxtui.recording.frames import FrameParser, frame
+from costmodel.recording.framing import FrameParser, frame
 from taxtui.terminal_text import UNPRINTABLE
 from taxtui.tui.actions import SCREENS
 from taxtui.tui.results.model import TABLES

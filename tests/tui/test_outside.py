@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from costmodel.recording import events
+from costmodel.recording.events import Event
 from taxtui.errors import SubstrateUnavailable
 from taxtui.live.state import RunState
-from taxtui.recording import events
-from taxtui.recording.events import Event
 from taxtui.tui.live.summary import as_markdown, farewell
 from taxtui.tui.setup import availability
 from taxtui.tui.setup.form import about_tier

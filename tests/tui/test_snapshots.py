@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from taxtui.recording import events, reader
+from costmodel.recording import events
+from costmodel.recording.follower import read_events
 from taxtui.tui.live.feed import Feed
 from tests.support.climbing import climbed, law
 from tests.tui import story
@@ -89,7 +90,7 @@ def test_live(snap_compare: Compare, state: str, size: tuple[int, int]) -> None:
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 def test_ladder(snap_compare: Compare, tmp_path: Path, size: tuple[int, int]) -> None:
     told: list[events.Event] = []
-    reader.read(climbed(tmp_path, law(0.05, 0.005, 0.0002)), told.append)
+    read_events(climbed(tmp_path, law(0.05, 0.005, 0.0002)), told.append)
     assert snap_compare(app(StoryRun(told)), terminal_size=size, press=["2", "down"])
 
 

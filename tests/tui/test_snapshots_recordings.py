@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from taxtui.recording import events
-from taxtui.recording.frames import Sealer
+from costmodel.recording import events
+from taxtui.recording.writer import Sealer
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.dialogs import Choose, Confirm
 from taxtui.tui.recordings import catalogue

@@ -11,7 +11,7 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from taxtui.recording.frames import FrameParser
+from costmodel.recording.framing import FrameParser
 from taxtui.recording.writer import Recorder
 from taxtui.tui.live import replay as replay_module
 from taxtui.tui.live import timeline as timeline_module

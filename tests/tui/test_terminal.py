@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from costmodel.recording.follower import read_events
 from taxtui.live.state import RunState
-from taxtui.recording.reader import read
 from taxtui.recording.writer import Recorder
 from tests.support.waiting import block_until
 from tests.tui import story
@@ -25,7 +25,7 @@ BARS = "[▁▂▃▄▅▆▇█]{2}"
 
 def folded(path: Path) -> RunState:
     state = RunState()
-    read(path, state.apply)
+    read_events(path, state.apply)
     return state
 
 

@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taxtui.errors import RecordingError, UsageError
+from costmodel.errors import SourceError
+from costmodel.recording import events
+from costmodel.recording.events import Event, RunFinished
+from costmodel.recording.follower import Follower, read_events
+from costmodel.recording.framing import PREFIX, FrameParser, frame
+from taxtui.errors import UsageError
 from taxtui.live.state import RunState
-from taxtui.recording import events
-from taxtui.recording.events import Event, RunFinished
-from taxtui.recording.frames import PREFIX, FrameParser, Sealer, frame
-from taxtui.recording.reader import Follower, read
-from taxtui.recording.writer import Recorder
+from taxtui.recording.writer import Recorder, Sealer
 from taxtui.tui.live import replay as replay_module
 from taxtui.tui.live import timeline as timeline_module
 from taxtui.tui.live.replay import ReplayFeed
@@ -344,8 +345,8 @@ def test_a_damaged_file_is_shown_up_to_the_damage_which_is_named(path: Path, oct
     data[offset + PREFIX.size + 2] ^= 1
     path.write_bytes(data)
     intact = RunState()
-    with pytest.raises(RecordingError):
-        read(path, intact.apply)
+    with pytest.raises(SourceError):
+        read_events(path, intact.apply)
     with small_slices(octets):
         feed = ReplayFeed(path)
         assert feed.damage == ""
@@ -374,7 +375,7 @@ def test_what_is_no_recording_is_refused(tmp_path: Path, data: bytes | None, wor
     path = tmp_path / "x"
     if data is not None:
         path.write_bytes(data)
-    with pytest.raises(RecordingError, match=words):
+    with pytest.raises(SourceError, match=words):
         ReplayFeed(path)
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from costmodel.errors import SourceError
+from costmodel.recording import events
 from taxtui.errors import RecordingError
-from taxtui.recording import events
 from taxtui.terminal_text import widest
 from taxtui.tui.trial.story import read_story, slowest, story_of
 from taxtui.tui.trial.timeline import lines, strip
@@ -96,5 +97,5 @@ def test_what_stands_before_damage_is_told(tmp_path: Path) -> None:
     path.write_bytes(data)
     assert 0 <= len(slowest([path], lambda cell: True)) <= whole
     path.write_bytes(msgspec.msgpack.encode("nothing"))
-    with pytest.raises(RecordingError):
+    with pytest.raises(SourceError):
         slowest([path], lambda cell: True)

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 from textual.widgets import Input
 
-from costmodel.errors import PriceError
+from costmodel.errors import PriceError, SourceError
+from costmodel.recording import events
 from taxtui.commands.replay import command as replay_command
 from taxtui.errors import RecordingError, UsageError
-from taxtui.recording import events
 from taxtui.tui.background import Newest, Unfolding
 from taxtui.tui.dialogs import Confirm
 from taxtui.tui.live import feed as feed_module
@@ -233,7 +233,7 @@ def test_a_run_whose_file_cannot_be_read_any_more_does_not_keep_one_from_leaving
     feed._child, feed._follower = Exited(), None  # type: ignore[assignment]  # a child that has gone
     feed._drained = feed._unreadable = False
     assert not feed.over
-    with pytest.raises(RecordingError):
+    with pytest.raises(SourceError):
         feed.advance()
     assert feed.over
     assert feed._follower is not None

@@ -9,9 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from costmodel.recording import events
+from costmodel.recording.framing import frame
 from taxtui.errors import TaxtuiError
-from taxtui.recording import events
-from taxtui.recording.frames import Sealer, frame
+from taxtui.recording.writer import Sealer
 from taxtui.tui.recordings import trash, verification
 from taxtui.tui.recordings.catalogue import CatalogueEntry, inspect
 from taxtui.tui.recordings.verification import Verdict, Verification
@@ -65,7 +66,7 @@ def test_damage_far_from_both_ends_is_found_and_says_how_to_keep_the_rest(tmp_pa
 def test_of_what_is_no_recording_nothing_can_be_kept(tmp_path: Path) -> None:
     path = tmp_path / "a.msgpack"
     path.write_bytes(b"hello")
-    assert verdict_on(path) == Verdict("damaged", "not a taxtui recording")
+    assert verdict_on(path) == Verdict("damaged", "not a taxtui recording: not the start of a frame")
 
 
 def test_a_file_that_has_vanished_and_a_disk_that_fails_are_one_line(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from costmodel.recording.follower import read_events
 from taxtui.live.state import RunState
-from taxtui.recording.reader import read
 from tests.tui.terminal import Terminal
 
 pytestmark = [pytest.mark.tmux, pytest.mark.slow]
@@ -23,7 +23,7 @@ TO_A_PAGE = ["h"]
 
 def folded(path: Path) -> RunState:
     state = RunState()
-    read(path, state.apply)
+    read_events(path, state.apply)
     return state
 
 

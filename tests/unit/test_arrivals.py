@@ -3,8 +3,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
-from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 
 from taxtui.plan.arrivals import parse
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
-from taxtui.runner.arrivals import blocks, run_block
+from taxtui.runner.arrivals import blocks, when_due
 
 TIER = Tier(name="T", title="", cycle=(Step(name="one", run="true"),))
 
@@ -60,55 +58,17 @@ def test_the_seed_decides_the_order() -> None:
     assert blocks(plan((20, 1), (20, 1), seed=1), range(2)) != blocks(plan((20, 1), (20, 1), seed=2), range(2))
 
 
-def starts(arrival: str, trials: int) -> Sequence[int] | None:
-    return parse(arrival).starts_ns(trials, Random(0))
-
-
-class Lanes:
-    """Counts how many trials are in flight, and notes when each was scheduled."""
-
-    def __init__(self, takes_s: float = 0.01) -> None:
-        self.takes_s = takes_s
-        self.now = self.most = 0
-        self.scheduled: list[int] = []
-
-    async def launch(self, scheduled_ns: int) -> None:
-        self.scheduled.append(scheduled_ns)
-        self.now += 1
-        self.most = max(self.most, self.now)
-        await asyncio.sleep(self.takes_s)
-        self.now -= 1
-
-
-@pytest.mark.parametrize(
-    ("kind", "trials", "width", "most"), [("sequential", 3, 1, 1), ("closed", 8, 2, 2), ("burst", 5, 5, 5)]
-)
-async def test_concurrency(kind: str, trials: int, width: int, most: int) -> None:
-    lanes = Lanes()
-    await run_block(trials, starts(kind, trials), width, lanes.launch, asyncio.Event())
-    assert (len(lanes.scheduled), lanes.most, lanes.now) == (trials, most, 0)
-
-
-async def test_staggered_starts_are_scheduled_at_the_interval_even_when_lanes_are_full() -> None:
-    lanes = Lanes(takes_s=0.03)
-    began = time.monotonic_ns()
-    await run_block(4, starts("staggered:5ms", 4), 2, lanes.launch, asyncio.Event())
-    gaps = {b - a for a, b in zip(lanes.scheduled, lanes.scheduled[1:], strict=False)}
-    assert gaps == {5_000_000}
-    assert lanes.scheduled[0] >= began
-    assert lanes.most == 2
-
-
-@pytest.mark.parametrize("arrival", ["closed", "staggered:1h"])
-async def test_a_stop_ends_the_block_at_once_however_long_the_interval(arrival: str) -> None:
+@pytest.mark.parametrize("due_ns", [None, 3600 * 10**9])
+async def test_a_stop_ends_the_wait_for_a_trial_at_once(due_ns: int | None) -> None:
     stopped = asyncio.Event()
-    started = 0
-
-    async def launch(scheduled_ns: int) -> None:
-        nonlocal started
-        started += 1
-        asyncio.get_running_loop().call_later(0.01, stopped.set)
+    asyncio.get_running_loop().call_later(0.01, stopped.set)
+    began_ns = time.monotonic_ns()
+    if due_ns is None:
+        assert (await when_due(due_ns, began_ns, stopped) or 0) >= began_ns
         await stopped.wait()
+    assert await when_due(due_ns, began_ns, stopped) is None
 
-    await run_block(100, starts(arrival, 100), 1, launch, stopped)
-    assert started == 1
+
+async def test_a_trial_is_due_at_its_own_instant_however_late_it_starts() -> None:
+    began_ns = time.monotonic_ns() - 10**9
+    assert await when_due(5_000_000, began_ns, asyncio.Event()) == began_ns + 5_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from taxtui.recording.reader import read
+from costmodel.recording.follower import read_events
 from taxtui.recording.writer import Recorder
 from tests.benchmarks.bench_recording import LENGTH, stream
 
@@ -13,4 +13,4 @@ def test_the_recording_of_a_million_actions_could_have_been_measured(tmp_path: P
     with Recorder(tmp_path / "r.msgpack") as recorder:
         for event in stream(2 * LENGTH):
             recorder.add(event)
-    assert read(tmp_path / "r.msgpack", lambda event: None).complete
+    assert read_events(tmp_path / "r.msgpack", lambda event: None).complete

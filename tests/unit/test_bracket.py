@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from taxtui.recording.events import UNKNOWN
+from costmodel.recording.events import UNKNOWN
 from taxtui.runner.trial.bracket import Method, method_for, unwrap, wrap
 
 NONCE = "0123456789abcdef"

@@ -9,8 +9,8 @@ from random import Random
 import msgspec
 import pytest
 
+from costmodel.recording.framing import FrameParser
 from taxtui import cli
-from taxtui.recording.frames import FrameParser
 from tests.support import hostile
 from tests.support.chaos import nonsense, processes
 from tests.support.chaos.__main__ import STRUCK

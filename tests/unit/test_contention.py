@@ -11,10 +11,10 @@ from click.testing import CliRunner
 
 from costmodel import Demand, Recording, project, read
 from costmodel.recording.breakdown import contended
+from costmodel.recording.follower import read_events
 from costmodel.workload.pool import pools
 from taxtui.cli import app
 from taxtui.live.state import RunState
-from taxtui.recording import reader
 from taxtui.report.measured.rows import rows_of
 from tests.support.costmodel_files import S, cell, trial, write
 
@@ -91,7 +91,7 @@ def test_both_readers_read_the_same_waiting(tmp_path: Path) -> None:
     found = read(path)
     assert isinstance(found, Recording)
     state = RunState()
-    reader.read(path, state.apply)
+    read_events(path, state.apply)
     for row in rows_of(pools([found])):
         (cell_state,) = (one for one in state.cells.values() if one.concurrency == row.identity.concurrency)
         assert cell_state.mean_ns("waiting") == row.mean_ns("waiting")

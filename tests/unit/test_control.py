@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 
-from taxtui.runner.control import read_commands
+from taxtui.runner.run_control import read_commands
 
 
 async def test_each_line_is_done_in_turn_and_what_is_none_is_said_and_ends_nothing() -> None:

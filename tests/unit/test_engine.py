@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ import pytest
 
 from costmodel.errors import PriceError
 from costmodel.pricing.sheet import load_prices
+from costmodel.recording.events import Cell, Event, Header, Health, Notice, RunFinished, TrialEnded, TrialStarted
+from costmodel.recording.follower import read_events
 from taxtui.errors import CreateFailed, SubstrateError, SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
-from taxtui.recording import reader, writer
-from taxtui.recording.events import Cell, Event, Header, Health, Notice, RunFinished, TrialEnded, TrialStarted
+from taxtui.recording import writer
 from taxtui.runner import preflight
 from taxtui.runner import run as run_module
 from taxtui.runner.cleanup import ledger
@@ -23,7 +25,7 @@ from taxtui.runner.fanout import dispatcher, worker_program
 from taxtui.runner.run import Run
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.kit.kept_output import TAIL_BYTES, KeptOutput
-from taxtui.sandboxes.protocol import Availability
+from taxtui.sandboxes.protocol import Availability, Effective
 
 TIER = Tier(name="T", title="", requires=("bash", "git"), cycle=(Step(name="one", run="true"),))
 
@@ -57,15 +59,15 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeSubstrate:
 
 
 def plan(*, top: dict[str, Any] | None = None, **cell: Any) -> Plan:
-    chosen = {"actions": 2, "trials": 3, "warmup": 1} | cell
-    return Plan(cells=(CellPlan(substrate=SubstrateRef(name="fake"), tier=TIER, **chosen),), **(top or {}))
+    chosen = {"substrate": SubstrateRef(name="fake"), "actions": 2, "trials": 3, "warmup": 1} | cell
+    return Plan(cells=(CellPlan(tier=TIER, **chosen),), **(top or {}))
 
 
 async def execute(tmp_path: Path, what: Plan) -> tuple[Run, list[Event]]:
     run = Run(what, tmp_path / "r.msgpack", "20260101t000000z-00000000")
     await run.execute()
     got: list[Event] = []
-    reader.read(run.path, got.append)
+    read_events(run.path, got.append)
     return run, got
 
 
@@ -85,6 +87,45 @@ async def test_a_run_writes_a_complete_recording_and_leaves_nothing(tmp_path: Pa
     assert fake.alive == {}
     assert (run.unmeasured, run.cleanup_failed, run.outcome) == ([], False, "finished")
     assert QuietWatchdog.released == [True]
+
+
+async def test_a_substrate_is_prepared_once_before_the_first_trial(
+    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def prepare(run_id: str, limits: Limits) -> None:
+        fake.calls.append(f"prepare {run_id} {limits.memory_mib}")
+
+    monkeypatch.setattr(fake, "prepare", prepare, raising=False)
+    run, _ = await execute(tmp_path, plan(top={"limits": Limits(memory_mib=64)}))
+    assert [call for call in fake.calls if "prepare" in call] == fake.calls[:1] == [f"prepare {run.run_id} 64"]
+
+
+async def test_a_substrate_that_cannot_be_prepared_is_still_measured(
+    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def prepare(run_id: str, limits: Limits) -> None:
+        raise CreateFailed("no subnet")
+
+    monkeypatch.setattr(fake, "prepare", prepare, raising=False)
+    run, got = await execute(tmp_path, plan())
+    assert "fake: not prepared: CreateFailed no subnet; the first create includes it" in [
+        notice.text for notice in of(got, Notice)
+    ]
+    assert run.counts == {"ok": 3}
+
+
+@pytest.mark.parametrize(("limit", "refused"), [(35, True), (36, False), (resource.RLIM_INFINITY, False)])
+async def test_a_limit_of_open_files_that_is_too_low_is_refused_with_the_number_needed(
+    limit: int, refused: bool, tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (limit, limit))
+    if not refused:
+        await execute(tmp_path, plan(concurrency=10, substrate=SubstrateRef(name="local")))
+        return
+    with pytest.raises(UsageError, match="35 open files is too low: concurrency 10 needs 36; ulimit -n 36"):
+        await execute(tmp_path, plan(concurrency=10, substrate=SubstrateRef(name="local")))
+    assert fake.calls == []
+    await execute(tmp_path, plan(concurrency=10))  # not on this machine: its connections may be shared
 
 
 async def test_an_unavailable_substrate_is_refused_before_anything_exists(tmp_path: Path, fake: FakeSubstrate) -> None:
@@ -126,12 +167,12 @@ async def test_stopping_finishes_what_runs_and_launches_nothing_more(tmp_path: P
 
     async def stop_in_the_third() -> None:
         if len(fake.calls) >= 4:
-            run.stop("interrupted")
+            run.control.stop("interrupted")
 
     fake.create_hook = stop_in_the_third
     await run.execute()
     got: list[Event] = []
-    reader.read(run.path, got.append)
+    read_events(run.path, got.append)
     ends = of(got, TrialEnded)
     assert {end.outcome for end in ends} == {"ok"}
     assert len(ends) < 50
@@ -144,13 +185,13 @@ async def test_abandoning_ends_trials_in_flight_and_cleans_up(tmp_path: Path, fa
 
     async def hang() -> None:
         if len(fake.commands) >= 4:
-            asyncio.get_running_loop().call_soon(run.abandon, "cancelled")
+            asyncio.get_running_loop().call_soon(run.control.abandon, "cancelled")
         await asyncio.Event().wait()
 
     fake.exec_hook = hang
     await run.execute()
     got: list[Event] = []
-    reader.read(run.path, got.append)
+    read_events(run.path, got.append)
     assert [end.outcome for end in of(got, TrialEnded)] == ["cancelled"] * 4
     assert got[-1] == RunFinished("cancelled", {"cancelled": 4})
     assert fake.alive == {}
@@ -161,7 +202,7 @@ async def test_pausing_holds_launches_back(tmp_path: Path, fake: FakeSubstrate) 
     run = Run(plan(trials=3, warmup=0), tmp_path / "r.msgpack", "r")
 
     async def pause_at_first() -> None:
-        run.pause(True)
+        run.control.pause(True)
 
     fake.create_hook = pause_at_first
     executing = asyncio.ensure_future(run.execute())
@@ -170,7 +211,7 @@ async def test_pausing_holds_launches_back(tmp_path: Path, fake: FakeSubstrate) 
     await asyncio.sleep(0.05)
     assert len(fake.calls) == 2, "one create, one destroy, and no more while paused"
     fake.create_hook = fake.ready_hook
-    run.pause(False)
+    run.control.pause(False)
     await executing
     assert run.progress.ended == 3
 
@@ -219,6 +260,13 @@ async def test_dollars_end_a_run_in_good_order(tmp_path: Path, fake: FakeSubstra
     await run.execute()
     assert sum(call.startswith("create") for call in fake.calls) == 5, "a dollar each"
     assert run.outcome == "budget"
+    effective = Effective(cpus=4.0)
+    sheet.write_text(sheet.read_text().replace("usd_per_hour = 60", "usd_per_vcpu_hour = 60"))
+    fake.availability = msgspec.structs.replace(fake.availability, effective=effective)
+    bigger = Run(limited, tmp_path / "b.msgpack", "b", prices=load_prices(sheet))
+    await bigger.execute()
+    creates = sum(call.startswith("create") for call in fake.calls)
+    assert creates == 5 + 1, "four dollars each, for four CPUs instead of the one that was asked"
     with pytest.raises(PriceError, match='substrate = "fake"'):
         await Run(limited, tmp_path / "s.msgpack", "s", prices=load_prices("aws-fargate")).execute()
     assert not (tmp_path / "s.msgpack").exists()
@@ -282,12 +330,12 @@ async def test_a_full_disk_stops_the_run_and_still_cleans_up(
     fake.create_hook = fill_in_the_third
     run = Run(plan(trials=50), tmp_path / "r.msgpack", "r")
     await run.execute()
-    assert run.write_error is not None
-    assert "No space left" in str(run.write_error)
+    assert run.control.write_error is not None
+    assert "No space left" in str(run.control.write_error)
     assert fake.alive == {}
     full = False
     got: list[Event] = []
-    assert not reader.read(run.path, got.append).complete
+    assert not read_events(run.path, got.append).complete
     assert sum(call.startswith("create") for call in fake.calls) < 10
 
 

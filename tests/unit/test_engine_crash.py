@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from costmodel.recording.events import CRASHED, Event, Notice, RunFinished, TrialEnded, TrialStarted
+from costmodel.recording.follower import read_events
 from taxtui.plan.spec import Command
-from taxtui.recording import reader
-from taxtui.recording.events import CRASHED, Event, Notice, RunFinished, TrialEnded, TrialStarted
 from taxtui.runner import health, run_control
 from taxtui.runner.run import Run
 from taxtui.runner.trial.trial import Trial
@@ -36,11 +36,11 @@ def bug_in(number: int, monkeypatch: pytest.MonkeyPatch, then: Callable[[], None
 
 def assert_crashed(run: Run, got: list[Event], fake: FakeSubstrate) -> None:
     """In good order: told, readable, nothing left, and the watchdog not dismissed."""
-    assert run.crash is not None
+    assert run.control.crash is not None
     assert run.outcome == CRASHED
     assert isinstance(got[-1], RunFinished)
     assert got[-1].outcome == CRASHED
-    assert any(notice.text.startswith(f"crashed: {type(run.crash).__name__} ") for notice in of(got, Notice))
+    assert any(notice.text.startswith(f"crashed: {type(run.control.crash).__name__} ") for notice in of(got, Notice))
     assert fake.alive == {}
     assert QuietWatchdog.released == [False]
 
@@ -65,7 +65,7 @@ async def test_siblings_are_abandoned_and_awaited_before_the_sweep(
     bug_in(0, monkeypatch, crashed.set)
     run, got = await execute(tmp_path, plan(trials=50, concurrency=2, warmup=0))
     assert_crashed(run, got, fake)
-    assert str(run.crash) == "what nobody thought of"
+    assert str(run.control.crash) == "what nobody thought of"
     assert len(of(got, TrialStarted)) == 2, "nothing is launched any more"
     assert [(end.trial, end.outcome) for end in of(got, TrialEnded)] == [(1, "interrupted")]
     assert "destroy taxtui-20260101t000000z-00000000-0" in fake.calls, "also the trial with the bug has cleaned up"
@@ -81,9 +81,9 @@ async def test_a_number_that_no_file_can_hold(tmp_path: Path, fake: FakeSubstrat
     run = Run(plan(trials=4, concurrency=2, warmup=0), tmp_path / "r.msgpack", "r")
     await run.execute()
     got: list[Event] = []
-    summary = reader.read(run.path, got.append)
+    summary = read_events(run.path, got.append)
     assert (summary.ended, summary.complete) == (True, False), "what could not be written is missing, and told to be"
-    assert isinstance(run.crash, OverflowError)
+    assert isinstance(run.control.crash, OverflowError)
     assert_crashed(run, got, fake)
 
 
@@ -93,7 +93,7 @@ async def test_a_bug_beside_the_trials(tmp_path: Path, fake: FakeSubstrate, monk
 
     monkeypatch.setattr(health, "watch", watch)
     run, got = await execute(tmp_path, plan(trials=50))
-    assert isinstance(run.crash, ZeroDivisionError)
+    assert isinstance(run.control.crash, ZeroDivisionError)
     assert_crashed(run, got, fake)
 
 
@@ -104,7 +104,7 @@ async def test_clean_ups_have_a_deadline(
     run = Run(plan(trials=2, concurrency=2, warmup=0), tmp_path / "r.msgpack", "r")
 
     async def hang() -> None:
-        run.abandon("interrupted")
+        run.control.abandon("interrupted")
         await asyncio.Event().wait()
 
     if late:
@@ -114,12 +114,12 @@ async def test_clean_ups_have_a_deadline(
         fake.exec_hook = hang
     await run.execute()
     got: list[Event] = []
-    reader.read(run.path, got.append)
+    read_events(run.path, got.append)
     if late:
         assert_crashed(run, got, fake)
-        assert str(run.crash) == "trials did not end within 0.05 s of being abandoned"
+        assert str(run.control.crash) == "trials did not end within 0.05 s of being abandoned"
     else:
-        assert (run.outcome, run.crash, QuietWatchdog.released) == ("interrupted", None, [True])
+        assert (run.outcome, run.control.crash, QuietWatchdog.released) == ("interrupted", None, [True])
 
 
 async def test_whoever_cancels_the_run_itself_waits_for_its_clean_ups(tmp_path: Path, fake: FakeSubstrate) -> None:
@@ -148,7 +148,7 @@ async def test_an_exit_code_that_cannot_be_fails_its_trial_and_no_more(
 
     fake.answer = answer
     run, got = await execute(tmp_path, plan(trials=2, concurrency=2, warmup=0))
-    assert run.crash is None
+    assert run.control.crash is None
     assert {(end.outcome, end.error, end.message) for end in of(got, TrialEnded)} == {
         ("failed", "ExecFailed", "the answer to a command has no exit code from 0 to 255")
     }

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import costmodel
+from costmodel.recording.events import Actions
 from costmodel.recording.reader import Recording
 from costmodel.recording.table import COLUMNS, rows
 from costmodel.workload.pool import Pool, pools
@@ -22,7 +23,6 @@ from taxtui import installed
 from taxtui.commands.export import TABLES, command
 from taxtui.errors import RecordingError, UsageError
 from taxtui.export import NAMES
-from taxtui.recording.events import Actions
 from taxtui.recording.writer import Recorder
 from taxtui.report.formats.csv_rows import harmless
 from tests.support.golden_stream import STREAM

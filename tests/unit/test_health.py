@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 import costmodel.recording.runner_health
-from taxtui.recording.events import UNKNOWN, Health, Notice
+from costmodel.recording.events import UNKNOWN, Health, Notice
 from taxtui.runner import health
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 

@@ -14,10 +14,11 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 import costmodel
+from costmodel.errors import SourceError
+from costmodel.recording.framing import frame
 from taxtui.cli import app
 from taxtui.commands import clean, run
 from taxtui.errors import RecordingError, TaxtuiError, UsageError
-from taxtui.recording.frames import frame
 from taxtui.sandboxes.conformance import __main__ as conformance
 from taxtui.sandboxes.protocol import Availability
 from taxtui.substrates.local.substrate import LocalSubstrate
@@ -86,7 +87,7 @@ def test_no_recording_ends_the_list_a_verification_or_a_replay(
     assert_harmless(verdict.text)
     try:
         feed = ReplayFeed(path, 0.0)
-    except RecordingError:
+    except SourceError:
         return
     for place in ("0:01", "50%", "#1"):
         while feed.advance():

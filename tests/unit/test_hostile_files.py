@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import costmodel
-from costmodel.errors import CostModelError
+from costmodel.errors import CostModelError, SourceError
 from costmodel.regular_file import open_regular, read_regular
 from taxtui.cli import app
 from taxtui.errors import RecordingError, TaxtuiError, UsageError
@@ -117,7 +117,7 @@ def test_every_command_refuses_what_is_no_regular_file(
     places = {"FILE": str(tmp_path / "x.msgpack"), "OUT": str(tmp_path / "out"), "SCENARIO": str(scenario)}
     assert NOT_REGULAR in refusal(*(places.get(word, word) for word in words))
     assert not (tmp_path / "out").exists()
-    with pytest.raises(RecordingError, match=NOT_REGULAR):
+    with pytest.raises(SourceError, match=NOT_REGULAR):
         ResumeState(tmp_path / "x.msgpack")
 
 

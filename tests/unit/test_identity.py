@@ -10,9 +10,11 @@ import pytest
 from taxtui.plan.spec import CellPlan, Limits, Plan, Step, SubstrateRef, Tier
 from taxtui.runner import identity
 from taxtui.sandboxes.fake import FakeSubstrate
-from taxtui.sandboxes.protocol import Availability
+from taxtui.sandboxes.protocol import Availability, Effective
 
-TIER = Tier(name="T", title="", network=True, cycle=(Step(name="a", run="true"), Step(name="b", run="true")))
+TIER = Tier(
+    name="T", title="", network=True, preload="load", cycle=(Step(name="a", run="true"), Step(name="b", run="true"))
+)
 REF = SubstrateRef(name="ecs", options={"region": "eu-west-1", "cluster": "secret-name"})
 CELL = CellPlan(substrate=REF, tier=TIER, actions=10, mode="session", concurrency=2)
 
@@ -43,13 +45,21 @@ def test_a_cell_says_what_was_asked_for_and_what_was_found() -> None:
         ok=True, detail="", version="27.1 runc", region="eu", image="sha256:1", cache="node", limits="v2"
     )
     plan = Plan(cells=(CELL,), limits=Limits(cpus=0.25, memory_mib=64))
-    made: Any = identity.cell_event(3, CELL, plan, FakeSubstrate(), found, "env", "bash", preload="trial")
+    made: Any = identity.describe_cell(3, CELL, plan, FakeSubstrate(), found, "env")
     assert (made.id, made.substrate, made.provenance) == (3, "fake", "stand_in")
     assert (made.cpu_milli, made.memory_mib, made.limits, made.network) == (250, 64, "v2", "full")
     assert (made.substrate_version, made.image, made.cache) == ("27.1 runc eu", "sha256:1", "node")
     assert (made.cycle, made.actions, made.bracket, made.bracket_cost_ns, made.preload) == (2, 10, "bash", -1, "trial")
     assert "split_streams" in made.capabilities
     assert "paid" not in made.capabilities
+
+
+def test_a_cell_has_the_limits_and_the_network_that_its_sandboxes_really_get() -> None:
+    effective = Effective(cpus=2.0, memory_mib=4096, network="none")
+    found = Availability(ok=True, detail="", effective=effective)
+    plan = Plan(cells=(CELL,), limits=Limits(cpus=0.25, memory_mib=64))
+    cell = identity.describe_cell(3, CELL, plan, FakeSubstrate(), found, "env")
+    assert (cell.cpu_milli, cell.memory_mib, cell.network) == (2000, 4096, "none")
 
 
 @pytest.mark.parametrize(

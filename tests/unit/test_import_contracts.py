@@ -18,15 +18,15 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CONTRACTS = PROJECT["tool"]["importlinter"]["contracts"]
 
 PLANTED = {
-    "One direction": ("taxtui/recording/frames.py", "import taxtui.report.numbers"),
+    "One direction": ("taxtui/recording/writer.py", "import taxtui.report.numbers"),
     "No circles": ("taxtui/errors.py", "import taxtui.folders"),
     "The rooms of the cost model": ("costmodel/statistics/intervals.py", "import costmodel.training.run"),
     "The cost model knows nothing of taxtui": ("costmodel/projection/warnings.py", "import taxtui.errors"),
     "The cost model starts no process": ("costmodel/recording/load.py", "import multiprocessing.pool"),
     "Nothing imports a substrate": ("taxtui/sandboxes/registry.py", "import taxtui.substrates.local.substrate"),
     "No provider knows another": ("taxtui/substrates/docker/http.py", "import taxtui.substrates.aws.connection"),
-    "Substrates need no more than plug-ins": ("taxtui/substrates/local/folders.py", "import taxtui.recording.events"),
-    "An SDK is imported by its own substrate only": ("taxtui/recording/frames.py", "import docker"),
+    "Substrates need no more than plug-ins": ("taxtui/substrates/local/folders.py", "import taxtui.recording.writer"),
+    "An SDK is imported by its own substrate only": ("taxtui/recording/writer.py", "import docker"),
     "The TUI measures nothing": ("taxtui/tui/colours.py", "import taxtui.runner.health"),
     "Only the TUI draws": ("taxtui/report/numbers.py", "import rich.text"),
     "Only pages need what pages need": ("taxtui/report/marks.py", "import matplotlib.figure"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import taxtui
-from taxtui.recording.events import Clock, Header, RunFinished
+from costmodel.recording.events import Clock, Header, RunFinished
 from taxtui.recording.writer import Recorder
 
 SDKS = {
@@ -74,7 +74,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_recordings_info_imports_neither_screens_nor_sdks(small: Path) -> None:
     modules = command_line("recordings", "info", str(small))
-    assert "taxtui.recording.reader" in modules
+    assert "costmodel.recording.follower" in modules
     assert packages(modules) & (SDKS | SCREENS) == set()
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from costmodel.analysis.project import project
+from costmodel.recording.events import TrialEnded
 from costmodel.recording.reader import read_recording
 from costmodel.training.run import Demand
 from taxtui.importers import registry
 from taxtui.importers.protocol import AGENT_LIMITS, Asked, ImportedTrial
-from taxtui.recording.events import TrialEnded
 from tests.support.importing import SAMPLES, held_s, imported, of
 
 BEGUN = datetime(2025, 9, 10, tzinfo=UTC)

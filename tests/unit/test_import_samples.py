@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from costmodel.recording.events import TrialEnded
 from taxtui.errors import RecordingError
 from taxtui.importers import atif
-from taxtui.recording.events import TrialEnded
 from tests.support.importing import SAMPLES, actions_s, cell_of, held_s, imported, of, phases_s, starts
 
 JOB = SAMPLES / "harbor" / "job"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from costmodel.recording import events as ev
 from taxtui.commands.importing import command
 from taxtui.errors import RecordingError, TaxtuiError
 from taxtui.importers import files, registry
@@ -16,7 +17,6 @@ from taxtui.importers.importing import reader_for
 from taxtui.importers.names import Names
 from taxtui.importers.protocol import Unknown, Unreadable
 from taxtui.importers.timeline import BACKWARDS, Timeline
-from taxtui.recording import events as ev
 from tests.support.importing import FORMATS, SAMPLES, actions_s, events_of, imported, of, sample_files, starts
 
 HARBOR = SAMPLES / "harbor"

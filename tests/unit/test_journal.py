@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from costmodel.recording.events import Event, Header, Notice, RunFinished, TrialStarted
+from costmodel.recording.follower import read_events
 from taxtui.errors import WriteFailed
-from taxtui.recording import reader
-from taxtui.recording.events import Event, Header, Notice, RunFinished, TrialStarted
 from taxtui.recording.writer import Recorder
 from taxtui.runner import journal as journal_module
 from taxtui.runner.journal import Journal
@@ -55,7 +55,7 @@ async def test_what_is_held_back_reaches_the_file_while_the_run_goes_on(
     journal.emit(HEADER)
     await regularly(journal, Columns(journal), 3, monkeypatch)
     got: list[Event] = []
-    reader.read(recorder.path, got.append)  # before it is closed
+    read_events(recorder.path, got.append)  # before it is closed
     assert got[:3] == [HEADER, Notice(1, "info", "held back"), Notice(2, "info", "held back")]
     recorder.close()
     assert failures == []
@@ -75,7 +75,7 @@ async def test_a_full_disk_is_reported_once_and_only_a_trials_start_is_refused(
     assert len(failures) == 1
     recorder.close()
     got: list[Event] = []
-    reader.read(recorder.path, got.append)
+    read_events(recorder.path, got.append)
     assert got == [HEADER]
 
 
@@ -86,7 +86,7 @@ def test_after_the_end_of_the_run_nothing_is_written(recorder: Recorder, failure
         journal.emit(event)
     recorder.close()
     got: list[Event] = []
-    assert reader.read(recorder.path, got.append).complete
+    assert read_events(recorder.path, got.append).complete
     assert got == [HEADER, end]
 
 

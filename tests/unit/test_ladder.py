@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from costmodel import Recording, read
 from costmodel.analysis.concurrency_sweep import RUNNER, SUBSTRATE, UNKNOWN, Ladder, ceiling_per_s, ladders
+from costmodel.recording.follower import read_events
 from costmodel.recording.throughput import BlockRate, CellRates, RateSpan, together
 from costmodel.statistics.scalability import Level, Scalability
 from costmodel.workload.pool import pools
@@ -21,7 +22,6 @@ from taxtui.live.state import RunState
 from taxtui.plan.notation import parse_ladder
 from taxtui.plan.scenario import CellBlock, ScenarioFile
 from taxtui.plan.scenario import plan as planned
-from taxtui.recording import reader
 from tests.support.climbing import LEVELS, S, climbed, law
 
 
@@ -121,7 +121,7 @@ def test_the_live_rate_is_the_reports(tmp_path: Path) -> None:
             rates.end(0, (10 * block + n + 1) * S, ok=True)
     assert rates.per_s(1) == pytest.approx(1.0)
     state = RunState()
-    reader.read(climbed(tmp_path, law(1.0, 0.125, 0.0)), state.apply)
+    read_events(climbed(tmp_path, law(1.0, 0.125, 0.0)), state.apply)
     exact = ladder_of(tmp_path / "ladder.msgpack").levels
     for told, level in zip(state.cells.values(), exact, strict=True):
         assert told.rates.per_s(told.concurrency) == pytest.approx(level.throughput_per_s.value)

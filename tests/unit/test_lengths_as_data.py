@@ -10,11 +10,11 @@ from click.testing import CliRunner, Result
 
 import costmodel
 from costmodel import Demand
+from costmodel.recording.follower import read_events
 from costmodel.training.length import Length
 from costmodel.workload.pool import attempts, pools
 from taxtui.cli import app
 from taxtui.live.state import RunState
-from taxtui.recording import reader
 from tests.support.costmodel_files import S, cell, trial, write
 
 LENGTHS = (2, 3, 3, 8)
@@ -87,7 +87,7 @@ def test_what_is_shown_is_the_shortest_the_longest_and_the_mean(path: Path) -> N
     assert "100 trajectories of 2-8 avg 4 actions" in told
     assert "T2 x 2-8 avg 4 exec" in run("recordings", "info", path).output
     state = RunState()
-    reader.read(path, state.apply)
+    read_events(path, state.apply)
     assert state.cells[0].workload == "T2×2-8 avg 4"
     assert state.cells[0].mean_actions == 4
 

@@ -15,6 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel import Recording, read
+from costmodel.recording.events import Event, Notice, TrialStarted
+from costmodel.recording.follower import read_events
 from costmodel.recording.table import COLUMNS, rows
 from costmodel.recording.trial import RecordedTrial
 from costmodel.workload.pool import by_levels, pools
@@ -27,8 +29,6 @@ from taxtui.plan.scenario import CellBlock, ScenarioFile
 from taxtui.plan.scenario import plan as planned
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
 from taxtui.plan.start_times import MOST_STARTS, read_starts
-from taxtui.recording import reader
-from taxtui.recording.events import Event, Notice, TrialStarted
 from taxtui.runner import preflight
 from taxtui.runner import run as run_module
 from taxtui.runner.arrivals import Block, blocks, schedule
@@ -94,7 +94,7 @@ def test_a_trace_may_count_from_anywhere_and_is_named_by_its_digest(tmp_path: Pa
     assert one == two
     assert str(one).startswith("open:trace-")
     assert str(tmp_path) not in str(one)
-    assert one.most == 3
+    assert one.max_trials == 3
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_scenario_says_how_many_may_be_in_flight_and_finds_its_trace(tmp_path:
         block = CellBlock(**{"substrates": ["fake"], "tiers": ["T0"], "actions": [1]} | fields)  # type: ignore[arg-type]
         return planned(ScenarioFile(cells=[block]), tmp_path)
 
-    assert of(arrival="open:starts.txt", concurrency=8, trials=2).cells[0].arrival.most == 2
+    assert of(arrival="open:starts.txt", concurrency=8, trials=2).cells[0].arrival.max_trials == 2
     with pytest.raises(ScenarioError, match="does not say how many trials may be in flight; add a concurrency"):
         of(arrival="open:20/s")
     with pytest.raises(ScenarioError, match="has 2 start times, for 3 trials; plan 2 trials, or give a longer trace"):
@@ -182,7 +182,7 @@ async def test_a_stall_shows_in_the_response_of_all_that_were_due_meanwhile(
         elif isinstance(event, Notice):
             notices.append(event.text)
 
-    reader.read(path, take)
+    read_events(path, take)
     due_ns = sorted(event.scheduled_ns for event in started)
     assert {b - a for a, b in pairwise(due_ns)} == {20 * MS}
     trials = sorted(trials_of(path), key=lambda trial: trial.start_ns - trial.measures.start_delay_ns)
@@ -200,7 +200,7 @@ async def test_live_report_and_export_tell_one_response(tmp_path: Path, monkeypa
     place = [column.name for column in COLUMNS["trials"]].index("response_ns")
     assert sorted(row[place] for row in rows([path], "trials")) == told  # type: ignore[type-var]
     state = RunState()
-    reader.read(path, state.apply)
+    read_events(path, state.apply)
     assert state.cells[0].facets["response"].total == sum(told)
     shown = CliRunner().invoke(report, [str(path), "--table", "response", "--format", "json"])
     (row,) = json.loads(shown.stdout)

@@ -122,7 +122,7 @@ def test_gaps_are_named_and_end_nothing(tmp_path: Path) -> None:
     assert said == f"{out / 'index.html'}\n"
     index = (out / "index.html").read_text()
     gaps = index.partition("<h2>Gaps</h2>")[2]
-    assert "<strong>bad&lt;i&gt;.msgpack</strong>: bad&lt;i&gt;.msgpack is not a taxtui recording" in gaps
+    assert "<strong>bad&lt;i&gt;.msgpack</strong>: bad&lt;i&gt;.msgpack: not a taxtui recording" in gaps
     assert "<strong>run-1.msgpack</strong>: holds the same run as copy.msgpack" in gaps
     assert "<strong>empty.msgpack</strong>: no trial of it has ended" in gaps
     assert "<strong>torn.msgpack</strong>: INCOMPLETE" in gaps
@@ -147,7 +147,7 @@ def test_a_folder_without_recordings_and_one_that_is_in_use_are_refused(tmp_path
         (tmp_path / f"{name}.msgpack").write_bytes(b"no recording")
     with pytest.raises(RecordingError) as caught:
         site(tmp_path, "-o", tmp_path / "site")
-    assert "holds no recording that can be compared (and 1 more such): a.msgpack: a.msgpack is not" in str(caught.value)
+    assert "holds no recording that can be compared (and 1 more such): a.msgpack: a.msgpack: not" in str(caught.value)
     assert "taxtui run" not in str(caught.value)
     for name in ("a", "b"):
         (tmp_path / f"{name}.msgpack").unlink()

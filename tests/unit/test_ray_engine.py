@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from costmodel.recording.events import Clock, Event, Notice, TrialEnded, TrialStarted
+from costmodel.recording.follower import read_events
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
-from taxtui.recording import reader
-from taxtui.recording.events import Clock, Event, Notice, TrialEnded, TrialStarted
 from taxtui.runner import run as run_module
 from taxtui.runner.cleanup.ledger import TrialShare
 from taxtui.runner.fanout import ray_launcher, ray_node
@@ -147,14 +147,14 @@ def plan(workers: int = 2, **options: str) -> Plan:
 async def measured(tmp_path: Path, what: Plan) -> list[Event]:
     run = Run(what, tmp_path / "r.msgpack", RUN_ID, ray=RayOptions())
     await run.execute()
-    assert run.crash is None
+    assert run.control.crash is None
     return written(tmp_path)
 
 
 def written(tmp_path: Path) -> list[Event]:
     got: list[Event] = []
     if (path := tmp_path / "r.msgpack").exists():
-        reader.read(path, got.append)
+        read_events(path, got.append)
     return got
 
 

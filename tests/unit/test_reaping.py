@@ -42,7 +42,7 @@ def stuck(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Fa
 async def test_all_are_tried_and_what_is_left_is_told(stuck: FakeSubstrate) -> None:
     gone: list[Found] = []
     left = await reap_all(stuck, await stuck.find(RUN), reaped=gone.append)
-    assert [each.found.name for each in left] == list(stuck.alive) == [f"taxtui-{RUN}-0"]
+    assert [each.sandbox.name for each in left] == list(stuck.alive) == [f"taxtui-{RUN}-0"]
     assert isinstance(left[0].error, CleanupFailed | KeyError)
     assert {found.name for found in gone} == {f"taxtui-{RUN}-{number}" for number in range(1, 10)}
 

@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from costmodel import Demand, project, read
+from costmodel.recording import events
+from costmodel.recording.follower import read_events
 from costmodel.recording.reader import CellIdentity
 from taxtui.live.cell_state import PARTS, CellState
 from taxtui.live.state import RunState
-from taxtui.recording import events
-from taxtui.recording import reader as recording
 from taxtui.report.formats import csv_rows, markdown_tables
 from taxtui.report.measured.record import record
 from taxtui.report.measured.rows import TAXES, rows_of
@@ -53,7 +53,7 @@ def told(path: Path) -> Told:
             cell_ids[event.id] = identity.cell_id
         state.apply(event)
 
-    recording.read(path, take)
+    read_events(path, take)
     cells, sources = read_samples([path])
     rows = rows_of(cells)
     measured = [record(row, TABLES) for row in rows]

@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 import costmodel
+from costmodel.recording.events import Clock, Event, Notice, RunFinished, TrialStarted
+from costmodel.recording.follower import read_events
 from taxtui.errors import UsageError
 from taxtui.plan import scenario
 from taxtui.plan.spec import Plan
-from taxtui.recording import reader
-from taxtui.recording.events import Clock, Event, Notice, RunFinished, TrialStarted
 from taxtui.runner import run as run_module
 from taxtui.runner.fanout.byte_connection import ByteConnection
 from taxtui.runner.fanout.child_process import WorkerProcess
@@ -57,20 +57,25 @@ async def stopped_in_the_gap(run: Run) -> None:
     """After the first of two trials each."""
     going = asyncio.create_task(run.execute())
     await waiting.until(lambda: run.progress.ended == 2 and run._dispatcher is None, "the gap")
-    run.stop("cancelled")
+    run.control.stop("cancelled")
     await going
 
 
 def told(path: Path) -> list[Event]:
     found: list[Event] = []
-    assert reader.read(path, found.append).complete
+    assert read_events(path, found.append).complete
     return found
 
 
 async def test_runs_follow_one_another_in_one_recording(tmp_path: Path) -> None:
     run = repeated(tmp_path / "r.msgpack")
     await run.execute()
-    assert (run.outcome, run.crash, run.write_error, run.cleanup_failed) == ("finished", None, None, False)
+    assert (run.outcome, run.control.crash, run.control.write_error, run.cleanup_failed) == (
+        "finished",
+        None,
+        None,
+        False,
+    )
     assert (run.progress.planned, run.progress.ended, run.progress.ok) == (4, 4, 4)
     starts = [event for event in told(run.path) if isinstance(event, TrialStarted)]
     assert [(start.trial, start.repetition) for start in starts] == [(0, 0), (1, 0), (2, 1), (3, 1)]
@@ -123,7 +128,7 @@ async def test_a_repeated_run_goes_on_in_the_repetition_that_was_cut_short(
     if how == "killed":
         kill_workers(run)
     else:
-        run.abandon("interrupted")
+        run.control.abandon("interrupted")
     await going
     assert run.outcome == ("crashed" if how == "killed" else "interrupted")
 
@@ -135,7 +140,7 @@ async def test_a_repeated_run_goes_on_in_the_repetition_that_was_cut_short(
     again = resumed(path, plan)
     again.plan = msgspec.structs.replace(plan, gap_s=0.0)  # nobody waits for an hour here
     await again.execute()
-    assert (again.outcome, again.crash, again.unmeasured) == ("finished", None, [])
+    assert (again.outcome, again.control.crash, again.unmeasured) == ("finished", None, [])
     assert (again.progress.ended, again.progress.ok, again.progress.planned) == (18, 18, 18)
     found = told(path)
     whole = counted(found)

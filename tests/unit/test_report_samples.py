@@ -12,9 +12,9 @@ import pytest
 
 import costmodel
 from costmodel.errors import SourceError
+from costmodel.recording.follower import read_events
 from costmodel.workload.pool import Pool
 from taxtui.live.state import RunState
-from taxtui.recording.reader import read
 from taxtui.report.measured.rows import Row, namesakes, rows_of
 from taxtui.report.measured.samples import column, read_samples
 from tests.support.costmodel_files import S, cell, health, trial, write
@@ -199,7 +199,7 @@ def test_the_live_screen_and_the_report_derive_the_same_durations(tmp_path: Path
     ]
     path = write(tmp_path / "a.msgpack", [*trials, trial(20, warm_up=True), trial(21, outcome="cancelled")])
     state = RunState()
-    read(path, state.apply)
+    read_events(path, state.apply)
     found = only(read_samples([path])[0])
     for name, histogram in state.cells[0].facets.items():
         told = values(found, name) if name != "response" else []  # nothing is due where one follows the other

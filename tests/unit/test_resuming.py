@@ -12,10 +12,11 @@ import msgspec
 import pytest
 
 import costmodel
-from taxtui.errors import RecordingError, UsageError
+from costmodel.errors import SourceError
+from costmodel.recording.events import FORMAT_VERSION, MAGIC, Cell, Event, Header, RunFinished, TrialEnded, TrialStarted
+from costmodel.recording.follower import read_events
+from taxtui.errors import UsageError
 from taxtui.plan.spec import Plan, SandboxSpec
-from taxtui.recording import reader
-from taxtui.recording.events import FORMAT_VERSION, MAGIC, Cell, Event, Header, RunFinished, TrialEnded, TrialStarted
 from taxtui.recording.writer import Recorder
 from taxtui.runner import identity
 from taxtui.runner.cleanup import ledger
@@ -33,7 +34,7 @@ RUN = "20260101t000000z-00000000"
 
 def told(path: Path) -> list[Event]:
     got: list[Event] = []
-    reader.read(path, got.append)
+    read_events(path, got.append)
     return got
 
 
@@ -54,7 +55,7 @@ async def cut_short(tmp_path: Path, fake: FakeSubstrate, what: Plan, after: int)
 
     async def enough() -> None:
         if run.progress.ended >= after:
-            run.abandon("interrupted")
+            run.control.abandon("interrupted")
             await asyncio.sleep(0)
 
     fake.exec_hook = enough
@@ -120,7 +121,7 @@ async def test_what_has_finished_or_goes_on_is_not_resumed(tmp_path: Path, fake:
         ResumeState(path, what)
     ledger.remove(RUN)
     path.write_bytes(path.read_bytes()[:50] + b"x" + path.read_bytes()[51:])
-    with pytest.raises(RecordingError):
+    with pytest.raises(SourceError):
         ResumeState(path, what)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from costmodel.errors import DemandError
 from taxtui.errors import RecordingError, TaxtuiError
-from taxtui.runner.fanout.startup_error import StartupError
+from taxtui.runner.fanout.messages import StartupError
 
 
 def test_an_error_of_ours_is_raised_again_with_how_to_fix_it() -> None:

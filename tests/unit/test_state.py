@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from costmodel.recording import events
+from costmodel.recording.events import Event
 from taxtui.live.state import LOG_LINES, RunState, clean
-from taxtui.recording import events
-from taxtui.recording.events import Event
 from tests.tui import story
 from tests.tui.story import MS, S, cell, clock, header, health, planned, trial
 

@@ -47,6 +47,10 @@ def test_wrapping_breaks_at_spaces_and_keeps_those_within_a_line() -> None:
     assert wrap("漢" * 5, 4) == ["漢漢", "漢漢", "漢"]
 
 
+def test_user_and_password_of_a_url_are_masked() -> None:
+    assert clean("docker:host=tcp://U:P@h:1, ssh://me@h") == "docker:host=tcp://***@h:1, ssh://me@h"
+
+
 def test_nothing_that_is_hidden_passes() -> None:
     hidden = "a\u00ad\u034f\u115f\u3164\ufe0f\uffa0\U000e0061\U000e0101"
     assert clean(hidden) == "a" + "\N{REPLACEMENT CHARACTER}" * (len(hidden) - 1)

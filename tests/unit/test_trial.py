@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
+import weakref
 from typing import Any, TypeVar
 
 import pytest
 
+from costmodel.recording import events
+from costmodel.recording.events import UNKNOWN, Actions, Event, Mark, Notice, PhaseEnded, TrialEnded, TrialStarted
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, SandboxLost, Throttled
 from taxtui.plan.spec import CellPlan, Command, Limits, SandboxSpec, Step, SubstrateRef, ThinkTime, Tier
-from taxtui.recording import digest, events
-from taxtui.recording.events import UNKNOWN, Actions, Event, Mark, Notice, PhaseEnded, TrialEnded, TrialStarted
+from taxtui.recording import digest
 from taxtui.runner.trial import trial as trial_module
 from taxtui.runner.trial.bracket import Method
+from taxtui.runner.trial.cell import CellRun
 from taxtui.runner.trial.trial import Trial
-from taxtui.sandboxes.fake import FakeSandbox, FakeSubstrate
+from taxtui.sandboxes.fake import FakeOptions, FakeSandbox, FakeSubstrate
 from taxtui.sandboxes.protocol import ExecResult, Marks
 from tests.support import waiting
 
@@ -38,7 +42,7 @@ def obey(command: Command) -> ExecResult:
     return ExecResult(1 if script == "test" else 0, f"nonce {nonce}".encode() if script == "say" else b"", b"warn")
 
 
-class FakeContext:
+class FakeContext(CellRun):
     """A cell without a run around it: collects events."""
 
     def __init__(self, **plan: Any) -> None:
@@ -205,6 +209,37 @@ async def test_never_ready_is_a_timeout_in_ready() -> None:
     await run(context)
     assert (context.ended.outcome, context.ended.phase, context.ended.error) == ("timeout", "ready", "ReadyTimeout")
     assert context.ended.message == "no command answered within 0.2 s of create; at last: not yet"
+
+
+async def test_an_ended_trial_is_freed_without_the_garbage_collector() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        trial = trial_of(FakeContext())
+        await trial.run(0)
+        freed = weakref.ref(trial)
+        del trial
+        assert freed() is None
+    finally:
+        gc.enable()
+
+
+async def test_create_and_ready_share_one_time_limit() -> None:
+    context = FakeContext()
+    context.create_timeout_s = 0.4
+    context.substrate.options = FakeOptions(create_s=0.3, ready_s=0.3)
+    await run(context)
+    assert (context.ended.outcome, context.ended.phase, context.ended.error) == ("timeout", "ready", "ReadyTimeout")
+
+
+async def test_waits_for_a_throttle_are_not_part_of_the_time_limit() -> None:
+    context = FakeContext()
+    context.create_timeout_s = 0.3
+    context.substrate.fail("create", Throttled("slow down", 0.2), times=2)
+    context.substrate.fail("ready", Throttled("slow down", 0.2), times=2)
+    await run(context)
+    assert context.ended.outcome == "ok"
+    assert context.ended.queued_ns > 800_000_000
 
 
 async def test_a_create_that_hangs_is_cancelled_and_what_it_made_is_found_by_its_labels() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from costmodel.recording import events
+from costmodel.recording.events import Notice, PhaseEnded
 from taxtui.errors import CreateFailed, ExecFailed, ReadyTimeout
 from taxtui.plan.spec import Command
-from taxtui.recording import events
-from taxtui.recording.events import Notice, PhaseEnded
-from taxtui.runner.trial.reset_canary import PLANT
+from taxtui.runner.trial.removal import PLANT
 from taxtui.sandboxes.fake import FakeSession
 from taxtui.sandboxes.protocol import ExecResult
 from tests.unit.test_trial import FakeContext, failing, obey, run, trial_of

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from costmodel.recording.events import Event, TrialEnded, TrialStarted
+from costmodel.recording.framing import FrameParser, decode
 from taxtui.plan.spec import Plan
-from taxtui.recording.events import Event, TrialEnded, TrialStarted
-from taxtui.recording.frames import FrameParser, decode
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import TrialShare
 from taxtui.runner.fanout.messages import (
@@ -35,8 +35,7 @@ from taxtui.runner.fanout.messages import (
     line,
 )
 from taxtui.runner.fanout.worker import Worker
-from taxtui.runner.fanout.worker_pipes import WorkerPipes
-from taxtui.runner.fanout.worker_program import WorkerProgram
+from taxtui.runner.fanout.worker_program import WorkerPipes, WorkerProgram
 from taxtui.sandboxes.fake import FakeSubstrate
 from tests.support.waiting import until
 from tests.unit.test_engine import fake, plan

@@ -12,9 +12,9 @@ from typing import Final
 
 import pytest
 
+from costmodel.recording.events import UNKNOWN
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
-from taxtui.recording.events import UNKNOWN
 from taxtui.runner.trial.bracket import Unwrapped, unwrap, wrap
 from taxtui.sandboxes.kit import text_command
 from taxtui.sandboxes.kit.kept_output import exec_result

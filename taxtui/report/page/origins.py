@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from costmodel.recording import events, framing
+from costmodel.recording import events
+from costmodel.recording.follower import Follower
 from costmodel.recording.reader import Recording
 from taxtui.report.page.material import MILLION
 from taxtui.terminal_text import clean, cut
@@ -55,9 +56,9 @@ def _origin(path: Path, source: Recording) -> Origin:
 
 
 def _header(path: Path) -> events.Header | None:
-    for batch in framing.Frames(path):
-        return next((one for one in batch if isinstance(one, events.Header)), None)
-    return None
+    with Follower(path) as follower:
+        follower.poll(1)
+        return follower.header
 
 
 def commands(found: Sequence[Origin], options: Sequence[str] = (), command: str = "report") -> list[tuple[str, str]]:

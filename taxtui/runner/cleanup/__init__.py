@@ -1,1 +1,1 @@
-"""Removal of every sandbox, whatever becomes of the run: registry, watchdog, final sweep."""
+"""Removal of every sandbox, however the run ends: registry, watchdog, final sweep."""

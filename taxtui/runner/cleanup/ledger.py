@@ -1,4 +1,4 @@
-"""What a clean-up needs after a run has died: kept in the user's state directory, never in the recording."""
+"""The ledger: facts that a clean-up needs after a run has died, in the user's state directory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from taxtui.errors import TaxtuiError
 from taxtui.plan.spec import SubstrateRef
 
 _START_FIELD: Final = 19
-"""Of /proc/PID/stat behind the program's name: when it started, in ticks since boot."""
+"""Position in /proc/PID/stat, after the program's name, of its start in ticks since boot."""
 
 
 _TRIAL_OF_PART: Final = re.compile(r"(?:(?P<part>[0-9a-f]+)x)?(?P<trial>[0-9]+)")
@@ -24,18 +24,18 @@ _TRIAL_OF_PART: Final = re.compile(r"(?:(?P<part>[0-9a-f]+)x)?(?P<trial>[0-9]+)"
 
 
 def sandbox_name(run_id: str, part: str, trial: int) -> str:
-    """The name of a trial's sandbox; adapters read the run's id from everything before the last hyphen."""
+    """Return the name of a trial's sandbox; adapters read the run id before the last hyphen."""
     return f"taxtui-{run_id}-{part}x{trial}" if part else f"taxtui-{run_id}-{trial}"
 
 
 def part_of(sandbox: str) -> str:
-    """The part of its run that made a sandbox; empty for the first part and for a name of another form."""
+    """Return the part of a run that made a sandbox; empty for the first part and for a name of another form."""
     matched = _TRIAL_OF_PART.fullmatch(sandbox.rpartition("-")[2])
     return (matched["part"] or "") if matched else ""
 
 
 class TrialShare(msgspec.Struct, frozen=True):
-    """The part of a run's trials that one of its workers runs: their numbers are dealt out in turn."""
+    """The trials of a run that one of its workers runs: every ``workers``-th number."""
 
     worker: int  # from 0
     workers: int
@@ -46,7 +46,7 @@ class TrialShare(msgspec.Struct, frozen=True):
         return matched is not None and int(matched["trial"]) % self.workers == self.worker
 
     def number(self, turn: int) -> int:
-        """The trial that is its own in this turn."""
+        """Return the number of this worker's trial in a turn."""
         return turn * self.workers + self.worker
 
 
@@ -55,15 +55,15 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     run_id: Annotated[str, msgspec.Meta(pattern=folders.RUN_ID_PATTERN)]
     substrates: tuple[SubstrateRef, ...]
-    create_timeout_s: float  # how long a create that was under way may still appear
+    create_timeout_s: float  # a sandbox of a create under way may still appear for this time
     pid: int = 0  # of the runner, on this machine
-    born: str = ""  # which process of that id it is: ids are used again; "" where this machine does not tell
+    born: str = ""  # identifies the process, because ids are used again; "": unknown
     share: TrialShare | None = None  # None: everything of the run
     parts: tuple[str, ...] = ("",)  # of the run: empty the first, and a name for each resumption
 
     @property
     def path(self) -> Path:
-        """Where it is kept. Raises ``UsageError``: its run id names no file of the ledger."""
+        """Return its file. Raises ``UsageError``: its run id names no file of the ledger."""
         if self.share is None:
             return _entry_of(self.run_id)
         return workers_folder(self.run_id) / f"{self.share.worker}.json"
@@ -95,23 +95,23 @@ def write(entry: LedgerEntry) -> Path:
 
 
 def entries() -> list[LedgerEntry]:
-    """Every run that was not cleaned, oldest first. Unreadable files are passed over."""
-    found = []
+    """Return every run that was not cleaned, oldest first. Unreadable files are skipped."""
+    readable = []
     for path in sorted(folders.ledger().rglob("*.json")):
         try:
-            found.append(read(path))
+            readable.append(read(path))
         except (OSError, msgspec.DecodeError):
             continue  # being written, or of another version: its run's own watchdog still knows it
-    return found
+    return readable
 
 
 def live_runs() -> dict[str, int]:
-    """The runs of this machine whose runner is alive, with its process id."""
+    """Return the runs of this machine whose runner is alive, with its process id."""
     return {entry.run_id: entry.pid for entry in entries() if entry.pid and _alive(entry)}
 
 
 def recorded_parts(run_id: str) -> tuple[str, ...]:
-    """The parts of a run that this machine has not swept clean yet; a resumption has to sweep them too."""
+    """Return the parts of a run that this machine has not swept yet; a resumption sweeps them too."""
     try:
         return read(_entry_of(run_id)).parts
     except (OSError, msgspec.DecodeError):
@@ -119,13 +119,13 @@ def recorded_parts(run_id: str) -> tuple[str, ...]:
 
 
 def unswept_runs(but: str) -> list[str]:
-    """The runs of this machine, other than ``but``, whose runner is gone and that nobody has swept clean yet."""
+    """Return the unswept runs of this machine whose runner is gone, other than ``but``."""
     alive = live_runs()
     return list(dict.fromkeys(entry.run_id for entry in entries() if entry.run_id not in (but, *alive)))
 
 
 def born(pid: int) -> str:
-    """What tells a process from a later one of the same id: the boot and the clock tick of its start; "" if untold."""
+    """Return the boot and the clock tick of a process's start, which no later process has; "" where unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -140,42 +140,42 @@ def _alive(entry: LedgerEntry) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # somebody else's: as alive as any, if it is the same
+        pass  # a process of another user is alive
     return not entry.born or born(entry.pid) in ("", entry.born)
 
 
 def read(path: Path) -> LedgerEntry:
-    """One entry. Raises ``OSError`` or ``msgspec.DecodeError``."""
+    """Read one entry. Raises ``OSError`` or ``msgspec.DecodeError``."""
     return msgspec.json.decode(path.read_bytes(), type=LedgerEntry)
 
 
 def _entry_of(run_id: str) -> Path:
-    """The file of a whole run's entry. Raises ``UsageError`` as ``LedgerEntry.path``."""
+    """Return the file of a whole run's entry. Raises ``UsageError`` as ``LedgerEntry.path``."""
     return folders.ledger() / f"{folders.require_run_id(run_id, 'ledger')}.json"
 
 
 def workers_folder(run_id: str) -> Path:
-    """Where the workers of a run on this machine keep their entries and, until it is merged, what they measured.
+    """Return the folder of the workers of a run on this machine: their entries and unmerged recordings.
 
-    Raises ``UsageError``: the run id may come from a recording, and this folder is removed with all that is in it.
+    Raises ``UsageError`` for an unsafe run id: it may come from a recording, and the folder is removed as a whole.
     """
     return folders.ledger() / folders.require_run_id(run_id, "ledger")
 
 
 def worker_file(run_id: str, repetition: int, worker: int) -> Path:
-    """Where a worker writes what it measures."""
+    """Return the file of a worker's events."""
     return workers_folder(run_id) / f"{repetition}-{worker}.msgpack"
 
 
 def remove(run_id: str) -> None:
-    """Forget a run: nothing of it is left anywhere. Idempotent; an entry that cannot be deleted a later sweep meets."""
+    """Forget a run without leftovers. Idempotent; a later sweep meets an entry that cannot be deleted."""
     with contextlib.suppress(OSError):
         _entry_of(run_id).unlink()
     shutil.rmtree(workers_folder(run_id), ignore_errors=True)
 
 
 def taken_over(entry: LedgerEntry) -> bool:
-    """Whether another runner has begun to answer for what an entry covers."""
+    """Whether another runner has taken over the sandboxes that an entry covers."""
     try:
         return read(entry.path) != entry
     except OSError:  # swept by hand
@@ -185,7 +185,7 @@ def taken_over(entry: LedgerEntry) -> bool:
 
 
 def earlier(entry: LedgerEntry) -> bytes | None:
-    """The file that an entry would replace, such as that of a run which is resumed; None where there is none."""
+    """Return the bytes of the file that an entry would replace, as in a resumption; None where there is none."""
     try:
         return entry.path.read_bytes()
     except OSError:
@@ -193,13 +193,13 @@ def earlier(entry: LedgerEntry) -> bytes | None:
 
 
 def withdraw(entry: LedgerEntry, replaced: bytes | None) -> None:
-    """Undo the writing of an entry that has covered nothing yet, and nothing else.
+    """Undo the writing of an entry that has covered no sandbox yet.
 
     An earlier entry of the run covers sandboxes that may still exist, and its workers' recordings are not merged yet.
 
     Args:
-        entry: it is left alone where another runner has taken over.
-        replaced: as ``earlier`` returned it before the entry was written.
+        entry: the entry; unchanged where another runner has taken over.
+        replaced: the result of ``earlier`` before the entry was written.
     """
     if taken_over(entry):
         return
@@ -211,7 +211,7 @@ def withdraw(entry: LedgerEntry, replaced: bytes | None) -> None:
 
 
 def settled(entry: LedgerEntry) -> None:
-    """Forget what an entry covers."""
+    """Forget the sandboxes that an entry covers."""
     if entry.share is None:
         remove(entry.run_id)
         return

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
+from costmodel.recording.events import Notice
 from taxtui.errors import located
-from taxtui.recording.events import Notice
 from taxtui.runner.cleanup.ledger import LedgerEntry
 from taxtui.runner.journal import EventSink
 from taxtui.runner.redaction import redact
@@ -21,28 +21,28 @@ SWEEP_TIMEOUT_S: Final = 300.0
 class Leftover(NamedTuple):
     """A sandbox that could not be removed, and the reason: a ``SubstrateError``, or an adapter's own bug."""
 
-    found: Found
+    sandbox: Found
     error: Exception
 
 
 async def reap_all(
-    substrate: Substrate, found: Iterable[Found], *, reaped: Callable[[Found], object] = lambda _: None
+    substrate: Substrate, sandboxes: Iterable[Found], *, reaped: Callable[[Found], object] = lambda _: None
 ) -> list[Leftover]:
     """Remove every sandbox, ``AT_ONCE`` at a time; call ``reaped`` for each that is gone and return the others."""
     gate = asyncio.Semaphore(AT_ONCE)
-    left: list[Leftover] = []
+    leftovers: list[Leftover] = []
 
-    async def reap(each: Found) -> None:
+    async def reap(sandbox: Found) -> None:
         async with gate:
             try:
-                await substrate.reap(each)
+                await substrate.reap(sandbox)
             except Exception as error:  # also an adapter's bug: it is not known to be gone
-                left.append(Leftover(each, error))
+                leftovers.append(Leftover(sandbox, error))
             else:
-                reaped(each)
+                reaped(sandbox)
 
-    await asyncio.gather(*map(reap, found))
-    return left
+    await asyncio.gather(*map(reap, sandboxes))
+    return leftovers
 
 
 def _any(sandbox: str) -> bool:
@@ -54,17 +54,17 @@ async def final_sweep(substrates: Iterable[Substrate], run_id: str, is_ours: Cal
 
     ``is_ours`` says by its name whether a sandbox may be removed: another worker may still use it.
     """
-    left = []
+    lines = []
     for substrate in substrates:
         try:
             async with asyncio.timeout(SWEEP_TIMEOUT_S):
                 failed = await reap_all(substrate, [it for it in await substrate.find(run_id) if is_ours(it.name)])
-                why = {found.name: f": {' '.join(redact(error))}" for found, error in failed}
+                why = {sandbox.name: f": {' '.join(redact(error))}" for sandbox, error in failed}
                 names = dict.fromkeys([*why, *(it.name for it in await substrate.find(run_id) if is_ours(it.name))])
-                left += [f"{substrate.name}: {name} is left{why.get(name, '')}" for name in names]
+                lines += [f"{substrate.name}: {name} is left{why.get(name, '')}" for name in names]
         except Exception as error:  # an adapter's bug must not keep the other substrates from being swept
-            left.append(f"{substrate.name}: the last sweep failed: {' '.join(redact(error))}")
-    return left
+            lines.append(f"{substrate.name}: the last sweep failed: {' '.join(redact(error))}")
+    return lines
 
 
 async def conclude_cleanup(
@@ -74,14 +74,14 @@ async def conclude_cleanup(
 
     ``failed_removals``: clean-ups of single trials that failed before.
     """
-    left = await final_sweep(substrates, entry.run_id, entry.covers)
-    for text in left:
+    lines = await final_sweep(substrates, entry.run_id, entry.covers)
+    for text in lines:
         sink.emit(Notice(sink.now(), "error", f"{text}; taxtui clean --run {entry.run_id} --force"))
-    if not left and failed_removals:
+    if not lines and failed_removals:
         times = "clean-ups" if failed_removals > 1 else "clean-up"
         text = f"the last look found nothing left; {failed_removals} {times} had failed before"
         sink.emit(Notice(sink.now(), "info", text))
-    return not left
+    return not lines
 
 
 def record_crash(crash: Exception | None, sink: EventSink) -> None:
@@ -91,5 +91,5 @@ def record_crash(crash: Exception | None, sink: EventSink) -> None:
 
 
 def watchdog_replaced(sink: EventSink) -> Callable[[], None]:
-    """Return a function that records that another watchdog has taken the place of a dead one."""
+    """Return a function that records the replacement of a dead watchdog."""
     return lambda: sink.emit(Notice(sink.now(), "warning", "the watchdog has died; another has taken its place"))

@@ -1,9 +1,9 @@
-"""A process that outlives the run in order to clean up after it: ``python -m taxtui.runner.cleanup.watchdog``.
+"""The watchdog cleans up after a dead runner: ``python -m taxtui.runner.cleanup.watchdog``.
 
-It sits in a session of its own, with its clients open, blocked on a pipe that only the runner holds. The pipe brings
-the run's ledger entry, which the watchdog saves itself: so no entry is left without somebody who sees to it. ``done``
-ends it. End of file means that the runner died: then it finds and reaps everything with the run's label, again and
-again, until nothing has been found for as long as a create that was under way could still take.
+The watchdog has its own session and open clients, and reads a pipe whose other end only the runner has. The pipe
+brings the run's ledger entry, and the watchdog saves the entry itself, so that every entry has a watchdog. ``done``
+ends the watchdog. End of file means that the runner died: the watchdog then removes every sandbox with the run's label,
+until a search finds none for the longest duration of a create.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ READY: Final = b"ready\n"
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 5.0
 LOOK_S: Final = 1.0
-"""How often the runner looks whether it still stands."""
+"""Interval at which the runner checks that its watchdog is alive."""
 OPENED_WITHIN_S: Final = 120.0
 DISMISSED_WITHIN_S: Final = 10.0
-"""One that says nothing for so long, because somebody has stopped it say, is killed: it may not hold a run."""
+"""A watchdog that does not end within this time is killed: it may not hold up a run."""
 GIVE_UP_AFTER_S: Final = 3600.0
 """A provider that cannot be reached for an hour keeps its own deadline; the ledger entry stays for ``taxtui clean``."""
 
@@ -48,10 +48,10 @@ _ROOM: Final = "make room for processes and open files (ulimit -u, ulimit -n, th
 
 
 class Watchdog:
-    """The runner's end of it."""
+    """The runner's end of its watchdog."""
 
     def __init__(self, entry: LedgerEntry) -> None:
-        """Start the process and tell it what to guard; it is ready after ``wait_ready``.
+        """Start the process and send it the ledger entry; it is ready after ``wait_ready``.
 
         Raises:
             TaxtuiError: there is no room for it on this machine.
@@ -90,19 +90,19 @@ class Watchdog:
         too_late = asyncio.get_running_loop().call_later(OPENED_WITHIN_S, process.kill)
         try:
             with _said_where_there_is_no_room():
-                said = await asyncio.to_thread(process.stdout.readline)
+                answer = await asyncio.to_thread(process.stdout.readline)
         finally:
             too_late.cancel()
-        if said != READY:
-            why = said.decode().strip() or "the watchdog died, or did not answer"
+        if answer != READY:
+            why = answer.decode().strip() or "the watchdog died, or did not answer"
             raise TaxtuiError(f"nobody to clean up after a crash: {why}")
         self._guarding = True
 
     async def keep(self, replaced: Callable[[], None]) -> None:
-        """Until cancelled: whenever it has died, put another in its place and tell ``replaced``.
+        """Until cancelled, replace a dead watchdog and call ``replaced``.
 
         Raises:
-            TaxtuiError: there is nobody any more to clean up after a crash.
+            TaxtuiError: no watchdog can be started.
         """
         while True:
             await asyncio.sleep(LOOK_S)
@@ -157,7 +157,7 @@ def _interrupts_blocked() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _said_where_there_is_no_room() -> Iterator[None]:
-    """No descriptor, process or thread can be had any more: ``TaxtuiError`` instead of what Python raises."""
+    """Raise ``TaxtuiError`` where no descriptor, process or thread is free."""
     try:
         yield
     except (OSError, RuntimeError) as error:
@@ -179,12 +179,12 @@ async def sweep(entry: LedgerEntry, substrates: list[Substrate]) -> None:
         found_any = False
         for substrate in substrates:
             try:
-                found = [each for each in await substrate.find(entry.run_id) if entry.covers(each.name)]
+                sandboxes = [sandbox for sandbox in await substrate.find(entry.run_id) if entry.covers(sandbox.name)]
                 if ledger.taken_over(entry):  # looked at last: what is found may have been made by then
                     return
-                found_any |= bool(found)
-                await reap_all(substrate, found)
-            except Exception:  # also an adapter's bug: not known to be clean, and nobody else will look
+                found_any |= bool(sandboxes)
+                await reap_all(substrate, sandboxes)
+            except Exception:  # also a bug of an adapter: try again
                 found_any = True
         if last_look and not found_any:
             break
@@ -213,8 +213,8 @@ async def _main() -> None:
             _answer(f"{error}\n".encode())
             return
         _answer(READY)
-        said = await asyncio.to_thread(sys.stdin.buffer.read)
-        if said != DONE:
+        last_words = await asyncio.to_thread(sys.stdin.buffer.read)
+        if last_words != DONE:
             await sweep(entry, substrates)
 
 

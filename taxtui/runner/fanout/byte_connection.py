@@ -1,15 +1,15 @@
-"""A worker in another process: its messages are lines, its events are the bytes of its file."""
+"""Connection to a worker in another process: messages are lines, events are bytes of the worker's file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from taxtui.recording.events import Clock, Event
-from taxtui.recording.frames import Chain, FrameParser, decode
+from costmodel.recording.events import Clock, Event
+from costmodel.recording.framing import Chain, FrameParser, decode
 from taxtui.runner.fanout.launcher import Received
 from taxtui.runner.fanout.messages import ToWorker, decode_from_worker, line
-from taxtui.runner.journal import SharedJournal
+from taxtui.runner.journal import Journal
 
 
 class Chunk(NamedTuple):
@@ -45,7 +45,7 @@ class ByteConnection:
         self.transport = transport
         self._parser, self._chain = FrameParser(), Chain()
 
-    def begin(self, journal: SharedJournal, crashed: Callable[[Exception], None]) -> None:
+    def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:
         """The worker has a file of its own."""
 
     def send(self, message: ToWorker) -> None:

@@ -12,8 +12,7 @@ from typing import Final
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.fanout.byte_connection import ByteConnection, Chunk
 from taxtui.runner.fanout.launcher import WorkerConnection
-from taxtui.runner.fanout.messages import Assignment, Flushed, line
-from taxtui.runner.fanout.worker_pipes import LINE_BYTES
+from taxtui.runner.fanout.messages import LINE_BYTES, Assignment, Flushed, line
 
 SILENCE_S: Final = 0.25
 """A read of a silent worker returns after this time."""

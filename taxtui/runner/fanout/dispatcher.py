@@ -1,4 +1,4 @@
-"""Assigns the trials of one repetition to its workers, answers them, and records what they measure."""
+"""Assigns the trials of one repetition to workers, answers their messages, and records their events."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from costmodel.recording.breakdown import start_delay_ns
+from costmodel.recording.events import INTERRUPTED, OK, Event, Notice, TrialEnded
 from taxtui.errors import RunCrashed, WriteFailed
 from taxtui.plan.spec import Plan
-from taxtui.recording.events import INTERRUPTED, OK, Event, Notice, TrialEnded
 from taxtui.runner.arrivals import Block, blocks, schedule
-from taxtui.runner.cell import CellProgress
 from taxtui.runner.cleanup.reaping import final_sweep
-from taxtui.runner.eta import eta_s
 from taxtui.runner.fanout.messages import (
     FINISH,
     WARM_UP,
@@ -33,8 +31,8 @@ from taxtui.runner.fanout.messages import (
 from taxtui.runner.fanout.repetition import remaining_s
 from taxtui.runner.fanout.trial_queue import TrialQueue
 from taxtui.runner.fanout.worker_handle import Assigned, RunningTrial, WorkerHandle
-from taxtui.runner.journal import SharedJournal
-from taxtui.runner.progress import Progress
+from taxtui.runner.journal import Journal
+from taxtui.runner.progress import CellProgress, Progress, eta_s
 from taxtui.runner.run_control import PAUSE, STOP, RunControl
 from taxtui.runner.spend_limit import SpendLimit
 from taxtui.sandboxes.protocol import Substrate
@@ -52,7 +50,7 @@ class DispatchState(NamedTuple):
     counts: dict[str, int]  # counted trials by outcome
     cells: list[CellProgress]
     spend_limit: SpendLimit
-    journal: SharedJournal
+    journal: Journal
     substrates: list[Substrate]
 
 
@@ -65,11 +63,11 @@ class Dispatcher:
         run: DispatchState,
         workers: list[WorkerHandle],
         covers: Callable[[str], bool],
-        left: Callable[[Sequence[Block]], list[Block]],
+        remaining: Callable[[Sequence[Block]], list[Block]],
     ) -> None:
-        """``covers``: whether a sandbox of this name is the run's; ``left``: the batches without what is measured."""
+        """``covers``: whether a sandbox of this name is the run's; ``remaining``: batches without measured trials."""
         self._plan, self._run, self._workers = plan, run, workers
-        self._covers, self._left = covers, left
+        self._covers, self._remaining = covers, remaining
         self.failed_removals = 0  # clean-ups of trials that failed, which the run's own sweep repeats
         self.cleanup_failed = False
         self._ended_early = False
@@ -121,14 +119,14 @@ class Dispatcher:
     async def _run_cells(self) -> None:
         cells = self._run.cells
         for cell in cells:
-            if self._left(blocks(self._plan, [cell.cell])):
+            if self._remaining(blocks(self._plan, [cell.cell])):
                 await self._warm_up(cell)
         groups: dict[str, list[int]] = {}
         for cell in cells:
             group = str(cell.plan.substrate) if self._plan.side_by_side else ""
             groups.setdefault(group, []).append(cell.cell)
         guarded = self._run.control.guarded
-        await asyncio.gather(*(guarded(self._run_batches(blocks(self._plan, each))) for each in groups.values()))
+        await asyncio.gather(*(guarded(self._run_batches(blocks(self._plan, group))) for group in groups.values()))
         journal = self._run.journal
         for cell in cells:
             if (notice := cell.start_delays(journal.now())) is not None:
@@ -144,7 +142,7 @@ class Dispatcher:
             await self._drained(queue)
 
     async def _run_batches(self, batches: list[Block]) -> None:
-        for batch in self._left(batches):
+        for batch in self._remaining(batches):
             if self._stopping:
                 return
             starts_ns = schedule(self._plan, batch)
@@ -171,13 +169,13 @@ class Dispatcher:
             self._assign(worker, queue)
 
     def _assign(self, worker: WorkerHandle, queue: TrialQueue, ended: int = 0) -> None:
-        if not self._stopping and (taken := queue.take(worker.number, ended)):
-            self._send_trials(worker, queue, taken)
+        if not self._stopping and (trials := queue.take(worker.number, ended)):
+            self._send_trials(worker, queue, trials)
 
-    def _send_trials(self, worker: WorkerHandle, queue: TrialQueue, taken: list[tuple[int, int]]) -> None:
+    def _send_trials(self, worker: WorkerHandle, queue: TrialQueue, places: list[tuple[int, int]]) -> None:
         resets = queue.plan.acquire == "reset" and queue.batch != WARM_UP
         trials = []
-        for place, attempt in taken:
+        for place, attempt in places:
             number, spare = worker.next_trial(), worker.next_trial() if resets else -1
             trial = AssignedTrial(number, place, queue.due_ns(place), attempt, spare)
             worker.assigned[number] = Assigned(queue, trial)
@@ -196,7 +194,7 @@ class Dispatcher:
     # ------------------------------------------------------------------------------------------- its workers' words
 
     async def _attend(self, worker: WorkerHandle) -> None:
-        """Record what a worker measures and answer its messages, until it has ended or is lost."""
+        """Record a worker's events and answer its messages, until its end or loss."""
         try:
             early = iter(worker.early)
             while True:
@@ -228,12 +226,12 @@ class Dispatcher:
                 key = id(assigned.queue)
                 queues[key], ended[key] = assigned.queue, ended.get(key, 0) + 1
                 assigned.queue.end(worker.number)
-        self._run.progress.in_flight = sum(len(each.running) for each in self._workers)
+        self._run.progress.in_flight = sum(len(handle.running) for handle in self._workers)
         for key, queue in queues.items():
             self._assign(worker, queue, ended[key])
-            for other in self._alive:  # the last trials go to whichever worker is free
-                if other is not worker and queue.waiting:
-                    self._assign(other, queue)
+            for idle in self._alive:  # the last trials go to whichever worker is free
+                if idle is not worker and queue.waiting:
+                    self._assign(idle, queue)
             queue.check()
 
     def _count(self, trial: RunningTrial, end: TrialEnded) -> None:
@@ -309,7 +307,7 @@ class Dispatcher:
 
         self._sweeps.add(asyncio.ensure_future(final_sweep(self._run.substrates, self._run.run_id, is_ours)))
         if not self._alive and not self._stopping:
-            fix = "taxtui run --resume goes on with what is left"
+            fix = "taxtui run --resume measures the missing trials"
             self._run.control.crashed(RunCrashed("every worker was lost", fix=fix))
         for queue in list(self._queues):
             self._share_slots(queue)

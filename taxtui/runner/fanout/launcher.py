@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from taxtui.recording.events import Clock, Event
+from costmodel.recording.events import Clock, Event
 from taxtui.runner.fanout.messages import Assignment, FromWorker, ToWorker
-from taxtui.runner.journal import SharedJournal
+from taxtui.runner.journal import Journal
 
 
 class Received(NamedTuple):
@@ -26,7 +26,7 @@ class WorkerConnection(Protocol):
         """The clock of the worker's events. None: they are in the recording already, or none has arrived."""
         ...
 
-    def begin(self, journal: SharedJournal, crashed: Callable[[Exception], None]) -> None:
+    def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:
         """The recording exists. A worker of this process writes into it from now on, and reports its crash."""
         ...
 

@@ -6,10 +6,16 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+import costmodel.errors
+import taxtui.errors
+from costmodel.recording.events import Cell
+from taxtui.errors import TaxtuiError, located
 from taxtui.plan.spec import Plan
-from taxtui.recording.events import Cell
 from taxtui.runner.cleanup.ledger import TrialShare
-from taxtui.runner.fanout.startup_error import StartupError
+from taxtui.runner.redaction import scrub
+
+LINE_BYTES: Final = 64 << 20
+"""The longest line that is read: a plan of many cells, each with its tier."""
 
 WARM_UP: Final = -1
 """The number of a batch of warm-ups."""
@@ -18,14 +24,14 @@ FINISH: Final = "finish"
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
-    """What one worker measures, and where its events go. The trials themselves follow in ``Assign``."""
+    """The part of a run that one worker measures. Its trials follow in ``Assign``."""
 
     plan: Plan  # of one repetition, with the seed of that repetition
     run_id: str
     share: TrialShare  # the trial numbers that this worker may use
     clock: int  # the worker's number in the recording
     repetition: int = 0
-    parts: tuple[str, ...] = ("",)  # the first names its sandboxes; it may remove those of the others too
+    parts: tuple[str, ...] = ("",)  # the first names new sandboxes; the worker may remove sandboxes of all
 
 
 class AssignedTrial(NamedTuple):
@@ -76,6 +82,34 @@ class WorkerCommand(msgspec.Struct, frozen=True, tag="command"):
 
 
 ToWorker = Slots | Assign | EndOfBatch | BudgetAnswer | WorkerCommand
+
+
+class StartupError(msgspec.Struct, frozen=True, tag="startup_error"):
+    """The error that prevents a worker's start. The run raises it again."""
+
+    error: str  # its class
+    problem: str
+    fix: str
+
+    @classmethod
+    def of(cls, error: Exception) -> StartupError:
+        """Return the message for an error."""
+        problem, fix = f"{located(error)} {scrub(str(error))}".rstrip(), ""
+        if isinstance(error, TaxtuiError):
+            problem, fix = error.problem, error.fix
+        elif type(error).__module__ == costmodel.errors.__name__:
+            problem = str(error)
+        return cls(type(error).__name__, problem, fix)
+
+    def exception(self) -> Exception:
+        """Return the error to raise."""
+        for module in (taxtui.errors, costmodel.errors):
+            kind = getattr(module, self.error, None)
+            if isinstance(kind, type) and issubclass(kind, TaxtuiError):
+                return kind(self.problem, fix=self.fix)
+            if isinstance(kind, type) and issubclass(kind, Exception):
+                return kind(self.problem)
+        return TaxtuiError(f"{self.error}: {self.problem}", fix=self.fix)
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):

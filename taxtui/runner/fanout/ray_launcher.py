@@ -1,7 +1,7 @@
-"""Workers on the nodes of a Ray cluster. An actor beside each worker starts it and moves its bytes.
+"""Workers on the nodes of a Ray cluster. One actor for each worker starts it and relays its bytes.
 
 ``python -m taxtui.runner.fanout.ray_launcher ADDRESS`` says which nodes a cluster has. A run asks that first, in a
-process that can be ended: Ray itself tries an address that nobody answers at for minutes, and talks about it.
+process that can be ended: Ray retries a dead address for minutes, with output on stderr.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.spec import Plan
 from taxtui.runner.fanout.byte_connection import ByteConnection, Chunk
 from taxtui.runner.fanout.launcher import WorkerConnection
-from taxtui.runner.fanout.messages import Assignment
+from taxtui.runner.fanout.messages import Assignment, StartupError
 from taxtui.runner.fanout.ray_node import NodeRelay, StartRequest, decode_chunk
-from taxtui.runner.fanout.startup_error import StartupError
 
 AUTO: Final = "auto"
 REACHED_WITHIN_S: Final = 60.0
@@ -61,28 +60,28 @@ def place_workers(nodes: Sequence[RayNode], workers: int, per_node: int | None) 
     """
     room = {node: node.cores if per_node is None else min(per_node, node.cores) for node in nodes}
     if sum(room.values()) < workers:
-        each = "a core each" if per_node is None else f"a core each and at most {per_node} on a node"
+        room_text = "a core each" if per_node is None else f"a core each and at most {per_node} on a node"
         have = ", ".join(f"{node.address}: {node.cores}" for node in nodes) or "none"
         raise UsageError(
-            f"--engine ray: {workers} workers, {each}, find room for {sum(room.values())} (cores offered: {have})",
+            f"--engine ray: {workers} workers, {room_text}, find room for {sum(room.values())} (cores offered: {have})",
             fix="ask for fewer --processes, or more --per-node, or add nodes",
         )
-    found: list[RayNode] = []
-    while len(found) < workers:
+    placed: list[RayNode] = []
+    while len(placed) < workers:
         for node in nodes:
-            if room[node] and len(found) < workers:
+            if room[node] and len(placed) < workers:
                 room[node] -= 1
-                found.append(node)
-    return found
+                placed.append(node)
+    return placed
 
 
 def named_paths(plan: Plan) -> list[str]:
-    """The values of substrates' options that are paths here, and so have to be there on every node.
+    """Return the values of substrates' options that are paths on this machine: every node needs them.
 
     Raises:
-        UsageError: one of them depends on the folder that this was started in.
+        UsageError: a path is relative to the current folder.
     """
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     for cell in plan.cells:
         for option, value in cell.substrate.options.items():
             path = Path(value).expanduser()
@@ -93,8 +92,8 @@ def named_paths(plan: Plan) -> list[str]:
                     f"--engine ray: {cell.substrate.name}:{option}={value} is relative to this folder",
                     fix="give an absolute path that every node has",
                 )
-            found[value] = None
-    return list(found)
+            paths[value] = None
+    return list(paths)
 
 
 class RayLauncher:
@@ -108,10 +107,10 @@ class RayLauncher:
             UsageError: the plan names what nodes cannot have.
         """
         try:
-            found = importlib.util.find_spec("ray") is not None
+            installed_ray = importlib.util.find_spec("ray") is not None
         except ImportError:
-            found = False
-        if not found:
+            installed_ray = False
+        if not installed_ray:
             raise SubstrateUnavailable(
                 "--engine ray: the module 'ray' is not installed", fix=installed.extra_command("ray")
             )
@@ -149,7 +148,7 @@ class RayLauncher:
 
 
 class RayTransport:
-    """The bytes of a worker on a node. One poll follows the other and carries the lines that wait."""
+    """The bytes of a worker on a node. Each poll carries the waiting lines."""
 
     def __init__(self, ray: Any, relay: Any, node: RayNode, request: StartRequest) -> None:
         """``relay`` is the handle of an actor that may not run yet."""
@@ -194,10 +193,10 @@ class RayTransport:
         if not self._begun:
             await self._begin()
         self._poll += 1
-        asked = self._ask("poll", self._poll, *self._next_packet())
+        reply = self._ask("poll", self._poll, *self._next_packet())
         self._polling = True
         try:
-            return decode_chunk(await asked)
+            return decode_chunk(await reply)
         except self._ray.exceptions.RayActorError:
             self._lost = True
             return Chunk([], b"", closed=True)
@@ -266,11 +265,11 @@ async def nodes_of(address: str) -> list[RayNode]:
     why = f"nobody answers within {REACHED_WITHIN_S:g} s"
     try:
         async with asyncio.timeout(REACHED_WITHIN_S):
-            said, _ = await asking.communicate()
-        found = msgspec.json.decode(said.splitlines()[-1], type=list[RayNode] | str)
-        if isinstance(found, list):
-            return sorted(found, key=lambda node: (node.address, node.id))
-        why = found
+            output, _ = await asking.communicate()
+        nodes = msgspec.json.decode(output.splitlines()[-1], type=list[RayNode] | str)
+        if isinstance(nodes, list):
+            return sorted(nodes, key=lambda node: (node.address, node.id))
+        why = nodes
     except TimeoutError:
         pass
     except (IndexError, msgspec.DecodeError):
@@ -315,19 +314,19 @@ def _say_nodes(address: str) -> None:
     """Print the nodes as JSON, or as a JSON string why there are none."""
     import ray
 
-    found: list[RayNode] | str
+    nodes: list[RayNode] | str
     try:
         cluster: Any = ray
         _join(cluster, address)
-        found = [
+        nodes = [
             RayNode(node["NodeID"], node["NodeManagerAddress"], int(node["Resources"].get("CPU", 0)))
             for node in cluster.nodes()
             if node["Alive"]
         ]
         cluster.shutdown()
-    except Exception as error:  # of Ray, its client or what it speaks through
-        found = next(iter(str(error).splitlines()), type(error).__name__)
-    print(msgspec.json.encode(found).decode())
+    except Exception as error:  # any error of Ray or its client
+        nodes = next(iter(str(error).splitlines()), type(error).__name__)
+    print(msgspec.json.encode(nodes).decode())
 
 
 if __name__ == "__main__":

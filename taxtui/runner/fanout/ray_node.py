@@ -1,8 +1,7 @@
-"""The actor beside a worker on a node of a cluster: it starts the worker there, and moves bytes.
+"""A Ray actor on a node of a cluster: starts one worker there and relays its bytes.
 
-The run calls its methods from afar. A call that seems to be lost may be repeated: each poll has a number, and a poll
-acknowledges all before it. The worker is a process of its own, so that the cluster's work in this one delays no
-measurement.
+The run calls the methods remotely and may repeat a lost call: each poll has a number and acknowledges all earlier
+polls. The worker has its own process, so that the actor's work delays no measurement.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ import msgspec
 from taxtui.errors import TaxtuiError, UsageError
 from taxtui.runner.fanout.byte_connection import Chunk
 from taxtui.runner.fanout.child_process import WorkerProcess
-from taxtui.runner.fanout.messages import Assignment
-from taxtui.runner.fanout.startup_error import StartupError
+from taxtui.runner.fanout.messages import Assignment, StartupError
 from taxtui.workloads import fixtures
 
 GATHER_S: Final = 0.1

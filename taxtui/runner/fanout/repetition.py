@@ -21,7 +21,7 @@ def seed_of(seed: int, repetition: int) -> int:
 
 
 def plan_of(plan: Plan, repetition: int) -> Plan:
-    """Return the plan of one repetition, which has a seed of its own."""
+    """Return the plan of one repetition, with its own seed."""
     return msgspec.structs.replace(plan, seed=seed_of(plan.seed, repetition))
 
 

@@ -1,4 +1,4 @@
-"""A run that was cut short: which trials it lacks, and whether it may continue in its file."""
+"""Resumption of a run that was cut short: the missing trials, and whether the file may be continued."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from typing import Final
 
 import msgspec
 
-from taxtui import folders
-from taxtui.errors import UsageError
-from taxtui.plan.spec import Plan
-from taxtui.recording.events import (
+from costmodel.recording.events import (
     CANCELLED,
     INTERRUPTED,
     OK,
@@ -25,14 +22,17 @@ from taxtui.recording.events import (
     TrialEnded,
     TrialStarted,
 )
-from taxtui.recording.frames import PREFIX, FrameParser
-from taxtui.recording.reader import Follower
+from costmodel.recording.follower import Follower
+from costmodel.recording.framing import PREFIX, FrameParser
+from taxtui import folders
+from taxtui.errors import UsageError
+from taxtui.plan.spec import Plan
 from taxtui.runner import identity
 from taxtui.runner.arrivals import Block
 from taxtui.runner.cleanup import ledger
 
 AGAIN: Final = frozenset({CANCELLED, INTERRUPTED})
-"""Outcomes of trials that count for nothing: they are done again."""
+"""Outcomes of trials that are run again."""
 WHOLE: Final = "finished"
 
 
@@ -40,32 +40,30 @@ class ResumeState:
     """A recording to continue, and the trials that it lacks."""
 
     def __init__(self, path: Path, plan: Plan | None = None) -> None:
-        """Read it; nothing is changed yet. Without a ``plan`` somebody has looked already that it is the same run.
+        """Read the file and change nothing. With ``plan``, require the same run.
 
         Raises:
             RecordingError: it is damaged or no recording.
-            UsageError: there is nothing left to do, it still goes on, it is of another plan, or its run id is none.
+            UsageError: the run has finished or still continues, has another plan, or has an invalid run id.
         """
         self.path = path
         self.run_id = ""
-        self.worker = 0  # the first of those that go on with it
+        self.worker = 0  # first free number of a worker
         self.first_trial = 0
         self.sandboxes = 0  # made so far
         self.repetition = 0  # the last that has begun
-        self.before: Counter[str] = Counter()  # trials of those before it that have ended by outcome, without warm-ups
-        self.counts: Counter[str] = Counter()  # its own
+        self.before: Counter[str] = Counter()  # ended trials of earlier repetitions by outcome, without warm-ups
+        self.counts: Counter[str] = Counter()  # the same for this repetition
         self.ok_of: Counter[int] = Counter()  # successes by cell, of all repetitions
-        self._done: Counter[tuple[int, int]] = Counter()  # of its own those that are done, by cell and block
+        self._finished: Counter[tuple[int, int]] = Counter()  # trials of this repetition by cell and block
         self._cells: dict[int, Cell] = {}
         self._open: dict[int, TrialStarted] = {}
         self._outcome = ""
         with Follower(path) as follower:
-            count = 0
-            while told := follower.poll():
-                for event in told:
+            while events := follower.poll():
+                for event in events:
                     self._take(event)
-                count += len(told)
-            summary = follower.summary(count)
+            summary = follower.summary()
         if not summary.chained and summary.frames > 1:
             raise UsageError(f"{path}: of an early version, whose frames are not chained", fix="start another run")
         self.run_id = folders.require_run_id(summary.header.run_id, str(path))
@@ -78,7 +76,7 @@ class ResumeState:
                 self.repetition = event.repetition
                 self.before += self.counts
                 self.counts.clear()
-                self._done.clear()
+                self._finished.clear()
             self._open[event.trial] = event
             self.first_trial = max(self.first_trial, event.trial + 1)
             self.sandboxes += 1
@@ -87,7 +85,7 @@ class ResumeState:
             if started is not None and not started.warm_up:
                 self.counts[event.outcome] += 1
                 self.ok_of[started.cell] += event.outcome == OK
-                self._done[started.cell, started.block] += event.outcome not in AGAIN
+                self._finished[started.cell, started.block] += event.outcome not in AGAIN
         elif isinstance(event, Cell):
             self._cells[event.id] = event
         elif isinstance(event, Clock):
@@ -106,24 +104,24 @@ class ResumeState:
             )
         was, now = msgspec.to_builtins(header.scenario), msgspec.to_builtins(identity.describe(plan))
         if plan.repeated:  # a repetition's budget is its share of what was left
-            was, now = ({**told, "budget_s": None} for told in (was, now))
+            was, now = ({**scenario, "budget_s": None} for scenario in (was, now))
         if differing := _differences(was, now):
             raise UsageError(f"{self.path} is of another plan: {differing[0]}", fix="give its scenario and options")
 
     @property
     def ended(self) -> int:
         """Trials that are done."""
-        return self._done.total()
+        return self._finished.total()
 
     @property
     def ok(self) -> int:
         """Successes among them."""
         return self.counts[OK]
 
-    def left(self, order: Sequence[Block]) -> list[Block]:
-        """Of these blocks what has not been done, in the same order."""
-        done = [(block, self._done[block.cell, block.number]) for block in order]
-        return [block._replace(trials=block.trials - n, before=n) for block, n in done if block.trials > n]
+    def remaining(self, order: Sequence[Block]) -> list[Block]:
+        """Return the unfinished trials of these blocks, in the same order."""
+        counts = [(block, self._finished[block.cell, block.number]) for block in order]
+        return [block._replace(trials=block.trials - n, before=n) for block, n in counts if block.trials > n]
 
     def prepare_append(self, cells: Sequence[Cell]) -> None:
         """Cut the end of the run and a torn frame off the file, so that frames can be appended.
@@ -155,7 +153,7 @@ class ResumeState:
 
 
 def _differences(was: object, now: object, place: str = "") -> list[str]:
-    """Where two plain values differ, ``cells.0.trials: 5, now 6``, the first ones first."""
+    """Return the differences of two plain values in order, as ``cells.0.trials: 5, now 6``."""
     if isinstance(was, dict) and isinstance(now, dict):
         keys = [*was, *(key for key in now if key not in was)]
         return [text for key in keys for text in _differences(was.get(key), now.get(key), f"{place}.{key}".lstrip("."))]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
+from costmodel.recording.events import Actions, Clock, Event, Health, Mark
 from taxtui import __version__
-from taxtui.recording.events import Actions, Clock, Event, Health, Mark
 from taxtui.runner import preflight
 from taxtui.runner.fanout.launcher import Received, WorkerConnection
 from taxtui.runner.fanout.messages import Assignment, Finished, FromWorker, Ready, ToWorker
 from taxtui.runner.fanout.worker import Worker
-from taxtui.runner.journal import SharedJournal
+from taxtui.runner.journal import Journal
 from taxtui.runner.preflight import Opened
 from taxtui.runner.run_control import CANCELLED_WITHIN_S
 
@@ -32,7 +32,7 @@ class ThisProcess:
 
 
 class DirectConnection:
-    """A :class:`~taxtui.runner.fanout.launcher.WorkerConnection` without bytes."""
+    """Both ends of the connection between a run and its worker in one process."""
 
     def __init__(self, assignment: Assignment, opened: Mapping[str, Opened]) -> None:
         """The worker is ready; it measures from ``begin`` on."""
@@ -46,11 +46,10 @@ class DirectConnection:
         self._measuring: asyncio.Task[None] | None = None
         self._ended = False
 
-    def begin(self, journal: SharedJournal, crashed: Callable[[Exception], None]) -> None:
+    def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:
         """As ``WorkerConnection.begin``."""
-        self._worker = Worker(
-            self._assignment, _FollowedJournal(journal, self._follow), self._opened, _Direct(self, crashed)
-        )
+        self._worker = Worker(self._assignment, _FollowedJournal(journal, self._follow), self._opened, self)
+        self._crashed = crashed
         self._measuring = asyncio.ensure_future(self._measure(self._worker))
 
     async def _measure(self, worker: Worker) -> None:
@@ -65,9 +64,16 @@ class DirectConnection:
         self._readable.set()
 
     def report(self, message: FromWorker) -> None:
-        """Take a message of the worker."""
+        """As ``Leader.report``."""
         self._messages.append(message)
         self._readable.set()
+
+    def flushed(self, *, idle: bool) -> None:
+        """As ``Leader.flushed``; every event has reached the run already."""
+
+    def crashed(self, error: Exception) -> None:
+        """As ``Leader.crashed``."""
+        self._crashed(error)
 
     def send(self, message: ToWorker) -> None:
         """As ``WorkerConnection.send``."""
@@ -90,24 +96,13 @@ class DirectConnection:
             await asyncio.wait({self._measuring}, timeout=min(patience_s, CANCELLED_WITHIN_S))
 
 
-class _Direct:
-    """The worker's end of a direct connection."""
-
-    def __init__(self, connection: DirectConnection, crashed: Callable[[Exception], None]) -> None:
-        self.send = connection.report
-        self.crashed = crashed
-
-    def flushed(self, *, idle: bool) -> None:
-        """Every event has reached the run already."""
-
-
 class _FollowedJournal:
     """Writes a worker's events into the recording, and shows the starts and ends of its trials to the run.
 
     The commands in between matter for a lost worker alone, and this one is not lost without its run.
     """
 
-    def __init__(self, journal: SharedJournal, follow: Callable[[Event], None]) -> None:
+    def __init__(self, journal: Journal, follow: Callable[[Event], None]) -> None:
         self.anchor_ns = journal.anchor_ns
         self.now, self.flush = journal.now, journal.flush
         self._emit, self._follow = journal.emit, follow

@@ -1,4 +1,4 @@
-"""The trials of one batch that wait for a worker, and how many go to which worker."""
+"""The waiting trials of one batch, and the number for each worker."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from taxtui.plan.spec import CellPlan
 
 def share_slots(concurrency: int, workers: int) -> list[int]:
     """Split a cell's concurrency among workers."""
-    each, more = divmod(concurrency, workers)
-    return [each + (worker < more) for worker in range(workers)]
+    slots, more = divmod(concurrency, workers)
+    return [slots + (worker < more) for worker in range(workers)]
 
 
 class TrialQueue:
@@ -51,7 +51,7 @@ class TrialQueue:
     def take(self, worker: int, ended: int) -> list[tuple[int, int]]:
         """Return the next trials for a worker, which has just ended ``ended`` trials.
 
-        They fill its slots, plus a prefetch of what it ends during one round trip. Near the end of a batch nothing is
+        The trials fill its slots, plus a prefetch for one round trip. Near the end of a batch nothing is
         prefetched, so that idle workers get the rest. Nothing is prefetched where each trial has its own instant.
         """
         slots = self.slots.get(worker, 0)
@@ -70,7 +70,7 @@ class TrialQueue:
         self.check()
 
     def take_back(self, worker: int, trials: Iterable[tuple[int, int]]) -> None:
-        """Remove a worker, and queue the trials that others run in its place."""
+        """Remove a worker, and queue its trials for other workers."""
         self.slots.pop(worker, None)
         self.assigned.pop(worker, None)
         self.waiting.extendleft(trials)

@@ -1,4 +1,4 @@
-"""The worker: it runs the trials that it is assigned, in this process, and decides nothing else."""
+"""The worker: runs its assigned trials in this process."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
+from costmodel.recording.events import CANCELLED, INTERRUPTED
 from taxtui.errors import SubstrateError, WriteFailed
-from taxtui.recording.events import CANCELLED, INTERRUPTED
 from taxtui.runner import health
 from taxtui.runner.arrivals import when_due
-from taxtui.runner.cell import CellRun
 from taxtui.runner.fanout.messages import (
     FINISH,
     WARM_UP,
@@ -30,7 +29,17 @@ from taxtui.runner.fanout.messages import (
 )
 from taxtui.runner.journal import EventSink, flush_regularly
 from taxtui.runner.preflight import Opened
-from taxtui.runner.run_control import CANCEL, CANCELLED_WITHIN_S, INTERRUPT, PAUSE, RESUME, STOP, RunControl, beside
+from taxtui.runner.run_control import (
+    CANCEL,
+    CANCELLED_WITHIN_S,
+    INTERRUPT,
+    PAUSE,
+    RESUME,
+    STOP,
+    RunControl,
+    run_helpers,
+)
+from taxtui.runner.trial.cell import CellRun
 from taxtui.runner.trial.trial import Trial
 
 FLUSHED_EVERY_S: Final = 0.25
@@ -39,8 +48,8 @@ FLUSHED_EVERY_S: Final = 0.25
 class Leader(Protocol):
     """The worker's end of its run."""
 
-    def send(self, message: FromWorker) -> None:
-        """Send a message; never waits."""
+    def report(self, message: FromWorker) -> None:
+        """Send a message to the run; never waits."""
         ...
 
     def flushed(self, *, idle: bool) -> None:
@@ -53,7 +62,7 @@ class Leader(Protocol):
 
 
 class Worker:
-    """Runs assigned trials until it is told to finish. The caller opens substrates, writes the file and sweeps."""
+    """Runs assigned trials until the message ``finish``. The caller opens substrates, writes the file and sweeps."""
 
     def __init__(
         self, assignment: Assignment, journal: EventSink, opened: Mapping[str, Opened], leader: Leader
@@ -65,8 +74,8 @@ class Worker:
         self._assignment, self._journal, self._leader = assignment, journal, leader
         self._cells = []
         for number, cell in enumerate(plan.cells):
-            _, substrate, found = opened[str(cell.substrate)]
-            self._cells.append(CellRun(number, cell, plan, substrate, found, journal, assignment.repetition))
+            _, substrate, availability = opened[str(cell.substrate)]
+            self._cells.append(CellRun(number, cell, plan, substrate, availability, journal, assignment.repetition))
         self._limited = plan.max_sandboxes is not None or plan.max_cost_usd is not None
         self._requests: dict[str, asyncio.Future[bool]] = {}
         self._batches: dict[tuple[int, int], _BatchShare] = {}
@@ -122,11 +131,11 @@ class Worker:
     # ------------------------------------------------------------------------------------------------- its trials
 
     async def measure(self) -> None:
-        """Run trials until told to finish, and return once all have ended. Errors are in ``control`` then."""
+        """Run trials until the message ``finish``, and return once all have ended. Errors are in ``control`` then."""
         watching = health.watch(self._journal.emit, self._journal.now, lambda: len(self._trials))
         flushing = flush_regularly(self._journal, self._trials)
         try:
-            async with beside(self.control, watching, flushing, self._flush_regularly()):
+            async with run_helpers(self.control, watching, flushing, self._flush_regularly()):
                 await self.control.guarded(self._until_finished())
         finally:
             await self._cancel_late()
@@ -167,9 +176,9 @@ class Worker:
             asyncio.get_running_loop().call_soon(self._flush)
 
     def hand_back(self, trials: Iterable[AssignedTrial]) -> None:
-        """Tell the run that these trials do not start."""
+        """Report that these trials do not start."""
         for assigned in trials:
-            self._leader.send(NotStarted(assigned.trial))
+            self._leader.report(NotStarted(assigned.trial))
 
     async def _assigned(self, cell: CellRun, batch: int, assigned: AssignedTrial, scheduled_ns: int) -> bool:
         """Run an assigned trial; with acquire=reset a warm-up makes its sandbox first. False: it did not start."""
@@ -206,7 +215,7 @@ class Worker:
         if trial.reusable and trial.sandbox is not None:
             cell.idle.append((spec, trial.sandbox))
         elif self._limited:
-            self._leader.send(SandboxGone(spec.name))
+            self._leader.report(SandboxGone(spec.name))
         self.failed_removals += trial.cleanup_failed
         return True
 
@@ -215,7 +224,7 @@ class Worker:
         if not self._limited:
             return True
         answer = self._requests[sandbox] = asyncio.get_running_loop().create_future()
-        self._leader.send(BudgetRequest(cell.cell, sandbox))
+        self._leader.report(BudgetRequest(cell.cell, sandbox))
         return await answer and not self.control.stopping
 
 

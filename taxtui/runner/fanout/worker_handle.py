@@ -1,26 +1,22 @@
-"""The run's view of one worker: the trials that it was assigned and those that it runs."""
+"""The workers of a repetition, and the trials that each was assigned and runs."""
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+from collections.abc import Sequence
+from typing import Final, Self
 
 import msgspec
 
-from taxtui.recording.causality import InCourse
-from taxtui.recording.events import (
-    CLEANUP,
-    INTERRUPTED,
-    Actions,
-    Cell,
-    Event,
-    PhaseEnded,
-    TrialEnded,
-    TrialStarted,
-)
+from costmodel.recording.events import CLEANUP, INTERRUPTED, Actions, Cell, Event, PhaseEnded, TrialEnded, TrialStarted
+from costmodel.recording.validation import InCourse
+from taxtui import __version__
+from taxtui.errors import TaxtuiError, UsageError
 from taxtui.runner.cleanup.ledger import TrialShare
-from taxtui.runner.fanout.launcher import Received, WorkerConnection
-from taxtui.runner.fanout.messages import AssignedTrial, ToWorker
+from taxtui.runner.fanout.launcher import Launcher, Received, WorkerConnection
+from taxtui.runner.fanout.messages import AssignedTrial, Assignment, Ready, StartupError, ToWorker
 from taxtui.runner.fanout.trial_queue import TrialQueue
+from taxtui.runner.run_control import CLEANUP_WITHIN_S
 
 LOST: Final[tuple[str, str]] = ("WorkerLost", "the worker that ran it is gone")
 """Class and message of the error of a trial whose worker was lost."""
@@ -38,7 +34,7 @@ class RunningTrial(msgspec.Struct):
 
     started: TrialStarted
     course: InCourse
-    cleaned_ns: int = 0  # the end of its clean-up, which follows its end
+    cleaned_ns: int = 0  # end of the clean-up, after the end of the trial
 
     def took_s(self, end: TrialEnded) -> float:
         """Return how long the trial occupied a slot."""
@@ -104,3 +100,67 @@ class WorkerHandle:
             TrialEnded(number, INTERRUPTED, "", error, message, trial.course.earliest_end_ns, 0, "warm")
             for number, trial in self.running.items()
         ]
+
+
+class Crew:
+    """The workers of one repetition at a time. The end of the context closes them."""
+
+    def __init__(self, launcher: Launcher) -> None:
+        """Start nothing yet."""
+        self.workers: list[WorkerHandle] = []
+        self._launcher = launcher
+
+    async def launch(self, assignments: Sequence[Assignment], first_trial: int) -> list[WorkerHandle]:
+        """Start a worker for each assignment, in place of earlier ones, and return once all are ready.
+
+        Raises:
+            TaxtuiError: a worker cannot start, or it is of another version or environment.
+        """
+        self.workers = []
+        for assignment in assignments:
+            connection = await self._launcher.start(assignment)
+            self.workers.append(WorkerHandle(assignment.share, connection, first_trial))
+        await asyncio.gather(*map(_ready, self.workers))
+        first, *rest = self.workers
+        for worker in rest:  # trials of one cell are measured in one environment
+            if worker.cells != first.cells:
+                raise UsageError(
+                    f"workers 0 and {worker.number} measure in different environments",
+                    fix="place them on machines of one kind",
+                )
+        return self.workers
+
+    async def close(self, patience_s: float) -> None:
+        """Close every worker; one that still runs has ``patience_s`` to clean up. Idempotent."""
+        await asyncio.gather(*(worker.connection.close(patience_s) for worker in self.workers))
+
+    async def __aenter__(self) -> Self:
+        """Return the crew itself."""
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Close every worker."""
+        await self.close(CLEANUP_WITHIN_S)
+
+
+async def _ready(worker: WorkerHandle) -> None:
+    """Return once a worker is ready. Raises the error that prevents it."""
+    while True:
+        received = await worker.connection.receive()
+        rest = list(received.messages)
+        while rest:
+            message = rest.pop(0)
+            if isinstance(message, StartupError):
+                raise message.exception()
+            if isinstance(message, Ready):
+                if message.version != __version__:
+                    raise UsageError(
+                        f"worker {worker.number} has taxtui {message.version}, and this is {__version__}",
+                        fix="install the same version everywhere",
+                    )
+                worker.cells = message.cells
+                worker.early.append(Received(received.events, rest, received.closed))
+                return
+        worker.early.append(Received(received.events, []))
+        if received.closed:
+            raise TaxtuiError(f"worker {worker.number} ended before it had begun")

@@ -1,8 +1,8 @@
-"""A worker in a process of its own: ``python -m taxtui.runner.fanout.worker_program``.
+"""A worker in its own process: ``python -m taxtui.runner.fanout.worker_program``.
 
-Standard input brings its assignment and then messages; standard output takes its messages. Both are
-:mod:`~taxtui.runner.fanout.messages`. Events go into a file of its own, at once and whether or not the run reads them,
-so that a slow reader slows no measurement. The end of its input cancels it: it cleans up and does not outlive its run.
+Standard input brings the assignment and then messages of the run; standard output takes messages of the worker. Both
+are :mod:`~taxtui.runner.fanout.messages`. Events go into the worker's own file at once, so that a slow reader delays no
+measurement. The end of the input cancels the worker: it cleans up and does not outlive its run.
 """
 
 from __future__ import annotations
@@ -15,28 +15,74 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
 import msgspec
 
+from costmodel.recording.events import Clock
 from taxtui import __version__
 from taxtui.errors import located
-from taxtui.recording.events import Clock
 from taxtui.recording.writer import Recorder
 from taxtui.runner import gc_tuning, identity, preflight
 from taxtui.runner.cleanup import ledger
 from taxtui.runner.cleanup.ledger import LedgerEntry
 from taxtui.runner.cleanup.reaping import conclude_cleanup, record_crash, watchdog_replaced
 from taxtui.runner.cleanup.watchdog import Watchdog
-from taxtui.runner.fanout.messages import Assignment, Finished, Flushed, FromWorker, Ready, ToWorker, decode_to_worker
-from taxtui.runner.fanout.startup_error import StartupError
+from taxtui.runner.fanout.messages import (
+    LINE_BYTES,
+    Assignment,
+    Finished,
+    Flushed,
+    FromWorker,
+    Ready,
+    StartupError,
+    ToWorker,
+    decode_to_worker,
+    line,
+)
 from taxtui.runner.fanout.worker import Worker
-from taxtui.runner.fanout.worker_pipes import WorkerPipes
 from taxtui.runner.journal import Journal
 from taxtui.runner.redaction import hide_names_of, scrub
-from taxtui.runner.run_control import beside
+from taxtui.runner.run_control import run_helpers
 from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
+
+
+class WorkerPipes:
+    """The worker's end of the pipes between it and its run."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Called by ``opened``."""
+        self.reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def opened(cls) -> WorkerPipes:
+        """Open those of this process. Other writes to standard output are discarded from now on."""
+        loop = asyncio.get_running_loop()
+        out = os.fdopen(os.dup(1), "wb", buffering=0)
+        os.dup2(2, 1)
+        reader = asyncio.StreamReader(limit=LINE_BYTES)
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
+        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, out)
+        return cls(reader, asyncio.StreamWriter(transport, protocol, None, loop))
+
+    @property
+    def behind(self) -> bool:
+        """Whether earlier messages have not been read yet."""
+        return self._writer.transport.get_write_buffer_size() > 0
+
+    def send(self, message: FromWorker) -> None:
+        """Send a message; never waits for the reader."""
+        if not self._writer.transport.is_closing():
+            self._writer.write(line(message))
+
+    async def close(self) -> None:
+        """Return once everything has been read, or the reader is gone."""
+        self._writer.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
 
 
 class WorkerProgram:
@@ -93,15 +139,16 @@ class WorkerProgram:
             watchdog = Watchdog(entry)
             try:
                 await watchdog.wait_ready()
+                await preflight.prepare(self.assignment.plan, self.assignment.run_id, opened.values(), journal)
                 self.clean = False
-                self.send(Ready(preflight.describe_cells(self.assignment.plan, opened), __version__))
+                self.report(Ready(preflight.describe_cells(self.assignment.plan, opened), __version__))
                 for message in self._early:
                     worker.receive(message)
                 if self._lost_run:
                     worker.abandoned_by_run()
-                async with beside(control, watchdog.keep(watchdog_replaced(journal))):
+                async with run_helpers(control, watchdog.keep(watchdog_replaced(journal))):
                     await control.awaited(asyncio.ensure_future(worker.measure()))
-                substrates = [each.substrate for each in opened.values()]
+                substrates = [substrate.substrate for substrate in opened.values()]
                 swept = await conclude_cleanup(substrates, entry, journal, worker.failed_removals)
                 with control.guard():
                     journal.flush()
@@ -112,19 +159,19 @@ class WorkerProgram:
                 watchdog.release(clean=self.clean)
         crash = "" if control.crash is None else f"{located(control.crash)} {scrub(str(control.crash))}".rstrip()
         write_error = "" if control.write_error is None else str(control.write_error)
-        self.send(Finished(crash=crash, write_error=write_error, cleanup_failed=not swept))
+        self.report(Finished(crash=crash, write_error=write_error, cleanup_failed=not swept))
 
     # ------------------------------------------------------------------------------- the worker's end of its run
 
-    def send(self, message: FromWorker) -> None:
-        """As ``Leader.send``."""
+    def report(self, message: FromWorker) -> None:
+        """As ``Leader.report``."""
         self._pipes.send(message)
 
     def flushed(self, *, idle: bool) -> None:
-        """As ``Leader.flushed``. The run is told unless it has not read the last such message yet."""
+        """As ``Leader.flushed``. The run gets no second message before it has read the first."""
         self._journal.flush()
         if not self._pipes.behind:
-            self.send(Flushed(idle))
+            self.report(Flushed(idle))
 
     def crashed(self, error: Exception) -> None:
         """As ``Leader.crashed``: ``Finished`` reports it."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from taxtui.recording.events import UNKNOWN, Actions, sparse
+from costmodel.recording.events import UNKNOWN, Actions, sparse
 
 
 class ActionBuffer:
-    """Collects rows and hands them over as ``events.Actions``, in as many pieces as asked for."""
+    """Collects commands and returns them as ``events.Actions``."""
 
     def __init__(self, trial: int, step: str) -> None:
         """Begin at row 0 of ``step``."""
@@ -34,7 +34,7 @@ class ActionBuffer:
         )
 
     def drain(self) -> Actions | None:
-        """What came since the last call, None where nothing did."""
+        """Return the commands since the last call; None where there are none."""
         if not self._rows:
             return None
         columns = (list(column) for column in zip(*self._rows, strict=True))

@@ -9,7 +9,7 @@ CPU time is the shell's own ``times``, before and after: user and system time of
 for, to 1 ms. Processes that a command leaves in the background are not in it.
 
 Wrapper time is the time from the first statement of the outermost wrapper to its last output, without the in-sandbox
-time. Where the timer is the outermost wrapper, its own lines before and after the command are the wrapper.
+time. If no other wrapper encloses the timer, the timer's own lines are the wrapper.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, NamedTuple
 
-from taxtui.recording.events import MAX_INT, UNKNOWN
+from costmodel.recording.events import MAX_INT, UNKNOWN
 from taxtui.sandboxes.kit.wrapper_clock import BEGAN, NOW, epoch_ns
 
 Method = Literal["bash", "none"]
@@ -32,23 +32,23 @@ _TIMES_AT_END: Final = re.compile(_CLOCKS + rb"(?:(\d{1,12}[.,]\d{6})\n)?")
 
 
 def method_for(*, bash: bool, wanted: bool) -> Method:
-    """The timer's method: only bash has a clock among its built-ins."""
+    """Return the timer's method: only bash has a built-in clock."""
     return "bash" if wanted and bash else "none"
 
 
 def wrap(script: str, nonce: str, method: Method) -> str:
-    """The script that a sandbox is given: the nonce in its environment, and the timer where there is a method."""
+    """Return the script for the sandbox: with the nonce in its environment, and the timer where there is a method."""
     head = f"export {NONCE_ENV}={nonce}\n"
     if method == "none":
         return head + script
-    # What it prints at its end: the three times so far, the CPU time, and the time after both.
+    # The trap prints the three times so far, the CPU time, and the time after both.
     stamps = f'printf "\\n{nonce} %s %s %s\\n" "$_taxtui_began" "{NOW}" "${BEGAN}"'
     trap = f'trap \'{{ {stamps}; times; printf "%s\\n" "{NOW}"; }} >&2\' EXIT'
     return f"{BEGAN}=${{{BEGAN}-{NOW}}}; {head}{trap}\ntimes >&2\n_taxtui_began={NOW}\n{script}"
 
 
 class Unwrapped(NamedTuple):
-    """What a timed command printed on standard error, and what the timer printed about it."""
+    """Standard error of a timed command, and the times that the timer printed there."""
 
     stderr: bytes
     run_ns: int  # in-sandbox time, or UNKNOWN
@@ -57,7 +57,7 @@ class Unwrapped(NamedTuple):
 
 
 def unwrap(stderr: bytes, nonce: str, method: Method, within_ns: int, wrapper_ended_ns: int = UNKNOWN) -> Unwrapped:
-    """Standard error without the timer's lines, and the run, its CPU time and its wrapper time, or ``UNKNOWN``.
+    """Remove the timer's lines from standard error; return it with in-sandbox, CPU and wrapper time.
 
     ``wrapper_ended_ns``: as in ``ExecResult``. The clock inside is a wall clock, and the sandbox may forge it: a run
     that ends before it begins, or is longer than the whole command, which took ``within_ns``, is unknown. Wrapper time

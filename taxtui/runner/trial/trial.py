@@ -1,6 +1,6 @@
-"""One trial: a sandbox, a trajectory, a clean-up. Every duration that taxtui knows is taken in this file.
+"""Runs one trial: a sandbox, a trajectory, a clean-up. Every duration that taxtui records is taken in this file.
 
-The trajectory runs in a task of its own, so that abandoning it never touches the clean-up that follows.
+The trajectory runs in a task of its own, so that a cancellation never reaches the clean-up after it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, Final
 
 from costmodel.recording.breakdown import start_delay_ns
-from taxtui.errors import ExecFailed, ExecTimeout, ReadyTimeout, SandboxLost, SubstrateError
-from taxtui.plan.spec import Command, SandboxSpec, Step, ThinkTime
-from taxtui.recording.events import (
+from costmodel.recording.events import (
     ACTION,
     CANCELLED,
     CLEANUP,
@@ -34,35 +32,37 @@ from taxtui.recording.events import (
     TrialEnded,
     TrialStarted,
 )
+from taxtui.errors import ExecFailed, ExecTimeout, ReadyTimeout, SandboxLost, SubstrateError
+from taxtui.plan.spec import Command, SandboxSpec, Step, ThinkTime
 from taxtui.runner.redaction import redact, scrub
 from taxtui.runner.trial import bracket
 from taxtui.runner.trial.action_buffer import ActionBuffer
-from taxtui.runner.trial.context import Context
-from taxtui.runner.trial.reset_canary import CHECK, PLANT
-from taxtui.runner.trial.throttle_retry import ThrottleRetry
-from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.sandboxes.kit.removal import find_together
+from taxtui.runner.trial.cell import CellRun
+from taxtui.runner.trial.removal import CHECK, plant, remove
+from taxtui.sandboxes.kit.retry import Retry
 from taxtui.sandboxes.protocol import EXIT_CODES, ExecResult, Marks, Sandbox, Session
 
 NO_OP: Final = "true"
 READY_POLL_S: Final = 0.05
 CLEANUP_TIMEOUT_S: Final = 120.0
 ABANDONED_CREATE_S: Final = 60.0
-"""How long an abandoned create may still take to answer; after that it is found by its labels."""
+"""Time for an abandoned create to answer; after that its sandbox is found by its labels."""
+MAX_TRIES: Final = 12
+"""Requests for a call that the provider throttles. The waits in between are *throttled*, apart from every latency."""
 TIMEOUT_GRACE_S: Final = 15.0
-"""An adapter enforces a command's timeout itself; this much later the runner stops waiting for it."""
+"""An adapter enforces the timeout of a command; the runner gives up this much later."""
 
 
 class WrongResult(Exception):
-    """A step did not prove its work; the message names the step and what was expected, never the output."""
+    """A step did not prove its work. The message names the step and the expected result, never the output."""
 
 
 class Trial:
-    """One trial of a cell. ``run`` never raises for what a provider or a command does: that is its outcome."""
+    """One trial of a cell. An error of a provider or a command is the outcome of ``run``, which does not raise it."""
 
     def __init__(
         self,
-        context: Context,
+        context: CellRun,
         number: int,
         spec: SandboxSpec,
         *,
@@ -71,9 +71,11 @@ class Trial:
         reuse: Sandbox | None = None,
         attempt: int = 0,
     ) -> None:
-        """Prepare; nothing is sent yet. With ``reuse`` that sandbox is reset instead of making one.
+        """Send nothing yet.
 
-        ``attempt``: at the same work, 1 where a worker was lost that had begun it.
+        Args:
+            reuse: a sandbox to reset instead of creating one.
+            attempt: 1 for the second try at a trial whose worker was lost.
         """
         self.context = context
         self.number = number
@@ -90,9 +92,13 @@ class Trial:
         self._nonce = secrets.token_hex(8)
         self._random = random.Random(f"{context.seed}:{number}")
         self._marks, self._marks_written = Marks(), 0
-        self._patience = ThrottleRetry(self._random, self._announce_wait)
+        self._patience = Retry(
+            first_s=0.25, longest_s=30.0, tries=MAX_TRIES, announce=self._announce_wait, source=self._random
+        )
         self._phase = CREATE
-        self._last_ns = 0  # end of whatever was measured last: the next gap begins here
+        self._ready_by_s = 0.0  # by the loop's clock; waits for a throttle move it
+        self._deadline: asyncio.Timeout | None = None  # of the call that has to end by then
+        self._last_ns = 0  # end of the last measurement: the next gap begins here
         self._columns = ActionBuffer(number, SETUP)
         self._creating: asyncio.Future[Sandbox] | None = None
         self._session: Session | None = None
@@ -100,13 +106,13 @@ class Trial:
         self._abandoned = ""
 
     def abandon(self, outcome: str) -> None:
-        """Stop the trajectory where it is; the clean-up still runs and the trial ends with ``outcome``."""
+        """Cancel the trajectory. The clean-up still runs, and the trial ends with ``outcome``."""
         self._abandoned = self._abandoned or outcome
         if self._body is not None:
             self._body.cancel()
 
     async def run(self, scheduled_ns: int) -> None:
-        """The whole trial, from TrialStarted to TrialEnded."""
+        """Run the whole trial, from TrialStarted to TrialEnded."""
         start_ns = self.context.now()
         self.start_delay_ns = start_delay_ns(scheduled_ns, start_ns)
         self._last_ns = start_ns
@@ -136,7 +142,7 @@ class Trial:
         except TimeoutError as timeout:  # ReadyTimeout and ExecTimeout are TimeoutErrors too
             error = timeout
             self.outcome = TIMEOUT
-        except Exception as failure:  # whatever an adapter raises is this trial's outcome
+        except Exception as failure:  # any error of an adapter is the outcome of this trial
             error = failure
             self.outcome = FAILED
         end_ns = self._last_ns if error is None else self.context.now()
@@ -160,9 +166,10 @@ class Trial:
                 node=self._marks.node,
             )
         )
+        del self._patience  # it refers to this trial: garbage is collected rarely
 
     def flush_columns(self) -> None:
-        """Move the commands that have ended since the last call into the recording."""
+        """Record the commands that have ended since the last call."""
         if (actions := self._columns.drain()) is not None:
             self.context.emit(actions)
 
@@ -170,6 +177,7 @@ class Trial:
 
     async def _trajectory(self) -> None:
         plan, tier = self.context.plan, self.context.plan.tier
+        self._ready_by_s = asyncio.get_running_loop().time() + self.context.create_timeout_s
         if self._reuse:
             await self._timed(RESET, self._reset())
         else:
@@ -186,7 +194,7 @@ class Trial:
         await self._steps(ACTION, [tier.cycle[i % len(tier.cycle)] for i in range(plan.actions)], think=plan.think)
 
     async def _timed(self, phase: str, work: Coroutine[Any, Any, None]) -> None:
-        """One phase, recorded when it has ended well; a failed one shows in TrialEnded."""
+        """Run and record one phase; a failed one is in TrialEnded instead."""
         self._phase = phase
         began = self.context.now()
         queued_before = self._queued_ns
@@ -197,10 +205,13 @@ class Trial:
 
     @property
     def _queued_ns(self) -> int:
-        """Throttling that the runner waited out, and throttling that the adapter had to wait out itself."""
+        """Throttled time: waits of the runner, and waits of the adapter itself."""
         return self._patience.queued_ns + self._marks.queued_ns
 
     def _announce_wait(self, wait_s: float) -> None:
+        self._ready_by_s += wait_s
+        if self._deadline is not None:
+            self._deadline.reschedule(self._ready_by_s)
         name = self.context.substrate.name
         self.context.emit(Notice(self.context.now(), "warning", f"{name}: throttled, waits {wait_s:.1f} s"))
 
@@ -209,7 +220,7 @@ class Trial:
         self.context.emit(PhaseEnded(self.number, phase, began_ns, max(0, duration_ns)))
 
     async def _create(self) -> None:
-        """Ask until the provider stops throttling; only the request that was answered counts as ``create``."""
+        """Create the sandbox. Only the request that was answered counts; throttled ones before it do not."""
         self._phase = CREATE
         began = queued_before = 0
 
@@ -217,8 +228,8 @@ class Trial:
             nonlocal began, queued_before
             began, queued_before = self.context.now(), self._marks.queued_ns
             self._creating = asyncio.ensure_future(self.context.substrate.create(self.spec, self._marks))
-            # Shielded: an abandoned create is waited for in the clean-up, because only its answer has the handle.
-            async with asyncio.timeout(self.context.create_timeout_s):
+            # Shielded: the clean-up awaits an abandoned create, because only its answer has the handle.
+            async with asyncio.timeout_at(self._ready_by_s):
                 return await asyncio.shield(self._creating)
 
         self.sandbox = await self._patience(attempt)
@@ -227,12 +238,12 @@ class Trial:
         self._last_ns = ended
 
     async def _ready(self) -> None:
-        """Until the first no-op has returned 0, on the command path that the actions will take."""
+        """Return once the first no-op has returned 0, on the command path that the actions will take."""
         sandbox = self.sandbox
         assert sandbox is not None
         refusal = ""
         try:
-            async with asyncio.timeout(self.context.create_timeout_s):
+            async with asyncio.timeout_at(self._ready_by_s) as self._deadline:
                 await self._patience(lambda: sandbox.wait_ready(self._marks), resumes=True)
                 while True:
                     try:
@@ -242,7 +253,7 @@ class Trial:
                             return
                     except (ReadyTimeout, SandboxLost):
                         raise
-                    except ExecFailed as error:  # "running" in an API is not ready: ask again until the time is up
+                    except ExecFailed as error:  # "running" in an API is not ready: try again until the time limit
                         refusal = f"; at last: {error}"
                     await asyncio.sleep(READY_POLL_S)
         except TimeoutError as error:
@@ -251,18 +262,20 @@ class Trial:
             limit = f"{self.context.create_timeout_s:g} s"
             refusal = refusal or (f"; {self._marks.obstacle}" if self._marks.obstacle else "")
             raise ReadyTimeout(f"no command answered within {limit} of create{refusal}") from error
+        finally:
+            self._deadline = None
 
     async def _reset(self) -> None:
         sandbox = self.sandbox
         assert sandbox is not None
-        async with asyncio.timeout(self.context.create_timeout_s):
+        async with asyncio.timeout_at(self._ready_by_s):
             await self._patience(lambda: sandbox.reset(self._marks))
 
     async def _no_op(self, script: str) -> None:
         result = await self._exec(script, self.context.timeout_s)
         if result.exit_code != 0:
-            what = "the reset left something behind" if self._reuse else "the second no-op failed"
-            raise WrongResult(f"{what} (exit {result.exit_code})")
+            problem = "the reset left something behind" if self._reuse else "the second no-op failed"
+            raise WrongResult(f"{problem} (exit {result.exit_code})")
 
     async def _steps(self, kind: str, steps: Sequence[Step], think: ThinkTime | None = None) -> None:
         for index, step in enumerate(steps):
@@ -270,7 +283,7 @@ class Trial:
             await self._step(step, think_ns, index, kind)
 
     async def _think(self, think: ThinkTime) -> int:
-        """Idle as an agent that waits for its model does; the nanoseconds that it really took."""
+        """Idle like an agent that waits for its model; return the nanoseconds that this took."""
         if not think.median_ns:
             return 0
         wanted_ns = think.median_ns * (self._random.lognormvariate(0, think.sigma) if think.sigma else 1.0)
@@ -279,7 +292,7 @@ class Trial:
         return time.monotonic_ns() - began
 
     async def _step(self, step: Step, think_ns: int = 0, index: int = 0, kind: str = PRELOAD) -> None:
-        """One command: submitted, timed, unwrapped, recorded, and only then judged."""
+        """Run one command: time it, record it, then check its result."""
         method = self.context.method
         timeout_s = step.timeout_s if step.timeout_s is not None else self.context.timeout_s
         script = bracket.wrap(step.run, self._nonce, method)
@@ -336,52 +349,28 @@ class Trial:
     # ------------------------------------------------------------------------------------------------- the clean-up
 
     async def _clean_up(self) -> None:
-        """Remove the sandbox, or leave it clean-marked for the next trial where sandboxes are reset."""
+        """Remove the sandbox, or keep it for the next trial where sandboxes are reset."""
         session, self._session = self._session, None
         if session is not None:
             await self._quietly(session.close())
         if self.outcome == OK and self.context.plan.acquire == RESET and self.sandbox is not None:
-            self.reusable = await self._plant()
+            self.reusable = await plant(self.sandbox, self.context.timeout_s)
             if self.reusable:
                 return
         began = self.context.now()
         try:
             async with asyncio.timeout(CLEANUP_TIMEOUT_S):
-                await self._remove()
-        except Exception as error:  # whatever it was, a person must hear of it and the final sweep try again
+                answer_within_s = ABANDONED_CREATE_S if self._abandoned else 0
+                await remove(self.context.substrate, self.spec, self.sandbox, self._creating, answer_within_s)
+        except Exception as error:  # also a bug of an adapter: report it, and let the final sweep try again
             self.cleanup_failed = True
             text = f"{self.context.substrate.name}: {self.spec.name} may still exist: {' '.join(redact(error))}"
             self.context.emit(Notice(self.context.now(), "error", text))
             return
-        self._phase_ended(CLEANUP, began, self.context.now() - began)  # with what was told meanwhile
-
-    async def _remove(self) -> None:
-        """By its handle where we have one; a create that failed or never answered by its labels."""
-        if self.sandbox is None and self._creating is not None:
-            done, _ = await asyncio.wait({self._creating}, timeout=ABANDONED_CREATE_S if self._abandoned else 0)
-            if not done:
-                self._creating.cancel()
-                await asyncio.wait({self._creating})
-            if not self._creating.cancelled() and self._creating.exception() is None:
-                self.sandbox = self._creating.result()
-        if self.sandbox is not None:
-            await self.sandbox.destroy()
-            return
-        for found in await find_together(self.context.substrate, self.spec.labels[LABEL_RUN]):
-            if found.name == self.spec.name:
-                await self.context.substrate.reap(found)
-
-    async def _plant(self) -> bool:
-        """Leave the traces that the next trial's contamination check looks for."""
-        assert self.sandbox is not None
-        try:
-            result = await self.sandbox.exec(Command(script=PLANT, timeout_s=self.context.timeout_s))
-        except SubstrateError:
-            return False
-        return result.exit_code == 0
+        self._phase_ended(CLEANUP, began, self.context.now() - began)
 
     async def _quietly(self, closing: Awaitable[None]) -> None:
-        """Close a session; the sandbox is removed next, so a shell that will not close is only worth a notice."""
+        """Close a session. The sandbox is removed next, so a failure is only a notice."""
         try:
             async with asyncio.timeout(TIMEOUT_GRACE_S):
                 await closing
@@ -393,8 +382,8 @@ class Trial:
         for name, at_ns, resolution_ns in seen[self._marks_written :]:
             self.context.emit(Mark(self.number, name, max(0, at_ns - anchor_ns), resolution_ns, moved(name)))
         self._marks_written = len(seen)
-        told, self._marks.notices = self._marks.notices, []
-        for text in told:
+        notices, self._marks.notices = self._marks.notices, []
+        for text in notices:
             self.context.emit(Notice(self.context.now(), "warning", f"{self.context.substrate.name}: {scrub(text)}"))
 
 

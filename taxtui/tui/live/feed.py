@@ -19,10 +19,10 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
-from taxtui.errors import RecordingError
+from costmodel.errors import SourceError
+from costmodel.recording.follower import Follower
 from taxtui.live.state import RunState
 from taxtui.plan.scenario import STDIN
-from taxtui.recording.reader import Follower
 from taxtui.terminal_text import clean
 
 NICENESS: Final = 10
@@ -39,7 +39,7 @@ class Feed(Protocol):
     live: bool  # a run that can be paused and cancelled, not a replay
 
     def advance(self) -> bool:
-        """Fold what is new, for at most ``BUDGET_S``; True when more is waiting. Raises ``RecordingError``."""
+        """Fold what is new, for at most ``BUDGET_S``; True when more is waiting. Raises ``SourceError``."""
         ...
 
     @property
@@ -145,7 +145,7 @@ class RunFeed:
                     self.state.apply(event)
                 if time.monotonic() > deadline:
                     return True
-        except RecordingError:
+        except SourceError:
             self._unreadable = True
             raise
         self._drained = exited

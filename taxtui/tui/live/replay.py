@@ -11,10 +11,10 @@ from math import inf
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from costmodel.recording.events import Event
+from costmodel.recording.follower import Follower
 from taxtui.errors import UsageError
 from taxtui.live.state import RunState
-from taxtui.recording.events import Event
-from taxtui.recording.reader import Follower
 from taxtui.terminal_text import clean
 from taxtui.tui.live.feed import BUDGET_S, SLICE_BYTES
 from taxtui.tui.live.timeline import After, Place, ReplayTimeline, Upto
@@ -56,7 +56,7 @@ class ReplayFeed:
         """Open a recording at its start; a speed of 0 is as fast as it can be read.
 
         Raises:
-            RecordingError: it is none.
+            SourceError: it is none.
         """
         self.path = path
         self.state = RunState()

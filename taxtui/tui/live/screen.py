@@ -14,7 +14,7 @@ from textual.containers import Container, Vertical
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from taxtui.errors import RecordingError
+from costmodel.errors import SourceError
 from taxtui.live.cell_state import FACETS
 from taxtui.live.state import LogLine, RunState
 from taxtui.terminal_text import clean
@@ -182,7 +182,7 @@ class LiveScreen(PlaybackScreen):
         sought = self.replay is not None and self.replay.seeking
         try:
             behind = self.feed.advance()
-        except RecordingError as error:
+        except SourceError as error:
             self.failure = clean(str(error))
             behind = False
         if behind:

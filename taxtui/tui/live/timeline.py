@@ -12,11 +12,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from taxtui.errors import RecordingError
+from costmodel.errors import SourceError
+from costmodel.recording.events import TrialEnded
+from costmodel.recording.follower import Follower
+from costmodel.recording.framing import MAX_LENGTH, PREFIX, Chain, next_valid
 from taxtui.live.state import RunState
-from taxtui.recording.events import TrialEnded
-from taxtui.recording.frames import MAX_LENGTH, PREFIX, Chain, next_valid
-from taxtui.recording.reader import Follower
 from taxtui.terminal_text import clean
 from taxtui.tui.live.feed import SLICE_BYTES
 
@@ -61,7 +61,7 @@ class ReplayTimeline:
     """The index of one recording; ``advance`` builds it in slices."""
 
     def __init__(self, path: Path) -> None:
-        """Read up to its first instant, and its last one. Raises ``RecordingError`` for what is no recording."""
+        """Read up to its first instant, and its last one. Raises ``SourceError`` for what is no recording."""
         self._path = path
         self._follower = Follower(path)
         self.size_bytes = path.stat().st_size
@@ -79,7 +79,7 @@ class ReplayTimeline:
                 self._fold()
             if not self.complete:  # else the fold knows it, and the file is closed
                 self._last_unix_ns = self._last_instant()
-        except RecordingError:
+        except SourceError:
             self.close()
             raise
 
@@ -96,11 +96,11 @@ class ReplayTimeline:
             told = self._follower.poll(SLICE_BYTES)
             if not told:
                 self._follower.finish()
-        except RecordingError as error:
+        except SourceError as error:
             if self._follower.header is None:
                 raise
             told = []
-            self.damage = clean(str(error).removeprefix(f"{self._path}: "))
+            self.damage = clean(error.problem.removeprefix(f"{self._path}: "))
         for event in told:
             self.state.apply(event)
             self.events += 1
@@ -121,7 +121,7 @@ class ReplayTimeline:
 
     def _last_instant(self) -> int:
         """What the frames at the end of the file say, told from one worker's clock; 0 where they say nothing."""
-        with contextlib.suppress(RecordingError), Follower(self._path) as ahead:
+        with contextlib.suppress(SourceError), Follower(self._path) as ahead:
             # where it is damaged the end is known when the fold has come so far
             ahead.header = self._follower.header
             for octets in TAILS_BYTES:

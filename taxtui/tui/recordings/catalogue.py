@@ -13,11 +13,8 @@ from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
 import msgspec
 
-from taxtui import folders
-from taxtui.errors import RecordingError, UsageError
-from taxtui.live.state import RunState
-from taxtui.plan.scenario import bundled
-from taxtui.recording.events import (
+from costmodel.errors import SourceError
+from costmodel.recording.events import (
     FORMAT_VERSION,
     MAGIC,
     OK,
@@ -28,8 +25,12 @@ from taxtui.recording.events import (
     TrialEnded,
     TrialStarted,
 )
-from taxtui.recording.events import Cell as CellEvent
-from taxtui.recording.frames import MAX_LENGTH, PREFIX, Chain, decode, next_valid, payload_at
+from costmodel.recording.events import Cell as CellEvent
+from costmodel.recording.framing import MAX_LENGTH, PREFIX, Chain, damaged, decode, next_valid, payload_at
+from taxtui import folders
+from taxtui.errors import UsageError
+from taxtui.live.state import RunState
+from taxtui.plan.scenario import bundled
 from taxtui.terminal_text import clean
 
 State = Literal[
@@ -259,7 +260,7 @@ def stamp(path: Path) -> tuple[int, int]:
 def _head(file: BinaryIO) -> bytes:
     """Enough of the file to hold its first frame, which may be as large as a frame can be."""
     head = file.read(END_BYTES)
-    with contextlib.suppress(RecordingError):
+    with contextlib.suppress(SourceError):
         if len(head) == END_BYTES and payload_at(head, 0, 0) is None:
             head += file.read(PREFIX.size + MAX_LENGTH)
     return head
@@ -287,8 +288,8 @@ def _told(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, f
             if not isinstance(event, Header):
                 run.apply(event)
             last = event
-    except RecordingError as error:
-        state, detail = "damaged", clean(str(error))
+    except SourceError as error:
+        state, detail = "damaged", clean(error.problem)
     else:
         state = "complete" if isinstance(last, RunFinished) else "running" if fresh else "incomplete"
     cells = list(run.cells.values())
@@ -318,7 +319,7 @@ def _told(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, f
 
 def _header(head: bytes) -> Header | None:
     """The header, which is alone in the first frame; None where that is something else, or not all there."""
-    with contextlib.suppress(RecordingError):
+    with contextlib.suppress(SourceError):
         payload = payload_at(head, 0, 0)
         first = next(iter(decode(payload, 0).events), None) if payload else None
         if isinstance(first, Header) and first.magic == MAGIC:
@@ -341,7 +342,7 @@ def _has_success(path: Path) -> bool:
 
 
 def _opening(head: bytes) -> Iterator[Event]:
-    """What describes the run, up to its first trial. Raises ``RecordingError``."""
+    """What describes the run, up to its first trial. Raises ``SourceError``."""
     start = 0
     while (payload := payload_at(head, start, start)) is not None:
         for event in decode(payload, start).events:
@@ -356,14 +357,14 @@ def _latest(tail: bytes, tail_start: int) -> Iterator[Event]:
     """The events of the last frames; a torn one at the very end is left out, as reading the file would.
 
     Raises:
-        RecordingError: something stands between or behind frames that is none, or in one that is no event.
+        SourceError: something stands between or behind frames that is none, or in one that is no event.
     """
     found: list[tuple[int, bytes]] = []  # where each begins in the file, its payload
     end: int | None = 0 if tail_start == 0 else None  # of the frame before; not known where the tail begins
     while (start := next_valid(tail, end or 0)) is not None:
         if end is not None and start != end:
             payload_at(tail, end, tail_start + end)  # says what is wrong, where it is no torn frame
-            raise RecordingError(f"damaged at byte {tail_start + end}: intact frames follow", tail_start + end)
+            raise damaged(tail_start + end, "intact frames follow")
         payload = payload_at(tail, start, tail_start + start)
         assert payload is not None  # next_valid() has seen it
         found.append((tail_start + start, payload))

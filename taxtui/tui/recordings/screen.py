@@ -14,7 +14,8 @@ from textual.binding import BindingType
 from textual.containers import Container, Vertical, VerticalScroll
 from textual.widgets import Input, Static
 
-from taxtui.errors import RecordingError, TaxtuiError
+from costmodel.errors import SourceError
+from taxtui.errors import TaxtuiError
 from taxtui.terminal_text import clean
 from taxtui.tui import actions, units
 from taxtui.tui.background import Newest
@@ -188,7 +189,7 @@ class RecordingsScreen(NumberedScreen):
         if entry and self._usable([entry]):
             try:
                 await self.taxtui.replay(entry.path)
-            except RecordingError as error:
+            except SourceError as error:
                 self._complain(str(error))
                 self.rescan()
 

@@ -10,9 +10,9 @@ from typing import Final, Literal
 import msgspec
 from textual.message_pump import MessagePump
 
-from taxtui.errors import RecordingError
-from taxtui.recording.frames import MAX_LENGTH, PREFIX
-from taxtui.recording.reader import Follower
+from costmodel.errors import SourceError
+from costmodel.recording.follower import Follower
+from costmodel.recording.framing import MAX_LENGTH, PREFIX
 from taxtui.terminal_text import clean
 from taxtui.tui.background import Newest
 from taxtui.tui.recordings.catalogue import CatalogueEntry, shown
@@ -53,10 +53,10 @@ class Verification:
         """Read everything; None when it was stopped."""
         try:
             return self._read()
-        except RecordingError as error:
+        except SourceError as error:
             words = ["taxtui", "recordings", "verify", shown(self.path), "--salvage", "OUT.msgpack"]
             advice = shlex.join(words) if error.offset else ""  # before the first frame there is nothing to keep
-            return Verdict("damaged", clean(str(error).removeprefix(f"{self.path}: ")), advice)
+            return Verdict("damaged", clean(error.problem.removeprefix(f"{self.path}: ")), advice)
         except OSError as error:  # a disk that fails, a network that goes
             return Verdict("damaged", f"cannot be read beyond byte {self.done_bytes}: {error.strerror}")
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from taxtui.errors import RecordingError
+from costmodel.errors import SourceError
+from costmodel.recording.follower import Follower
 from taxtui.live.state import RunState
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
-from taxtui.recording.reader import Follower
 from taxtui.tui.recordings import catalogue
 from taxtui.tui.recordings.catalogue import CatalogueEntry
 
@@ -211,7 +211,7 @@ def _trials(entry: CatalogueEntry, stop: Callable[[], bool]) -> list[PastTrial] 
                     return None
                 for event in events:
                     state.apply(event)
-    except RecordingError:
+    except SourceError:
         pass  # what comes before the damage was measured all the same
     return [
         PastTrial(

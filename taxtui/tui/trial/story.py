@@ -8,13 +8,14 @@ from heapq import nlargest
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from costmodel.errors import SourceError
+from costmodel.recording import events
+from costmodel.recording.events import Event
+from costmodel.recording.follower import Follower
 from costmodel.recording.runner_health import LAG_LIMIT_NS
 from taxtui.errors import RecordingError
 from taxtui.live.cell_state import CellState
 from taxtui.live.state import RunState
-from taxtui.recording import events
-from taxtui.recording.events import Event
-from taxtui.recording.reader import Follower
 from taxtui.terminal_text import clean
 
 SLICE_BYTES: Final = 128 << 10
@@ -114,7 +115,7 @@ def slowest(paths: Iterable[Path], wanted: Callable[[CellState], bool]) -> list[
     """The counted trials of some cells that held their worker longest, the slowest first, with their recordings.
 
     Raises:
-        RecordingError: one is no recording.
+        SourceError: one is no recording.
     """
     found = ((path, one) for path in paths for one in _ended(_events(path), wanted))
     return nlargest(SHOWN, found, key=lambda one: one[1].held_ns)
@@ -131,12 +132,12 @@ def _ended(told: Iterable[Event], wanted: Callable[[CellState], bool]) -> Iterat
 
 
 def _events(path: Path) -> Iterator[Event]:
-    """Of the whole file, or all before its damage. Raises ``RecordingError`` for what is no recording."""
+    """Of the whole file, or all before its damage. Raises ``SourceError`` for what is no recording."""
     with Follower(path) as follower:
         while True:
             try:
                 told = follower.poll(SLICE_BYTES)
-            except RecordingError:
+            except SourceError:
                 if follower.header is None:
                     raise
                 return

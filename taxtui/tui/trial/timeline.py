@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
+from costmodel.recording import events
 from costmodel.recording.runner_health import LAG_LIMIT_NS
-from taxtui.recording import events
 from taxtui.report.numbers import duration
 from taxtui.terminal_text import clean, fit, wrap
 from taxtui.tui.trial.story import TrialStory

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from costmodel.errors import SourceError
+from costmodel.recording.events import OUTCOMES, Event, RunFinished, TrialEnded
+from costmodel.recording.follower import read_events
 from taxtui import errors
-from taxtui.errors import RecordingError, TaxtuiError
-from taxtui.recording import reader
-from taxtui.recording.events import OUTCOMES, Event, RunFinished, TrialEnded
+from taxtui.errors import TaxtuiError
 
 HANG_S: Final = 420.0
 """No deadline of taxtui's is longer than this, here, on a machine with a load of twenty. What lasts longer hangs."""
@@ -80,8 +81,8 @@ def judged(path: Path, *, tampered: bool = False) -> tuple[list[tuple[str, str]]
     if not path.is_file() or not path.stat().st_size:
         return [], events
     try:
-        reader.read(path, events.append)
-    except RecordingError as error:
+        read_events(path, events.append)
+    except SourceError as error:
         return ([] if tampered and "\n" not in str(error) else [(UNREADABLE, str(error))]), events
     problems = []
     for event in events:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import taxtui
-from taxtui.recording.events import RunFinished, TrialStarted
+from costmodel.recording.events import RunFinished, TrialStarted
 from tests.support.chaos import places
 from tests.support.chaos.cases import HANG_S, HANGS, LEFT, UNDOCUMENTED, Case, Verdict, judged
 from tests.support.chaos.strikes import STRIKES, NotHere, Victim

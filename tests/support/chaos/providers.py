@@ -115,7 +115,7 @@ async def _struck(case: Case, provider: Struck, path: Path) -> Verdict:
     abandoned_s = case.source.uniform(0, 4.0) if case.source.random() < 0.2 else HANG_S
     done, _ = await asyncio.wait({going}, timeout=abandoned_s)
     if not done:
-        run.abandon("interrupted")
+        run.control.abandon("interrupted")
         done, _ = await asyncio.wait({going}, timeout=HANG_S)
     if not done:
         going.cancel()
@@ -128,8 +128,8 @@ async def _struck(case: Case, provider: Struck, path: Path) -> Verdict:
         ending = type(error).__name__
     except Exception as error:  # what a person would get a traceback of
         problems.append((UNDOCUMENTED, f"{type(error).__name__}: {error}"))
-    if run.crash is not None:
-        problems.append((UNDOCUMENTED, f"crashed: {type(run.crash).__name__}: {run.crash}"))
+    if run.control.crash is not None:
+        problems.append((UNDOCUMENTED, f"crashed: {type(run.control.crash).__name__}: {run.control.crash}"))
     problems += judged(path)[0]
     provider.mend()
     if not run.clean:  # a watchdog, or a person, sweeps

@@ -1,0 +1,225 @@
+"""Reads the events of a recording, whole or while a run still writes it."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final, Self
+
+import msgspec
+
+from costmodel.errors import SourceError
+from costmodel.recording.events import FORMAT_VERSION, MAGIC, Event, Header, RunFinished, TrialEnded, TrialStarted
+from costmodel.recording.framing import SALVAGE, Chain, FrameParser, damaged, decode
+from costmodel.recording.validation import Causality
+from costmodel.regular_file import open_regular
+
+READ_BYTES: Final = 256 << 10
+"""Bytes of a file whose events are in memory at a time."""
+
+
+class Follower:
+    """Reads a recording while it is being written, and afterwards."""
+
+    CHUNK_BYTES: Final = 1 << 20
+
+    def __init__(self, path: Path) -> None:
+        """Open the file. Raises ``SourceError`` where it is missing or unreadable."""
+        try:
+            self._file = open_regular(path, buffered=False)
+        except OSError as error:
+            raise SourceError(f"cannot read {path}: {error.strerror}") from error
+        self.path = path
+        self.header: Header | None = None
+        self.skipped = 0  # events that this version does not understand
+        self.frames = 0
+        self.events = 0
+        self._empty = True
+        self._end: RunFinished | None = None
+        self._parser = FrameParser()
+        self.chain = Chain()  # up to the last frame that was read
+        self._trials: EndedTrials | None = EndedTrials()  # None after resume(): some trials were not read
+        self._causality: Causality | None = Causality()  # likewise
+        self._damage: SourceError | None = None  # raised once the events before it are returned
+
+    @property
+    def offset(self) -> int:
+        """Start of the next frame: the bytes of the complete frames that were read."""
+        return self._parser.offset
+
+    @property
+    def chained(self) -> bool:
+        """Whether each frame names the one before."""
+        return bool(self.chain.chained)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the end of the run was read."""
+        return self._end is not None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run has ended, with exactly the trials that its end counts."""
+        if self._end is None or self._trials is None:
+            return self._end is not None
+        return self._trials.outcomes == +Counter(self._end.counts)
+
+    def poll(self, max_bytes: int = 1 << 20) -> list[Event]:
+        """Return the events appended since the last call, about ``max_bytes``; empty only at the end of the file.
+
+        Raises:
+            SourceError: damage, no recording, or a newer format. The events before it have been returned.
+        """
+        if self._damage:
+            raise self._damage
+        events: list[Event] = []
+        chunk_bytes = min(self.CHUNK_BYTES, max_bytes)
+        while (max_bytes > 0 or not events) and (chunk := self._file.read(chunk_bytes)):
+            max_bytes -= len(chunk)
+            self._empty = False
+            try:
+                for offset, payload in self._parser.feed(chunk):
+                    events += self.take(offset, payload)
+            except SourceError as error:
+                self._damage = self._explain(error)
+                if not events:
+                    raise self._damage from error
+                break
+        return events
+
+    def resume(self, offset: int, chain: Chain | None = None) -> None:
+        """Continue at ``offset``, where a frame begins; the header must have been read before.
+
+        ``chain`` is the one of the frames before ``offset``. Without one, the link there is believed.
+        """
+        self._file.seek(offset)
+        self._parser = FrameParser(offset)
+        self.chain = copy.copy(chain) if chain else Chain(within=offset > 0)
+        self._trials, self._causality = (None, None) if offset else (EndedTrials(), Causality())
+        self._damage = None
+        self._end = None
+
+    def take(self, offset: int, payload: bytes) -> list[Event]:
+        """Decode and check the next frame, which begins at ``offset``."""
+        batch = decode(payload, offset)
+        events = batch.events
+        if self.header is None:
+            self._check_header(events)
+        self.chain.add(batch, payload, offset)
+        if self._causality is not None:
+            try:
+                self._causality.add(events)
+            except ValueError as error:
+                raise damaged(offset, str(error)) from error
+        self.frames += 1
+        self.skipped += batch.unknown
+        self.events += len(events)
+        if self._trials is not None:
+            self._trials.add(events)
+        if events and isinstance(events[-1], RunFinished):
+            self._end = events[-1]
+        return events
+
+    def _check_header(self, events: list[Event]) -> None:
+        first = events[0] if events else None
+        if not isinstance(first, Header):
+            raise SourceError("it has no header", 0)
+        if first.magic != MAGIC:
+            raise SourceError("its header says otherwise", 0)
+        if first.version > FORMAT_VERSION:
+            problem = f"format version {first.version}, this taxtui reads up to {FORMAT_VERSION}"
+            raise SourceError(problem, 0, fix="install a newer taxtui")
+        self.header = first
+
+    def _explain(self, error: SourceError) -> SourceError:
+        if self.frames:
+            return SourceError(f"{self.path}: {error.problem}", error.offset, fix=error.fix or SALVAGE)
+        if error.fix:  # a newer format
+            return SourceError(f"{self.path}: {error.problem}", 0, fix=error.fix)
+        reason = error.problem.removeprefix("damaged at byte 0: ")
+        return SourceError(f"{self.path}: not a taxtui recording: {reason}", 0)
+
+    def finish(self) -> int:
+        """Return the bytes of a torn tail once the whole file was read. Raises ``SourceError`` as ``poll``."""
+        if self.header is None:
+            problem = "the file is empty" if self._empty else "not a taxtui recording: it has no header"
+            raise SourceError(f"{self.path}: {problem}", 0)
+        try:
+            return self._parser.finish()
+        except SourceError as error:
+            raise self._explain(error) from error
+
+    def summary(self) -> RecordingSummary:
+        """Return the facts of the whole file once all its events were read. Raises ``SourceError`` as ``poll``."""
+        torn = self.finish()
+        assert self.header is not None  # finish() has checked it
+        return RecordingSummary(
+            header=self.header,
+            complete=self.complete,
+            ended=self.ended,
+            frames=self.frames,
+            events=self.events,
+            skipped=self.skipped,
+            torn_bytes=torn,
+            size_bytes=self.offset + torn,
+            chained=self.chained,
+        )
+
+    def close(self) -> None:
+        """Close the file. Idempotent."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        """Return the follower."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Close the file."""
+        self.close()
+
+
+class RecordingSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts of a whole file."""
+
+    header: Header
+    complete: bool  # it ends with RunFinished, and has the trials that this counts
+    ended: bool  # it ends with RunFinished
+    frames: int
+    events: int
+    skipped: int
+    torn_bytes: int
+    size_bytes: int
+    chained: bool  # each frame names the one before; False: an early version, whose splices are invisible
+
+
+class EndedTrials:
+    """Counts trials as ``RunFinished`` does: by outcome, without warm-ups."""
+
+    def __init__(self) -> None:
+        """Begin with no trial."""
+        self._warm_ups: set[int] = set()
+        self.outcomes: Counter[str] = Counter()
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Count events in the order of the file."""
+        for event in events:
+            if type(event) is TrialStarted:
+                if event.warm_up:
+                    self._warm_ups.add(event.trial)
+            elif type(event) is TrialEnded and event.trial not in self._warm_ups:
+                self.outcomes[event.outcome] += 1
+
+
+def read_events(path: Path, apply: Callable[[Event], object]) -> RecordingSummary:
+    """Call ``apply`` with every event of a finished or crashed recording, in order.
+
+    Raises:
+        SourceError: with the offset in bytes of the damage; the events before it have been applied.
+    """
+    with Follower(path) as follower:
+        while events := follower.poll(READ_BYTES):
+            for event in events:
+                apply(event)
+        return follower.summary()

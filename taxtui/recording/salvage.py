@@ -1,0 +1,87 @@
+"""Copies the intact frames of a damaged recording."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from costmodel.errors import SourceError
+from costmodel.recording.events import Event, Header, Notice
+from costmodel.recording.framing import MAX_SEARCHED, PREFIX, Search, decode, frame, payload_at, split
+from costmodel.recording.validation import Causality
+from costmodel.regular_file import read_regular
+from taxtui.errors import RecordingError, WriteFailed
+from taxtui.recording.writer import Sealer
+
+MAX_BYTES: Final = 4 << 30
+"""Size of a damaged file: it is searched in memory."""
+SEARCHED_PER_BYTE: Final = 128
+"""False beginnings that are tried for each byte of a damaged file, besides ``MAX_SEARCHED``: 0.1 s a MB."""
+
+
+def salvage(path: Path, out: Path) -> tuple[int, int]:
+    """Copy the intact frames of a damaged recording to a new file; return (frames kept, bytes lost).
+
+    Chained frames are chained again, after a notice of the bytes that were lost.
+
+    Raises:
+        RecordingError: the file is unreadable, its header is lost, or ``out`` exists.
+        WriteFailed: the disk is full; ``out`` is removed.
+    """
+    try:
+        data = read_regular(path, MAX_BYTES)
+    except OSError as error:
+        raise RecordingError(f"cannot read {path}: {error.strerror}") from error
+    payloads: list[bytes] = []
+    first: Event | None = None
+    chained, causality = False, Causality()
+    for start, payload in _intact(data):
+        # A frame that no reader accepts is not intact, whatever its checksum.
+        with contextlib.suppress(ValueError):
+            batch = decode(payload, start)
+            first = first if payloads else next(iter(batch.events), None)
+            if payloads and isinstance(next(iter(batch.events), None), Header):
+                break  # another recording was put behind
+            causality.add(batch.events)
+            chained |= batch.link is not None
+            payloads.append(payload)
+    if not isinstance(first, Header):
+        raise RecordingError(f"{path}: its header is lost, nothing can be salvaged", 0)
+    lost = len(data) - sum(PREFIX.size + len(payload) for payload in payloads)
+    frames = _chained_anew(payloads, lost) if chained else map(frame, payloads)
+    try:
+        file = out.open("xb")
+    except OSError as error:
+        raise RecordingError(f"cannot create {out}: {error.strerror}", fix="choose another name") from error
+    try:
+        with file:
+            file.writelines(frames)
+    except BaseException as error:
+        out.unlink(missing_ok=True)  # a part of it would look like a recording
+        if isinstance(error, OSError):
+            raise WriteFailed(f"cannot write {out}: {error.strerror}", fix="nothing of it was kept") from error
+        raise
+    return len(payloads), lost
+
+
+def _intact(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield offset and payload of each frame with a valid checksum, until the search gives up."""
+    search, end = Search(data, MAX_SEARCHED + SEARCHED_PER_BYTE * len(data)), 0
+    with contextlib.suppress(SourceError):
+        while (start := search.next(end)) is not None:
+            payload = payload_at(data, start, start)
+            assert payload is not None
+            end = start + PREFIX.size + len(payload)
+            yield start, payload
+
+
+def _chained_anew(payloads: Sequence[bytes], lost: int) -> Iterator[bytes]:
+    sealer = Sealer()
+    header, *rest = payloads
+    yield from sealer.seal(split(header))
+    if lost:
+        yield from sealer.seal([Notice(0, "warning", f"salvaged: {lost} bytes were lost")])
+    for payload in rest:
+        yield from sealer.seal(split(payload))

@@ -1,0 +1,72 @@
+"""A cell of the plan: the facts that all its trials share."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Final
+
+from taxtui.plan.spec import CellPlan, Plan, SandboxSpec
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.journal import EventSink
+from taxtui.runner.trial.bracket import Method, method_for
+from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
+from taxtui.sandboxes.protocol import Availability, Sandbox, Substrate
+
+BASE_TTL_S: Final = 3600.0
+RESET_TTL_S: Final = 24 * 3600.0
+
+
+class CellRun:
+    """A cell of the plan in the process that measures it: the facts that its trials share."""
+
+    def __init__(
+        self,
+        number: int,
+        plan: CellPlan,
+        run: Plan,
+        substrate: Substrate,
+        availability: Availability,
+        journal: EventSink,
+        repetition: int = 0,
+    ) -> None:
+        """``run`` is the whole plan that ``plan`` is a part of."""
+        self.cell = number
+        self.plan = plan
+        self.substrate = substrate
+        self.method: Method = method_for(bash=substrate.capabilities.bash, wanted=run.bracket)
+        self.preload = bool(plan.tier.preload) and not availability.holds_fixtures
+        self.timeout_s = run.timeout_s
+        self.create_timeout_s = run.create_timeout_s
+        self.seed = run.seed
+        self.repetition = repetition
+        self.image_bytes = availability.image_bytes
+        self.anchor_ns = journal.anchor_ns
+        self.now = journal.now
+        self.emit = journal.emit
+        self.idle: list[tuple[SandboxSpec, Sandbox]] = []  # acquire=reset: sandboxes for the next trials
+        self._run = run
+
+    def spec(self, run_id: str, part: str, trial: int) -> SandboxSpec:
+        """Return the request for a trial's sandbox, with the name and labels that taxtui chooses."""
+        ttl_s = self._ttl_s()
+        return SandboxSpec(
+            name=ledger.sandbox_name(run_id, part, trial),
+            labels={
+                LABEL_RUN: run_id,
+                LABEL_TRIAL: str(trial),
+                LABEL_DEADLINE: str(math.ceil(time.time() + ttl_s)),
+            },
+            limits=self._run.limits,
+            ttl_s=ttl_s,
+            network=self.plan.tier.network,
+            acquire=self.plan.acquire,
+        )
+
+    def _ttl_s(self) -> float:
+        """Generous: the provider's own deadline is there for the day on which all else has failed."""
+        if self.plan.acquire == "reset":
+            return RESET_TTL_S
+        think = self.plan.think
+        think_s = self.plan.actions * think.mean_ns / 1e9
+        return BASE_TTL_S + self.create_timeout_s + 2 * think_s
