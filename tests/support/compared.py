@@ -1,4 +1,4 @@
-"""Recordings for a gate whose truth is known: repetitions of one recording taken apart, and simulated runs."""
+"""Recordings for comparisons whose truth is known: repetitions of one recording taken apart, and simulated runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple, cast
 
-from costmodel.analysis import regression
+from costmodel.analysis.compared_metrics import DEFAULT, Metric, parse_metric
+from costmodel.analysis.comparison import WORSE, compare
 from costmodel.recording import events
 from costmodel.recording.breakdown import Measures, Split
 from costmodel.recording.reader import RecordedCell, Recording, read_recording
@@ -25,37 +26,34 @@ PLANTED: Final = {("local", "sleep-0"): "local-20", ("docker", "sleep-0"): "dock
 
 
 class Rates(NamedTuple):
-    """Of many checks: the shares with each exit code, and of single comparisons those that regressed."""
+    """Shares of many checks with each exit code, and of single comparisons with verdict worse."""
 
     checks: int
     passed: float
     regressed: float
     too_little: float
     comparisons: int
-    regressed_each: float
+    worse: float
 
     @property
     def line(self) -> str:
         """As the benchmark prints it."""
         shares = f"{self.passed:8.3f} {self.regressed:8.3f} {self.too_little:8.3f}"
-        return f"{self.checks:6} {shares} {self.comparisons:8} {self.regressed_each:8.3f}"
+        return f"{self.checks:6} {shares} {self.comparisons:8} {self.worse:8.3f}"
 
 
-def rates(pairs: Iterator[tuple[Recording, Recording]], metrics: Sequence[regression.Metric]) -> Rates:
-    """Check the first of each pair against the second."""
-    found = [regression.check([after], [before], metrics) for after, before in pairs]
-    exits = [one.verdict for one in found]
-    each = [comparison.verdict for one in found for comparison in one.comparisons]
-    passed, regressed, too_little = (
-        exits.count(verdict) / len(exits)
-        for verdict in (regression.PASSED, regression.REGRESSED, regression.TOO_LITTLE)
-    )
-    return Rates(len(exits), passed, regressed, too_little, len(each), each.count(regression.REGRESSED) / len(each))
+def rates(pairs: Iterator[tuple[Recording, Recording]], metrics: Sequence[Metric]) -> Rates:
+    """Compare the first of each pair with the second."""
+    results = [compare([before], [after], metrics) for after, before in pairs]
+    states = [result.beyond for result in results]
+    verdicts = [comparison.verdict for result in results for comparison in result.comparisons]
+    passed, regressed, too_little = (states.count(state) / len(states) for state in (False, True, None))
+    return Rates(len(states), passed, regressed, too_little, len(verdicts), verdicts.count(WORSE) / len(verdicts))
 
 
-def metrics(limit: float, *names: str) -> list[regression.Metric]:
-    """The named ones, by default those that a check has by default, with one limit."""
-    return [regression.metric(name, limit) for name in names or regression.DEFAULT]
+def metrics(limit: float, *names: str) -> list[Metric]:
+    """The named ones, by default those that are compared by default, with one limit."""
+    return [parse_metric(name, limit) for name in names or DEFAULT]
 
 
 # -- real repetitions ------------------------------------------------------------------------------------------------

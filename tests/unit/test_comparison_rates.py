@@ -1,10 +1,10 @@
-"""How often a check is wrong where the truth is known; tests/benchmarks/bench_gate.py has the large version."""
+"""How often a check is wrong where the truth is known; tests/benchmarks/bench_compare.py has the large version."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.support.gated import Repetitions, metrics, rates, simulated_pairs
+from tests.support.compared import Repetitions, metrics, rates, simulated_pairs
 from tests.support.repeated import AA
 
 

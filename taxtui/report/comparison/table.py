@@ -1,0 +1,177 @@
+"""The table of a comparison, the worst change first, and the same as plain data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+from costmodel.analysis.compared_metrics import FAILURE_RATE, ComparedSide
+from costmodel.analysis.comparison import INCONCLUSIVE, VERDICTS, Comparison, Comparisons
+from costmodel.recording.reader import Recording
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.power import POWER
+from costmodel.workload.pool import Pool
+from taxtui.report import variation
+from taxtui.report.cells import Content, RowName
+from taxtui.report.formats import Report, Section
+from taxtui.report.measured.rows import Row, namesakes
+from taxtui.report.measured.tables import HEAD, marks_of, name_of
+from taxtui.report.numbers import NOTHING, duration
+from taxtui.terminal_text import clean
+
+_LEGEND: Final = (
+    "worse, better: the whole interval of the change is on one side of 0. no difference: it is within ± the limit. "
+    f"inconclusive: neither; needs: repetitions a side that show a change of the limit in {POWER:.0%} of cases. "
+    "failure_rate: its limit is in points; without a failed trial there is no difference."
+)
+
+
+class ComparisonTable:
+    """Texts about a comparison."""
+
+    def __init__(self, result: Comparisons, before: Sequence[Recording], after: Sequence[Recording]) -> None:
+        """``before`` and ``after`` are the recordings that were compared."""
+        self.result = result
+        self.sides = {"before": before, "after": after}
+        pools = dict.fromkeys(pool for one in result.comparisons for pool in (one.after, one.before))
+        self.rows = {pool: Row(pool) for pool in pools}
+        self.differing = namesakes([self.rows[pool] for pool in dict.fromkeys(one.after for one in result.comparisons)])
+        self.ordered = sorted(result.comparisons, key=lambda one: VERDICTS.index(one.verdict))
+        self.counts = Counter(one.verdict for one in result.comparisons)
+
+    @property
+    def report(self) -> Report:
+        """Return the table for the formats."""
+        return Report(lambda: [self.section()], lambda: [_record(one) for one in self.result.comparisons])
+
+    def name(self, comparison: Comparison) -> str:
+        """Return the name of the cell, on one line; the label before where the two differ."""
+        row, was = self.rows[comparison.after], self.rows[comparison.before]
+        return f"{'' if was.own_label == row.own_label else f'{was.own_label} → '}{row.label} {row.details}"
+
+    def summary(self, *, beyond: bool | None) -> str:
+        """Return ``2 of 24 comparisons …`` and the first few, of those beyond their limit or of unknown ones."""
+        listed = [one for one in self.ordered if one.beyond is beyond]
+        texts = [f"{self.name(one)} {one.metric.name} {self.in_words(one)}" for one in listed]
+        more = f" and {len(listed) - 3} more" if len(listed) > 3 else ""
+        meaning = "got worse by more than the limit" if beyond else "do not show that the limit was kept"
+        return f"{len(listed)} of {len(self.ordered)} comparisons {meaning}: {'; '.join(texts[:3])}{more}"
+
+    def in_words(self, comparison: Comparison) -> str:
+        """Return ``+23.1 % (+12.0 … +34.5), limit +10 %``, or why there is no such interval."""
+        if comparison.change is None:
+            return comparison.reason
+        value, _, limits = _change(comparison).partition("\n")
+        return f"{value} ({limits}), limit +{_limit(comparison)}" if limits else f"{value}, {comparison.reason}"
+
+    def section(self) -> Section:
+        """Return the table."""
+        marks = marks_of(list(self.rows.values()))
+        lines: list[list[Content]] = [
+            [
+                self._cell(one, name_of(self.rows[one.after], marks, self._flags(one))),
+                f"{one.metric.name}\n± {_limit(one)}",
+                f"{one.then.values:,}\n{one.now.values:,}",
+                f"{_at(one, one.then)}\n{_at(one, one.now)}",
+                _change(one),
+                f"{one.verdict}\n{'' if one.needs is None else f'needs {one.needs}'}".rstrip("\n"),
+            ]
+            for one in self.ordered
+        ]
+        counts = ", ".join(f"{self.counts[verdict]} {verdict}" for verdict in VERDICTS)
+        head = [HEAD, "metric\nlimit", "n before\nn after", "before\nafter", "change\n", "verdict\n"]
+        return Section(f"{len(self.ordered)} comparisons: {counts}", head, lines, [*self._notes(), *marks.notes()])
+
+    def _flags(self, comparison: Comparison) -> list[str]:
+        return list(dict.fromkeys([*self.rows[comparison.after].flags, *self.rows[comparison.before].flags]))
+
+    def _cell(self, comparison: Comparison, name: RowName) -> RowName:
+        row, was = self.rows[comparison.after], self.rows[comparison.before]
+        if row.own_label == was.own_label:
+            return name
+        return name._replace(details=f"{name.details}, was {was.own_label}")
+
+    def _notes(self) -> list[str]:
+        names = [f"{side}: {', '.join(clean(one.name) for one in files)}." for side, files in self.sides.items()]
+        spread = variation.in_words(basis for one in self.result.comparisons for basis in one.bases)
+        notes = [" ".join(names), *([spread] if spread else []), _LEGEND]
+        notes += [f"{name}: {what}" for name, what in self.differing.items()]
+        reasons: dict[str, list[str]] = {}
+        for one in self.ordered:
+            if one.verdict == INCONCLUSIVE:
+                reasons.setdefault(one.reason, []).append(f"{self.name(one)} {one.metric.name}")
+        notes += [f"{reason}: {_few(cells)}." for reason, cells in reasons.items()]
+        if self.result.differing:
+            fields = ", ".join(field.replace("_", " ") for field in self.result.differing)
+            notes.append(f"Not the same on both sides: {fields}.")
+        for pools, side in ((self.result.only_before, "before"), (self.result.only_after, "after")):
+            notes += [f"Only {side}, so not compared: {', '.join(map(unpaired, pools))}."] if pools else []
+        return notes
+
+
+def unpaired(pool: Pool) -> str:
+    """Return the name of a cell that only one side has."""
+    row = Row(pool)
+    return f"{row.label} {row.details}"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return f"{'; '.join(names[:4])}{more}"
+
+
+def _at(comparison: Comparison, side: ComparedSide) -> str:
+    if side.at is None:
+        return NOTHING
+    return f"{100 * side.at.value:.3g} %" if comparison.metric.name == FAILURE_RATE else duration(side.at.value)
+
+
+def _unit(comparison: Comparison) -> str:
+    return "points" if comparison.metric.name == FAILURE_RATE else "%"
+
+
+def _limit(comparison: Comparison) -> str:
+    return f"{100 * comparison.metric.limit:g} {_unit(comparison)}"
+
+
+def _change(comparison: Comparison) -> str:
+    if comparison.change is None:
+        return NOTHING
+    value, low, high = (None if end is None else f"{100 * end:+.1f}" for end in comparison.change)
+    limits = "" if low is None else f"{low} …" if high is None else f"{low} … {high}"
+    return f"{value} {_unit(comparison)}\n{limits}"
+
+
+def _record(comparison: Comparison) -> dict[str, Any]:
+    """Return a comparison as plain data: durations in ns, shares as shares, null where unknown."""
+    identity = comparison.after.identity
+    unit = "share" if comparison.metric.name == FAILURE_RATE else "ns"
+
+    def side(pool: Pool, compared: ComparedSide) -> dict[str, Any]:
+        return {
+            "substrate": pool.identity.label,
+            "recordings": pool.sources,
+            "n": compared.values,
+            unit: _limits(compared.at),
+        }
+
+    return {
+        "cell_id": identity.cell_id,
+        **identity._asdict(),
+        "provenance": comparison.after.provenance,
+        "metric": comparison.metric.name,
+        "limit": comparison.metric.limit,
+        "before": side(comparison.before, comparison.then),
+        "after": side(comparison.after, comparison.now),
+        "change": _limits(comparison.change),
+        "runs": [basis._asdict() for basis in comparison.bases],
+        "verdict": comparison.verdict,
+        "reason": comparison.reason,
+        "beyond_limit": comparison.beyond,
+        "needs_repetitions": comparison.needs,
+    }
+
+
+def _limits(interval: Interval | None) -> dict[str, float | None]:
+    return dict.fromkeys(Interval._fields) if interval is None else interval._asdict()
