@@ -148,6 +148,9 @@ def _two_recordings(
     if summary is not None:
         _append(summary, f"## taxtui compare\n\n{BY_NAME['markdown'].render(table.report)}\n")
     click.echo(BY_NAME[form].render(table.report))
+    if not BY_NAME[form].people:
+        for note in table.unpaired():
+            click.echo(f"taxtui: {note}", err=True)
     if checked and result.beyond:
         raise Regressed(table.summary(beyond=True))
     if checked and result.beyond is None:

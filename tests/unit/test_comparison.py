@@ -189,6 +189,8 @@ def test_equal_cells_alone_are_compared_and_the_others_are_named(tmp_path: Path)
     text = " ".join(result.stdout.split())
     assert "Only before, so not compared: docker Tgone 3 exec c1." in text
     assert "Only after, so not compared: docker Tnew 3 exec c1." in text
+    data = checked(tmp_path, paths[1], paths[0], "--format", "json")
+    assert data.stderr.startswith("taxtui: Only before, so not compared: docker Tgone 3 exec c1.\ntaxtui: Only after")
     cases = ElementTree.parse(tmp_path / "j.xml").getroot().findall("testsuite/testcase[skipped]")
     assert [case.get("classname") for case in cases] == ["docker Tgone 3 exec c1", "docker Tnew 3 exec c1"]
 
@@ -308,6 +310,14 @@ def test_what_cannot_be_compared_is_refused_with_exit_2(tmp_path: Path) -> None:
         assert (result.exception.exit_code, result.stdout) == (2, "")
         assert told in str(result.exception)
     assert checked(tmp_path, after, before, "--fail-above", "10").exit_code == 2
+
+
+def test_failure_rates_without_a_failure_are_counted_and_not_shown(tmp_path: Path) -> None:
+    before = base(tmp_path)
+    text = checked(tmp_path, new(tmp_path), before).stdout
+    assert "no trial failed on either side in 1 of the cells" in " ".join(text.split())
+    assert " failure_rate " not in text.split("before:")[0]
+    assert " failure_rate " in checked(tmp_path, new(tmp_path, failing=1), before).stdout.split("before:")[0]
 
 
 def test_reports_are_written_and_nothing_that_is_no_report_is_overwritten(tmp_path: Path) -> None:

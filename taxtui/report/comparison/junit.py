@@ -8,7 +8,7 @@ from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from costmodel.analysis.comparison import WORSE, Comparison
-from taxtui.report.comparison.table import ComparisonTable, unpaired
+from taxtui.report.comparison.table import ComparisonTable, cell_name
 from taxtui.terminal_text import clean
 
 DECLARATION: Final = '<?xml version="1.0" encoding="UTF-8"?>'
@@ -23,8 +23,8 @@ def render(table: ComparisonTable) -> str:
         _suite(root, cell, list(group), table)
     for pools, side in ((table.result.only_before, "before"), (table.result.only_after, "after")):
         for pool in pools:
-            suite = SubElement(root, "testsuite", name=_text(unpaired(pool)), tests="1", failures="0", skipped="1")
-            case = SubElement(suite, "testcase", classname=_text(unpaired(pool)), name="the cell")
+            suite = SubElement(root, "testsuite", name=_text(cell_name(pool)), tests="1", failures="0", skipped="1")
+            case = SubElement(suite, "testcase", classname=_text(cell_name(pool)), name="the cell")
             SubElement(case, "skipped", message=f"only {side}, so not compared")
     indent(root)
     return f"{DECLARATION}\n{tostring(root, encoding='unicode')}\n"

@@ -20,10 +20,12 @@ from taxtui.report.measured.tables import HEAD, marks_of, name_of
 from taxtui.report.numbers import NOTHING, duration
 from taxtui.terminal_text import clean
 
+ONE_IN: Final = 40
+"""Share of comparisons without a real change that are worse by chance, at most: half of what 95 % leaves."""
 _LEGEND: Final = (
     "worse, better: the whole interval of the change is on one side of 0. no difference: it is within ± the limit. "
     f"inconclusive: neither; needs: repetitions a side that show a change of the limit in {POWER:.0%} of cases. "
-    "failure_rate: its limit is in points; without a failed trial there is no difference."
+    "failure_rate: its limit is in points; where no trial of AFTER failed there is no difference."
 )
 
 
@@ -78,6 +80,7 @@ class ComparisonTable:
                 f"{one.verdict}\n{'' if one.needs is None else f'needs {one.needs}'}".rstrip("\n"),
             ]
             for one in self.ordered
+            if not _without_failures(one)
         ]
         counts = ", ".join(f"{self.counts[verdict]} {verdict}" for verdict in VERDICTS)
         head = [HEAD, "metric\nlimit", "n before\nn after", "before\nafter", "change\n", "verdict\n"]
@@ -99,19 +102,36 @@ class ComparisonTable:
         notes += [f"{name}: {what}" for name, what in self.differing.items()]
         reasons: dict[str, list[str]] = {}
         for one in self.ordered:
-            if one.verdict == INCONCLUSIVE:
+            if one.verdict == INCONCLUSIVE and one.needs is None:
                 reasons.setdefault(one.reason, []).append(f"{self.name(one)} {one.metric.name}")
         notes += [f"{reason}: {_few(cells)}." for reason, cells in reasons.items()]
+        if quiet := sum(map(_without_failures, self.ordered)):
+            notes.append(f"failure_rate: no trial failed on either side in {quiet} of the cells, which are not shown.")
+        if (by_chance := len(self.ordered) // ONE_IN) > 0:
+            notes.append(f"Without any real change, {by_chance} of so many comparisons may be worse by chance.")
         if self.result.differing:
             fields = ", ".join(field.replace("_", " ") for field in self.result.differing)
             notes.append(f"Not the same on both sides: {fields}.")
-        for pools, side in ((self.result.only_before, "before"), (self.result.only_after, "after")):
-            notes += [f"Only {side}, so not compared: {', '.join(map(unpaired, pools))}."] if pools else []
-        return notes
+        return [*notes, *self.unpaired()]
+
+    def unpaired(self) -> list[str]:
+        """Return a note for each side that has cells which the other has not."""
+        sides = ("before", self.result.only_before), ("after", self.result.only_after)
+        return [
+            f"Only {side}, so not compared: {_few([cell_name(pool) for pool in pools])}."
+            for side, pools in sides
+            if pools
+        ]
 
 
-def unpaired(pool: Pool) -> str:
-    """Return the name of a cell that only one side has."""
+def _without_failures(comparison: Comparison) -> bool:
+    """Whether this is the failure rate of a cell without a failed trial."""
+    sides = comparison.then.at, comparison.now.at
+    return comparison.metric.name == FAILURE_RATE and all(side is not None and not side.value for side in sides)
+
+
+def cell_name(pool: Pool) -> str:
+    """Return the name of a cell, on one line."""
     row = Row(pool)
     return f"{row.label} {row.details}"
 
