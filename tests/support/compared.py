@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from random import Random
+from statistics import median
 from typing import Any, Final, NamedTuple, cast
 
 from costmodel.analysis.compared_metrics import DEFAULT, Metric, parse_metric
-from costmodel.analysis.comparison import WORSE, compare
+from costmodel.analysis.comparison import BETTER, WORSE, compare
 from costmodel.recording import events
 from costmodel.recording.breakdown import Measures, Split
 from costmodel.recording.reader import RecordedCell, Recording, read_recording
@@ -100,8 +102,22 @@ class Repetitions:
 
 def simulated(rng: Random, runs: int, run_sd: float, kind: str, name: str, trials: int = 60) -> Recording:
     """A recording of one cell of ``simulated_runs``, whose trials take their time in ``ACTIONS`` uneven parts."""
+    return recording_of(rng, measured(rng, runs, run_sd, trials)[kind], name)
+
+
+def noisy(rng: Random, repetitions: int, sd: float, slower: float, name: str) -> Recording:
+    """A recording of one cell: 30 independent lognormal trials (sigma .3) a repetition, each with its own factor."""
+    runs = []
+    for _ in range(repetitions):
+        effect = slower * math.exp(rng.gauss(0, sd))
+        runs.append([effect * rng.lognormvariate(0, 0.3) for _ in range(30)])
+    return recording_of(rng, runs, name)
+
+
+def recording_of(rng: Random, runs: Sequence[Sequence[float]], name: str) -> Recording:
+    """A recording of one cell with trials of these durations in seconds, by repetition."""
     cell, trials_of = RecordedCell(_CELL), list[RecordedTrial]()
-    for number, values in enumerate(measured(rng, runs, run_sd, trials)[kind]):
+    for number, values in enumerate(runs):
         for block, value in enumerate(values):
             trial = RecordedTrial(RunKey(name, number), block)
             trial.ok = True
@@ -112,9 +128,21 @@ def simulated(rng: Random, runs: int, run_sd: float, kind: str, name: str, trial
             trial.measures = Measures(work_ns=taken_ns, held_ns=taken_ns)
             trials_of.append(trial)
     cell.trials = trials_of
-    found = _recording(name)
-    found.cells.append(cell)
-    return found
+    recording = _recording(name)
+    recording.cells.append(cell)
+    return recording
+
+
+def noisy_rates(rounds: int, repetitions: int, sd: float, slower: float, limit: float = 0.20) -> tuple[float, float]:
+    """How often ``noisy`` cells are called worse or better, and the median number of repetitions that it takes."""
+    calls, needs = 0, []
+    for seed in range(rounds):
+        rng = Random(f"{repetitions} {sd} {seed}")
+        before, after = noisy(rng, repetitions, sd, 1.0, "before"), noisy(rng, repetitions, sd, slower, "after")
+        [comparison] = compare([before], [after], metrics(limit, "mean:trajectory")).comparisons
+        calls += comparison.verdict in (WORSE, BETTER)
+        needs += [comparison.needs] if comparison.needs is not None else []
+    return calls / rounds, median(needs) if needs else math.nan
 
 
 def simulated_pairs(

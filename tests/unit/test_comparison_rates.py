@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.compared import Repetitions, metrics, rates, simulated_pairs
+from tests.support.compared import Repetitions, metrics, noisy_rates, rates, simulated_pairs
 from tests.support.repeated import AA
 
 
@@ -33,3 +33,15 @@ def test_a_check_finds_what_a_comparison_finds() -> None:
     )
     assert plain.worse >= 0.7
     assert checked.regressed >= plain.worse - 0.04
+
+
+def test_the_repetitions_that_compare_asks_for_find_the_change() -> None:
+    """Three a side find half of + 20 % at an sd of 6 %; as many as they ask for find it, and equal sides stay equal.
+
+    tests/benchmarks/bench_power.py has the large version, and what would narrow the intervals.
+    """
+    few, needs = noisy_rates(60, 3, 0.06, 1.2)
+    assert 0.35 <= few <= 0.65
+    assert 4 <= needs <= 7
+    assert noisy_rates(60, round(needs), 0.06, 1.2)[0] >= 0.75
+    assert noisy_rates(60, 3, 0.06, 1.0)[0] <= 0.08
