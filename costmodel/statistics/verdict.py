@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from costmodel.statistics.intervals import Interval, difference
-from costmodel.statistics.repetitions import Assumed, Estimate, apart, interval, measures, paired_log_ratio, separate
+from costmodel.statistics.pairing import paired_log_ratio
+from costmodel.statistics.repetitions import Assumed, Estimate, apart, interval, measures, separate
 
 DIFFERS: Final = "differs"
 TIE: Final = "tie"
