@@ -161,15 +161,15 @@ def _values_of(side: Sequence[Recording], identities: set[CellIdentity], field: 
 def _compared(before: Pool, after: Pool, metric: Metric, run_sd: float | None) -> Comparison:
     then, now, change, reason, bases = change_of(before, after, metric, run_sd)
     needs = None
-    if metric.quantity == FAILURE_RATE and all(trial.ok for trial in after.trials):
-        verdict, reason = NO_DIFFERENCE, ""  # however few trials: nothing speaks for more failures
-    elif change is None:
+    if change is None:
         verdict = INCONCLUSIVE
-    elif before.disturbed or after.disturbed:
+    elif metric.quantity != FAILURE_RATE and (before.disturbed or after.disturbed):
         change, verdict, reason = Interval(change.value), INCONCLUSIVE, DISTURBED
     else:
         verdict, reason = _judged(change, metric.limit)
-        if verdict == INCONCLUSIVE:
+        if verdict == INCONCLUSIVE and metric.quantity == FAILURE_RATE and after.succeeded == len(after.trials):
+            verdict, reason = NO_DIFFERENCE, ""  # however few trials: nothing speaks for more failures
+        elif verdict == INCONCLUSIVE:
             measured = any(basis.measured for basis in bases)
             counts = len(before.runs), len(after.runs)
             needs = repetitions_needed(change, counts, metric.limit or LIMIT, measured=measured)

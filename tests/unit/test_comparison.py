@@ -158,6 +158,12 @@ def test_failures_count_in_points_and_none_passes_however_few_trials(tmp_path: P
     assert checked(tmp_path, few, before, "--metric", "failure_rate").exception is None
 
 
+def test_fewer_failures_are_better(tmp_path: Path) -> None:
+    result = checked(tmp_path, new(tmp_path), base(tmp_path, failing=6), "--metric", "failure_rate", "--format", "json")
+    assert verdicts(result) == {"failure_rate": "better"}
+    assert result.exception is None
+
+
 def test_what_never_succeeds_is_caught_by_failures_though_it_has_no_durations(tmp_path: Path) -> None:
     result = checked(tmp_path, new(tmp_path, failing=12), base(tmp_path), "--format", "json")
     assert isinstance(result.exception, Regressed)

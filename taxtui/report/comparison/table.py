@@ -25,7 +25,7 @@ ONE_IN: Final = 40
 _LEGEND: Final = (
     "worse, better: the whole interval of the change is on one side of 0. no difference: it is within ± the limit. "
     f"inconclusive: neither; needs: repetitions a side that show a change of the limit in {POWER:.0%} of cases. "
-    "failure_rate: its limit is in points; where no trial of AFTER failed there is no difference."
+    "failure_rate: its limit is in points; without a failed trial in AFTER it is never inconclusive."
 )
 
 
@@ -36,16 +36,20 @@ class ComparisonTable:
         """``before`` and ``after`` are the recordings that were compared."""
         self.result = result
         self.sides = {"before": before, "after": after}
-        pools = dict.fromkeys(pool for one in result.comparisons for pool in (one.after, one.before))
+        pools = dict.fromkeys(
+            pool for comparison in result.comparisons for pool in (comparison.after, comparison.before)
+        )
         self.rows = {pool: Row(pool) for pool in pools}
-        self.differing = namesakes([self.rows[pool] for pool in dict.fromkeys(one.after for one in result.comparisons)])
-        self.ordered = sorted(result.comparisons, key=lambda one: VERDICTS.index(one.verdict))
-        self.counts = Counter(one.verdict for one in result.comparisons)
+        self.differing = namesakes(
+            [self.rows[pool] for pool in dict.fromkeys(comparison.after for comparison in result.comparisons)]
+        )
+        self.ordered = sorted(result.comparisons, key=lambda comparison: VERDICTS.index(comparison.verdict))
+        self.counts = Counter(comparison.verdict for comparison in result.comparisons)
 
     @property
     def report(self) -> Report:
         """Return the table for the formats."""
-        return Report(lambda: [self.section()], lambda: [_record(one) for one in self.result.comparisons])
+        return Report(lambda: [self.section()], lambda: [_record(comparison) for comparison in self.result.comparisons])
 
     def name(self, comparison: Comparison) -> str:
         """Return the name of the cell, on one line; the label before where the two differ."""
@@ -54,8 +58,10 @@ class ComparisonTable:
 
     def summary(self, *, beyond: bool | None) -> str:
         """Return ``2 of 24 comparisons …`` and the first few, of those beyond their limit or of unknown ones."""
-        listed = [one for one in self.ordered if one.beyond is beyond]
-        texts = [f"{self.name(one)} {one.metric.name} {self.in_words(one)}" for one in listed]
+        listed = [comparison for comparison in self.ordered if comparison.beyond is beyond]
+        texts = [
+            f"{self.name(comparison)} {comparison.metric.name} {self.in_words(comparison)}" for comparison in listed
+        ]
         more = f" and {len(listed) - 3} more" if len(listed) > 3 else ""
         meaning = "got worse by more than the limit" if beyond else "do not show that the limit was kept"
         return f"{len(listed)} of {len(self.ordered)} comparisons {meaning}: {'; '.join(texts[:3])}{more}"
@@ -72,15 +78,15 @@ class ComparisonTable:
         marks = marks_of(list(self.rows.values()))
         lines: list[list[Content]] = [
             [
-                self._cell(one, name_of(self.rows[one.after], marks, self._flags(one))),
-                f"{one.metric.name}\n± {_limit(one)}",
-                f"{one.then.values:,}\n{one.now.values:,}",
-                f"{_at(one, one.then)}\n{_at(one, one.now)}",
-                _change(one),
-                f"{one.verdict}\n{'' if one.needs is None else f'needs {one.needs}'}".rstrip("\n"),
+                self._cell(comparison, name_of(self.rows[comparison.after], marks, self._flags(comparison))),
+                f"{comparison.metric.name}\n± {_limit(comparison)}",
+                f"{comparison.then.values:,}\n{comparison.now.values:,}",
+                f"{_at(comparison, comparison.then)}\n{_at(comparison, comparison.now)}",
+                _change(comparison),
+                f"{comparison.verdict}\n{'' if comparison.needs is None else f'needs {comparison.needs}'}".rstrip("\n"),
             ]
-            for one in self.ordered
-            if not _without_failures(one)
+            for comparison in self.ordered
+            if not _without_failures(comparison)
         ]
         counts = ", ".join(f"{self.counts[verdict]} {verdict}" for verdict in VERDICTS)
         head = [HEAD, "metric\nlimit", "n before\nn after", "before\nafter", "change\n", "verdict\n"]
@@ -96,14 +102,14 @@ class ComparisonTable:
         return name._replace(details=f"{name.details}, was {was.own_label}")
 
     def _notes(self) -> list[str]:
-        names = [f"{side}: {', '.join(clean(one.name) for one in files)}." for side, files in self.sides.items()]
-        spread = variation.in_words(basis for one in self.result.comparisons for basis in one.bases)
+        names = [f"{side}: {', '.join(clean(file.name) for file in files)}." for side, files in self.sides.items()]
+        spread = variation.in_words(basis for comparison in self.result.comparisons for basis in comparison.bases)
         notes = [" ".join(names), *([spread] if spread else []), _LEGEND]
         notes += [f"{name}: {what}" for name, what in self.differing.items()]
         reasons: dict[str, list[str]] = {}
-        for one in self.ordered:
-            if one.verdict == INCONCLUSIVE and one.needs is None:
-                reasons.setdefault(one.reason, []).append(f"{self.name(one)} {one.metric.name}")
+        for comparison in self.ordered:
+            if comparison.verdict == INCONCLUSIVE and comparison.needs is None:
+                reasons.setdefault(comparison.reason, []).append(f"{self.name(comparison)} {comparison.metric.name}")
         notes += [f"{reason}: {_few(cells)}." for reason, cells in reasons.items()]
         if quiet := sum(map(_without_failures, self.ordered)):
             notes.append(f"failure_rate: no trial failed on either side in {quiet} of the cells, which are not shown.")
