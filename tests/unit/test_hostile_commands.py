@@ -48,7 +48,7 @@ def output(*words: str) -> str:
     done = CliRunner().invoke(app, words, standalone_mode=False)
     if isinstance(done.exception, TaxtuiError | costmodel.errors.CostModelError):
         assert "\n" not in str(done.exception)
-        assert isinstance(done.exception, UsageError) or done.exception.exit_code == RecordingError.exit_code
+        assert done.exception.exit_code in (UsageError.exit_code, RecordingError.exit_code)
         return ""
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
