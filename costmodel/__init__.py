@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from costmodel.analysis.baseline import break_even as break_even
-    from costmodel.analysis.baseline import compare as compare
     from costmodel.analysis.bill import Side as Side
+    from costmodel.analysis.comparison import compare as compare
     from costmodel.analysis.decision import Decision as Decision
     from costmodel.analysis.decision import decide as decide
     from costmodel.analysis.headline import sentence as sentence
@@ -58,7 +58,7 @@ _HOMES: Final = {
     "Answer": "analysis.ranking",
     "answer_of": "analysis.ranking",
     "break_even": "analysis.baseline",
-    "compare": "analysis.baseline",
+    "compare": "analysis.comparison",
     "Decision": "analysis.decision",
     "Side": "analysis.bill",
     "decide": "analysis.decision",

@@ -1,11 +1,11 @@
-"""Rows against each other: a reference for the work, a baseline for the hours, two recordings, break-even lengths."""
+"""Compare rows of one answer: work with a reference, hours with a baseline, and break-even lengths."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final, Protocol, TypeVar
 
 from costmodel.errors import DemandError
 from costmodel.projection import warnings
@@ -14,6 +14,7 @@ from costmodel.recording.reader import CellIdentity
 from costmodel.statistics.intervals import Interval, difference, student_t
 from costmodel.statistics.repetitions import Assumed, Estimate, assumed
 from costmodel.statistics.verdict import UNKNOWN, Difference, Finding, judge, ratio
+from costmodel.training.length import Length
 from costmodel.workload.estimator import StraightLine
 
 WORK: Final = (
@@ -31,11 +32,6 @@ def meant(identity: CellIdentity, spec: str) -> bool:
     return identity.substrate == name and all(told & {option, option.partition("=")[2]} for option in wanted)
 
 
-def work_of(row: Projection) -> tuple[object, ...]:
-    """What it did and how that was asked for, at the length that is projected; equal for rows that may be ranked."""
-    return (*(getattr(row.identity, field) for field in WORK), row.length)
-
-
 def matching(rows: Sequence[Projection], spec: str) -> list[Projection]:
     """The rows that ``SUBSTRATE[:key=value,…]`` means, those of the plain variant first.
 
@@ -49,8 +45,23 @@ def matching(rows: Sequence[Projection], spec: str) -> list[Projection]:
     return sorted(found, key=lambda row: bool(row.identity.variant))
 
 
-def peer(row: Projection, candidates: Sequence[Projection]) -> Projection | None:
-    """Of the candidates that did the same work (tier and lengths), the one that is most like ``row``."""
+class Comparable(Protocol):
+    """A row or a pool of trials."""
+
+    @property
+    def identity(self) -> CellIdentity:
+        """Return that of its cell."""
+
+    @property
+    def length(self) -> Length:
+        """Return that of its trajectories."""
+
+
+C = TypeVar("C", bound=Comparable)
+
+
+def peer(row: Comparable, candidates: Sequence[C]) -> C | None:
+    """Return the candidate most similar to ``row`` among those of the same tier and length."""
     same_work = [
         other
         for other in candidates
@@ -58,7 +69,7 @@ def peer(row: Projection, candidates: Sequence[Projection]) -> Projection | None
         == (row.identity.tier, row.identity.tier_digest, row.length)
     ]
 
-    def likeness(other: Projection) -> int:
+    def likeness(other: C) -> int:
         ours, theirs = row.identity, other.identity
         fields = ("mode", "environment", "concurrency", "arrival", "think", "acquire", "cpu_milli", "memory_mib")
         weights = [64, 32, 16, 8, 4, 2, 1, 1]
@@ -174,74 +185,6 @@ def _at_least(amount: Interval) -> bool:
 def _either(row: Projection, other: Projection, run_sd: float | None) -> Assumed:
     """What is assumed of the runs of both: the larger spread."""
     return max((assumed(each.identity.substrate, run_sd) for each in (row, other)), key=lambda each: each.sd)
-
-
-class Change(NamedTuple):
-    """One cell in two recordings."""
-
-    before: Projection
-    after: Projection
-    held_s: Interval  # after − before, what one delivered trajectory holds a worker for
-    ratio: float  # after / before
-    verdict: Finding
-    ratio_low: float | None = None  # its interval, by which the verdict is given
-    ratio_high: float | None = None
-
-
-def compare(
-    before: Sequence[Projection], after: Sequence[Projection], run_sd: float | None = None, *, pair_all: bool = False
-) -> list[Change]:
-    """What changed from the first recording's rows to the second's; ``run_sd`` as in ``Demand``.
-
-    Rows pair up that are of one substrate and variant and did the same work, asked for alike (``WORK``). With
-    ``pair_all`` what is then left pairs up too where tier and lengths are equal: the row that is most like it, of the
-    same substrate and variant first. Nobody's rows are compared with what was not come by in the same way. Where one
-    of the two was disturbed, the change has neither limits nor verdict.
-    """
-    changes = []
-    usable = [other for other in before if other.held_per_success_s]
-    alike: dict[object, list[Projection]] = {}
-    for one in usable:
-        alike.setdefault(_like(one), []).append(one)
-    for row in after:
-        other: Projection | None = peer(row, alike.get(_like(row), ()))
-        if other is None and pair_all:
-            candidates = [one for one in usable if one.provenance == row.provenance]
-            other = peer(row, [one for one in candidates if one.identity.label == row.identity.label])
-            other = other or peer(row, candidates)
-        if other is None or row.held_per_success_s is None or other.held_per_success_s is None:
-            continue
-        held = row.held_per_success_s, other.held_per_success_s
-        delta, verdict = judged(row, other, *held, run_sd)
-        if _disturbed(row, other):
-            delta, verdict = Interval(delta.value), Finding(UNKNOWN)
-        ratio = row.held_per_success_s.value / (other.held_per_success_s.value or math.nan)
-        limits = None if verdict.kind == UNKNOWN else times(row, other, *held, run_sd)
-        limits = limits or Interval(ratio)
-        changes.append(Change(other, _doubting(row, row, other), delta, ratio, verdict, limits.low, limits.high))
-    return changes
-
-
-def _like(row: Projection) -> object:
-    """Equal for rows that pair up by themselves."""
-    return row.provenance, row.identity.label, work_of(row)
-
-
-class Unpaired(NamedTuple):
-    """Rows that ``compare`` has found nothing for."""
-
-    before: tuple[Projection, ...]
-    after: tuple[Projection, ...]
-
-
-def unpaired(before: Sequence[Projection], after: Sequence[Projection], changes: Sequence[Change]) -> Unpaired:
-    """What is in no change."""
-    then = {id(change.before) for change in changes}
-    now = {(change.after.identity, change.after.length, change.after.provenance) for change in changes}
-    return Unpaired(
-        tuple(row for row in before if id(row) not in then),
-        tuple(row for row in after if (row.identity, row.length, row.provenance) not in now),
-    )
 
 
 def break_even(one: Projection, other: Projection) -> BreakEven | None:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from costmodel.statistics.repetitions import Basis
-from costmodel.training.run import Demand
+from costmodel.training.run import Demand, poisoned_groups
 from costmodel.workload.scenario_range import Assumption
 
 ASKED: Final = "asked for"
 RULES: Final = "rules of the step model"
+POISONED: Final = "groups with a failed attempt"
 MEASURED: Final = "measured"
 
 _UNITS: Final = {
@@ -118,6 +119,13 @@ def _granted(demand: Demand, basis: Basis, failures: int, trials: int) -> Iterat
         yield Assumption("moment of a failure", "any of the attempt is as likely", RULES)
     else:
         yield Assumption("moment of a failure", "the same hazard at every moment", RULES)
+    rate = demand.failure_rate if demand.failure_rate is not None else failures / trials if trials else 0.0
+    if demand.group_size is not None and demand.failure_hazard is None and rate:
+        share = poisoned_groups(rate, demand.group_size, demand.failure_burst)
+        source = ASKED if demand.failure_rate is not None else MEASURED
+        yield Assumption(
+            POISONED, f"{share:.0%}, 1 − (1 − {rate:.3g})^{demand.group_size / demand.failure_burst:.3g}", source
+        )
     if demand.images is not None:
         yield Assumption("image of a prompt", "each is as likely, drawn anew every time", RULES)
         if demand.placement is None:

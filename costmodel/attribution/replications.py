@@ -10,22 +10,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from random import Random
 from typing import Final, NamedTuple
 
+from costmodel.attribution.counterfactuals import (
+    THINK,
+    Counterfactuals,
+    acting_causes,
+    bill_of,
+    chance_of_success,
+    smaller,
+    world_of,
+)
 from costmodel.attribution.resamples import draws_runs, halved, resampled
-from costmodel.errors import DemandError
 from costmodel.pricing.sheet import Prices
-from costmodel.projection.cost import by_clock
 from costmodel.projection.row import CAUSES
-from costmodel.simulation.attempts import AttemptTimes, Trials, timed
-from costmodel.simulation.config import StepRules
+from costmodel.simulation.attempts import Trials
 from costmodel.simulation.random_streams import ThinkQuantiles, View, World
 from costmodel.simulation.step_sampling import Horizon, HorizonPart, horizon, is_alike, rollouts_of
 from costmodel.simulation.timeline import StepTaken, taken
 from costmodel.statistics.repetitions import assumed
-from costmodel.training.run import KEEP, MASK, RESAMPLE, Demand
+from costmodel.training.run import Demand
 from costmodel.workload.pool import Pool
 
 WORLDS: Final = (6, 10)
@@ -44,42 +49,10 @@ ROUGH: Final = 0.2
 """Below this effort there are as few worlds as can be."""
 BEFORE: Final = 8
 """So many times as many rounds as before are simulated at most, before it is looked again how many it takes."""
-THINK: Final = "think"
-FOR_CHANCE: Final = 1 << 19
-"""The number of a step that no run has."""
-ASKED: Final = 1_000
-HARDLY: Final = 0.01
 
 
 Looks = list[list[StepTaken]]
 """The simulated steps of one world: as it is, without each cause that acts, ideal, and ideal without think time."""
-
-
-class _Asked(NamedTuple):
-    """All that the worlds have in common."""
-
-    demand: Demand
-    trials: Trials
-    law: ThinkQuantiles | None
-    looks: tuple[frozenset[str], ...]  # without what: nothing, each cause, all of them, and think time too
-    bill: Callable[[Sequence[int]], float]
-    known: dict[frozenset[str], tuple[list[AttemptTimes], list[AttemptTimes]]]
-    ruled: dict[frozenset[str], StepRules]
-
-    def rules(self, without: frozenset[str]) -> StepRules:
-        """The demand's without these causes, made once: with how long each image takes."""
-        if without not in self.ruled:
-            self.ruled[without] = StepRules.of(self.demand, without)
-        return self.ruled[without]
-
-    def timed(self, without: frozenset[str], factor: float) -> tuple[list[AttemptTimes], list[AttemptTimes]]:
-        """Successes and failures without these causes; those of plain worlds, whose ``factor`` is 1, are made once."""
-        if factor == 1.0 and without in self.known:
-            return self.known[without]
-        made = timed(self.trials.successes, without, factor), timed(self.trials.failures, without, factor)
-        if factor == 1.0:
-            self.known[without] = made
-        return made
 
 
 class Sampling(NamedTuple):
@@ -180,7 +153,7 @@ class Replications:
 
     def __init__(
         self,
-        asked: _Asked,
+        asked: Counterfactuals,
         sampling: Sampling,
         causes: dict[str, bool | None],
         pool: Pool,
@@ -233,20 +206,20 @@ class Replications:
         law = None
         if demand.think is not None:
             law = ThinkQuantiles(demand.think, [one.pauses for one in (*trials.successes, *trials.failures)])
-        acting = _causes(trials, demand, pool, full_speed)
+        acting = acting_causes(trials, demand, pool, full_speed)
         everything = frozenset(cause for cause, acts in acting.items() if acts is not None)
         alone = [frozenset({cause}) for cause, acts in acting.items() if acts and causes]
         looks = (frozenset[str](), *([] if as_it_is else [*alone, everything, everything | {THINK}]))
         ones = [1] * len(pool.trials)
-        asked = _Asked(demand, trials, law, looks, _billed(pool, prices), {}, {})
-        first, rules = _world(asked, ones, demand.seed), asked.rules(frozenset())
-        each = len(looks) / _checked_chance(asked, first) * (1 if rules.workers_only else SHARED)
+        asked = Counterfactuals(demand, trials, law, looks, bill_of(pool, prices), {}, {})
+        first, rules = world_of(asked, ones, demand.seed), asked.rules(frozenset())
+        each = len(looks) / chance_of_success(asked, first) * (1 if rules.workers_only else SHARED)
         rollouts = demand.trajectories
         least = each * rollouts_of(demand, rules) * 2 * WORLDS[0]
         scale, demand = smaller(demand, math.ceil(least / ATTEMPTS) if sampling is None else sampling.scale)
         if scale > 1:
             asked = asked._replace(demand=demand, ruled={})
-            first, rules = _world(asked, ones, demand.seed), asked.rules(frozenset())
+            first, rules = world_of(asked, ones, demand.seed), asked.rules(frozenset())
         if sampling is None:
             count = WORLDS[effort >= ROUGH]
             most = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.rules.launched(rules.size) * 2 * count))
@@ -302,7 +275,7 @@ class Replications:
             return
         plan = self._sampling.plan.of(number)
         for place, ((seed, times, factor), looks) in enumerate(zip(self._drawn, self._found, strict=True)):
-            world = _world(self._asked, times, seed)
+            world = world_of(self._asked, times, seed)
             for look, (steps, without) in enumerate(zip(looks, self._asked.looks, strict=True)):
                 if look in self._kept:
                     steps += self._looked_at(world, factor, without, plan)
@@ -335,88 +308,3 @@ class Replications:
 def _rollouts(plan: Horizon) -> int:
     """Of one round of one counterfactual."""
     return sum(sum(part.stretch.sizes) for part in plan.parts)
-
-
-def smaller(demand: Demand, scale: int) -> tuple[int, Demand]:
-    """The same steps with 1/``scale`` of their rollouts, workers, nodes, and of all that they share.
-
-    Or less small than that, so that there is still one group, one pod for each of it, and one worker.
-    """
-    size, group = demand.step_rollouts or 1, demand.group_size or 1
-    scale = min(scale, size // group, demand.workers, demand.trajectories)
-    if demand.nodes is not None and demand.pods is not None:
-        scale = min(scale, demand.nodes, demand.pods // group)
-    if scale <= 1:
-        return 1, demand
-    prompts = None if demand.prompts is None else max(1, round(demand.prompts / scale))
-    kept = max(1, round(size / scale)) if prompts is None else prompts * group
-
-    share = kept / size
-
-    def less(count: int | None) -> int | None:
-        return None if count is None else max(1, round(count * share))
-
-    full, rest = divmod(demand.trajectories, size)
-    return scale, replace(
-        demand,
-        trajectories=full * kept + max(1, round(rest * share)) * (rest > 0),
-        workers=max(1, round(demand.workers * share)),
-        prompts=prompts,
-        batch=None if prompts is not None else kept,
-        quota=less(demand.quota),
-        create_rate=None if demand.create_rate is None else demand.create_rate * share,
-        create_burst=max(1, round(demand.create_burst * share)),
-        warm_pool=demand.warm_pool if demand.image_pool else less(demand.warm_pool),
-        refill_rate=None if demand.refill_rate is None else demand.refill_rate * share,
-        nodes=less(demand.nodes),
-    )
-
-
-def _checked_chance(asked: _Asked, world: World) -> float:
-    """The share of attempts that succeed, of a thousand; of groups, where these are redone as a whole.
-
-    Raises:
-        DemandError: next to none does, so that a rollout would hardly ever end.
-    """
-    demand, trials = asked.demand, asked.trials
-    view = View(world, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0))
-    told = view.first(world.step(FOR_CHANCE, ASKED))
-    limit_ns = math.inf if demand.timeout_s is None else demand.timeout_s * 1e9
-    chance = sum(ok and span <= limit_ns for ok, span, *_ in told) / len(told)
-    if demand.on_failure == RESAMPLE:
-        chance **= demand.group_size or 1
-    if demand.max_attempts is None and demand.on_failure not in (MASK, KEEP) and chance < HARDLY:
-        what = "groups are without a failure" if demand.on_failure == RESAMPLE else "attempts succeed in time"
-        raise DemandError(f"{chance:.2%} of {what}, so that a rollout hardly ever ends: add --max-attempts A")
-    return max(chance, 1 / (demand.max_attempts or 1 / HARDLY))
-
-
-def _causes(trials: Trials, demand: Demand, pool: Pool, full_speed: float | None) -> dict[str, bool | None]:
-    """Whether each cause acts at all in this demand; None: nobody can tell."""
-    parts = (*trials.successes, *trials.failures)
-    acts: dict[str, bool | None] = {
-        cause: any(getattr(one, cause) for one in parts)
-        for cause in ("create", "ready", "preload", "dispatch", "slowdown", "contention", "harness", "cleanup")
-    }
-    acts["image_pull"] = demand.images is not None and demand.pull_gb_s is not None
-    acts["throttle"] = demand.create_rate is not None or demand.quota is not None or any(one.queued for one in parts)
-    acts["failures"] = bool(demand.failure_rate or demand.failure_hazard or trials.failures)
-    if not trials.known:
-        acts |= {"dispatch": None, "slowdown": None, "contention": None}
-    if full_speed is None:
-        acts["slowdown"] = None
-    if pool.contended is None:
-        acts["contention"] = None
-    return {cause: acts[cause] for cause in CAUSES}
-
-
-def _billed(pool: Pool, prices: Prices | None) -> Callable[[Sequence[int]], float]:
-    """Dollars for sandboxes that existed for so many ns each."""
-    if prices is None:
-        return lambda clocks_ns: 0.0
-    return by_clock(pool, prices.sandbox(pool.identity))
-
-
-def _world(asked: _Asked, times: Sequence[int], seed: int) -> World:
-    trials = asked.trials
-    return World(asked.demand, trials.successes, trials.failures, trials.weighted(times), asked.law, seed)

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from costmodel.attribution.assumptions import assumptions
 from costmodel.attribution.replications import Worlds
+from costmodel.attribution.world_intervals import Steps, interval_of, standard_error
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import nodes
 from costmodel.projection.row import Attribution, GpuWaiting, Share
@@ -28,14 +29,6 @@ from costmodel.units import NS_PER_HOUR, NS_PER_S
 from costmodel.workload.pool import Pool
 
 SURE: Final = 0.997
-CHANCE_AT_MOST: Final = 0.5
-"""Of the variance between worlds and twins: a few of them may by chance differ less than their steps do, and an
-interval that put all of it down to that would hold the truth in 8 of 10 cases only."""
-LONGEST: Final = math.sqrt(2)
-"""Half of the trials tell too little about a difference of the longest of a step. With this factor an equal pair is a
-verdict in at most 5 % (``tests/benchmarks/bench_decide.py``)."""
-ANOTHER: Final = math.sqrt(2)
-"""An interval holds what other random numbers would have told, which are as far off as these."""
 RUN, IDEAL, THINKLESS = 0, -2, -1
 """Where a world has the run as it is, with an ideal sandbox, and that without think time."""
 FEWEST: Final = 3
@@ -48,9 +41,6 @@ LEAST: Final = 0.1
 """A cause of a smaller share of what the sandbox costs is precise enough if one of this share were."""
 NOTHING: Final = 1e-4
 """Of the run: an error of less is none."""
-
-Steps = list[float]
-"""An amount of each simulated step of one world, times how many steps of the run that one stands for."""
 
 
 class Rates(NamedTuple):
@@ -283,69 +273,6 @@ def _alike(found: Worlds, rounds: int) -> Steps:
     if any(any(part.stretch.disks) for part in found.plan.parts):  # places along the run, which are alike without pulls
         return [math.fsum(times) / len(times)] * len(times)
     return times
-
-
-def interval_of(
-    plain: Sequence[Steps],
-    twins: Sequence[Steps],
-    stands_for: Steps,
-    *,
-    signed: bool = False,
-    repetitions: int = 0,
-) -> Interval:
-    """The mean of the worlds, with what chance and the trials leave open; what is not ``signed`` is never negative
-    where no world has it so. Of a signed difference nothing is taken off, because the longest trials of few decide it.
-    Without twins there are no limits.
-
-    Twins that draw whole ``repetitions`` differ by less than those do, and as surely as so many can tell.
-    """
-    totals = [math.fsum(world) for world in plain]
-    value = math.fsum(totals) / len(totals)
-    if not twins:
-        return Interval(value)
-    apart = [[a - b for a, b in zip(twin, own, strict=True)] for twin, own in zip(twins, plain, strict=False)]
-    differing = _variance([math.fsum(one) for one in apart])
-    left_open = differing
-    if not signed:
-        left_open = max(differing - _from_step_to_step(apart, stands_for), (1 - CHANCE_AT_MOST) * differing)
-    freedom = len(twins) - 1
-    if repetitions:
-        left_open *= repetitions / (repetitions - 1)
-        freedom = min(freedom, repetitions - 1)
-    of_trials = student_t(freedom) * math.sqrt(left_open) * (LONGEST if signed else 1.0)
-    of_chance = student_t(len(totals) - 1) * standard_error(totals) * ANOTHER
-    half = math.hypot(of_trials, of_chance)
-    low = value - half
-    return Interval(value, max(0.0, low) if min(totals) >= 0 and not signed else low, value + half)
-
-
-def _from_step_to_step(sums: Sequence[Steps], stands_for: Steps) -> float:
-    """The variance of a sum over steps that is due to chance in each of them: what is left when the worlds' and the
-    steps' means are taken out of a table of both. What the trials leave open is the same in every step, and not in
-    what each adds to the sum if they stand for unequal numbers."""
-    worlds, steps = len(sums), len(stands_for)
-    if steps < 2:
-        return 0.0
-    apart = [[value / times for value, times in zip(one, stands_for, strict=True)] for one in sums]
-    rows = [math.fsum(one) / steps for one in apart]
-    columns = [math.fsum(column) / worlds for column in zip(*apart, strict=True)]
-    mean = math.fsum(rows) / worlds
-    squares = math.fsum(
-        (value - row - column + mean) ** 2
-        for row, one in zip(rows, apart, strict=True)
-        for column, value in zip(columns, one, strict=True)
-    )
-    return math.fsum(times * times for times in stands_for) * squares / ((worlds - 1) * (steps - 1))
-
-
-def standard_error(values: Sequence[float]) -> float:
-    """Of their mean."""
-    return math.sqrt(_variance(values) / len(values))
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = math.fsum(values) / len(values)
-    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
 def _waiting(gpu: Amount, found: Worlds, demand: Demand, pool: Pool) -> GpuWaiting:

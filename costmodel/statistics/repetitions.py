@@ -1,8 +1,8 @@
-"""Levels of variation: what a mean over trials is worth if its trials came from a few runs.
+"""Intervals of means over trials of a few repetitions (random effects).
 
-Run, time within the run, trial, action: each level varies, and an interval must say which it includes. Within a run
-neighbouring trials share the machine's state, so that a sample is worth fewer trials than it has. Between runs that
-state is drawn anew: three runs or more show by how much (random effects), of one or two it is assumed.
+Neighbouring trials of a repetition share the state of the machine, so a sample is worth fewer independent trials than
+it has. Each repetition has a state of its own. Three or more show how much repetitions differ; fewer do not, and an sd
+between repetitions is assumed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import msgspec
 
 from costmodel.statistics.intervals import (
     LEVEL,
-    MIN_TRIALS,
     Interval,
     correlation_time,
     difference,
@@ -158,15 +157,15 @@ def estimate(
         ratio = sum(uppers) / own
         deviations = array("d", [(upper - ratio * lower) / own for upper, lower in zip(uppers, lowers, strict=True)])
         correlation = correlation_time([deviations])
-        parts.append(RunPart(run, own / total, ratio, _variance(deviations, correlation), deviations))
+        parts.append(RunPart(run, own / total, ratio, variance_of_sum(deviations, correlation), deviations))
         residuals.append(deviations)
     within = ratio_interval(numerators, denominators, origins)
     correlation = correlation if len(residuals) == 1 else correlation_time(residuals)
     return Estimate(value, _stretched(within, correlation), tuple(parts), abs(value - idle))
 
 
-def _variance(deviations: Sequence[float], correlation: float) -> float:
-    """Of the sum of what neighbours correlate in: so many in a row are worth one."""
+def variance_of_sum(deviations: Sequence[float], correlation: float) -> float:
+    """Return the variance of a sum of deviations of which so many neighbours are worth one."""
     count = len(deviations)
     if count < 2:
         return 0.0  # unknown: what varies within is then part of what varies between
@@ -254,67 +253,6 @@ def _squares(groups: Sequence[Sequence[tuple[float, float]]], tau2: float) -> fl
         middle = math.fsum(w * value for w, (value, _) in zip(weights, group, strict=True)) / math.fsum(weights)
         total += math.fsum(w * (value - middle) ** 2 for w, (value, _) in zip(weights, group, strict=True))
     return total
-
-
-def paired_log_ratio(one: Estimate, other: Estimate, assume: Assumed) -> Interval | None:
-    """The logarithm of ``one`` / ``other``, both measured in the same runs: slow minutes and slow runs cancel.
-
-    These multiply the times of both, so they cancel in a logarithm and not in a difference. A run spreads every cell's
-    blocks evenly, so the k-th share of each cell's trials ran in one stretch of the run. Within a run the stretches
-    are drawn, as many as the smaller sample has trials. Between runs, from two on, the runs' own log ratios are drawn,
-    by random effects, unless an sd is given. Student's t has the degrees of freedom of both levels together.
-
-    None where an amount is not above 0, which has no logarithm.
-    """
-    theirs = {part.run: part for part in other.parts}
-    pairs = [(part, theirs[part.run]) for part in one.parts]
-    amounts = [one.value, other.value, *(part.value for pair in pairs for part in pair)]
-    if min(amounts) <= 0:
-        return None
-    value = math.log(one.value / other.value)
-    series = [_stretches(mine, yours, mine.share / one.value, yours.share / other.value) for mine, yours in pairs]
-    count = sum(map(len, series))
-    if count < MIN_TRIALS:
-        return Interval(value)
-    each = [d for stretches in series for d in stretches]
-    half = student_t(count - 1) * math.sqrt(_variance(each, correlation_time(series)))
-    inside = Interval(value, value - half, value + half)
-    if len(pairs) < 2 or assume.given:
-        return inside
-    parts = []
-    for mine, yours in pairs:
-        share = (mine.share * mine.value / one.value + yours.share * yours.value / other.value) / 2
-        own = _stretches(mine, yours, 1 / mine.value, 1 / yours.value)
-        variance = _variance(own, correlation_time([own]))
-        parts.append(RunPart(mine.run, share, math.log(mine.value / yours.value), variance, ()))
-    tau2 = between([Estimate(value, inside, tuple(parts), 1.0)])
-    squares = sum(part.share**2 * part.variance for part in parts), sum(part.share**2 * tau2 for part in parts)
-    freedom = _freedom(squares, (count - len(parts), len(parts) - 1))
-    half = max(half, student_t(freedom) * math.sqrt(sum(squares)))
-    return Interval(value, value - half, value + half)
-
-
-def _freedom(variances: tuple[float, float], own: tuple[int, int]) -> int:
-    """The degrees of freedom of a sum of variances, each with its ``own``, rounded down.
-
-    F. E. Satterthwaite, Biometrics Bull. 2, 1946.
-    """
-    squares = sum(variance**2 / degrees for variance, degrees in zip(variances, own, strict=True) if variance)
-    return max(1, int(sum(variances) ** 2 / squares)) if squares else max(own)
-
-
-def _stretches(mine: RunPart, yours: RunPart, factor: float, other: float) -> list[float]:
-    """Each stretch's part in the error of the logarithm; a deviation times its factor is relative to the amount."""
-    count = min(len(mine.deviations), len(yours.deviations))
-    ours, theirs = _summed(mine.deviations, count, factor), _summed(yours.deviations, count, other)
-    return [a - b for a, b in zip(ours, theirs, strict=True)]
-
-
-def _summed(deviations: Sequence[float], stretches: int, factor: float) -> list[float]:
-    sums = [0.0] * stretches
-    for index, deviation in enumerate(deviations):
-        sums[index * stretches // len(deviations)] += factor * deviation
-    return sums
 
 
 def separate(one: Estimate, other: Estimate, assume: Assumed) -> Interval:

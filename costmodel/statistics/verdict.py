@@ -1,4 +1,4 @@
-"""What may be said of two means: they differ, they tie, or too few runs were made to tell."""
+"""Verdicts about two means: they differ, they tie, or the repetitions are too few."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from costmodel.statistics.intervals import Interval, difference
-from costmodel.statistics.repetitions import Assumed, Estimate, apart, interval, measures, paired_log_ratio, separate
+from costmodel.statistics.pairing import paired_log_ratio
+from costmodel.statistics.repetitions import Assumed, Estimate, apart, interval, measures, separate
 
 DIFFERS: Final = "differs"
 TIE: Final = "tie"
@@ -24,7 +25,7 @@ class Finding(NamedTuple):
     """One of ``DIFFERS``, ``TIE``, ``CANNOT_TELL`` (runs differ too much for so few), ``UNKNOWN`` (no interval)."""
 
     kind: str
-    seen: float | None = None  # the change, relative to what it is a change of
+    seen: float | None = None  # the relative change
     runs_apart: float | None = None  # how far such means lie apart in 95 % of all cases though nothing has changed
     runs: tuple[int, int] = (0, 0)
     together: bool = False  # measured in the same runs, so that what both shared cancels
@@ -44,21 +45,21 @@ class Finding(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Why it cannot be told: ``from one run each (runs differ by ±19 %)``."""
+        """Return the reason for ``CANNOT_TELL``: ``from one run each (runs differ by ±19 %)``."""
         one, other = (_RUNS.get(count, f"{count} runs") for count in self.runs)
         each = f"{one} each" if one == other else f"{one} and {other}"
         return f"from {each} (runs differ by ±{100 * (self.runs_apart or 0.0):.0f} %)"
 
 
 class Difference(NamedTuple):
-    """A difference with its 95 % interval, and what follows from it."""
+    """A difference with its 95 % interval, and the verdict."""
 
     value: Interval
     verdict: Finding
 
 
 def judge(one: Estimate, other: Estimate, assume: Assumed) -> Difference:
-    """``one`` − ``other``. In the same runs by their ratio, else with the run effect; ``assume`` is for one or two."""
+    """Judge ``one`` − ``other``: of the same repetitions by their ratio, else with the between-repetition sd."""
     if one.runs == other.runs:
         return _together(one, other, assume)
     delta = separate(one, other, assume)
@@ -66,9 +67,9 @@ def judge(one: Estimate, other: Estimate, assume: Assumed) -> Difference:
 
 
 def _together(one: Estimate, other: Estimate, assume: Assumed) -> Difference:
-    """Of the same runs: decided by the paired ratio. Limits of the difference are those of the ratio, less 1.
+    """Judge two means of the same repetitions by their paired ratio.
 
-    They are then moved outwards by how unsure the size of ``other`` is, which never changes their sign.
+    Limits of the difference are the limits of the ratio, less 1, times a limit of ``other``, so that their sign stays.
     """
     value, by = one.value - other.value, ratio(one, other, assume)
     counts = (len(one.parts), len(other.parts))
@@ -115,7 +116,7 @@ def ratio(one: Estimate, other: Estimate, assume: Assumed) -> Interval | None:
 
 
 def _crossing(end: Callable[[float], float], value: float, guess: float) -> float | None:
-    """Where a limit that is on one side of 0 at ``value`` has come to the other; None where it never does."""
+    """Return the factor at which a limit crosses 0, searched from ``value``; None: it never does."""
     here = end(value)
     if not here:
         return value
@@ -139,7 +140,7 @@ def _crossing(end: Callable[[float], float], value: float, guess: float) -> floa
 
 
 def across(delta: Interval, within: Interval, one: Estimate, other: Estimate, assume: Assumed) -> Finding:
-    """What a difference between runs says: ``delta`` includes how much runs differ, ``within`` does not."""
+    """Judge a difference of other repetitions: ``delta`` includes how much repetitions differ, ``within`` does not."""
     kind = _decided(delta)
     if kind == TIE and not measures(one, other) and _decided(within) == DIFFERS:
         kind = CANNOT_TELL

@@ -1,4 +1,4 @@
-"""``taxtui compare``: two recordings, or the substrates of one; with ``--fail-above`` a check for CI."""
+"""``taxtui compare``: two recordings, or the substrates of one; with ``--fail-above`` an exit code for CI."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from taxtui.errors import UsageError
+from taxtui.errors import Regressed, TooLittleData, UsageError, WriteFailed
 from taxtui.options.rows import MODE, SUBSTRATE, TIER, choosing, taken
 from taxtui.options.run_spread import LIMIT, run_sd_option
-from taxtui.report.formats import BY_NAME, NAMES, Report
+from taxtui.report.formats import BY_NAME, NAMES
 
 if TYPE_CHECKING:
-    from costmodel import Projection
+    from costmodel.analysis.compared_metrics import Metric
+    from costmodel.recording.reader import Recording
     from taxtui.options.rows import RowChoice
-
-FOR_A_LIMIT = ("names", "junit", "summary", "pool_before", "pool_after")
-"""Parameters that need ``--fail-above``."""
 
 
 @click.command("compare")
@@ -29,14 +27,14 @@ FOR_A_LIMIT = ("names", "junit", "summary", "pool_before", "pool_after")
     "limit",
     type=LIMIT,
     metavar="SHARE",
-    help="Exit 5 if a metric got worse by more than this, 6 if the data cannot tell: 10%.",
+    help="Exit 5 if a metric is worse by more than this, 6 if the data cannot tell: 10%.",
 )
 @click.option(
     "--metric",
     "names",
     multiple=True,
     metavar="METRIC[=SHARE]",
-    help="Metric of --fail-above, with its own limit, repeatable: p95:cold_start=25%.  "
+    help="Metric to compare, with a limit of its own, repeatable: p95:cold_start=25%.  "
     "[mean:trajectory, p50:action, failure_rate]",
 )
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write JUnit XML.")
@@ -48,10 +46,8 @@ FOR_A_LIMIT = ("names", "junit", "summary", "pool_before", "pool_after")
 )
 @click.option("--pool-before", multiple=True, metavar="RECORDING", help="Pool this recording with BEFORE, repeatable.")
 @click.option("--pool-after", multiple=True, metavar="RECORDING", help="Pool this recording with AFTER, repeatable.")
-@click.option("--length", metavar="N", help="Compare at this number of actions, as project --length.")
 @choosing(SUBSTRATE, TIER, MODE)
 @click.option("--pair-all", is_flag=True, help="Pair cells of a tier and length that differ in anything else too.")
-@click.option("--reference", metavar="RECORDING", help="Recording whose dispatch bounds the tax of imported rows.")
 @run_sd_option
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
 @click.pass_context
@@ -61,9 +57,12 @@ def command(
     before: str,
     after: str | None,
     limit: float | None,
-    length: str | None,
+    names: Sequence[str],
+    junit: Path | None,
+    summary: Path | None,
+    pool_before: Sequence[str],
+    pool_after: Sequence[str],
     pair_all: bool,
-    reference: str | None,
     run_sd: float | None,
     form: str,
     **chosen: Any,
@@ -71,89 +70,128 @@ def command(
     """Compare AFTER with BEFORE, cell by cell: better, worse, no difference, or inconclusive.
 
     With one recording: compare its substrates, as taxtui report does. Cells are paired where substrate, variant, tier,
-    length, mode and concurrency are equal. Intervals are 95 % and include how much runs differ: record both sides with
-    --repeat 3 or more.
+    length, mode and concurrency are equal. Intervals are 95 % and include how much repetitions differ: record both
+    sides with --repeat 3 or more.
 
-    Exit codes with --fail-above: 0 every metric stayed within its limit; 5 a metric got worse; 6 inconclusive.
+    Exit codes with --fail-above: 0 every metric stayed within its limit; 5 a metric is worse, and by more than its
+    limit; 6 the data cannot tell.
     """
-    others = {name: chosen.pop(name) for name in FOR_A_LIMIT}
     choice = taken(chosen)
     if after is None:
-        from taxtui.commands.report import command as report
-
-        if limit is not None:
-            raise UsageError("--fail-above compares two recordings", fix="give BEFORE and AFTER")
-        rows = {"substrates": choice.substrates, "tiers": choice.tiers, "modes": choice.modes}
-        context.invoke(report, recordings=(before,), form=form, reference=reference, run_sd=run_sd, **rows)
+        options = {"--fail-above": limit is not None, "--metric": names, "--junit": junit, "--summary": summary}
+        options |= {"--pool-before": pool_before, "--pool-after": pool_after, "--pair-all": pair_all}
+        if flags := [flag for flag, value in options.items() if value]:
+            raise UsageError(f"{flags[0]} compares two recordings", fix="give BEFORE and AFTER")
+        _one_recording(context, before, choice, run_sd, form)
         return
-    if limit is not None:
-        from taxtui.commands.compare_limit import check
+    if junit is not None and limit is None:
+        raise UsageError("--junit needs --fail-above", fix="add --fail-above 10%")
+    _two_recordings(
+        (before, *pool_before),
+        (after, *pool_after),
+        _metrics(names, limit),
+        choice,
+        run_sd,
+        form,
+        pair_all=pair_all,
+        junit=junit,
+        summary=summary,
+        checked=limit is not None,
+    )
 
-        if length is not None or pair_all or reference is not None or choice != taken({}):
-            raise UsageError(
-                "--fail-above compares every cell as it was recorded",
-                fix="leave -s, -t, --mode, --length, --pair-all and --reference out",
-            )
-        sides = (before, *others["pool_before"]), (after, *others["pool_after"])
-        check(*sides, limit, others["names"], run_sd, form, others["junit"], others["summary"])
-        return
-    if given := next((name for name in FOR_A_LIMIT if others[name]), None):
-        flag = "--metric" if given == "names" else f"--{given.replace('_', '-')}"
-        raise UsageError(f"{flag} needs --fail-above", fix="add --fail-above 10%")
-    _compare(before, after, length, choice, pair_all, reference, run_sd, form)
+
+def _one_recording(context: click.Context, recording: str, choice: RowChoice, run_sd: float | None, form: str) -> None:
+    from taxtui.commands.report import command as report
+
+    rows = {"substrates": choice.substrates, "tiers": choice.tiers, "modes": choice.modes}
+    context.invoke(report, recordings=(recording,), form=form, run_sd=run_sd, **rows)
 
 
-def _compare(
-    before: str,
-    after: str,
-    actions: str | None,
+def _two_recordings(
+    before: Sequence[str],
+    after: Sequence[str],
+    metrics: Sequence[Metric],
     choice: RowChoice,
-    pair_all: bool,
-    reference: str | None,
     run_sd: float | None,
     form: str,
+    *,
+    pair_all: bool,
+    junit: Path | None,
+    summary: Path | None,
+    checked: bool,
 ) -> None:
-    """Print the changes of each pair of cells."""
-    from costmodel.analysis.baseline import compare, unpaired
-    from costmodel.analysis.project import project
-    from costmodel.projection.tax_bounds import check_used
-    from costmodel.recording.reader import Recording
-    from costmodel.training.run import Demand
-    from taxtui.commands.opening import located, opened_all, reference_of
-    from taxtui.plan.notation import parse_length
-    from taxtui.report.projected import changes
+    """Print the table, write the files, and exit by the limits if they are ``checked``.
+
+    Raises:
+        Regressed: a metric is worse by more than its limit.
+        TooLittleData: none is, and the data do not show that all stayed within their limits.
+        WriteFailed: a file cannot be written.
+    """
+    from costmodel.analysis.comparison import compare
+    from costmodel.workload.pool import pools
+    from taxtui.commands.opening import located
+    from taxtui.report.comparison.table import ComparisonTable
     from taxtui.report.row_limits import ANSWER
 
-    length = None if actions is None else parse_length(actions)
-    demand = Demand(trajectories=1, workers=1, actions=length, run_sd=run_sd)
-    bounds = None if reference is None else reference_of(reference)
-    sources = opened_all([before, after])
-    identities = [cell.identity for one in sources if isinstance(one, Recording) for cell in one.cells]
-    asked = [one for one in identities if choice.means(one)]
-    ANSWER.check(len(asked), [located(before), located(after)], "--tier, --mode or --substrate")
-    wanted = choice.means if 0 < len(asked) < len(identities) else None
-    rows = [
-        project([source], demand, None, bounds, each_level=True, wanted=wanted, stressed=False) for source in sources
-    ]
-    if bounds is not None:
-        check_used(bounds, (row.identity.substrate for row in [*rows[0], *rows[1]] if row.tax_between_worker_hours))
-    one, other = _chosen(rows[0], rows[1], choice)
-    found = compare(one, other, run_sd, pair_all=pair_all)
-    if not found:
-        loose = "" if pair_all else ", or --pair-all to pair other cells of a tier and length"
-        raise UsageError(f"{before} and {after} share no equal cell", fix=f"try --length for another length{loose}")
-    left = unpaired(one, other, found)
-    names = Path(before).name, Path(after).name
-    told = Report(lambda: changes.sections(found, left, *names, bounds), lambda: changes.records(found))
-    click.echo(BY_NAME[form].render(told))
+    then, now = _read(before), _read(after)
+    identities = [cell.identity for recording in (*then, *now) for cell in recording.cells]
+    matches = sum(map(choice.means, identities))
+    if matches < len(identities):
+        choice.of([*pools(then), *pools(now)])
+    ANSWER.check(matches, [located(name) for name in (*before, *after)], "--tier, --mode or --substrate")
+    result = compare(then, now, metrics, run_sd, wanted=choice.means, pair_all=pair_all)
+    table = ComparisonTable(result, then, now)
+    if junit is not None:
+        from taxtui.report.comparison.junit import render
+
+        _replace(junit, render(table))
+    if summary is not None:
+        _append(summary, f"## taxtui compare\n\n{BY_NAME['markdown'].render(table.report)}\n")
+    click.echo(BY_NAME[form].render(table.report))
     if not BY_NAME[form].people:
-        for line in changes.not_paired(left, *names):
-            click.echo(f"taxtui: {line}", err=True)
+        for note in table.unpaired():
+            click.echo(f"taxtui: {note}", err=True)
+    if checked and result.beyond:
+        raise Regressed(table.summary(beyond=True))
+    if checked and result.beyond is None:
+        raise TooLittleData(table.summary(beyond=None), fix="record more repetitions: taxtui run --repeat 3")
 
 
-def _chosen(
-    before: Sequence[Projection], after: Sequence[Projection], choice: RowChoice
-) -> tuple[list[Projection], list[Projection]]:
-    """The rows that are meant, of which each side may have some."""
-    wanted = {id(row) for row in choice.of([*before, *after])}
-    return [row for row in before if id(row) in wanted], [row for row in after if id(row) in wanted]
+def _metrics(names: Sequence[str], limit: float | None) -> list[Metric]:
+    from costmodel.analysis.compared_metrics import DEFAULT, parse_metric
+    from costmodel.analysis.compared_metrics import LIMIT as USUAL
+
+    metrics = []
+    for text in names or DEFAULT:
+        name, has_limit, share = text.partition("=")
+        usual = USUAL if limit is None else limit
+        metrics.append(parse_metric(name, LIMIT.convert(share, None, None) if has_limit else usual))
+    listed = [metric.name for metric in metrics]
+    if twice := [name for name in listed if listed.count(name) > 1]:
+        raise UsageError(f"--metric {twice[0]} is given twice", fix="give it once, with one limit")
+    return metrics
+
+
+def _read(names: Sequence[str]) -> list[Recording]:
+    from costmodel.recording.load import read_recordings
+    from taxtui.commands.opening import located
+
+    return read_recordings([located(name) for name in names])
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write XML to a new file, or over other XML."""
+    try:
+        if path.exists() and (content := path.read_bytes()) and not content.startswith(b"<?xml"):
+            raise UsageError(f"--junit {path}: there is a file that is no XML", fix="name another, or remove it")
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise WriteFailed(f"cannot write {path}: {error.strerror}", fix="choose another with --junit") from error
+
+
+def _append(path: Path, text: str) -> None:
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise WriteFailed(f"cannot write {path}: {error.strerror}", fix="choose another with --summary") from error

@@ -8,16 +8,16 @@ python -m tests.benchmarks.bench_runs > tests/benchmarks/runs.txt
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from random import Random
 
-from costmodel.analysis.baseline import compare
-from costmodel.analysis.project import project
+from costmodel.analysis.compared_metrics import parse_metric
+from costmodel.analysis.comparison import VERDICTS, compare
 from costmodel.recording.reader import read_recording
 from costmodel.statistics.intervals import Interval, difference, mean_interval
 from costmodel.statistics.repetitions import Assumed, assumed, interval
 from costmodel.statistics.verdict import DIFFERS, judge
-from costmodel.training.run import Demand
 from tests.support.simulated_runs import TRUTH, estimated, measured
 
 ROUNDS = 300
@@ -90,22 +90,12 @@ def main() -> None:
         line(f"{name}: +5 % inside one run", inside(1, run_sd, "slower by 5 %", "a"), "≥ .90")
         line(f"{name}: A/A inside three runs", inside(3, run_sd, "b", "a"), "≤ .05")
         line(f"{name}: +5 % inside three runs", inside(3, run_sd, "slower by 5 %", "a"), "≥ .90")
-    once = Demand(trajectories=1, workers=1)
-    before, after = (project([read_recording(RECORDINGS / f"{name}.msgpack")], once) for name in ("short", "busy"))
-    changes = compare(before, after)
-    within = compare(before, after, run_sd=0.0)
-    counts = [sum(change.verdict.kind == kind for change in changes) for kind in (DIFFERS, "cannot_tell", "tie")]
-    print(f"short.msgpack against busy.msgpack, {len(changes)} common cells:")
-    print(f"  without runs (--run-sd 0): {sum(c.verdict.kind == DIFFERS for c in within)} differ")
-    print("  now: {} differ, {} cannot be told, {} ties".format(*counts))
-    inside_other = sum(
-        one.before.held_per_success_s is not None
-        and one.after.held_per_success_s is not None
-        and (one.after.held_per_success_s.low or 0) <= one.before.held_per_success_s.value
-        and one.before.held_per_success_s.value <= (one.after.held_per_success_s.high or 0)
-        for one in changes
-    )
-    print(f"  the mean of one lies in the interval of the other in {inside_other}")
+    before, after = ([read_recording(RECORDINGS / f"{name}.msgpack")] for name in ("short", "busy"))
+    metrics = [parse_metric("mean:trajectory")]
+    print("short.msgpack against busy.msgpack, mean:trajectory of each common cell:")
+    for run_sd, name in ((0.0, "without repetitions (--run-sd 0)"), (None, "now")):
+        verdicts = Counter(one.verdict for one in compare(before, after, metrics, run_sd).comparisons)
+        print(f"  {name}: {', '.join(f'{verdicts[verdict]} {verdict}' for verdict in VERDICTS)}")
 
 
 def line(what: str, rates: tuple[float, float], wanted: str) -> None:

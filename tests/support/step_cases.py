@@ -161,6 +161,8 @@ def _failures(rng: Random, mean: float, kinds: set[str], policy: str, both: Call
     way = rng.choice(ways)
     if way == "resample" and not kinds.isdisjoint(("over", "pool", "timeout")):
         way = "mask"  # what it does not go with, or what would have groups redone for ever
+    if way == "mask" and round(1000 * mean) % 2:
+        way = "keep"  # without a draw of its own, so that all other cases stay as they were
     both("on_failure", "on_failure", way)
     if way == "retry":
         both("max_attempts", "max_attempts", rng.choice((None, 2)))

@@ -146,6 +146,9 @@ class StepTwin:
             if asked.on_failure == "resample":
                 self.redo(rollout)
                 return
+            if asked.on_failure == "keep":  # delivered, with reward 0
+                self.finish(rollout, delivered=True)
+                return
             if asked.on_failure == "mask" or rollout.tries == asked.max_attempts:
                 self.finish(rollout, delivered=False)
                 return

@@ -55,7 +55,7 @@ class StepAsked:
     placement: str = "spread"  # spread, colocated, prepulled or prefetched
     failure_rate: float | None = None
     failure_hazard: float | None = None
-    on_failure: str = "retry"  # retry, mask or resample
+    on_failure: str = "retry"  # retry, mask, resample or keep
     max_attempts: int | None = None
     backoff_s: float = 0.0
     timeout_s: float | None = None

@@ -14,6 +14,7 @@ from textual.widgets import OptionList, Static
 
 from taxtui.commands import compare
 from taxtui.commands.report import command
+from taxtui.report.formats import BY_NAME, Report
 from taxtui.tui.answer.arranging import Arrangement
 from taxtui.tui.answer.table import AnswerTable
 from taxtui.tui.dialogs import Choose
@@ -208,16 +209,17 @@ async def test_y_copies_the_table(path: Path, form: str, begins: str) -> None:
             assert len(list(csv.reader(io.StringIO(pilot.app.clipboard)))) == 3
 
 
-async def test_the_copied_command_compares_the_cells_that_are_shown(path: Path, other: Path) -> None:
+@pytest.mark.parametrize("table", ["completion", "breakdown", "tax"])
+async def test_the_copied_command_prints_the_table_that_is_shown(path: Path, other: Path, table: str) -> None:
     async with looking_at(path, against=other).run_test(size=SIZE) as pilot:
         await pilot.press("3")
         await shown(pilot, "change")
+        results(pilot).action_show(table)
+        await until(pilot, lambda: results(pilot).settled)
         words = shlex.split(results(pilot)._command())
         printed = CliRunner().invoke(compare.command, words[2:], catch_exceptions=False).output
-        assert "change" in printed
-        rows = [line.text.split() for line in pilot.app.screen.query_one(ResultTable).items if line.first]
-        assert rows
-        assert all(row[0] in printed for row in rows)
+        sections = [part.section for part in results(pilot).shown.parts]
+        assert printed.strip() == BY_NAME["table"].render(Report(lambda: sections, list)).strip()
 
 
 @covers("results", "export")

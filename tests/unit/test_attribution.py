@@ -13,11 +13,14 @@ import pytest
 
 from costmodel import Attribution, Demand, DemandError, Images, Interval, Projection, Think, load_prices, project, read
 from costmodel.attribution import replications
-from costmodel.attribution.shares import interval_of
+from costmodel.attribution.world_intervals import interval_of
 from costmodel.projection.row import CAUSES, Share
 from costmodel.simulation.config import StepRules
+from costmodel.simulation.random_streams import World
 from costmodel.simulation.step_sampling import horizon
 from costmodel.workload.pool import pools
+from tests.support.attributed_worlds import AMOUNTS, holds, recorded, two_sided
+from tests.support.attributed_worlds import attributed as attributed_run
 from tests.support.costmodel_files import S, cell, trial, write
 
 HOUR = 3600
@@ -289,7 +292,7 @@ def test_steps_stand_for_all_of_a_run(varied: Path) -> None:
     for count in (1, 7, 160, 161, 5000, 160_000):
         for more in ({}, {"create_rate": 1.0}, images, pulled, {"policy": "async"}):
             asked = Demand(**STEPS | {"trajectories": max(16, count)} | more)  # type: ignore[arg-type]
-            world = replications.World(asked, [], [], ([1], [], 0.0), None, 0)
+            world = World(asked, [], [], ([1], [], 0.0), None, 0)
             plan = horizon(asked, StepRules.of(asked), world, 6)
             assert sum(plan.stands_for) == pytest.approx(plan.steps) == math.ceil(max(16, count) / 16)
             assert plan.simulated <= (26 if "policy" in more else 12)
@@ -335,3 +338,14 @@ def test_what_would_hardly_ever_end_is_refused(same: Path, hopeless: dict[str, A
     with pytest.raises(DemandError, match=rf"{what}.*: add --max-attempts A$"):
         row(same, **hopeless)
     assert row(same, **hopeless, max_attempts=2).attempts <= 2
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_truth_where_repetitions_differ(tmp_path: Path) -> None:
+    """The small version of tests/benchmarks/bench_attribution.py: three repetitions with an sd of 5 % between them."""
+    truth = attributed_run(recorded(tmp_path, 0, 1, 0.0, trials=2_000), effort=0.5)
+    found = [attributed_run(recorded(tmp_path, seed, 3, 0.05), seed=seed) for seed in range(1, 11)]
+    for amount in AMOUNTS:
+        for unit in ("step_s", "worker_hours"):
+            assert sum(holds(one[amount], truth[amount], unit) for one in found) >= 8, (amount, unit)
+    assert all(two_sided(one["sandbox"], "step_s") for one in found)

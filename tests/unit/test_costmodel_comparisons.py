@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from costmodel import Delta, Demand, DemandError, break_even, compare, curve, project, read, sensitivity
-from costmodel.analysis.baseline import crossing, unpaired
+from costmodel import Delta, DemandError, break_even, curve, project, read, sensitivity
+from costmodel.analysis.baseline import crossing
 from costmodel.analysis.sensitivity import around, levers
 from costmodel.workload.estimator import StraightLine
 from tests.support.asking import HOUR, ask, one
@@ -114,30 +114,3 @@ def test_curves(folder: Path) -> None:
     assert around(500)[0] == 50
     with pytest.raises(DemandError, match="not 'price'"):
         curve([recording], ask(), "price")  # type: ignore[arg-type]
-
-
-def test_two_recordings_are_compared_cell_by_cell(folder: Path) -> None:
-    once = Demand(trajectories=1, workers=1)
-    before = project([read(write(folder / "a", [trial(n, create=(2 + n % 2) * S) for n in range(8)]))], once)
-    after = project(
-        [read(write(folder / "b", [trial(n, create=(6 + n % 2) * S) for n in range(8)], cell(environment="new")))], once
-    )
-    (change,) = compare(before, after)
-    assert change.held_s.value == pytest.approx(4)
-    assert change.ratio == pytest.approx(10.5 / 6.5)
-    assert change.verdict.kind == "differs"
-    assert "environment_differs" in change.after.flags
-    (same,) = compare(before, before)
-    assert same.verdict.kind == "tie"
-    assert same.ratio_low is not None
-    assert same.ratio_high is not None
-    assert same.ratio_low <= same.ratio == 1 <= same.ratio_high
-    foreign = project([read(write(folder / "c", [trial(1)], cell(substrate="local")))], once)
-    assert compare(before, foreign) == []
-    (asked,) = compare(before, foreign, pair_all=True)
-    assert asked.before.identity.substrate == "docker"
-    left = unpaired(before, foreign, [])
-    assert (left.before, left.after) == (tuple(before), tuple(foreign))
-    assert unpaired(before, foreign, [asked]) == ((), ())
-    unlike = project([read(write(folder / "d", [trial(1)], cell(tier="T0")))], once)
-    assert compare(before, unlike, pair_all=True) == []

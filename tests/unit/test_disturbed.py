@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel.analysis.baseline import compare, with_baseline
+from costmodel.analysis.baseline import with_baseline
+from costmodel.analysis.compared_metrics import parse_metric
+from costmodel.analysis.comparison import compare
 from costmodel.analysis.headline import sentence
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
 from costmodel.projection.row import Projection
 from costmodel.recording.load import read
+from costmodel.recording.reader import read_recording
 from costmodel.recording.runner_health import FLOOR_LIMIT_NS, LAG_LIMIT_NS
 from costmodel.training.run import Demand
 from taxtui.cli import app
@@ -77,12 +80,14 @@ def test_compare_gives_no_verdict_about_a_disturbed_recording(tmp_path: Path) ->
     before = recorded(tmp_path / "a.msgpack")
     after = recorded(tmp_path / "b.msgpack", late=True, slow=30)
     quiet = recorded(tmp_path / "c.msgpack", slow=30)
-    kinds = [[one.verdict.kind for one in compare(rows_of(before), rows_of(path))] for path in (after, quiet)]
-    assert kinds == [["unknown"] * 2, ["differs"] * 2]
+    mean = [parse_metric("mean:trajectory")]
+    files = [read_recording(path) for path in (before, after, quiet)]
+    verdicts = [[one.verdict for one in compare(files[:1], [file], mean).comparisons] for file in files[1:]]
+    assert verdicts == [["inconclusive"] * 2, ["worse"] * 2]
     done = CliRunner().invoke(app, ["compare", str(before), str(after)])
     text = " ".join(done.output.split())
-    assert "Disturbed: 2 of 2 changes have no verdict; measure again on an idle machine." in text
-    assert "differs" not in text
+    assert "disturbed: measure again on an idle machine: " in text
+    assert "0 worse" in text
 
 
 def test_every_command_and_the_page_say_it(tmp_path: Path) -> None:

@@ -79,7 +79,12 @@ def test_what_is_not_measured_anew_stays_with_its_own_date(tmp_path: Path, monke
 
 
 def test_every_benchmark_tells_or_is_a_study() -> None:
-    studies = {"aa", "attribution", "costmodel_coverage", "costmodel_tails", "gate", "length", "policies", "runs"}
-    studies |= {"step_twin", "decide"}  # how often something is right: no speed, and their tables are beside them
+    studies = {"aa", "attribution", "compare", "costmodel_coverage", "costmodel_tails", "length", "policies", "runs"}
+    studies |= {
+        "step_twin",
+        "decide",
+        "power",
+        "staleness",
+    }  # how often something is right: no speed, and their tables are beside them
     for name in set(bench.names()) - studies:
         assert "figures import" in (bench.HERE / f"bench_{name}.py").read_text(encoding="utf-8"), name

@@ -49,7 +49,7 @@ def output(*words: str) -> str:
     done = CliRunner().invoke(app, words, standalone_mode=False)
     if isinstance(done.exception, TaxtuiError | costmodel.errors.CostModelError):
         assert "\n" not in str(done.exception)
-        assert isinstance(done.exception, UsageError) or done.exception.exit_code == RecordingError.exit_code
+        assert done.exception.exit_code in (UsageError.exit_code, RecordingError.exit_code)
         return ""
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
@@ -116,8 +116,9 @@ def test_a_cell_without_trials_has_no_think_time(tmp_path: Path) -> None:
 
 
 def test_wide_names_stay_within_the_table(tmp_path: Path) -> None:
-    path = str(write(tmp_path / "r.msgpack", [trial(1)], cell(arrival="漢" * 100, tier="漢" * 100)))
-    for words in (("report", path), ("project", path, *DEMAND), ("compare", path, path)):
+    wide = cell(arrival="漢" * 100, tier="漢" * 100)
+    path, other = (str(write(tmp_path / name, [trial(1)], wide, run_id=name)) for name in ("r.msgpack", "s.msgpack"))
+    for words in (("report", path), ("project", path, *DEMAND), ("compare", path, other)):
         assert max(map(width, output(*words).splitlines()), default=0) <= 80
 
 

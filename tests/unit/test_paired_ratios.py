@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from costmodel.statistics.repetitions import WITHIN_ONLY, Estimate, assumed, paired_log_ratio
+from costmodel.statistics.pairing import paired_log_ratio
+from costmodel.statistics.repetitions import WITHIN_ONLY, Estimate, assumed
 from costmodel.statistics.verdict import DIFFERS, TIE, UNKNOWN, judge, ratio
 from tests.support.simulated_runs import estimated
 

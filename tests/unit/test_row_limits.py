@@ -38,21 +38,24 @@ COMMANDS = (
     ("report", "FILE", "--full"),
     ("report", "FILE", "--table", "tax"),
     ("report", "FILE", "--format", "json"),
-    ("compare", "FILE", "FILE"),
+    ("compare", "FILE", "OTHER"),
     ("project", "FILE", *ASK),
     ("project", "FILE", *ASK, "--format", "csv"),
 )
 
 
 def told(path: Path, *words: str) -> str:
-    asked = [str(path) if word == "FILE" else word for word in words]
+    files = {"FILE": path, "OTHER": path.with_name("other.msgpack")}
+    asked = [str(files.get(word, word)) for word in words]
     return CliRunner().invoke(app, asked, standalone_mode=False, catch_exceptions=False).output
 
 
 @pytest.fixture(scope="module")
 def most(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As many cells as a file may announce."""
-    return many_cells(tmp_path_factory.mktemp("most") / "many.msgpack", "square", MAX_CELLS)
+    folder = tmp_path_factory.mktemp("most")
+    many_cells(folder / "other.msgpack", "square", MAX_CELLS, run_id="other")
+    return many_cells(folder / "many.msgpack", "square", MAX_CELLS)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -74,6 +77,7 @@ def test_what_is_chosen_of_them_is_told(most: Path, command: tuple[str, ...]) ->
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_run_of_108_cells_has_all_its_rows(tmp_path: Path, shape: str) -> None:
     path = many_cells(tmp_path / "run.msgpack", shape, 108)
+    many_cells(tmp_path / "other.msgpack", shape, 108, run_id="other")
     for command in COMMANDS:
         assert told(path, *command)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from costmodel import Demand
-from costmodel.attribution.assumptions import ASKED, RULES, assumptions
+from costmodel.attribution.assumptions import ASKED, POISONED, RULES, assumptions
 from costmodel.statistics.repetitions import Basis
 from costmodel.training.images import Images
 from costmodel.training.run import Think
@@ -39,6 +39,14 @@ def test_failures_are_measured_or_taken_for_granted_as_the_rules_have_them() -> 
     assert told()["failure_rate"] == ("3 of 1,200 attempts", "measured")
     assert told(failure_rate=0.05)["moment of a failure"] == ("any of the attempt is as likely", RULES)
     assert told(failure_hazard=0.5)["moment of a failure"] == ("the same hazard at every moment", RULES)
+
+
+def test_the_share_of_groups_with_a_failed_attempt_is_told() -> None:
+    assert told(failure_rate=0.05)[POISONED] == ("19%, 1 − (1 − 0.05)^4", ASKED)
+    assert told(failure_rate=0.05, failure_burst=2)[POISONED] == ("10%, 1 − (1 − 0.05)^2", ASKED)
+    assert told()[POISONED] == ("1%, 1 − (1 − 0.0025)^4", "measured")
+    assert POISONED not in told(failure_rate=0.0)
+    assert POISONED not in told(prompts=None, group_size=None, batch=16)
 
 
 def test_images_bring_along_what_nobody_said_about_them() -> None:

@@ -172,6 +172,17 @@ def test_what_fails_is_dropped_or_redone_with_its_group() -> None:
     assert all(step.delivered % 4 == 0 for step in once)
 
 
+def test_a_failure_that_is_kept_is_delivered_once_as_it_ended() -> None:
+    some = [parts(other=4, weight=1)]
+    kept = stepped(demand(batch=16, on_failure="keep", workers=4), [parts(create=10, weight=1)], some, steps=100)
+    assert {(step.delivered, step.attempts) for step in kept} == {(16, 16)}
+    assert sum(step.held_ns for step in kept) / 1600 / S == pytest.approx((10 + 4) / 2, rel=0.05)
+    retried = stepped(demand(batch=16, workers=4), [parts(create=10, weight=1)], some, steps=100)
+    assert sum(step.wall_ns for step in kept) < sum(step.wall_ns for step in retried)
+    none = [stepped(demand(batch=16, on_failure=how, failure_rate=0.0), TEN, steps=5) for how in ("keep", "retry")]
+    assert none[0] == none[1]
+
+
 def test_redoing_a_group_cuts_those_that_run_and_passes_over_those_that_wait() -> None:
     """Two workers, one prompt of 4: the second rollout fails at 4 s, so that the first is cut then."""
     asked = demand(prompts=1, group_size=4, workers=2, on_failure="resample", max_attempts=1)

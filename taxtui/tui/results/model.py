@@ -7,6 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from costmodel.analysis.compared_metrics import parse_metric
+from costmodel.analysis.comparison import compare
 from costmodel.analysis.concurrency_sweep import Ladder
 from costmodel.analysis.ranking import Answer
 from costmodel.recording.reader import Recording
@@ -15,8 +17,9 @@ from taxtui.errors import RecordingError
 from taxtui.live.cell_state import CellState
 from taxtui.report.answer import measured
 from taxtui.report.cells import Content, RowName, text_of
+from taxtui.report.comparison.table import ComparisonTable
 from taxtui.report.formats import Section
-from taxtui.report.measured import differences, ladders
+from taxtui.report.measured import ladders
 from taxtui.report.measured.ladders import LADDER, ladders_of
 from taxtui.report.measured.rows import Row, rows_of
 from taxtui.report.measured.samples import read_samples
@@ -39,6 +42,15 @@ TABLES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """The answer, and every table as ``taxtui report --table`` names it → its tab."""
+PHASES: Final = ("create", "ready", "preload", "work", "dispatch_total", "harness")
+METRICS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
+    {
+        **{table: [f"{what}:{name}" for name in LATENCIES[table] for what in ("mean", "p50")] for table in LATENCIES},
+        "breakdown": [f"mean:{phase}" for phase in PHASES],
+        "tax": ["mean:tax_per_success"],
+    }
+)
+"""Table → the metrics by which two recordings are compared there, as ``taxtui compare --metric`` names them."""
 
 
 class Wanted(NamedTuple):
@@ -131,19 +143,16 @@ class ResultsReader:
                 raise RecordingError(ladders.NONE, fix="measure one: taxtui run --ladder 1:64")
             return ResultsShown([Part(section) for section in ladders.sections(climbed)], rows, climbed=climbed)
         if wanted.against is not None:
-            return ResultsShown(self._differences(wanted, rows, wanted.against), rows)
+            return ResultsShown(self._compared(wanted, sources, wanted.against), rows)
         found = sections(rows, sources, [wanted.table], unfinished)
         names = list(LATENCIES.get(wanted.table, ()))
         latencies = [Part(section, ranked(rows, name), name) for section, name in zip(found, names, strict=False)]
         return ResultsShown([*latencies, *(Part(section) for section in found[len(names) :])], rows)
 
-    def _differences(self, wanted: Wanted, rows: Sequence[Row], against: Path) -> list[Part]:
-        found = differences.pairs(self._rows((against,))[0], rows)
-        names = catalogue.names(wanted.paths)
-        if not found:
-            raise RecordingError(f"{clean(against.name)} and {names} share no cell: no tier was run in the same way")
-        shown = differences.sections(found, [wanted.table], clean(against.name), names)
-        return [Part(section) for section in shown]
+    def _compared(self, wanted: Wanted, sources: Sequence[Recording], against: Path) -> list[Part]:
+        before = self._rows((against,))[1]
+        result = compare(before, sources, [parse_metric(name) for name in METRICS[wanted.table]])
+        return [Part(ComparisonTable(result, before, sources).section())]
 
     def _rows(self, paths: tuple[Path, ...]) -> tuple[list[Row], list[Recording], int]:
         state = [catalogue.stamp(path) for path in paths]

@@ -31,7 +31,17 @@ from taxtui.tui.dialogs import Choice, Choose
 from taxtui.tui.ladder_plot import LadderPlot, LadderPoint
 from taxtui.tui.lists.cursor_list import CursorList
 from taxtui.tui.recordings import catalogue
-from taxtui.tui.results.model import ANSWER, TABLES, ResultsReader, ResultsShown, Wanted, arranged_part, named, of_row
+from taxtui.tui.results.model import (
+    ANSWER,
+    METRICS,
+    TABLES,
+    ResultsReader,
+    ResultsShown,
+    Wanted,
+    arranged_part,
+    named,
+    of_row,
+)
 from taxtui.tui.results.table import HEAD_LINES, ResultTable
 from taxtui.tui.stacked_bars import StackedBars
 from taxtui.tui.top_bar import TopBar
@@ -284,7 +294,10 @@ class ResultsScreen(ArrangedScreen):
     def _command(self) -> str:
         against = self.taxtui.against if self.table != ladders.LADDER else None
         if against is not None:
-            return shlex.join(["taxtui", "compare", catalogue.shown(against), *map(catalogue.shown, self.paths)])
+            metrics = [word for name in METRICS[self.table] for word in ("--metric", name)]
+            after, *pooled = map(catalogue.shown, self.paths)
+            pools = [word for path in pooled for word in ("--pool-after", path)]
+            return shlex.join(["taxtui", "compare", catalogue.shown(against), after, *pools, *metrics])
         words = ["taxtui", "report", *map(catalogue.shown, self.paths)]
         return shlex.join([*words, *([] if self.table == ANSWER else ["--table", self.table])])
 

@@ -2,7 +2,7 @@
 
 A check compares every cell by the default metrics; of real repetitions 13 cells, of simulated ones one.
 
-python -m tests.benchmarks.bench_gate [RECORDING] > tests/benchmarks/gate.txt
+python -m tests.benchmarks.bench_compare [RECORDING] > tests/benchmarks/compare.txt
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.support.gated import Repetitions, metrics, rates, simulated_pairs
+from tests.support.compared import Repetitions, metrics, rates, simulated_pairs
 from tests.support.repeated import AA
 
 ROUNDS = 200
 LIMITS = (0.0, 0.05, 0.10)
-HEAD = f"{'':52} {'checks':>6} {'exit 0':>8} {'exit 5':>8} {'exit 6':>8} {'compared':>8} {'regr.':>8}"
+HEAD = f"{'':52} {'checks':>6} {'exit 0':>8} {'exit 5':>8} {'exit 6':>8} {'compared':>8} {'worse':>8}"
 
 
 def main() -> None:

@@ -1,15 +1,18 @@
-"""Recordings for a gate whose truth is known: repetitions of one recording taken apart, and simulated runs."""
+"""Recordings for comparisons whose truth is known: repetitions of one recording taken apart, and simulated runs."""
 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from random import Random
+from statistics import median
 from typing import Any, Final, NamedTuple, cast
 
-from costmodel.analysis import regression
+from costmodel.analysis.compared_metrics import DEFAULT, Metric, parse_metric
+from costmodel.analysis.comparison import BETTER, WORSE, compare
 from costmodel.recording import events
 from costmodel.recording.breakdown import Measures, Split
 from costmodel.recording.reader import RecordedCell, Recording, read_recording
@@ -25,37 +28,34 @@ PLANTED: Final = {("local", "sleep-0"): "local-20", ("docker", "sleep-0"): "dock
 
 
 class Rates(NamedTuple):
-    """Of many checks: the shares with each exit code, and of single comparisons those that regressed."""
+    """Shares of many checks with each exit code, and of single comparisons with verdict worse."""
 
     checks: int
     passed: float
     regressed: float
     too_little: float
     comparisons: int
-    regressed_each: float
+    worse: float
 
     @property
     def line(self) -> str:
         """As the benchmark prints it."""
         shares = f"{self.passed:8.3f} {self.regressed:8.3f} {self.too_little:8.3f}"
-        return f"{self.checks:6} {shares} {self.comparisons:8} {self.regressed_each:8.3f}"
+        return f"{self.checks:6} {shares} {self.comparisons:8} {self.worse:8.3f}"
 
 
-def rates(pairs: Iterator[tuple[Recording, Recording]], metrics: Sequence[regression.Metric]) -> Rates:
-    """Check the first of each pair against the second."""
-    found = [regression.check([after], [before], metrics) for after, before in pairs]
-    exits = [one.verdict for one in found]
-    each = [comparison.verdict for one in found for comparison in one.comparisons]
-    passed, regressed, too_little = (
-        exits.count(verdict) / len(exits)
-        for verdict in (regression.PASSED, regression.REGRESSED, regression.TOO_LITTLE)
-    )
-    return Rates(len(exits), passed, regressed, too_little, len(each), each.count(regression.REGRESSED) / len(each))
+def rates(pairs: Iterator[tuple[Recording, Recording]], metrics: Sequence[Metric]) -> Rates:
+    """Compare the first of each pair with the second."""
+    results = [compare([before], [after], metrics) for after, before in pairs]
+    states = [result.beyond for result in results]
+    verdicts = [comparison.verdict for result in results for comparison in result.comparisons]
+    passed, regressed, too_little = (states.count(state) / len(states) for state in (False, True, None))
+    return Rates(len(states), passed, regressed, too_little, len(verdicts), verdicts.count(WORSE) / len(verdicts))
 
 
-def metrics(limit: float, *names: str) -> list[regression.Metric]:
-    """The named ones, by default those that a check has by default, with one limit."""
-    return [regression.metric(name, limit) for name in names or regression.DEFAULT]
+def metrics(limit: float, *names: str) -> list[Metric]:
+    """The named ones, by default those that are compared by default, with one limit."""
+    return [parse_metric(name, limit) for name in names or DEFAULT]
 
 
 # -- real repetitions ------------------------------------------------------------------------------------------------
@@ -102,8 +102,22 @@ class Repetitions:
 
 def simulated(rng: Random, runs: int, run_sd: float, kind: str, name: str, trials: int = 60) -> Recording:
     """A recording of one cell of ``simulated_runs``, whose trials take their time in ``ACTIONS`` uneven parts."""
+    return recording_of(rng, measured(rng, runs, run_sd, trials)[kind], name)
+
+
+def noisy(rng: Random, repetitions: int, sd: float, slower: float, name: str) -> Recording:
+    """A recording of one cell: 30 independent lognormal trials (sigma .3) a repetition, each with its own factor."""
+    runs = []
+    for _ in range(repetitions):
+        effect = slower * math.exp(rng.gauss(0, sd))
+        runs.append([effect * rng.lognormvariate(0, 0.3) for _ in range(30)])
+    return recording_of(rng, runs, name)
+
+
+def recording_of(rng: Random, runs: Sequence[Sequence[float]], name: str) -> Recording:
+    """A recording of one cell with trials of these durations in seconds, by repetition."""
     cell, trials_of = RecordedCell(_CELL), list[RecordedTrial]()
-    for number, values in enumerate(measured(rng, runs, run_sd, trials)[kind]):
+    for number, values in enumerate(runs):
         for block, value in enumerate(values):
             trial = RecordedTrial(RunKey(name, number), block)
             trial.ok = True
@@ -114,9 +128,21 @@ def simulated(rng: Random, runs: int, run_sd: float, kind: str, name: str, trial
             trial.measures = Measures(work_ns=taken_ns, held_ns=taken_ns)
             trials_of.append(trial)
     cell.trials = trials_of
-    found = _recording(name)
-    found.cells.append(cell)
-    return found
+    recording = _recording(name)
+    recording.cells.append(cell)
+    return recording
+
+
+def noisy_rates(rounds: int, repetitions: int, sd: float, slower: float, limit: float = 0.20) -> tuple[float, float]:
+    """How often ``noisy`` cells are called worse or better, and the median number of repetitions that it takes."""
+    calls, needs = 0, []
+    for seed in range(rounds):
+        rng = Random(f"{repetitions} {sd} {seed}")
+        before, after = noisy(rng, repetitions, sd, 1.0, "before"), noisy(rng, repetitions, sd, slower, "after")
+        [comparison] = compare([before], [after], metrics(limit, "mean:trajectory")).comparisons
+        calls += comparison.verdict in (WORSE, BETTER)
+        needs += [comparison.needs] if comparison.needs is not None else []
+    return calls / rounds, median(needs) if needs else math.nan
 
 
 def simulated_pairs(

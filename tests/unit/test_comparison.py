@@ -1,12 +1,14 @@
-"""``taxtui compare --fail-above``: the verdicts on recordings whose truth is known."""
+"""``taxtui compare``: one table, its verdicts on recordings whose truth is known, and exit codes for CI."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 from pathlib import Path
 from random import Random
-from statistics import stdev
+from statistics import fmean, stdev
 from typing import Any
 from xml.etree import ElementTree
 
@@ -15,14 +17,17 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel.analysis import regression
+from costmodel.analysis.compared_metrics import parse_metric
+from costmodel.analysis.comparison import INCONCLUSIVE, NO_DIFFERENCE, WORSE, Comparison, compare
 from costmodel.errors import DemandError
 from costmodel.recording.reader import read_recording
 from costmodel.statistics.intervals import Interval, difference, ratio, student_t
+from costmodel.statistics.power import POWER, repetitions_needed
 from costmodel.statistics.quantiles import Percentile, spread_of, with_runs
 from costmodel.statistics.repetitions import Assumed, assumed
 from taxtui.commands.compare import command
 from taxtui.errors import Regressed, TaxtuiError, TooLittleData, UsageError
+from taxtui.terminal_text import width
 from tests.support.costmodel_files import S, cell, trial, write
 
 
@@ -62,7 +67,7 @@ def verdicts(result: Result) -> dict[str, str]:
 def test_what_has_not_changed_passes_with_exit_0(tmp_path: Path) -> None:
     result = checked(tmp_path, new(tmp_path), base(tmp_path))
     assert (result.exit_code, result.exception) == (0, None)
-    assert result.stdout.startswith("3 comparisons: 0 worse, 0 inconclusive, 3 no difference")
+    assert result.stdout.startswith("3 comparisons: 0 worse, 0 inconclusive, 0 better, 3 no difference")
 
 
 def test_what_is_surely_beyond_the_limit_has_regressed_with_exit_5(tmp_path: Path) -> None:
@@ -71,9 +76,9 @@ def test_what_is_surely_beyond_the_limit_has_regressed_with_exit_5(tmp_path: Pat
     assert result.exception.exit_code == 5
     assert "2 of 3 comparisons got worse" in str(result.exception)
     assert verdicts(result) == {
-        "mean:trajectory": regression.REGRESSED,
-        "p50:action": regression.REGRESSED,
-        "failure_rate": regression.PASSED,
+        "mean:trajectory": WORSE,
+        "p50:action": WORSE,
+        "failure_rate": NO_DIFFERENCE,
     }
     assert (
         checked(tmp_path, tmp_path / "new.msgpack", tmp_path / "base.msgpack", "--fail-above", "50%").exception is None
@@ -90,20 +95,56 @@ def test_what_one_run_each_cannot_tell_is_exit_6(tmp_path: Path) -> None:
     assert alone.exception is None, "of these runs only it can be told"
 
 
-def test_a_regression_is_one_only_where_the_near_bound_is_beyond_the_limit(tmp_path: Path) -> None:
-    files = [read_recording(path) for path in (new(tmp_path, 1.3), base(tmp_path))]
-    [found] = regression.check(files[:1], files[1:], [regression.metric("mean:trajectory", 0.0)]).comparisons
-    assert found.change is not None
-    low, high = found.change.low, found.change.high
-    assert low is not None
-    assert high is not None
-    assert low < found.change.value < high
-    for limit, verdict in (
-        (low - 1e-6, regression.REGRESSED),
-        (low + 1e-6, regression.TOO_LITTLE),
-        (high + 1e-6, regression.PASSED),
-    ):
-        assert regression.check(files[:1], files[1:], [regression.metric("mean:trajectory", limit)]).verdict == verdict
+def compared(tmp_path: Path, scale: float, limit: float, **more: Any) -> Comparison:
+    """The mean of a trajectory in the new recording against the base."""
+    before, after = (read_recording(path) for path in (base(tmp_path, **more), new(tmp_path, scale, **more)))
+    [comparison] = compare([before], [after], [parse_metric("mean:trajectory", limit)]).comparisons
+    return comparison
+
+
+def test_a_metric_is_beyond_its_limit_where_it_is_worse_and_its_change_is_above_the_limit(tmp_path: Path) -> None:
+    change = compared(tmp_path, 1.3, 0.0).change
+    assert change is not None
+    assert change.low is not None
+    assert change.high is not None
+    assert 0 < change.low < change.value < change.high
+    for limit, beyond in ((change.low, True), (change.value - 1e-6, True), (change.value, None), (change.high, False)):
+        comparison = compared(tmp_path, 1.3, limit)
+        assert (comparison.verdict, comparison.beyond) == (WORSE, beyond), limit
+
+
+@pytest.mark.parametrize(
+    ("scale", "limit", "verdict", "beyond"),
+    [(0.7, 0.1, "better", False), (1.0, 0.1, "no difference", False), (1.0, 0.001, "inconclusive", None)],
+)
+def test_the_other_verdicts(tmp_path: Path, scale: float, limit: float, verdict: str, beyond: bool | None) -> None:
+    comparison = compared(tmp_path, scale, limit)
+    assert (comparison.verdict, comparison.beyond) == (verdict, beyond)
+    assert (comparison.needs is None) == (verdict != "inconclusive" or limit == 0.001)
+
+
+def test_an_inconclusive_change_says_how_many_repetitions_would_show_the_limit(tmp_path: Path) -> None:
+    wide = compared(tmp_path, 1.05, 0.1, runs=1)
+    assert wide.verdict == INCONCLUSIVE
+    assert wide.needs is not None
+    assert wide.needs >= 3
+    text = checked(tmp_path, tmp_path / "new.msgpack", tmp_path / "base.msgpack").stdout
+    assert f"needs {wide.needs}" in text
+
+
+def test_the_number_of_repetitions_has_the_power_that_it_claims() -> None:
+    """Of two normal samples with a known sd, as many as it says."""
+    random, sd, difference_ = Random(5), 0.08, 0.12
+    change = Interval(0.0, -student_t(4) * sd * math.sqrt(2 / 3), student_t(4) * sd * math.sqrt(2 / 3))
+    count = repetitions_needed(change, (3, 3), difference_, measured=True)
+    assert count == 9
+    hits = 0
+    for _ in range(2_000):
+        one, other = ([random.gauss(mean, sd) for _ in range(count)] for mean in (0, difference_))
+        error = math.sqrt((stdev(one) ** 2 + stdev(other) ** 2) / count)
+        hits += (fmean(other) - fmean(one)) / error > student_t(2 * count - 2)
+    assert POWER - 0.03 <= hits / 2_000 <= POWER + 0.05
+    assert repetitions_needed(change, (3, 3), 1e-4, measured=True) is None
 
 
 def test_failures_count_in_points_and_none_passes_however_few_trials(tmp_path: Path) -> None:
@@ -117,10 +158,16 @@ def test_failures_count_in_points_and_none_passes_however_few_trials(tmp_path: P
     assert checked(tmp_path, few, before, "--metric", "failure_rate").exception is None
 
 
+def test_fewer_failures_are_better(tmp_path: Path) -> None:
+    result = checked(tmp_path, new(tmp_path), base(tmp_path, failing=6), "--metric", "failure_rate", "--format", "json")
+    assert verdicts(result) == {"failure_rate": "better"}
+    assert result.exception is None
+
+
 def test_what_never_succeeds_is_caught_by_failures_though_it_has_no_durations(tmp_path: Path) -> None:
     result = checked(tmp_path, new(tmp_path, failing=12), base(tmp_path), "--format", "json")
     assert isinstance(result.exception, Regressed)
-    assert verdicts(result)["mean:trajectory"] == regression.TOO_LITTLE
+    assert verdicts(result)["mean:trajectory"] == INCONCLUSIVE
 
 
 def test_a_percentile_that_the_trials_do_not_support_says_how_many_it_needs(tmp_path: Path) -> None:
@@ -133,7 +180,8 @@ def test_a_percentile_that_the_trials_do_not_support_says_how_many_it_needs(tmp_
 def test_a_metric_may_have_a_limit_of_its_own(tmp_path: Path) -> None:
     options = ("--metric", "mean:trajectory=60%", "--metric", "mean:held_per_success", "--format", "json")
     result = checked(tmp_path, new(tmp_path, 1.3), base(tmp_path), *options)
-    assert verdicts(result) == {"mean:trajectory": regression.PASSED, "mean:held_per_success": regression.REGRESSED}
+    limits = {one["metric"]: (one["limit"], one["beyond_limit"]) for one in json.loads(result.stdout)}
+    assert limits == {"mean:trajectory": (0.6, False), "mean:held_per_success": (0.1, True)}
 
 
 def test_equal_cells_alone_are_compared_and_the_others_are_named(tmp_path: Path) -> None:
@@ -147,6 +195,8 @@ def test_equal_cells_alone_are_compared_and_the_others_are_named(tmp_path: Path)
     text = " ".join(result.stdout.split())
     assert "Only before, so not compared: docker Tgone 3 exec c1." in text
     assert "Only after, so not compared: docker Tnew 3 exec c1." in text
+    data = checked(tmp_path, paths[1], paths[0], "--format", "json")
+    assert data.stderr.startswith("taxtui: Only before, so not compared: docker Tgone 3 exec c1.\ntaxtui: Only after")
     cases = ElementTree.parse(tmp_path / "j.xml").getroot().findall("testsuite/testcase[skipped]")
     assert [case.get("classname") for case in cases] == ["docker Tgone 3 exec c1", "docker Tnew 3 exec c1"]
 
@@ -169,20 +219,70 @@ def test_runs_of_several_files_pool_on_each_side(tmp_path: Path) -> None:
     assert "measured over 8 runs" in " ".join(result.stdout.split())
 
 
+def test_the_limit_changes_the_exit_code_and_not_the_table(tmp_path: Path) -> None:
+    before, after = base(tmp_path), new(tmp_path, 1.3)
+    tables = [CliRunner().invoke(command, [str(before), str(after), *more]) for more in ([], ["--fail-above", "10%"])]
+    assert tables[0].exception is None
+    assert isinstance(tables[1].exception, Regressed)
+    assert tables[0].stdout == tables[1].stdout
+    assert "worse" in tables[0].stdout
+
+
 @pytest.mark.parametrize(
-    "options", [["--metric", "p50:action"], ["--junit", "x.xml"], ["--pool-after", "x"], ["--summary", "x"]]
+    ("options", "message"),
+    [
+        (["a", "b", "--junit", "x.xml"], "--junit needs --fail-above; add --fail-above 10%"),
+        (["a", "--fail-above", "10%"], "--fail-above compares two recordings; give BEFORE and AFTER"),
+        (["a", "--pair-all"], "--pair-all compares two recordings; give BEFORE and AFTER"),
+        (["a", "--metric", "x"], "--metric compares two recordings; give BEFORE and AFTER"),
+    ],
 )
-def test_an_option_of_a_limit_needs_the_limit(options: list[str]) -> None:
-    result = CliRunner().invoke(command, ["a.msgpack", "b.msgpack", *options])
-    assert str(result.exception) == f"{options[0]} needs --fail-above; add --fail-above 10%"
+def test_options_that_need_another(options: list[str], message: str) -> None:
+    assert str(CliRunner().invoke(command, options).exception) == message
 
 
-def test_a_limit_is_for_two_recordings_and_for_every_cell() -> None:
-    alone = CliRunner().invoke(command, ["a.msgpack", "--fail-above", "10%"])
-    assert str(alone.exception) == "--fail-above compares two recordings; give BEFORE and AFTER"
-    chosen = CliRunner().invoke(command, ["a.msgpack", "b.msgpack", "--fail-above", "10%", "-t", "T1"])
-    assert isinstance(chosen.exception, UsageError)
-    assert "leave -s, -t, --mode" in str(chosen.exception)
+def test_substrate_tier_and_mode_select_cells(tmp_path: Path) -> None:
+    trials = [trial(n, cell=n % 2, create=S + n) for n in range(24)]
+    paths = [
+        write(tmp_path / f"{name}.msgpack", trials, cell(0), cell(1, tier="T0"), run_id=name) for name in ("a", "b")
+    ]
+    chosen = checked(tmp_path, paths[1], paths[0], "-t", "T0", "--format", "json")
+    assert {one["tier"] for one in json.loads(chosen.stdout)} == {"T0"}
+    refused = checked(tmp_path, paths[1], paths[0], "-t", "T9")
+    assert str(refused.exception).startswith("no row is of --tier T9; there are T0, T2")
+
+
+def test_other_cells_of_a_tier_and_length_pair_where_it_is_asked(tmp_path: Path) -> None:
+    before = base(tmp_path)
+    refused = checked(tmp_path, new(tmp_path, substrate="local"), before)
+    assert "share no cell" in str(refused.exception)
+    assert "--pair-all" in str(refused.exception)
+    result = checked(tmp_path, tmp_path / "new.msgpack", before, "--pair-all", "--fail-above", "99%")
+    assert result.exception is None
+    assert "was docker" in result.stdout
+    record = json.loads(checked(tmp_path, tmp_path / "new.msgpack", before, "--pair-all", "--format", "json").stdout)[0]
+    assert (record["before"]["substrate"], record["after"]["substrate"]) == ("docker", "local")
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
+def test_every_format(tmp_path: Path, form: str) -> None:
+    paths = str(base(tmp_path)), str(new(tmp_path, 1.3))
+    result = CliRunner().invoke(command, [*paths, "--format", form])
+    assert result.exception is None
+    if form == "json":
+        assert [one["verdict"] for one in json.loads(result.stdout)] == [WORSE, WORSE, NO_DIFFERENCE]
+    elif form == "csv":
+        lines = list(csv.DictReader(io.StringIO(result.stdout)))
+        assert float(lines[0]["change.value"]) == pytest.approx(0.3, abs=0.08)
+    else:
+        assert max(map(width, result.stdout.splitlines())) <= (80 if form == "table" else 10_000)
+
+
+def test_the_flags_of_both_sides_are_shown(tmp_path: Path) -> None:
+    before = write(tmp_path / "a.msgpack", [trial(n, create=S, outcome="ok") for n in range(9)], cell(0), run_id="a")
+    after = write(tmp_path / "b.msgpack", [trial(n, outcome="failed") for n in range(9)], cell(0), run_id="b")
+    for sides in ((before, after), (after, before)):
+        assert "no success: " in CliRunner().invoke(command, [str(side) for side in sides]).stdout
 
 
 @pytest.mark.parametrize(
@@ -197,7 +297,7 @@ def test_a_limit_is_for_two_recordings_and_for_every_cell() -> None:
 )
 def test_an_unknown_metric_lists_the_known(name: str, told: str) -> None:
     with pytest.raises(DemandError) as refused:
-        regression.metric(name, 0.1)
+        parse_metric(name, 0.1)
     assert told in str(refused.value)
     assert refused.value.exit_code == 2
 
@@ -216,6 +316,14 @@ def test_what_cannot_be_compared_is_refused_with_exit_2(tmp_path: Path) -> None:
         assert (result.exception.exit_code, result.stdout) == (2, "")
         assert told in str(result.exception)
     assert checked(tmp_path, after, before, "--fail-above", "10").exit_code == 2
+
+
+def test_failure_rates_without_a_failure_are_counted_and_not_shown(tmp_path: Path) -> None:
+    before = base(tmp_path)
+    text = checked(tmp_path, new(tmp_path), before).stdout
+    assert "no trial failed on either side in 1 of the cells" in " ".join(text.split())
+    assert " failure_rate " not in text.split("before:")[0]
+    assert " failure_rate " in checked(tmp_path, new(tmp_path, failing=1), before).stdout.split("before:")[0]
 
 
 def test_reports_are_written_and_nothing_that_is_no_report_is_overwritten(tmp_path: Path) -> None:

@@ -1,0 +1,188 @@
+"""Compare two sets of recordings: each metric of each cell, before and after, as far as the data can tell.
+
+::
+
+    import costmodel
+
+    result = costmodel.compare([costmodel.read("before.msgpack")], [costmodel.read("after.msgpack")])
+    [(one.metric.name, one.change, one.verdict) for one in result.comparisons]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from costmodel.analysis.baseline import peer
+from costmodel.analysis.compared_metrics import (
+    DEFAULT,
+    FAILURE_RATE,
+    LIMIT,
+    ComparedSide,
+    Metric,
+    change_of,
+    parse_metric,
+)
+from costmodel.errors import DemandError
+from costmodel.recording.reader import CellIdentity, Recording
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.power import repetitions_needed
+from costmodel.statistics.repetitions import Basis
+from costmodel.workload.pool import Pool, pools
+
+BETTER: Final = "better"
+WORSE: Final = "worse"
+NO_DIFFERENCE: Final = "no difference"
+INCONCLUSIVE: Final = "inconclusive"
+VERDICTS: Final = (WORSE, INCONCLUSIVE, BETTER, NO_DIFFERENCE)
+"""Every verdict, in the order of a table."""
+
+DISTURBED: Final = "disturbed: measure again on an idle machine"
+TOO_FEW: Final = "too few independent values for an interval"
+
+SURROUNDINGS: Final = ("environment", "substrate_version", "image")
+"""Fields of a cell's identity that may differ between the sides: they may be the change that is judged."""
+
+
+class Comparison(NamedTuple):
+    """One metric of one cell, before and after."""
+
+    before: Pool
+    after: Pool
+    metric: Metric
+    then: ComparedSide
+    now: ComparedSide
+    change: Interval | None  # relative; for ``failure_rate`` the difference of the two shares
+    verdict: str  # one of ``VERDICTS``
+    reason: str = ""  # why it is INCONCLUSIVE
+    bases: tuple[Basis, ...] = ()  # source of the between-repetition part of the interval
+    needs: int | None = None  # repetitions a side that would show a change of the limit; None: none needed, or unknown
+
+    @property
+    def beyond(self) -> bool | None:
+        """Whether the metric is worse by more than its limit. None: the data cannot tell.
+
+        True where it is worse and its change is above the limit. False where the whole interval is at or below it.
+        """
+        if self.verdict == WORSE and self.change is not None and self.change.value > self.metric.limit:
+            return True
+        high = None if self.change is None else self.change.high
+        within = self.verdict == NO_DIFFERENCE or (high is not None and high <= self.metric.limit)
+        return False if within else None
+
+
+class Comparisons(NamedTuple):
+    """Every comparison, and the cells that only one side has."""
+
+    comparisons: list[Comparison]
+    only_before: list[Pool]
+    only_after: list[Pool]
+    differing: tuple[str, ...]  # fields of ``SURROUNDINGS`` that are not the same on both sides
+
+    @property
+    def beyond(self) -> bool | None:
+        """True where any metric is beyond its limit; else None where the data cannot tell of one; else False."""
+        states = {comparison.beyond for comparison in self.comparisons}
+        return True if True in states else None if None in states else False
+
+
+def planned(identity: CellIdentity) -> CellIdentity:
+    """Return the identity without the fields that a measurement finds out (``SURROUNDINGS``)."""
+    return identity._replace(environment="", substrate_version="", image="")
+
+
+def compare(
+    before: Sequence[Recording],
+    after: Sequence[Recording],
+    metrics: Sequence[Metric] | None = None,
+    run_sd: float | None = None,
+    *,
+    wanted: Callable[[CellIdentity], bool] | None = None,
+    pair_all: bool = False,
+) -> Comparisons:
+    """Compare each metric of each cell of ``after`` with the same cell of ``before``.
+
+    Cells pair where the plan of both is equal, so that machines and images may differ. Trials of equal cells of one
+    side are pooled. Measured cells pair with measured cells only. ``metrics`` are by default ``DEFAULT``; ``run_sd`` is
+    the field of ``Demand``; ``wanted`` selects cells. ``pair_all`` pairs the cells that are left over where tier and
+    length are equal, the most similar ones.
+
+    Raises:
+        DemandError: the sides share no cell, or share a run.
+        SourceError: a side has a run twice.
+    """
+    shared = {source.run_id: source.name for source in before}
+    for source in after:
+        if source.run_id in shared:
+            files = f"{source.name} and {shared[source.run_id]}"
+            raise DemandError(f"{files} hold the same run: against itself it always passes; give another")
+    then, now = (
+        [pool for pool in pools(side, planned) if pool.trials and (wanted is None or wanted(pool.identity))]
+        for side in (before, after)
+    )
+    pairs = _pairs(then, now, pair_all=pair_all)
+    if not pairs:
+        names = [", ".join(source.name for source in side) for side in (before, after)]
+        more = "" if pair_all else ", or pair other cells of a tier and length: --pair-all"
+        raise DemandError(f"{names[1]} and {names[0]} share no cell: record the same scenario on both sides{more}")
+    chosen = [parse_metric(name) for name in DEFAULT] if metrics is None else metrics
+    comparisons = [_compared(*pair, metric, run_sd) for pair in pairs for metric in chosen]
+    paired = {id(pool) for pair in pairs for pool in pair}
+    only = [[pool for pool in side if id(pool) not in paired] for side in (then, now)]
+    identities = {pool.identity for pair in pairs for pool in pair}
+    differing = tuple(
+        field
+        for field in SURROUNDINGS
+        if len({frozenset(_values_of(side, identities, field)) for side in (before, after)}) > 1
+    )
+    return Comparisons(comparisons, only[0], only[1], differing)
+
+
+def _pairs(before: Sequence[Pool], after: Sequence[Pool], *, pair_all: bool) -> list[tuple[Pool, Pool]]:
+    then = {(pool.identity, pool.provenance): pool for pool in before}
+    pairs = [(then[key], pool) for pool in after if (key := (pool.identity, pool.provenance)) in then]
+    if pair_all:
+        paired = {id(pool) for pair in pairs for pool in pair}
+        for pool in after:
+            rest = [other for other in before if id(other) not in paired and other.provenance == pool.provenance]
+            alike = [other for other in rest if other.identity.label == pool.identity.label]
+            if id(pool) not in paired and (other := peer(pool, alike) or peer(pool, rest)) is not None:
+                pairs.append((other, pool))
+                paired.add(id(other))
+    return pairs
+
+
+def _values_of(side: Sequence[Recording], identities: set[CellIdentity], field: str) -> Iterator[str]:
+    for source in side:
+        yield from (getattr(cell.identity, field) for cell in source.cells if planned(cell.identity) in identities)
+
+
+def _compared(before: Pool, after: Pool, metric: Metric, run_sd: float | None) -> Comparison:
+    then, now, change, reason, bases = change_of(before, after, metric, run_sd)
+    needs = None
+    if change is None:
+        verdict = INCONCLUSIVE
+    elif metric.quantity != FAILURE_RATE and (before.disturbed or after.disturbed):
+        change, verdict, reason = Interval(change.value), INCONCLUSIVE, DISTURBED
+    else:
+        verdict, reason = _judged(change, metric.limit)
+        if verdict == INCONCLUSIVE and metric.quantity == FAILURE_RATE and after.succeeded == len(after.trials):
+            verdict, reason = NO_DIFFERENCE, ""  # however few trials: nothing speaks for more failures
+        elif verdict == INCONCLUSIVE:
+            measured = any(basis.measured for basis in bases)
+            counts = len(before.runs), len(after.runs)
+            needs = repetitions_needed(change, counts, metric.limit or LIMIT, measured=measured)
+    return Comparison(before, after, metric, then, now, change, verdict, reason, bases, needs)
+
+
+def _judged(change: Interval, limit: float) -> tuple[str, str]:
+    """Return the verdict that the interval of a change supports, and why there is none."""
+    low, high = -math.inf if change.low is None else change.low, math.inf if change.high is None else change.high
+    if low > 0:
+        return WORSE, ""
+    if high < 0:
+        return BETTER, ""
+    if -limit <= low and high <= limit:
+        return NO_DIFFERENCE, ""
+    return INCONCLUSIVE, TOO_FEW if math.isinf(high - low) else "the interval is wider than the limit"

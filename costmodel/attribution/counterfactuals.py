@@ -1,0 +1,137 @@
+"""A run with and without each cause: which causes act, attempts without some of them, and smaller copies of the run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from costmodel.errors import DemandError
+from costmodel.pricing.sheet import Prices
+from costmodel.projection.cost import by_clock
+from costmodel.projection.row import CAUSES
+from costmodel.simulation.attempts import AttemptTimes, Trials, timed
+from costmodel.simulation.config import StepRules
+from costmodel.simulation.random_streams import ThinkQuantiles, View, World
+from costmodel.training.run import KEEP, MASK, RESAMPLE, Demand
+from costmodel.workload.pool import Pool
+
+THINK: Final = "think"
+CHANCE_STEP: Final = 1 << 19
+"""Number of a step that no run has: the attempts of ``chance_of_success``."""
+CHANCE_ATTEMPTS: Final = 1_000
+LEAST_CHANCE: Final = 0.01
+
+
+class Counterfactuals(NamedTuple):
+    """A run, and the sets of causes that it is simulated without."""
+
+    demand: Demand
+    trials: Trials
+    law: ThinkQuantiles | None
+    looks: tuple[frozenset[str], ...]  # causes taken away: none, each alone, all, all and think time
+    bill: Callable[[Sequence[int]], float]
+    known: dict[frozenset[str], tuple[list[AttemptTimes], list[AttemptTimes]]]
+    ruled: dict[frozenset[str], StepRules]
+
+    def rules(self, without: frozenset[str]) -> StepRules:
+        """Return the rules of the demand without these causes, made once."""
+        if without not in self.ruled:
+            self.ruled[without] = StepRules.of(self.demand, without)
+        return self.ruled[without]
+
+    def timed(self, without: frozenset[str], factor: float) -> tuple[list[AttemptTimes], list[AttemptTimes]]:
+        """Return successes and failures without these causes, times a factor; with factor 1 they are made once."""
+        if factor == 1.0 and without in self.known:
+            return self.known[without]
+        made = timed(self.trials.successes, without, factor), timed(self.trials.failures, without, factor)
+        if factor == 1.0:
+            self.known[without] = made
+        return made
+
+
+def smaller(demand: Demand, scale: int) -> tuple[int, Demand]:
+    """Return the same steps with 1/``scale`` of their rollouts, workers, nodes, and of all that they share.
+
+    The scale is smaller where there would be no whole group, no pod for each of its rollouts, or no worker.
+    """
+    size, group = demand.step_rollouts or 1, demand.group_size or 1
+    scale = min(scale, size // group, demand.workers, demand.trajectories)
+    if demand.nodes is not None and demand.pods is not None:
+        scale = min(scale, demand.nodes, demand.pods // group)
+    if scale <= 1:
+        return 1, demand
+    prompts = None if demand.prompts is None else max(1, round(demand.prompts / scale))
+    kept = max(1, round(size / scale)) if prompts is None else prompts * group
+
+    share = kept / size
+
+    def less(count: int | None) -> int | None:
+        return None if count is None else max(1, round(count * share))
+
+    full, rest = divmod(demand.trajectories, size)
+    return scale, replace(
+        demand,
+        trajectories=full * kept + max(1, round(rest * share)) * (rest > 0),
+        workers=max(1, round(demand.workers * share)),
+        prompts=prompts,
+        batch=None if prompts is not None else kept,
+        quota=less(demand.quota),
+        create_rate=None if demand.create_rate is None else demand.create_rate * share,
+        create_burst=max(1, round(demand.create_burst * share)),
+        warm_pool=demand.warm_pool if demand.image_pool else less(demand.warm_pool),
+        refill_rate=None if demand.refill_rate is None else demand.refill_rate * share,
+        nodes=less(demand.nodes),
+    )
+
+
+def chance_of_success(asked: Counterfactuals, world: World) -> float:
+    """Return the share of attempts that succeed, or of groups where whole groups are redone.
+
+    Raises:
+        DemandError: hardly any attempt succeeds, so a rollout would hardly ever end.
+    """
+    demand, trials = asked.demand, asked.trials
+    view = View(world, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0))
+    attempts = view.first(world.step(CHANCE_STEP, CHANCE_ATTEMPTS))
+    limit_ns = math.inf if demand.timeout_s is None else demand.timeout_s * 1e9
+    chance = sum(ok and span <= limit_ns for ok, span, *_ in attempts) / len(attempts)
+    if demand.on_failure == RESAMPLE:
+        chance **= demand.group_size or 1
+    if demand.max_attempts is None and demand.on_failure not in (MASK, KEEP) and chance < LEAST_CHANCE:
+        what = "groups are without a failure" if demand.on_failure == RESAMPLE else "attempts succeed in time"
+        raise DemandError(f"{chance:.2%} of {what}, so that a rollout hardly ever ends: add --max-attempts A")
+    return max(chance, 1 / (demand.max_attempts or 1 / LEAST_CHANCE))
+
+
+def acting_causes(trials: Trials, demand: Demand, pool: Pool, full_speed: float | None) -> dict[str, bool | None]:
+    """Return whether each cause acts at all in this demand; None: unknown."""
+    parts = (*trials.successes, *trials.failures)
+    acts: dict[str, bool | None] = {
+        cause: any(getattr(one, cause) for one in parts)
+        for cause in ("create", "ready", "preload", "dispatch", "slowdown", "contention", "harness", "cleanup")
+    }
+    acts["image_pull"] = demand.images is not None and demand.pull_gb_s is not None
+    acts["throttle"] = demand.create_rate is not None or demand.quota is not None or any(one.queued for one in parts)
+    acts["failures"] = bool(demand.failure_rate or demand.failure_hazard or trials.failures)
+    if not trials.known:
+        acts |= {"dispatch": None, "slowdown": None, "contention": None}
+    if full_speed is None:
+        acts["slowdown"] = None
+    if pool.contended is None:
+        acts["contention"] = None
+    return {cause: acts[cause] for cause in CAUSES}
+
+
+def bill_of(pool: Pool, prices: Prices | None) -> Callable[[Sequence[int]], float]:
+    """Return a function from how many ns each sandbox existed to dollars."""
+    if prices is None:
+        return lambda clocks_ns: 0.0
+    return by_clock(pool, prices.sandbox(pool.identity))
+
+
+def world_of(asked: Counterfactuals, times: Sequence[int], seed: int) -> World:
+    """Return the random world that draws each trial so many ``times`` as often."""
+    trials = asked.trials
+    return World(asked.demand, trials.successes, trials.failures, trials.weighted(times), asked.law, seed)

@@ -1,0 +1,1 @@
+"""The output of ``taxtui compare``: a table, plain data, and JUnit XML."""

@@ -1,0 +1,203 @@
+"""The table of a comparison, the worst change first, and the same as plain data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+from costmodel.analysis.compared_metrics import FAILURE_RATE, ComparedSide
+from costmodel.analysis.comparison import INCONCLUSIVE, VERDICTS, Comparison, Comparisons
+from costmodel.recording.reader import Recording
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.power import POWER
+from costmodel.workload.pool import Pool
+from taxtui.report import variation
+from taxtui.report.cells import Content, RowName
+from taxtui.report.formats import Report, Section
+from taxtui.report.measured.rows import Row, namesakes
+from taxtui.report.measured.tables import HEAD, marks_of, name_of
+from taxtui.report.numbers import NOTHING, duration
+from taxtui.terminal_text import clean
+
+ONE_IN: Final = 40
+"""Share of comparisons without a real change that are worse by chance, at most: half of what 95 % leaves."""
+_LEGEND: Final = (
+    "worse, better: the whole interval of the change is on one side of 0. no difference: it is within ± the limit. "
+    f"inconclusive: neither; needs: repetitions a side that show a change of the limit in {POWER:.0%} of cases. "
+    "failure_rate: its limit is in points; without a failed trial in AFTER it is never inconclusive."
+)
+
+
+class ComparisonTable:
+    """Texts about a comparison."""
+
+    def __init__(self, result: Comparisons, before: Sequence[Recording], after: Sequence[Recording]) -> None:
+        """``before`` and ``after`` are the recordings that were compared."""
+        self.result = result
+        self.sides = {"before": before, "after": after}
+        pools = dict.fromkeys(
+            pool for comparison in result.comparisons for pool in (comparison.after, comparison.before)
+        )
+        self.rows = {pool: Row(pool) for pool in pools}
+        self.differing = namesakes(
+            [self.rows[pool] for pool in dict.fromkeys(comparison.after for comparison in result.comparisons)]
+        )
+        self.ordered = sorted(result.comparisons, key=lambda comparison: VERDICTS.index(comparison.verdict))
+        self.counts = Counter(comparison.verdict for comparison in result.comparisons)
+
+    @property
+    def report(self) -> Report:
+        """Return the table for the formats."""
+        return Report(lambda: [self.section()], lambda: [_record(comparison) for comparison in self.result.comparisons])
+
+    def name(self, comparison: Comparison) -> str:
+        """Return the name of the cell, on one line; the label before where the two differ."""
+        row, was = self.rows[comparison.after], self.rows[comparison.before]
+        return f"{'' if was.own_label == row.own_label else f'{was.own_label} → '}{row.label} {row.details}"
+
+    def summary(self, *, beyond: bool | None) -> str:
+        """Return ``2 of 24 comparisons …`` and the first few, of those beyond their limit or of unknown ones."""
+        listed = [comparison for comparison in self.ordered if comparison.beyond is beyond]
+        texts = [
+            f"{self.name(comparison)} {comparison.metric.name} {self.in_words(comparison)}" for comparison in listed
+        ]
+        more = f" and {len(listed) - 3} more" if len(listed) > 3 else ""
+        meaning = "got worse by more than the limit" if beyond else "do not show that the limit was kept"
+        return f"{len(listed)} of {len(self.ordered)} comparisons {meaning}: {'; '.join(texts[:3])}{more}"
+
+    def in_words(self, comparison: Comparison) -> str:
+        """Return ``+23.1 % (+12.0 … +34.5), limit +10 %``, or why there is no such interval."""
+        if comparison.change is None:
+            return comparison.reason
+        value, _, limits = _change(comparison).partition("\n")
+        return f"{value} ({limits}), limit +{_limit(comparison)}" if limits else f"{value}, {comparison.reason}"
+
+    def section(self) -> Section:
+        """Return the table."""
+        marks = marks_of(list(self.rows.values()))
+        lines: list[list[Content]] = [
+            [
+                self._cell(comparison, name_of(self.rows[comparison.after], marks, self._flags(comparison))),
+                f"{comparison.metric.name}\n± {_limit(comparison)}",
+                f"{comparison.then.values:,}\n{comparison.now.values:,}",
+                f"{_at(comparison, comparison.then)}\n{_at(comparison, comparison.now)}",
+                _change(comparison),
+                f"{comparison.verdict}\n{'' if comparison.needs is None else f'needs {comparison.needs}'}".rstrip("\n"),
+            ]
+            for comparison in self.ordered
+            if not _without_failures(comparison)
+        ]
+        counts = ", ".join(f"{self.counts[verdict]} {verdict}" for verdict in VERDICTS)
+        head = [HEAD, "metric\nlimit", "n before\nn after", "before\nafter", "change\n", "verdict\n"]
+        return Section(f"{len(self.ordered)} comparisons: {counts}", head, lines, [*self._notes(), *marks.notes()])
+
+    def _flags(self, comparison: Comparison) -> list[str]:
+        return list(dict.fromkeys([*self.rows[comparison.after].flags, *self.rows[comparison.before].flags]))
+
+    def _cell(self, comparison: Comparison, name: RowName) -> RowName:
+        row, was = self.rows[comparison.after], self.rows[comparison.before]
+        if row.own_label == was.own_label:
+            return name
+        return name._replace(details=f"{name.details}, was {was.own_label}")
+
+    def _notes(self) -> list[str]:
+        names = [f"{side}: {', '.join(clean(file.name) for file in files)}." for side, files in self.sides.items()]
+        spread = variation.in_words(basis for comparison in self.result.comparisons for basis in comparison.bases)
+        notes = [" ".join(names), *([spread] if spread else []), _LEGEND]
+        notes += [f"{name}: {what}" for name, what in self.differing.items()]
+        reasons: dict[str, list[str]] = {}
+        for comparison in self.ordered:
+            if comparison.verdict == INCONCLUSIVE and comparison.needs is None:
+                reasons.setdefault(comparison.reason, []).append(f"{self.name(comparison)} {comparison.metric.name}")
+        notes += [f"{reason}: {_few(cells)}." for reason, cells in reasons.items()]
+        if quiet := sum(map(_without_failures, self.ordered)):
+            notes.append(f"failure_rate: no trial failed on either side in {quiet} of the cells, which are not shown.")
+        if (by_chance := len(self.ordered) // ONE_IN) > 0:
+            notes.append(f"Without any real change, {by_chance} of so many comparisons may be worse by chance.")
+        if self.result.differing:
+            fields = ", ".join(field.replace("_", " ") for field in self.result.differing)
+            notes.append(f"Not the same on both sides: {fields}.")
+        return [*notes, *self.unpaired()]
+
+    def unpaired(self) -> list[str]:
+        """Return a note for each side that has cells which the other has not."""
+        sides = ("before", self.result.only_before), ("after", self.result.only_after)
+        return [
+            f"Only {side}, so not compared: {_few([cell_name(pool) for pool in pools])}."
+            for side, pools in sides
+            if pools
+        ]
+
+
+def _without_failures(comparison: Comparison) -> bool:
+    """Whether this is the failure rate of a cell without a failed trial."""
+    sides = comparison.then.at, comparison.now.at
+    return comparison.metric.name == FAILURE_RATE and all(side is not None and not side.value for side in sides)
+
+
+def cell_name(pool: Pool) -> str:
+    """Return the name of a cell, on one line."""
+    row = Row(pool)
+    return f"{row.label} {row.details}"
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return f"{'; '.join(names[:4])}{more}"
+
+
+def _at(comparison: Comparison, side: ComparedSide) -> str:
+    if side.at is None:
+        return NOTHING
+    return f"{100 * side.at.value:.3g} %" if comparison.metric.name == FAILURE_RATE else duration(side.at.value)
+
+
+def _unit(comparison: Comparison) -> str:
+    return "points" if comparison.metric.name == FAILURE_RATE else "%"
+
+
+def _limit(comparison: Comparison) -> str:
+    return f"{100 * comparison.metric.limit:g} {_unit(comparison)}"
+
+
+def _change(comparison: Comparison) -> str:
+    if comparison.change is None:
+        return NOTHING
+    value, low, high = (None if end is None else f"{100 * end:+.1f}" for end in comparison.change)
+    limits = "" if low is None else f"{low} …" if high is None else f"{low} … {high}"
+    return f"{value} {_unit(comparison)}\n{limits}"
+
+
+def _record(comparison: Comparison) -> dict[str, Any]:
+    """Return a comparison as plain data: durations in ns, shares as shares, null where unknown."""
+    identity = comparison.after.identity
+    unit = "share" if comparison.metric.name == FAILURE_RATE else "ns"
+
+    def side(pool: Pool, compared: ComparedSide) -> dict[str, Any]:
+        return {
+            "substrate": pool.identity.label,
+            "recordings": pool.sources,
+            "n": compared.values,
+            unit: _limits(compared.at),
+        }
+
+    return {
+        "cell_id": identity.cell_id,
+        **identity._asdict(),
+        "provenance": comparison.after.provenance,
+        "metric": comparison.metric.name,
+        "limit": comparison.metric.limit,
+        "before": side(comparison.before, comparison.then),
+        "after": side(comparison.after, comparison.now),
+        "change": _limits(comparison.change),
+        "runs": [basis._asdict() for basis in comparison.bases],
+        "verdict": comparison.verdict,
+        "reason": comparison.reason,
+        "beyond_limit": comparison.beyond,
+        "needs_repetitions": comparison.needs,
+    }
+
+
+def _limits(interval: Interval | None) -> dict[str, float | None]:
+    return dict.fromkeys(Interval._fields) if interval is None else interval._asdict()
