@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
@@ -21,6 +21,7 @@ from taxtui.importers.protocol import (
     THINK,
     Asked,
     Failure,
+    ImportedAction,
     ImportedTrial,
     Unreadable,
 )
@@ -32,13 +33,15 @@ from taxtui.importers.protocol import (
 )
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, instant_ns, integer, maps, number, text
-from taxtui.recording.events import ACTION, CANCELLED, CREATE, FAILED, SETUP, TIMEOUT, VERIFY
+from taxtui.recording.events import ACTION, CANCELLED, CREATE, FAILED, SETUP, TIMEOUT, UNKNOWN, VERIFY
 
 NAMES: Final = frozenset({"result.json", "results.json"})
 SPANS: Final = {"environment_setup": CREATE, "agent_setup": SETUP, "agent_execution": ACTION, "verifier": VERIFY}
 """In the order of a trial."""
 SILENT: Final = ("oracle", "nop")
 """Agents without a model: they do not think."""
+_WITHOUT_TIMER: Final = "dispatch and command time are one without --plugin-kwarg timer=true"
+_WITHOUT_TIME: Final = "some commands ran without bash, or replaced their shell"
 CALLED_OFF: Final = ("CancelledError", "KeyboardInterrupt")
 
 
@@ -66,15 +69,40 @@ class HarborReader:
             return
         if not text(at(result, "trial_name")) or not any(key in result for key in ("agent_info", *SPANS)):
             raise Unreadable("it is no result of a Harbor trial")
-        yield _trial(result, path.parent)
+        yield trial_of(result, path.parent)
 
 
-def _trial(result: dict[str, Any], folder: Path) -> ImportedTrial:
+class Execution(NamedTuple):
+    """One ``environment.exec``, as the plug-in measures it."""
+
+    start_ns: int  # Unix
+    duration_ns: int
+    run_ns: int = UNKNOWN
+    exit_code: int = UNKNOWN  # or the command did not end
+
+
+class Executions(NamedTuple):
+    """Every command of one trial, measured by the plug-in beside Harbor's own times."""
+
+    commands: Sequence[Execution]
+    inside: bool  # whether the agent itself runs in the sandbox, so that one command may be the whole agent
+
+
+def trial_of(result: dict[str, Any], folder: Path, measured: Executions | None = None) -> ImportedTrial:
+    """The trial of one result, its commands from ``measured`` where the plug-in has measured them.
+
+    Raises:
+        Unreadable: the result has no beginning.
+    """
     asked_ns = instant_ns(at(result, "environment_setup", "started_at")) or instant_ns(at(result, "started_at"))
     if asked_ns is None:
         raise Unreadable("it does not say when the trial began")
     timeline = Timeline(asked_ns)
-    timeline.lacks(RUN, "dispatch and work are one")
+    if measured is None:
+        timeline.lacks(RUN, "dispatch and work are one")
+    elif any(command.run_ns == UNKNOWN for command in measured.commands):
+        timed = any(command.run_ns != UNKNOWN for command in measured.commands)
+        timeline.lacks(RUN, _WITHOUT_TIME if timed else _WITHOUT_TIMER, partly=timed)
     raised = _exceptions(result)
     failed = next((each for each in reversed(raised) if _short(each.error) not in AGENT_LIMITS), None)
     failure = None if failed is None else _failure(result, failed)
@@ -92,12 +120,12 @@ def _trial(result: dict[str, Any], folder: Path) -> ImportedTrial:
         for step in steps:
             name = text(at(step, "step_name"))
             inside = folder / "steps" / name if name and Path(name).name == name else None
-            _agent(timeline, step, result, inside)
+            _agent(timeline, step, result, inside, measured)
         _phase(timeline, steps[-1], "verifier", "")
         if len(steps) > 1:
             timeline.lacks(VERIFY, "what was verified between steps is part of the gaps", partly=True)
     else:
-        _agent(timeline, result, result, folder)
+        _agent(timeline, result, result, folder, measured)
         _phase(timeline, result, "verifier", "")
     if failed is not None and failure is not None and failure.phase != VERIFY:  # else the trajectory was over
         timeline.ended(_raised_ns(result, failed, asked_ns))
@@ -107,6 +135,7 @@ def _trial(result: dict[str, Any], folder: Path) -> ImportedTrial:
     job = text(at(result, "config", "job_id"))
     return ImportedTrial(
         **timeline.times(),
+        setup=() if measured is None else _setup(result, measured),
         failure=failure,
         limit=limit,
         resolution_ns=MICROSECOND_NS,
@@ -132,7 +161,51 @@ def _phase(timeline: Timeline, holder: dict[str, Any], key: str, why: str) -> bo
     return timeline.phase(SPANS[key], instant_ns(at(span, "started_at")), instant_ns(at(span, "finished_at")), why)
 
 
-def _agent(timeline: Timeline, holder: dict[str, Any], result: dict[str, Any], folder: Path | None) -> None:
+def _setup(result: dict[str, Any], measured: Executions) -> tuple[ImportedAction, ...]:
+    """The commands of the agent's set-up, cut where they overlap."""
+    span = at(result, "agent_setup")
+    start_ns, end_ns = instant_ns(at(span, "started_at")), instant_ns(at(span, "finished_at"))
+    commands = Timeline()
+    for command in _within(measured, start_ns, end_ns):
+        _command(commands, command, end_ns)
+    return tuple(action._replace(gap_ns=0) for action in commands.times()["actions"])
+
+
+def _within(measured: Executions, start_ns: int | None, end_ns: int | None) -> list[Execution]:
+    """The commands that begin in a span."""
+    if start_ns is None or end_ns is None:
+        return []
+    return [command for command in measured.commands if start_ns <= command.start_ns <= end_ns]
+
+
+def _command(timeline: Timeline, command: Execution, end_ns: int | None) -> None:
+    ended_ns = command.start_ns + command.duration_ns
+    ended_ns = ended_ns if end_ns is None else max(command.start_ns, min(ended_ns, end_ns))
+    timeline.action(command.start_ns, ended_ns, run_ns=command.run_ns, exit_code=command.exit_code)
+
+
+def _measured(timeline: Timeline, measured: Executions, agent: str, start_ns: int, end_ns: int) -> None:
+    """The agent's time as the plug-in measured it: between two commands is the model's time, and the agent's own."""
+    if measured.inside:
+        timeline.lacks(ACTIONS, "the agent runs in the sandbox: its commands are part of one command")
+        timeline.lacks(THINK, "the agent runs in the sandbox: the model's time is part of a command")
+    elif agent not in SILENT:
+        timeline.lacks(THINK, "known with the agent's own time, between two commands", partly=True)
+    cursor_ns = start_ns
+    for command in sorted(_within(measured, start_ns, end_ns)):
+        if agent not in SILENT and not measured.inside and command.start_ns > cursor_ns:
+            timeline.think(cursor_ns, command.start_ns)
+        _command(timeline, command, end_ns)
+        cursor_ns = max(cursor_ns, command.start_ns + command.duration_ns)
+
+
+def _agent(
+    timeline: Timeline,
+    holder: dict[str, Any],
+    result: dict[str, Any],
+    folder: Path | None,
+    measured: Executions | None,
+) -> None:
     """The agent's time in one execution, as finely as anything tells it."""
     span = at(holder, "agent_execution")
     start_ns, end_ns = instant_ns(at(span, "started_at")), instant_ns(at(span, "finished_at"))
@@ -141,6 +214,9 @@ def _agent(timeline: Timeline, holder: dict[str, Any], result: dict[str, Any], f
     if start_ns is None or end_ns is None:
         if at(result, "exception_info") is None and at(holder, "exception_info") is None:
             timeline.lacks(HELD, "agent_execution has no ends")
+        return
+    if measured is not None:
+        _measured(timeline, measured, text(at(result, "agent_info", "name")), start_ns, end_ns)
         return
     metadata = at(holder, "agent_result", "metadata")
     thinks_ns = _times(at(metadata, "api_request_times_msec"))

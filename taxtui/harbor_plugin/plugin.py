@@ -1,0 +1,143 @@
+"""The plug-in itself: one recording for each job, written when the job ends or the process exits."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from taxtui.errors import TaxtuiError, located
+from taxtui.harbor_plugin.watch import Watch, Watching
+from taxtui.importers.harbor import Executions, trial_of
+from taxtui.importers.importing import missing_quantities
+from taxtui.importers.names import Names
+from taxtui.importers.spool import Spool
+from taxtui.importers.writing import Origin, write
+from taxtui.runner.identity import client_facts, environment
+
+_NAME: Final = "harbor"
+_FILE: Final = "taxtui.msgpack"
+_UNUSED: Final = {"agent_result": True, "verifier_result": True, "step_results": {"__all__": {"agent_result"}}}
+"""Parts of a trial's result with what the model and the tests said."""
+
+
+class HarborPlugin:
+    """``harbor run … --plugin taxtui``. Nothing in it makes a trial fail: an error is one line on standard error."""
+
+    def __init__(self, *, timer: bool = False, out: str = "") -> None:
+        """``timer``: measure in-sandbox time too. ``out``: path of the recording, by default in the job's folder."""
+        self._timer = timer
+        self._out = out
+        self._job_dir: Path
+        self._watching: Watching | None = None
+        self._watches: dict[str, Watch] = {}  # of the agent's environment, by trial
+        self._attempts: Counter[str] = Counter()
+        self._names = Names(keep=False)
+        self._spool = Spool()
+        self._complained: set[str] = set()
+
+    async def on_job_start(self, job: Any) -> None:
+        """Watch the environments of a job."""
+        with self._guard():
+            self._job_dir = Path(os.path.realpath(job.job_dir))
+            self._watching = Watching(self._created)
+            job.on_trial_ended(self._ended)
+            atexit.register(self._finish)  # an interrupted job does not call on_job_end
+
+    async def on_job_end(self, job_result: Any) -> None:
+        """Write the recording."""
+        self._finish()
+
+    def _created(self, made: Any) -> None:
+        with self._guard():
+            folder = Path(made.trial_paths.trial_dir).resolve()
+            verifies = made.session_id.startswith(f"{folder.name}__verifier")
+            if folder.parent == self._job_dir and not verifies:  # a retried trial has the same folder
+                self._watches[folder.name] = Watch(made, self._guard, timed=self._timer)
+
+    async def _ended(self, event: Any) -> None:
+        with self._guard():
+            name = event.config.trial_name
+            watch = self._watches.pop(name, None)
+            attempt = self._attempts[name]
+            self._attempts[name] += 1
+            result = event.result.model_dump(mode="json", exclude=_UNUSED)
+            executions = None if watch is None else Executions(watch.commands, _runs_inside(event.config.agent))
+            trial = self._names.clean(trial_of(result, self._job_dir / name, executions))
+            config = event.config.environment
+            wanted = None if watch is None else watch.environment.task_env_config
+            image = getattr(wanted, "docker_image", None) or ""
+            self._spool.add(
+                msgspec.structs.replace(
+                    trial,
+                    attempt=attempt,
+                    substrate=_NAME,
+                    variant=config.type.value if config.type else self._names.of(config.import_path or ""),
+                    substrate_version=f"{_NAME} {version(_NAME)}",
+                    cpu_milli=round(1000 * (getattr(wanted, "cpus", None) or 0)),
+                    memory_mib=getattr(wanted, "memory_mb", None) or 0,
+                    image=self._names.of(image),
+                )
+            )
+
+    def _finish(self) -> None:
+        atexit.unregister(self._finish)
+        with self._guard(), self._spool as spool:
+            if self._watching is None:
+                return
+            self._watching.stop()
+            if not len(spool):
+                _say("no trial has ended, so there is no recording")
+                return
+            path = _free(Path(self._out) if self._out else self._job_dir / _FILE)
+            facts = client_facts()
+            software = {**facts, _NAME: version(_NAME), "plugin": _NAME}
+            bracket = "bash" if self._timer else "none"
+            write(
+                spool,
+                _NAME,
+                list(missing_quantities(spool)),
+                path,
+                Origin("measured", software, environment(facts), bracket, "exec"),
+            )
+            _say(f"{len(spool)} trials recorded; read them with: taxtui report {path}")
+
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        """Report an error in one line, once for each kind, and drop it."""
+        try:
+            yield
+        except Exception as error:
+            problem = str(error) if isinstance(error, TaxtuiError) else f"unexpected {located(error)}"
+            if problem not in self._complained:
+                self._complained.add(problem)
+                _say(f"the job continues, its recording is incomplete: {problem}")
+
+
+def _runs_inside(agent: Any) -> bool:
+    """Whether Harbor installs the agent in the sandbox; its commands are then no ``exec`` of their own."""
+    from harbor.agents.factory import AgentFactory
+    from harbor.agents.installed.base import BaseInstalledAgent
+
+    return issubclass(AgentFactory.get_agent_class_from_config(agent), BaseInstalledAgent)
+
+
+def _free(path: Path) -> Path:
+    """The path, or with a number where there is such a file: a resumed job has one recording for each start."""
+    number, wanted = 2, path
+    while path.exists():
+        path = wanted.with_stem(f"{wanted.stem}-{number}")
+        number += 1
+    return path
+
+
+def _say(line: str) -> None:
+    print(f"taxtui: {line}", file=sys.stderr)
