@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -47,14 +46,17 @@ class HarborPlugin:
     async def on_job_start(self, job: Any) -> None:
         """Watch the environments of a job."""
         with self._guard():
-            self._job_dir = Path(os.path.realpath(job.job_dir))
-            self._watching = Watching(self._created)
-            job.on_trial_ended(self._ended)
-            atexit.register(self._finish)  # an interrupted job does not call on_job_end
+            self._begin(job)
 
     async def on_job_end(self, job_result: Any) -> None:
         """Write the recording."""
         self._finish()
+
+    def _begin(self, job: Any) -> None:
+        self._job_dir = Path(job.job_dir).resolve()
+        self._watching = Watching(self._created)
+        job.on_trial_ended(self._ended)
+        atexit.register(self._finish)  # an interrupted job does not call on_job_end
 
     def _created(self, made: Any) -> None:
         with self._guard():
