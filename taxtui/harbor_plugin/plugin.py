@@ -1,12 +1,12 @@
-"""The plug-in itself: one recording for each job, written when the job ends or the process exits."""
+"""The plug-in itself: one recording for each job, written when the job ends or is interrupted."""
 
 from __future__ import annotations
 
-import atexit
+import asyncio
+import contextlib
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +24,8 @@ from taxtui.runner.identity import client_facts, environment
 
 _NAME: Final = "harbor"
 _FILE: Final = "taxtui.msgpack"
+_LAST_TRIALS_S: Final = 30.0
+"""Longest time that an interrupted job's end waits for trials that are being cancelled."""
 _UNUSED: Final = {"agent_result": True, "verifier_result": True, "step_results": {"__all__": {"agent_result"}}}
 """Parts of a trial's result with what the model and the tests said."""
 
@@ -37,6 +39,10 @@ class HarborPlugin:
         self._out = out
         self._job_dir: Path
         self._watching: Watching | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._written = False
+        self._idle = asyncio.Event()  # no trial is in flight
+        self._idle.set()
         self._watches: dict[str, Watch] = {}  # of the agent's environment, by trial
         self._attempts: Counter[str] = Counter()
         self._names = Names(keep=False)
@@ -51,12 +57,24 @@ class HarborPlugin:
     async def on_job_end(self, job_result: Any) -> None:
         """Write the recording."""
         self._finish()
+        if self._ending is not None:
+            self._ending.cancel()
+
+    async def _at_the_end(self) -> None:
+        """Write the recording of a job that is interrupted or fails: ``on_job_end`` is not called then."""
+        try:
+            await asyncio.Event().wait()
+        finally:  # the loop ends, and cancels every task
+            if not self._written:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._idle.wait(), _LAST_TRIALS_S)
+                self._finish()
 
     def _begin(self, job: Any) -> None:
         self._job_dir = Path(job.job_dir).resolve()
         self._watching = Watching(self._created)
         job.on_trial_ended(self._ended)
-        atexit.register(self._finish)  # an interrupted job does not call on_job_end
+        self._ending = asyncio.create_task(self._at_the_end())
 
     def _created(self, made: Any) -> None:
         with self._guard():
@@ -64,37 +82,45 @@ class HarborPlugin:
             verifies = made.session_id.startswith(f"{folder.name}__verifier")
             if folder.parent == self._job_dir and not verifies:  # a retried trial has the same folder
                 self._watches[folder.name] = Watch(made, self._guard, timed=self._timer)
+                self._idle.clear()
 
     async def _ended(self, event: Any) -> None:
         with self._guard():
-            name = event.config.trial_name
-            watch = self._watches.pop(name, None)
-            attempt = self._attempts[name]
-            self._attempts[name] += 1
-            result = event.result.model_dump(mode="json", exclude=_UNUSED)
-            executions = None if watch is None else Executions(watch.commands, _runs_inside(event.config.agent))
-            trial = self._names.clean(trial_of(result, self._job_dir / name, executions))
-            config = event.config.environment
-            wanted = None if watch is None else watch.environment.task_env_config
-            image = getattr(wanted, "docker_image", None) or ""
-            self._spool.add(
-                msgspec.structs.replace(
-                    trial,
-                    attempt=attempt,
-                    substrate=_NAME,
-                    variant=config.type.value if config.type else self._names.of(config.import_path or ""),
-                    substrate_version=f"{_NAME} {version(_NAME)}",
-                    cpu_milli=round(1000 * (getattr(wanted, "cpus", None) or 0)),
-                    memory_mib=getattr(wanted, "memory_mb", None) or 0,
-                    image=self._names.of(image),
-                )
+            self._add(event, self._watches.pop(event.config.trial_name, None))
+        if not self._watches:
+            self._idle.set()
+
+    def _add(self, event: Any, watch: Watch | None) -> None:
+        """Take in a trial that has ended."""
+        name = event.config.trial_name
+        attempt = self._attempts[name]
+        self._attempts[name] += 1
+        result = event.result.model_dump(mode="json", exclude=_UNUSED)
+        executions = None
+        if watch is not None:
+            executions = Executions(watch.commands, _runs_inside(event.config.agent), watch.stop)
+        trial = self._names.clean(trial_of(result, self._job_dir / name, executions))
+        config = event.config.environment
+        wanted = None if watch is None else watch.environment.task_env_config
+        image = getattr(wanted, "docker_image", None) or ""
+        self._spool.add(
+            msgspec.structs.replace(
+                trial,
+                attempt=attempt,
+                substrate=_NAME,
+                variant=config.type.value if config.type else self._names.of(config.import_path or ""),
+                substrate_version=f"{_NAME} {version(_NAME)}",
+                cpu_milli=round(1000 * (getattr(wanted, "cpus", None) or 0)),
+                memory_mib=getattr(wanted, "memory_mb", None) or 0,
+                image=self._names.of(image),
             )
+        )
 
     def _finish(self) -> None:
-        atexit.unregister(self._finish)
+        if self._written or self._watching is None:
+            return
+        self._written = True
         with self._guard(), self._spool as spool:
-            if self._watching is None:
-                return
             self._watching.stop()
             if not len(spool):
                 _say("no trial has ended, so there is no recording")
@@ -112,7 +138,7 @@ class HarborPlugin:
             )
             _say(f"{len(spool)} trials recorded; read them with: taxtui report {path}")
 
-    @contextmanager
+    @contextlib.contextmanager
     def _guard(self) -> Iterator[None]:
         """Report an error in one line, once for each kind, and drop it."""
         try:

@@ -26,6 +26,7 @@ class Watch:
         """Put the measurement around ``environment.exec``. ``guard``: a context that reports an error and drops it."""
         self.environment = environment
         self.commands: list[Execution] = []
+        self.stop: Execution | None = None
         self._guard = guard
         self._timed = timed
         self._exec = environment.exec
@@ -34,7 +35,17 @@ class Watch:
         async def measured(*arguments: Any, **options: Any) -> Any:
             return await self._measured(*arguments, **options)
 
-        environment.exec = measured
+        stop = environment.stop
+
+        @functools.wraps(stop)
+        async def stopped(*arguments: Any, **options: Any) -> Any:
+            start_ns, began_ns = time.time_ns(), time.monotonic_ns()
+            result = await stop(*arguments, **options)
+            if self.stop is None:  # Harbor stops it once more at the end of a trial
+                self.stop = Execution(start_ns, time.monotonic_ns() - began_ns)
+            return result
+
+        environment.exec, environment.stop = measured, stopped
 
     async def _measured(self, *arguments: Any, **options: Any) -> Any:
         if _inside.get():

@@ -33,7 +33,7 @@ from taxtui.importers.protocol import (
 )
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, instant_ns, integer, maps, number, text
-from taxtui.recording.events import ACTION, CANCELLED, CREATE, FAILED, SETUP, TIMEOUT, UNKNOWN, VERIFY
+from taxtui.recording.events import ACTION, CANCELLED, CLEANUP, CREATE, FAILED, SETUP, TIMEOUT, UNKNOWN, VERIFY
 
 NAMES: Final = frozenset({"result.json", "results.json"})
 SPANS: Final = {"environment_setup": CREATE, "agent_setup": SETUP, "agent_execution": ACTION, "verifier": VERIFY}
@@ -86,6 +86,7 @@ class Executions(NamedTuple):
 
     commands: Sequence[Execution]
     inside: bool  # whether the agent itself runs in the sandbox, so that one command may be the whole agent
+    stop: Execution | None = None  # ``environment.stop``
 
 
 def trial_of(result: dict[str, Any], folder: Path, measured: Executions | None = None) -> ImportedTrial:
@@ -127,6 +128,8 @@ def trial_of(result: dict[str, Any], folder: Path, measured: Executions | None =
     else:
         _agent(timeline, result, result, folder, measured)
         _phase(timeline, result, "verifier", "")
+    if measured is not None and (stop := measured.stop) is not None:
+        timeline.phase(CLEANUP, stop.start_ns, stop.start_ns + stop.duration_ns)
     if failed is not None and failure is not None and failure.phase != VERIFY:  # else the trajectory was over
         timeline.ended(_raised_ns(result, failed, asked_ns))
     agent = at(result, "agent_info")

@@ -1,7 +1,9 @@
 """An environment of Harbor's that runs commands in a folder of this machine, and is unkind where it is told to be.
 
-``FolderEnvironment`` as Harbor's ``import_path``, its faults as keyword arguments, each a list of calls counted from 1:
-``start_fails``, ``start_throttled``, ``exec_fails``, ``exec_throttled``, ``stop_fails``; ``slow_s`` before each command.
+Absolute paths are this machine's: jobs in it have an agent that writes none, and no verifier.
+
+``FolderEnvironment`` as Harbor's ``import_path``, its faults as keyword arguments, each a list of calls from 1 on:
+``start_fails``, ``start_throttled``, ``exec_fails``, ``exec_throttled``, ``stop_fails``; ``slow_s`` before each.
 """
 
 import asyncio
@@ -102,10 +104,10 @@ class FolderEnvironment(BaseEnvironment):
         await asyncio.to_thread(shutil.copy, source_path, target_path)
 
     async def upload_dir(self, source_dir, target_dir):
-        await asyncio.to_thread(shutil.copytree, source_dir, target_dir, dirs_exist_ok=True)
+        raise NotImplementedError
 
     async def download_file(self, source_path, target_path):
         await asyncio.to_thread(shutil.copy, source_path, target_path)
 
     async def download_dir(self, source_dir, target_dir):
-        await asyncio.to_thread(shutil.copytree, source_dir, target_dir, dirs_exist_ok=True)
+        raise NotImplementedError

@@ -40,16 +40,16 @@ _PROBE_S: Final = 10.0
 class _Needs(NamedTuple):
     """Credentials of an environment that Harbor itself does not check before a sandbox is started."""
 
-    variable: str = ""
+    variables: tuple[str, ...] = ()  # of which one is needed
     file: str = ""  # below the home folder; either is enough
     programs: tuple[str, ...] = ()  # of which one is needed
 
 
 _UNCHECKED: Final[Mapping[str, _Needs]] = {
-    "ack": _Needs("KUBECONFIG", ".kube/config"),
-    "cwsandbox": _Needs("CWSANDBOX_API_KEY"),
-    "islo": _Needs("ISLO_API_KEY"),
-    "prime": _Needs("PRIME_API_KEY", ".prime/config.json"),
+    "ack": _Needs(("KUBECONFIG",), ".kube/config"),
+    "cwsandbox": _Needs(("CWSANDBOX_API_KEY", "WANDB_API_KEY")),
+    "islo": _Needs(("ISLO_API_KEY",)),
+    "prime": _Needs(("PRIME_API_KEY",), ".prime/config.json"),
     "singularity": _Needs(programs=("singularity", "apptainer")),
 }
 
@@ -261,7 +261,8 @@ def _unmet(name: str, needs: _Needs) -> Availability | None:
         if any(map(shutil.which, needs.programs)):
             return None
         return Availability(ok=False, detail=f"{name} needs a program", fix=f"install {' or '.join(needs.programs)}")
-    if os.environ.get(needs.variable) or (needs.file and (Path.home() / needs.file).exists()):
+    if any(map(os.environ.get, needs.variables)) or (needs.file and (Path.home() / needs.file).exists()):
         return None
-    beside = f", or have ~/{needs.file}" if needs.file else ""
-    return Availability(ok=False, detail=f"{name} requires {needs.variable}", fix=f"set {needs.variable}{beside}")
+    variables = " or ".join(needs.variables)
+    beside = f", or write ~/{needs.file}" if needs.file else ""
+    return Availability(ok=False, detail=f"{name} requires {variables}", fix=f"set {variables}{beside}")
