@@ -19,7 +19,7 @@ from taxtui.importers.harbor import Executions, trial_of
 from taxtui.importers.importing import missing_quantities
 from taxtui.importers.names import Names
 from taxtui.importers.spool import Spool
-from taxtui.importers.writing import Origin, write
+from taxtui.importers.writing import Provenance, write
 from taxtui.runner.identity import client_facts, environment
 
 _NAME: Final = "harbor"
@@ -128,7 +128,7 @@ class HarborPlugin:
                 _NAME,
                 list(missing_quantities(spool)),
                 path,
-                Origin("measured", software, environment(facts), bracket, "exec"),
+                Provenance("measured", software, environment(facts), bracket, "exec"),
             )
             if self._watches:
                 _say(f"{len(self._watches)} trials had not ended and are not recorded")

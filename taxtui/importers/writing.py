@@ -24,7 +24,7 @@ MAX_ROWS: Final = 8192
 """Of one event: whatever their values, they fit a frame."""
 
 
-class Origin(NamedTuple):
+class Provenance(NamedTuple):
     """How the trials of a recording were measured, and by which software."""
 
     provenance: str
@@ -34,7 +34,7 @@ class Origin(NamedTuple):
     mode: str = NOT_TOLD
 
 
-def write(spool: Spool, name: str, notes: Sequence[str], out: Path, origin: Origin | None = None) -> str:
+def write(spool: Spool, name: str, notes: Sequence[str], out: Path, origin: Provenance | None = None) -> str:
     """Write a new recording of everything in the spool, read from the format ``name``; its run's id.
 
     ``notes`` are what a person should know, one notice each. Without an ``origin`` the trials are imported.
@@ -44,7 +44,7 @@ def write(spool: Spool, name: str, notes: Sequence[str], out: Path, origin: Orig
         WriteFailed: the disk is full. As after any error, there is no ``out`` then.
     """
     if origin is None:
-        origin = Origin(PROVENANCE, {"taxtui": __version__, "imported": name}, digest(PROVENANCE))
+        origin = Provenance(PROVENANCE, {"taxtui": __version__, "imported": name}, digest(PROVENANCE))
     anchor_ns = spool.anchor_ns
     begun = datetime.fromtimestamp(anchor_ns // 10**9, UTC)
     run_id = f"{begun:%Y%m%dt%H%M%Sz}-{spool.content[:8]}"
@@ -74,7 +74,7 @@ Placed = tuple[int, tuple[ImportedTrial, int, int]]
 """A trial's number, the trial, its cell, and what its instants are too late by."""
 
 
-def _in_order(first: Placed, rest: Iterator[Placed], origin: Origin) -> Iterator[Event]:
+def _in_order(first: Placed, rest: Iterator[Placed], origin: Provenance) -> Iterator[Event]:
     """The events of all trials by time; of those in flight only what follows is kept."""
     waiting: list[tuple[int, int, Event]] = []
     order = 0
@@ -150,7 +150,7 @@ def _commands(number: int, step: str, commands: Sequence[ImportedAction], known_
         )
 
 
-def _cell(name: str, cell: CellFacts, origin: Origin) -> Event:
+def _cell(name: str, cell: CellFacts, origin: Provenance) -> Event:
     kind = cell.kind
     return events.Cell(
         id=cell.number,
@@ -183,7 +183,7 @@ def _cell(name: str, cell: CellFacts, origin: Origin) -> Event:
     )
 
 
-def _scenario(name: str, cells: Sequence[CellFacts], origin: Origin) -> dict[str, Any]:
+def _scenario(name: str, cells: Sequence[CellFacts], origin: Provenance) -> dict[str, Any]:
     """What the live screen shows of a plan."""
     return {
         "name": f"{origin.provenance} {name}",

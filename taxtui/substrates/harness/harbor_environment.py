@@ -238,7 +238,7 @@ def _refused(name: str, error: BaseException) -> Availability:
     message = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, ImportError):
         extra = re.search(r"harbor\[[\w-]+\]", message)
-        fix = f"pip install '{extra[0]}'" if extra else f"install the Python package {error.name!r}"
+        fix = f"install the Python package {extra[0]}" if extra else f"install the Python package {error.name!r}"
         return Availability(ok=False, detail=f"the SDK of {name} is not installed", fix=fix)
     if isinstance(error, TypeError) and (lacks := re.search(r"missing \d+ required .*?: (.*)", message)):
         fix = f"harbor:environment={name},settings=FILE.json, a JSON object with them"
