@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -49,11 +49,11 @@ def interpreter(python: Callable[[str], str]) -> str:
 
 
 @pytest.fixture
-def bare(tmp_path: Path) -> Iterator[dict[str, str]]:
+def bare(tmp_path: Path) -> dict[str, str]:
     """Variables of a user without credentials, and with the unkind environment; a temporary folder of its own."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
     (tmp_path / "tmp").mkdir()
-    yield {**kept, "HOME": str(tmp_path), "TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": str(HERE)}
+    return {**kept, "HOME": str(tmp_path), "TMPDIR": str(tmp_path / "tmp"), "PYTHONPATH": str(HERE)}
 
 
 def taxtui(interpreter: str, bare: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
