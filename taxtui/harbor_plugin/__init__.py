@@ -1,1 +1,1 @@
-"""A plug-in of Harbor, ``harbor run … --plugin taxtui``: it times every command of a job and writes one recording."""
+"""Harbor plug-in, ``harbor run … --plugin taxtui``: times every command of a job and writes a recording."""

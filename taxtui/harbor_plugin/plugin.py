@@ -1,4 +1,4 @@
-"""The plug-in itself: one recording for each job, written when the job ends or is interrupted."""
+"""The plug-in's class: collects the trials of a job and writes a recording when the job ends or is interrupted."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from taxtui.runner.identity import client_facts, environment
 _NAME: Final = "harbor"
 _FILE: Final = "taxtui.msgpack"
 _LAST_TRIALS_S: Final = 30.0
-"""Longest time that an interrupted job's end waits for trials that are being cancelled."""
+"""Longest wait for trials under cancellation when a job is interrupted."""
 _UNUSED: Final = {"agent_result": True, "verifier_result": True, "step_results": {"__all__": {"agent_result"}}}
-"""Parts of a trial's result with what the model and the tests said."""
+"""Parts of a trial's result with text of the model and the tests."""
 
 
 class HarborPlugin:
-    """``harbor run … --plugin taxtui``. Nothing in it makes a trial fail: an error is one line on standard error."""
+    """``harbor run … --plugin taxtui``. Errors of the plug-in are printed on standard error and fail no trial."""
 
     def __init__(self, *, timer: bool = False, out: str = "") -> None:
         """``timer``: measure in-sandbox time too. ``out``: path of the recording, by default in the job's folder."""
@@ -59,7 +59,7 @@ class HarborPlugin:
             self._ending.cancel()
 
     async def _at_the_end(self) -> None:
-        """Write the recording of a job that is interrupted or fails: ``on_job_end`` is not called then."""
+        """Write the recording of an interrupted or failed job, for which Harbor does not call ``on_job_end``."""
         try:
             await asyncio.Event().wait()
         finally:  # the loop ends, and cancels every task
@@ -85,7 +85,7 @@ class HarborPlugin:
             self._add(event, self._watches.pop(event.config.trial_name, None))
 
     def _add(self, event: Any, watch: Watch | None) -> None:
-        """Take in a trial that has ended."""
+        """Add a trial at its end."""
         name = event.config.trial_name
         attempt = self._attempts[name]
         self._attempts[name] += 1
@@ -132,22 +132,22 @@ class HarborPlugin:
             )
             if self._watches:
                 _say(f"{len(self._watches)} trials had not ended and are not recorded")
-            _say(f"{len(spool)} trials recorded; read them with: taxtui report {path}")
+            _say(f"{len(spool)} trials recorded; to read the recording: taxtui report {path}")
 
     @contextlib.contextmanager
     def _guard(self) -> Iterator[None]:
-        """Report an error in one line, once for each kind, and drop it."""
+        """Print each kind of error once, as a single line, and drop the error."""
         try:
             yield
         except Exception as error:
             problem = str(error) if isinstance(error, TaxtuiError) else f"unexpected {located(error)}"
             if problem not in self._complained:
                 self._complained.add(problem)
-                _say(f"the job continues, its recording is incomplete: {problem}")
+                _say(f"the job continues, but the recording is incomplete: {problem}")
 
 
 def _runs_inside(agent: Any) -> bool:
-    """Whether Harbor installs the agent in the sandbox; its commands are then no ``exec`` of their own."""
+    """Whether Harbor installs the agent in the sandbox, so that the agent's commands are no ``exec`` calls."""
     from harbor.agents.factory import AgentFactory
     from harbor.agents.installed.base import BaseInstalledAgent
 
@@ -155,7 +155,7 @@ def _runs_inside(agent: Any) -> bool:
 
 
 def _free(path: Path) -> Path:
-    """The path, or with a number where there is such a file: a resumed job has one recording for each start."""
+    """The path, with a number where the file exists: each start of a resumed job has a recording."""
     number, wanted = 2, path
     while path.exists():
         path = wanted.with_stem(f"{wanted.stem}-{number}")

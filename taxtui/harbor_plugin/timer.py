@@ -1,9 +1,9 @@
-"""In-sandbox time of a command that an agent sends: one line in front of it, one line of output behind it.
+"""In-sandbox timer for an agent's commands: a line of shell in front, a line of output behind.
 
-The runner's own timer sets a variable, starts no process and measures more; its commands are taxtui's own. An agent's
-command must see the shell that it would have had: same line numbers, variables, exit code and output. So the text in
-front stands on the first line of the command, holds the beginning as a literal, and the line of output is taken out
-again. A command that replaces its shell or its EXIT trap prints no such line, and its in-sandbox time is unknown.
+The runner's own timer sets variables and measures CPU time too. An agent's command must see an unchanged shell: same
+line numbers, variables, exit code and output. The text in front therefore stands on the command's first line and
+contains the start time as a literal, and :func:`unwrap` removes the line of output. A command without the line (after
+``exec``, or with an EXIT trap) has an unknown in-sandbox time.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class TimedCommand(NamedTuple):
 
 
 def wrap(script: str) -> TimedCommand:
-    """The command for bash or sh; sh has no clock, so its in-sandbox time stays unknown."""
+    """Put the timer in front of a command for bash or sh. In sh, without a clock, in-sandbox time stays unknown."""
     nonce = f"taxtui{secrets.token_hex(8)}"
     prefix = _BEGIN.replace("@NONCE@", nonce)
     return TimedCommand(prefix + script, prefix, nonce)
 
 
 def unwrap(text: str, timed: TimedCommand) -> tuple[str, int]:
-    """Output without what the timer adds, and the in-sandbox time in ns or ``UNKNOWN``."""
+    """Remove the timer's text from output; return the rest, and the in-sandbox time in ns or ``UNKNOWN``."""
     if timed.nonce not in text:
         return text, UNKNOWN
     run_ns = UNKNOWN

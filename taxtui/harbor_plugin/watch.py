@@ -1,4 +1,4 @@
-"""Measures every ``exec`` of the environments that Harbor creates. Harbor has no hook that hands an environment out."""
+"""Measures every ``exec`` of Harbor's environments. Harbor's hooks provide no environment: the factory is patched."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from taxtui.recording.events import UNKNOWN
 
 _CREATE: Final = "create_environment_from_config"
 _inside: ContextVar[bool] = ContextVar("taxtui_inside_exec", default=False)
-"""An ``exec`` that an environment makes for an ``exec`` of its own is part of that one."""
+"""True inside ``exec``: a nested call by the environment is not another command."""
 _watchers: list[Callable[[Any], None]] = []
 
 
 class Watch:
-    """The commands of one environment."""
+    """The commands of an environment."""
 
     def __init__(self, environment: Any, guard: Callable[[], Any], *, timed: bool) -> None:
-        """Put the measurement around ``environment.exec``. ``guard``: a context that reports an error and drops it."""
+        """Put the measurement around ``environment.exec``. ``guard``: a context to report and drop errors."""
         self.environment = environment
         self.commands: list[Execution] = []
         self.stop: Execution | None = None
@@ -41,7 +41,7 @@ class Watch:
         async def stopped(*arguments: Any, **options: Any) -> Any:
             start_ns, began_ns = time.time_ns(), time.monotonic_ns()
             result = await stop(*arguments, **options)
-            if self.stop is None:  # Harbor stops it once more at the end of a trial
+            if self.stop is None:  # Harbor stops an environment again at the end of a trial
                 self.stop = Execution(start_ns, time.monotonic_ns() - began_ns)
             return result
 
@@ -78,7 +78,7 @@ class Watch:
     def _with_timer(
         self, arguments: tuple[Any, ...], options: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any], timer.TimedCommand | None]:
-        """The call with the timer in its command, where output is not streamed and the sandbox has a POSIX shell."""
+        """Add the timer to the command, unless output is streamed or the sandbox has no POSIX shell."""
         environment = self.environment
         posix = getattr(environment.os, "value", environment.os) == "linux"
         command = options.get("command", arguments[0] if arguments else None)
@@ -91,7 +91,7 @@ class Watch:
 
 
 def _take_out(result: Any, timed: timer.TimedCommand) -> int:
-    """Remove the timer's line from a result's streams, in either of which it may be; the in-sandbox time."""
+    """Remove the timer's line from either stream of a result; return the in-sandbox time."""
     run_ns = UNKNOWN
     for stream in ("stderr", "stdout"):
         if text := getattr(result, stream):
@@ -122,7 +122,7 @@ def _patched() -> Iterator[None]:
 
 
 class Watching:
-    """Calls a function for every environment that Harbor creates until ``stop``. Several jobs may watch at once."""
+    """Calls a function for every environment created by Harbor, until ``stop``. Several jobs may watch at once."""
 
     _patch: Any = None
 

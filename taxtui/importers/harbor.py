@@ -73,24 +73,24 @@ class HarborReader:
 
 
 class Execution(NamedTuple):
-    """One ``environment.exec``, as the plug-in measures it."""
+    """An ``environment.exec`` call, measured by the plug-in."""
 
     start_ns: int  # Unix
     duration_ns: int
     run_ns: int = UNKNOWN
-    exit_code: int = UNKNOWN  # or the command did not end
+    exit_code: int = UNKNOWN  # also of a command without an end
 
 
 class Executions(NamedTuple):
     """Every command of one trial, measured by the plug-in beside Harbor's own times."""
 
     commands: Sequence[Execution]
-    inside: bool  # whether the agent itself runs in the sandbox, so that one command may be the whole agent
+    inside: bool  # whether the agent itself runs in the sandbox, as a single command
     stop: Execution | None = None  # ``environment.stop``
 
 
 def trial_of(result: dict[str, Any], folder: Path, measured: Executions | None = None) -> ImportedTrial:
-    """The trial of one result, its commands from ``measured`` where the plug-in has measured them.
+    """The trial of a result, with the plug-in's commands where ``measured`` is given.
 
     Raises:
         Unreadable: the result has no beginning.
@@ -165,7 +165,7 @@ def _phase(timeline: Timeline, holder: dict[str, Any], key: str, why: str) -> bo
 
 
 def _setup(result: dict[str, Any], measured: Executions) -> tuple[ImportedAction, ...]:
-    """The commands of the agent's set-up, cut where they overlap."""
+    """The commands of the agent's set-up; overlaps are cut."""
     span = at(result, "agent_setup")
     start_ns, end_ns = instant_ns(at(span, "started_at")), instant_ns(at(span, "finished_at"))
     commands = Timeline()
@@ -175,7 +175,7 @@ def _setup(result: dict[str, Any], measured: Executions) -> tuple[ImportedAction
 
 
 def _within(measured: Executions, start_ns: int | None, end_ns: int | None) -> list[Execution]:
-    """The commands that begin in a span."""
+    """The commands with a beginning inside a span."""
     if start_ns is None or end_ns is None:
         return []
     return [command for command in measured.commands if start_ns <= command.start_ns <= end_ns]
@@ -188,7 +188,7 @@ def _command(timeline: Timeline, command: Execution, end_ns: int | None) -> None
 
 
 def _measured(timeline: Timeline, measured: Executions, agent: str, start_ns: int, end_ns: int) -> None:
-    """The agent's time as the plug-in measured it: between two commands is the model's time, and the agent's own."""
+    """Divide the agent's time into commands and, between commands, the time of model and agent."""
     if measured.inside:
         timeline.lacks(ACTIONS, "the agent runs in the sandbox: its commands are part of one command")
         timeline.lacks(THINK, "the agent runs in the sandbox: the model's time is part of a command")

@@ -76,7 +76,7 @@ def test_an_environment_behind_harbor_alone_keeps_all_but_finding_anothers(
     failed = [line for line in done.stdout.splitlines() if line.startswith("  FAIL")]
     assert len(failed) == 1, done.stdout + done.stderr
     assert "find and reap" in failed[0]
-    assert "Harbor cannot stop a sandbox of another process; look for it in folderenvironment" in failed[0]
+    assert "Harbor cannot stop a sandbox of another process" in failed[0]
 
 
 def test_every_environment_is_refused_in_one_line_without_its_key(interpreter: str, bare: dict[str, str]) -> None:
@@ -121,7 +121,7 @@ def test_what_a_killed_process_has_left_is_named_with_where_to_look(interpreter:
     done = taxtui(interpreter, bare, "clean", "-s", FOLDER, "--run", "k1")
     assert done.returncode == 1
     assert "may still exist: harbor taxtui-k1-1" in done.stderr
-    assert "look for it in folderenvironment, remove it there, then delete " in done.stderr
+    assert "remove the sandbox of this name in folderenvironment, then delete " in done.stderr
     shutil.rmtree(Path(done.stderr.rstrip().rpartition("then delete ")[2]))
     assert taxtui(interpreter, bare, "clean", "-s", FOLDER, "--run", "k1").returncode == 0
 

@@ -174,7 +174,7 @@ def test_a_plug_in_that_cannot_write_leaves_the_job_alone(interpreter: str, tmp_
     said = run(interpreter, tmp_path, **FOLDER, commands=["true"], kwargs={"out": "/nowhere/r.msgpack"})
     lines = [line for line in said.splitlines() if line.startswith("taxtui: ")]
     assert lines == [
-        "taxtui: the job continues, its recording is incomplete: cannot create /nowhere/r.msgpack: "
+        "taxtui: the job continues, but the recording is incomplete: cannot create /nowhere/r.msgpack: "
         "No such file or directory; choose another with -o"
     ]
     assert [result["exception_info"] for result in results(tmp_path)] == [None]

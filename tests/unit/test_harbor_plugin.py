@@ -283,7 +283,9 @@ async def test_an_error_of_the_plug_in_is_one_line_and_reaches_no_trial(
         await job.end("t__1")
     await measuring.on_job_end(None)
     first, second = capsys.readouterr().err.splitlines()
-    assert first.startswith("taxtui: the job continues, its recording is incomplete: unexpected ZeroDivisionError (")
+    assert first.startswith(
+        "taxtui: the job continues, but the recording is incomplete: unexpected ZeroDivisionError ("
+    )
     assert second == "taxtui: no trial has ended, so there is no recording"
 
 

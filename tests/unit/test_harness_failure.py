@@ -126,7 +126,7 @@ class MissingExtraError(ImportError):
         (
             TypeError("X.__init__() missing 2 required positional arguments: 'region' and 'zone'"),
             "x requires the settings 'region' and 'zone'",
-            "harbor:environment=x,settings=FILE.json, a JSON object with them",
+            "harbor:environment=x,settings=FILE.json, a JSON object of settings",
         ),
         (ValueError(), "ValueError", ""),
     ],

@@ -1,4 +1,4 @@
-"""Sandboxes by Harbor, the harness of Terminal-Bench 2: docker by its compose plugin, and its other environments."""
+"""Sandboxes by Harbor, the harness of Terminal-Bench 2: docker by the compose plugin, and every other environment."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
 from taxtui.substrates.harness.sites import Site, Sites, Surroundings
 from taxtui.workloads.image import DEFAULT_IMAGE
 
-# Before it is imported: it would fetch prices of models.
+# Before the import: Harbor would fetch prices of models.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 from harbor.environments.docker.docker import DockerEnvironment
@@ -39,11 +39,11 @@ _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
 _PACKAGE: Final = "harbor"
 _DOCKER: Final = "docker"
-_READABLE = 0o644  # in the sandbox it belongs to root
+_READABLE = 0o644  # in the sandbox the file belongs to root
 
 
 class HarborSandbox(HarnessedSandbox):
-    """One environment that has started."""
+    """A started environment."""
 
     SHELLS: ClassVar[tuple[str, ...]] = ("bash",)
 
@@ -57,19 +57,19 @@ class HarborSandbox(HarnessedSandbox):
         folder: Path,
         pool: BlockingPool,
     ) -> None:
-        """``environment``: ``start`` has returned; ``folder``: its own here; ``pool``: where files are worked on."""
+        """``environment``: started; ``folder``: this machine's folder for it; ``pool``: for file operations."""
         super().__init__(name, place, around, shell)
         self._environment = environment
         self._folder = folder
         self._pool = pool
 
     async def run(self, script: str, env: dict[str, str]) -> Ran:
-        """As ``HarnessedSandbox.run``: ``exec``, which gives a script to bash, without a timeout."""
+        """As ``HarnessedSandbox.run``: ``exec`` without a timeout, by bash."""
         try:
             started_ns = time.monotonic_ns()
             answer = await self._environment.exec(script, env=env or None)
             ended_ns = time.monotonic_ns()
-        except Exception as error:  # it hands on whatever asyncio and docker raise
+        except Exception as error:  # any exception of asyncio and docker
             raise not_run(_PACKAGE, error) from error
         return Ran(answer.stdout or "", answer.return_code, started_ns, ended_ns)
 
@@ -82,7 +82,7 @@ class HarborSandbox(HarnessedSandbox):
             raise not_run(_PACKAGE, error) from error
 
     def _kept(self, text: str) -> Path:
-        """The text in the sandbox's folder here, which goes with it. Blocking."""
+        """Write the text to a file in the sandbox's folder on this machine. Blocking."""
         handle, path = tempfile.mkstemp(dir=self._folder, prefix="script-")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
@@ -95,19 +95,19 @@ class HarborSandbox(HarnessedSandbox):
 
 
 class RemoteHarborSandbox(HarborSandbox):
-    """A sandbox that only Harbor reaches."""
+    """A sandbox behind Harbor alone."""
 
     SHELLS: ClassVar[tuple[str, ...]] = ()  # an environment may give a script to another shell
 
     async def stop(self) -> None:
-        """Nothing: the sandbox's site stops it, and reports a failure."""
+        """Do nothing: the sandbox's site stops the sandbox and reports failures."""
 
 
 async def ended(environment: DockerEnvironment) -> None:
-    """End it as Harbor does after a trial; it raises nothing, and logs what goes wrong."""
+    """Stop the environment as Harbor does after a trial. Raises nothing."""
     try:
         await environment.stop(delete=True)
-    except Exception:  # what is left is removed beside it
+    except Exception:  # docker's command line removes the rest
         return
 
 
@@ -152,26 +152,26 @@ class HarborSubstrate(HarnessSubstrate):
             return await self._begin_remote(self.places, spec, around)
         try:
             environment = self._environment(spec, around)
-            # In a thread: it asks docker for its version and waits.
+            # In a thread: Harbor asks docker for the version and blocks.
             await self.pool.run(
                 lambda: asyncio.run(environment.start(force_build=False)),
                 dispose=lambda _: asyncio.run(ended(environment)),
             )
-        except Exception as error:  # it hands on whatever docker and its compose plugin raise
+        except Exception as error:  # any exception of docker and the compose plugin
             raise not_started(_PACKAGE, error) from error
         place = self.places.at(spec.name)
         folder = environment.environment_dir.parent
         return HarborSandbox(spec.name, place, around, self.options.shell, environment, folder, self.pool)
 
     async def _begin_remote(self, places: HarborEnvironments, spec: SandboxSpec, around: Surroundings) -> HarborSandbox:
-        """Start it in this loop, to which the clients of SDKs are bound."""
+        """Start the environment in this event loop: SDK clients are bound to a loop."""
         environment = places.construct(spec, around)
         try:
             await environment.start(force_build=False)
         except asyncio.CancelledError as cancelled:
             await with_cleanup(places.at(spec.name).remove(), cancelled)
             raise
-        except (Exception, SystemExit) as error:  # it hands on whatever an SDK raises
+        except (Exception, SystemExit) as error:  # any exception of an SDK
             raise not_started(_PACKAGE, error) from error
         place, folder = places.at(spec.name), places.root / spec.name
         return RemoteHarborSandbox(spec.name, place, around, self.options.shell, environment, folder, self.pool)

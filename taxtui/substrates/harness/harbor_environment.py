@@ -1,7 +1,7 @@
-"""Every environment of Harbor but docker: taxtui reaches their sandboxes only through Harbor's ``BaseEnvironment``.
+"""Every environment of Harbor except docker: taxtui reaches these sandboxes only through Harbor's ``BaseEnvironment``.
 
-A sandbox can be removed only by the process that created it, because Harbor has no call that lists sandboxes. A folder
-of this machine stands for each until Harbor has stopped it, so that ``taxtui clean`` can say which may be left.
+Harbor has no call to list sandboxes, so only the creating process can remove a sandbox. A folder of this machine
+stands for each sandbox until Harbor has stopped the sandbox: ``taxtui clean`` lists the folders.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _PROBE_S: Final = 10.0
 
 
 class _Needs(NamedTuple):
-    """Credentials of an environment that Harbor itself does not check before a sandbox is started."""
+    """Credentials or programs of an environment, where Harbor's preflight does not check any."""
 
-    variables: tuple[str, ...] = ()  # of which one is needed
-    file: str = ""  # below the home folder; either is enough
-    programs: tuple[str, ...] = ()  # of which one is needed
+    variables: tuple[str, ...] = ()  # any is enough
+    file: str = ""  # below the home folder; enough without variables
+    programs: tuple[str, ...] = ()  # any is enough
 
 
 _UNCHECKED: Final[Mapping[str, _Needs]] = {
@@ -55,13 +55,13 @@ _UNCHECKED: Final[Mapping[str, _Needs]] = {
 
 
 class HarborEnvironments(Sites):
-    """The sandboxes of one environment, by its name in Harbor's registry or by an import path ``module:Class``."""
+    """The sandboxes of an environment, by a name in Harbor's registry or an import path ``module:Class``."""
 
     def __init__(self, options: HarborOptions, logger: logging.Logger, pool: BlockingPool) -> None:
-        """Raises ``UsageError``: Harbor has no such environment, or its settings cannot be read."""
+        """Raises ``UsageError``: the settings cannot be read."""
         self.options = options
         self.pool = pool
-        self.live: dict[str, Any] = {}  # by name, what this process has made; None before Harbor's object is made
+        self.live: dict[str, Any] = {}  # Harbor's object of each sandbox of this process; None before construction
         self.root: Path
         self._logger = logger
         self._settings = _settings(options.settings)
@@ -76,7 +76,7 @@ class HarborEnvironments(Sites):
         return self.options.environment.rpartition(":")[2].lower()
 
     async def check(self) -> Availability:
-        """As ``Sites.check``: what Harbor checks before a job, and that the environment can be constructed."""
+        """As ``Sites.check``: run Harbor's preflight, and construct the environment without starting a sandbox."""
         return await self.pool.run(self._checked)
 
     def _checked(self) -> Availability:
@@ -90,7 +90,7 @@ class HarborEnvironments(Sites):
         if (needs := _UNCHECKED.get(name)) and (refused := _unmet(name, needs)):
             return refused
         if not image:
-            fix = f"harbor:environment={name},image=REGISTRY/IMAGE, an image with bash that {name} can pull"
+            fix = f"harbor:environment={name},image=REGISTRY/IMAGE, an image with bash in a registry"
             return Availability(ok=False, detail="no image is given", fix=fix)
         try:
             with tempfile.TemporaryDirectory() as folder:
@@ -106,7 +106,7 @@ class HarborEnvironments(Sites):
         )
 
     async def add(self, spec: SandboxSpec) -> Surroundings:
-        """As ``Sites.add``: the folder that stands for it."""
+        """As ``Sites.add``: make the sandbox's folder."""
         try:
             private_folder.make(self.root, spec)
         except OSError as error:
@@ -115,7 +115,7 @@ class HarborEnvironments(Sites):
         return Surroundings({"LANG": "C.UTF-8", **spec.env, SANDBOX_ENV: spec.name})
 
     def construct(self, spec: SandboxSpec, around: Surroundings) -> Any:
-        """Harbor's object for a sandbox that is not started yet. Raises ``CreateFailed``."""
+        """Construct Harbor's object for a sandbox, without starting the sandbox. Raises ``CreateFailed``."""
         try:
             made = self._construct(spec.name, self.root / spec.name, spec.limits, around.env)
         except (Exception, SystemExit) as error:
@@ -155,12 +155,12 @@ class HarborEnvironments(Sites):
         return _Remote(self, name)
 
     async def find(self, run_id: str | None) -> Sequence[Found]:
-        """As ``Sites.find``: what this user has created from this machine and Harbor has not stopped."""
+        """As ``Sites.find``: this user's sandboxes from this machine, as far as Harbor has not stopped them."""
         return private_folder.found_in(self.root, run_id)
 
 
 class _Remote(Site):
-    """One sandbox behind Harbor."""
+    """A sandbox behind Harbor."""
 
     def __init__(self, sites: HarborEnvironments, name: str) -> None:
         self._sites = sites
@@ -169,19 +169,19 @@ class _Remote(Site):
     async def kill(self, mark: str) -> None:
         try:
             await self._sites.live[self._name].exec(kill_script(mark))
-        except Exception as error:  # whatever the SDK raises
+        except Exception as error:  # any exception of the SDK
             if not await self.ended():
                 raise ExecFailed(f"{LEFT}: {one_line(error)}") from error
 
     async def ended(self) -> bool:
-        """A sandbox that cannot run ``true`` within ten seconds counts as ended: Harbor tells no state."""
+        """Whether ``true`` does not run within ten seconds: Harbor reports no state."""
         environment = self._sites.live.get(self._name)
         if environment is None:
             return True
         try:
             async with asyncio.timeout(_PROBE_S):
                 await environment.exec("true")
-        except Exception:  # whatever the SDK raises
+        except Exception:  # any exception of the SDK
             return True
         return False
 
@@ -191,15 +191,15 @@ class _Remote(Site):
             if not folder.exists():
                 return
             raise CleanupFailed(
-                f"{name}: Harbor cannot stop a sandbox of another process; look for it in {sites.label}, "
-                f"remove it there, then delete {folder}"
+                f"{name}: Harbor cannot stop a sandbox of another process; remove the sandbox of this "
+                f"name in {sites.label}, then delete {folder}"
             )
         if (environment := sites.live[name]) is not None:
             try:
                 await finish_despite_cancel(environment.stop(delete=True), _STOP_S)
-            except Exception as error:  # whatever the SDK raises
+            except Exception as error:  # any exception of the SDK
                 reason = one_line(error)
-                raise CleanupFailed(f"{name}: {sites.label} did not stop it: {reason}; look for it there") from error
+                raise CleanupFailed(f"{name}: {sites.label} did not stop the sandbox: {reason}") from error
         try:
             await finish_despite_cancel(sites.pool.run(lambda: delete(folder)))
         except ExecFailed as error:
@@ -234,21 +234,21 @@ def _settings(path: str) -> dict[str, Any]:
 
 
 def _refused(name: str, error: BaseException) -> Availability:
-    """Harbor's own words: the problem is the first sentence, the fix the others."""
+    """Harbor's own message: the first sentence is the problem, the rest is the fix."""
     message = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, ImportError):
         extra = re.search(r"harbor\[[\w-]+\]", message)
         fix = f"install the Python package {extra[0]}" if extra else f"install the Python package {error.name!r}"
         return Availability(ok=False, detail=f"the SDK of {name} is not installed", fix=fix)
     if isinstance(error, TypeError) and (lacks := re.search(r"missing \d+ required .*?: (.*)", message)):
-        fix = f"harbor:environment={name},settings=FILE.json, a JSON object with them"
+        fix = f"harbor:environment={name},settings=FILE.json, a JSON object of settings"
         return Availability(ok=False, detail=f"{name} requires the settings {lacks[1]}", fix=fix)
     problem, _, fix = message.partition(". ")
     return Availability(ok=False, detail=problem.removesuffix("."), fix=fix.removesuffix("."))
 
 
 def _enforcement(capabilities: Any) -> str:
-    """Limits in force, as the environment declares what it does with CPUs and memory."""
+    """Limits in force, by the environment's declaration for CPUs and memory."""
     if capabilities is None:
         return "unknown"
     if capabilities.cpu_limit and capabilities.memory_limit:
