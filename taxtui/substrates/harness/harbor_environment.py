@@ -45,10 +45,16 @@ class _Needs(NamedTuple):
     programs: tuple[str, ...] = ()  # any is enough
 
 
+_WITH_DOCKERFILE: Final = ("ack", "gke")
+"""Environments that refuse a task without a Dockerfile, even where an image is given."""
 _UNCHECKED: Final[Mapping[str, _Needs]] = {
     "ack": _Needs(("KUBECONFIG",), ".kube/config"),
     "cwsandbox": _Needs(("CWSANDBOX_API_KEY", "WANDB_API_KEY")),
     "islo": _Needs(("ISLO_API_KEY",)),
+    "langsmith": _Needs(
+        ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY", "LANGSMITH_PROFILE", "LANGSMITH_CONFIG_FILE"),
+        ".langsmith/config.json",
+    ),
     "prime": _Needs(("PRIME_API_KEY",), ".prime/config.json"),
     "singularity": _Needs(programs=("singularity", "apptainer")),
 }
@@ -132,6 +138,8 @@ class HarborEnvironments(Sites):
         environment = self.options.environment
         inside, trial = folder / "environment", TrialPaths(trial_dir=folder / "trial")
         inside.mkdir()
+        if environment in _WITH_DOCKERFILE:
+            (inside / "Dockerfile").write_text(f"FROM {self.options.image}\n")
         trial.mkdir()
         return EnvironmentFactory.create_environment_from_config(
             EnvironmentConfig(
