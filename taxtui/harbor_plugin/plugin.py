@@ -44,7 +44,7 @@ class HarborPlugin:
         self._watches: dict[str, Watch] = {}  # of the agent's environment, by trial
         self._attempts: Counter[str] = Counter()
         self._names = Names(keep=False)
-        self._spool = Spool()
+        self._spool: Spool
         self._complained: set[str] = set()
 
     async def on_job_start(self, job: Any) -> None:
@@ -68,6 +68,7 @@ class HarborPlugin:
             self._finish()
 
     def _begin(self, job: Any) -> None:
+        self._spool = Spool()
         self._job_dir = Path(job.job_dir).resolve()
         self._watching = Watching(self._created)
         job.on_trial_ended(self._ended)

@@ -289,6 +289,21 @@ async def test_an_error_of_the_plug_in_is_one_line_and_reaches_no_trial(
     assert second == "taxtui: no trial has ended, so there is no recording"
 
 
+async def test_without_room_for_trials_a_job_begins_all_the_same(
+    tmp_path: Path, factory: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("taxtui.importers.spool.tempfile.TemporaryFile", full)
+    job, measuring = FakeJob(tmp_path), HarborPlugin()
+    await measuring.on_job_start(job)
+    await job.end("t__1")
+    await measuring.on_job_end(None)
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("taxtui: the job continues, but the recording is incomplete: unexpected OSError (")
+
+
 def test_harbor_finds_it_by_its_entry_point() -> None:
     [point] = [each for each in importlib.metadata.entry_points(group="harbor.plugins") if each.name == "taxtui"]
     assert point.load() is HarborPlugin
