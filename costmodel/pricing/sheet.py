@@ -40,13 +40,16 @@ class Prices:
     def sandbox(self, identity: CellIdentity) -> SandboxPrice:
         """The price of a cell's sandboxes, the one for its variant before the one for any.
 
+        A harness has a provider as its variant, and its sandboxes cost what that provider's cost.
+
         Raises:
             NoPrice: the sheet has none; it holds the stanza to add.
             PriceError: what is sold there is not as large.
         """
-        for variant in (identity.variant, None):
+        substrate, variant = identity.substrate, identity.variant
+        for wanted in ((substrate, variant), (substrate, None), (variant, None)):
             for price in self.sandboxes:
-                if price.substrate == identity.substrate and price.variant == variant:
+                if (price.substrate, price.variant) == wanted:
                     price.size(identity)  # or it is said only when the first sandbox is billed
                     return price
         name = f'substrate = "{identity.substrate}"'

@@ -23,7 +23,7 @@ from taxtui.terminal_text import clean
 if TYPE_CHECKING:
     from costmodel.pricing.sheet import Prices
     from taxtui.plan.scenario import ScenarioFile
-    from taxtui.plan.spec import Plan
+    from taxtui.plan.spec import Plan, SubstrateRef
     from taxtui.runner.fanout.ray_launcher import RayOptions
     from taxtui.runner.progress import Progress
     from taxtui.runner.run import Run
@@ -252,13 +252,22 @@ def _prices(plan: Plan, sheet: Path | None) -> Prices | None:
     """The price sheet that a limit in dollars is counted by."""
     if sheet is None:
         if plan.max_cost_usd is not None:
-            sheets = {shipped.row_of(cell.substrate.name).price_sheet for cell in plan.cells} - {""}
+            sheets = {_price_sheet(cell.substrate) for cell in plan.cells} - {""}
             named = sheets.pop() if len(sheets) == 1 else "SHEET, as in --prices aws-fargate"
             raise UsageError("--max-cost needs to know prices", fix=f"add --prices {named}")
         return None
     from costmodel.pricing.sheet import load_prices
 
     return load_prices(sheet)
+
+
+def _price_sheet(substrate: SubstrateRef) -> str:
+    """The shipped price sheet of a substrate, or of the provider behind a harness; "" where there is none."""
+    from costmodel.pricing.sheet import SHIPPED
+
+    behind = substrate.options.get("environment", "")
+    shipped_one = behind.isalnum() and (SHIPPED / f"{behind}.toml").is_file()
+    return shipped.row_of(substrate.name).price_sheet or (behind if shipped_one else "")
 
 
 def _confirm_paid(plan: Plan, prices: Prices | None, *, yes: bool) -> None:

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
-from costmodel.recording.events import ACTION, CANCELLED, CREATE, FAILED, SETUP, TIMEOUT, VERIFY
+from costmodel.recording.events import ACTION, CANCELLED, CLEANUP, CREATE, FAILED, SETUP, TIMEOUT, UNKNOWN, VERIFY
 from taxtui.importers import atif
 from taxtui.importers.files import document, walk
 from taxtui.importers.protocol import (
@@ -22,6 +22,7 @@ from taxtui.importers.protocol import (
     THINK,
     Asked,
     Failure,
+    ImportedAction,
     ImportedTrial,
     Unreadable,
 )
@@ -39,6 +40,8 @@ SPANS: Final = {"environment_setup": CREATE, "agent_setup": SETUP, "agent_execut
 """In the order of a trial."""
 SILENT: Final = ("oracle", "nop")
 """Agents without a model: they do not think."""
+_WITHOUT_TIMER: Final = "dispatch and command time are one without --plugin-kwarg timer=true"
+_WITHOUT_TIME: Final = "some commands ran without bash, or replaced their shell"
 CALLED_OFF: Final = ("CancelledError", "KeyboardInterrupt")
 
 
@@ -66,15 +69,41 @@ class HarborReader:
             return
         if not text(at(result, "trial_name")) or not any(key in result for key in ("agent_info", *SPANS)):
             raise Unreadable("it is no result of a Harbor trial")
-        yield _trial(result, path.parent)
+        yield trial_of(result, path.parent)
 
 
-def _trial(result: dict[str, Any], folder: Path) -> ImportedTrial:
+class Execution(NamedTuple):
+    """An ``environment.exec`` call, measured by the plug-in."""
+
+    start_ns: int  # Unix
+    duration_ns: int
+    run_ns: int = UNKNOWN
+    exit_code: int = UNKNOWN  # also of a command without an end
+
+
+class Executions(NamedTuple):
+    """Every command of one trial, measured by the plug-in beside Harbor's own times."""
+
+    commands: Sequence[Execution]
+    inside: bool  # whether the agent itself runs in the sandbox, as a single command
+    stop: Execution | None = None  # ``environment.stop``
+
+
+def trial_of(result: dict[str, Any], folder: Path, measured: Executions | None = None) -> ImportedTrial:
+    """The trial of a result, with the plug-in's commands where ``measured`` is given.
+
+    Raises:
+        Unreadable: the result has no beginning.
+    """
     asked_ns = instant_ns(at(result, "environment_setup", "started_at")) or instant_ns(at(result, "started_at"))
     if asked_ns is None:
         raise Unreadable("it does not say when the trial began")
     timeline = Timeline(asked_ns)
-    timeline.lacks(RUN, "dispatch and work are one")
+    if measured is None:
+        timeline.lacks(RUN, "dispatch and work are one")
+    elif any(command.run_ns == UNKNOWN for command in measured.commands):
+        timed = any(command.run_ns != UNKNOWN for command in measured.commands)
+        timeline.lacks(RUN, _WITHOUT_TIME if timed else _WITHOUT_TIMER, partly=timed)
     raised = _exceptions(result)
     failed = next((each for each in reversed(raised) if _short(each.error) not in AGENT_LIMITS), None)
     failure = None if failed is None else _failure(result, failed)
@@ -92,13 +121,15 @@ def _trial(result: dict[str, Any], folder: Path) -> ImportedTrial:
         for step in steps:
             name = text(at(step, "step_name"))
             inside = folder / "steps" / name if name and Path(name).name == name else None
-            _agent(timeline, step, result, inside)
+            _agent(timeline, step, result, inside, measured)
         _phase(timeline, steps[-1], "verifier", "")
         if len(steps) > 1:
             timeline.lacks(VERIFY, "what was verified between steps is part of the gaps", partly=True)
     else:
-        _agent(timeline, result, result, folder)
+        _agent(timeline, result, result, folder, measured)
         _phase(timeline, result, "verifier", "")
+    if measured is not None and (stop := measured.stop) is not None:
+        timeline.phase(CLEANUP, stop.start_ns, stop.start_ns + stop.duration_ns)
     if failed is not None and failure is not None and failure.phase != VERIFY:  # else the trajectory was over
         timeline.ended(_raised_ns(result, failed, asked_ns))
     agent = at(result, "agent_info")
@@ -107,6 +138,7 @@ def _trial(result: dict[str, Any], folder: Path) -> ImportedTrial:
     job = text(at(result, "config", "job_id"))
     return ImportedTrial(
         **timeline.times(),
+        setup=() if measured is None else _setup(result, measured),
         failure=failure,
         limit=limit,
         resolution_ns=MICROSECOND_NS,
@@ -132,7 +164,51 @@ def _phase(timeline: Timeline, holder: dict[str, Any], key: str, why: str) -> bo
     return timeline.phase(SPANS[key], instant_ns(at(span, "started_at")), instant_ns(at(span, "finished_at")), why)
 
 
-def _agent(timeline: Timeline, holder: dict[str, Any], result: dict[str, Any], folder: Path | None) -> None:
+def _setup(result: dict[str, Any], measured: Executions) -> tuple[ImportedAction, ...]:
+    """The commands of the agent's set-up; overlaps are cut."""
+    span = at(result, "agent_setup")
+    start_ns, end_ns = instant_ns(at(span, "started_at")), instant_ns(at(span, "finished_at"))
+    commands = Timeline()
+    for command in _within(measured, start_ns, end_ns):
+        _command(commands, command, end_ns)
+    return tuple(action._replace(gap_ns=0) for action in commands.times()["actions"])
+
+
+def _within(measured: Executions, start_ns: int | None, end_ns: int | None) -> list[Execution]:
+    """The commands with a beginning inside a span."""
+    if start_ns is None or end_ns is None:
+        return []
+    return [command for command in measured.commands if start_ns <= command.start_ns <= end_ns]
+
+
+def _command(timeline: Timeline, command: Execution, end_ns: int | None) -> None:
+    ended_ns = command.start_ns + command.duration_ns
+    ended_ns = ended_ns if end_ns is None else max(command.start_ns, min(ended_ns, end_ns))
+    timeline.action(command.start_ns, ended_ns, run_ns=command.run_ns, exit_code=command.exit_code)
+
+
+def _measured(timeline: Timeline, measured: Executions, agent: str, start_ns: int, end_ns: int) -> None:
+    """Divide the agent's time into commands and, between commands, the time of model and agent."""
+    if measured.inside:
+        timeline.lacks(ACTIONS, "the agent runs in the sandbox: its commands are part of one command")
+        timeline.lacks(THINK, "the agent runs in the sandbox: the model's time is part of a command")
+    elif agent not in SILENT:
+        timeline.lacks(THINK, "known with the agent's own time, between two commands", partly=True)
+    cursor_ns = start_ns
+    for command in sorted(_within(measured, start_ns, end_ns)):
+        if agent not in SILENT and not measured.inside and command.start_ns > cursor_ns:
+            timeline.think(cursor_ns, command.start_ns)
+        _command(timeline, command, end_ns)
+        cursor_ns = max(cursor_ns, command.start_ns + command.duration_ns)
+
+
+def _agent(
+    timeline: Timeline,
+    holder: dict[str, Any],
+    result: dict[str, Any],
+    folder: Path | None,
+    measured: Executions | None,
+) -> None:
     """The agent's time in one execution, as finely as anything tells it."""
     span = at(holder, "agent_execution")
     start_ns, end_ns = instant_ns(at(span, "started_at")), instant_ns(at(span, "finished_at"))
@@ -141,6 +217,9 @@ def _agent(timeline: Timeline, holder: dict[str, Any], result: dict[str, Any], f
     if start_ns is None or end_ns is None:
         if at(result, "exception_info") is None and at(holder, "exception_info") is None:
             timeline.lacks(HELD, "agent_execution has no ends")
+        return
+    if measured is not None:
+        _measured(timeline, measured, text(at(result, "agent_info", "name")), start_ns, end_ns)
         return
     metadata = at(holder, "agent_result", "metadata")
     thinks_ns = _times(at(metadata, "api_request_times_msec"))

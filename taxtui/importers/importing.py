@@ -146,7 +146,7 @@ def import_files(
             progress.file(path, len(spool))
         if not len(spool):
             raise _nothing(reader, result)
-        result.unknown = list(_unknown(spool))
+        result.unknown = list(missing_quantities(spool))
         result.trials, result.outcomes = len(spool), spool.outcomes
         result.limits = [
             f"{count:,} of {result.trials:,} trajectories ended by {limit}: delivered, not failed"
@@ -181,8 +181,8 @@ def _nothing(reader: Reader, result: Imported) -> TaxtuiError:
     return RecordingError(f"{result.files:,} files hold no trial")
 
 
-def _unknown(spool: Spool) -> Iterator[str]:
-    """A line per quantity and reason; with how many trials it concerns where it is not all."""
+def missing_quantities(spool: Spool) -> Iterator[str]:
+    """One line per missing quantity and reason, with the number of trials where some trials have the quantity."""
     total = len(spool)
     for (quantity, why, partly), count in sorted(spool.unknown.items()):
         where = "" if count == total else f" ({count:,} of {total:,} trials)"

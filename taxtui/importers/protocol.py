@@ -97,6 +97,7 @@ class ImportedTrial(msgspec.Struct, frozen=True, kw_only=True):
     end_ns: int  # the last action's end, or the failure
     phases: tuple[Phase, ...]
     actions: tuple[ImportedAction, ...]
+    setup: tuple[ImportedAction, ...] = ()  # commands of the phase "setup", one behind the other
     dated: bool = True  # False: instants count from the trial's own start, which is 0
     failure: Failure | None = None
     limit: str = ""  # error class of the agent's own limit that ended a delivered trajectory, as in AGENT_LIMITS

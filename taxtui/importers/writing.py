@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from costmodel.recording import events
 from costmodel.recording.events import UNKNOWN, Event, sparse
 from taxtui import __version__
-from taxtui.importers.protocol import ImportedTrial
+from taxtui.importers.protocol import ImportedAction, ImportedTrial
 from taxtui.importers.spool import CellFacts, Spool
 from taxtui.importers.timeline import AFTERWARDS
 from taxtui.recording import digest
@@ -25,15 +25,27 @@ MAX_ROWS: Final = 8192
 """Of one event: whatever their values, they fit a frame."""
 
 
-def write(spool: Spool, name: str, notes: Sequence[str], out: Path) -> str:
+class Provenance(NamedTuple):
+    """How the trials of a recording were measured, and by which software."""
+
+    provenance: str
+    software: Mapping[str, str]
+    environment: str  # digest of the machine and versions that measured
+    bracket: str = "none"  # how in-sandbox time was taken
+    mode: str = NOT_TOLD
+
+
+def write(spool: Spool, name: str, notes: Sequence[str], out: Path, origin: Provenance | None = None) -> str:
     """Write a new recording of everything in the spool, read from the format ``name``; its run's id.
 
-    ``notes`` are what a person should know, one notice each.
+    ``notes`` are what a person should know, one notice each. Without an ``origin`` the trials are imported.
 
     Raises:
         UsageError: ``out`` exists or cannot be created.
         WriteFailed: the disk is full. As after any error, there is no ``out`` then.
     """
+    if origin is None:
+        origin = Provenance(PROVENANCE, {"taxtui": __version__, "imported": name}, digest(PROVENANCE))
     anchor_ns = spool.anchor_ns
     begun = datetime.fromtimestamp(anchor_ns // 10**9, UTC)
     run_id = f"{begun:%Y%m%dt%H%M%Sz}-{spool.content[:8]}"
@@ -43,14 +55,14 @@ def write(spool: Spool, name: str, notes: Sequence[str], out: Path) -> str:
     recorder = Recorder(out)
     try:
         with recorder:
-            software = {"taxtui": __version__, "imported": name}
-            recorder.add(events.Header(events.MAGIC, events.FORMAT_VERSION, run_id, _scenario(name, cells), software))
-            recorder.add(events.Clock(0, 0, anchor_ns, digest(PROVENANCE, name)))
+            scenario = _scenario(name, cells, origin)
+            recorder.add(events.Header(events.MAGIC, events.FORMAT_VERSION, run_id, scenario, dict(origin.software)))
+            recorder.add(events.Clock(0, 0, anchor_ns, digest(origin.provenance, name)))
             for cell in cells:
-                recorder.add(_cell(name, cell))
+                recorder.add(_cell(name, cell, origin))
             for note in notes:
                 recorder.add(events.Notice(0, "info", note))
-            for event in _in_order(first, trials):
+            for event in _in_order(first, trials, origin):
                 recorder.add(event)
             recorder.add(events.RunFinished("finished", dict(spool.outcomes)))
     except BaseException:
@@ -63,7 +75,7 @@ Placed = tuple[int, tuple[ImportedTrial, int, int]]
 """A trial's number, the trial, its cell, and what its instants are too late by."""
 
 
-def _in_order(first: Placed, rest: Iterator[Placed]) -> Iterator[Event]:
+def _in_order(first: Placed, rest: Iterator[Placed], origin: Provenance) -> Iterator[Event]:
     """The events of all trials by time; of those in flight only what follows is kept."""
     waiting: list[tuple[int, int, Event]] = []
     order = 0
@@ -73,7 +85,7 @@ def _in_order(first: Placed, rest: Iterator[Placed]) -> Iterator[Event]:
         start_ns = trial.start_ns - late_ns
         while waiting and waiting[0][0] <= start_ns:
             yield heapq.heappop(waiting)[2]
-        yield _started(number, cell, trial, start_ns)
+        yield _started(f"{origin.provenance}-{number}", number, cell, trial, start_ns)
         for at_ns, event in _rest(number, trial, late_ns):
             order += 1
             heapq.heappush(waiting, (at_ns, order, event))
@@ -82,11 +94,11 @@ def _in_order(first: Placed, rest: Iterator[Placed]) -> Iterator[Event]:
         yield heapq.heappop(waiting)[2]
 
 
-def _started(number: int, cell: int, trial: ImportedTrial, start_ns: int) -> Event:
+def _started(sandbox: str, number: int, cell: int, trial: ImportedTrial, start_ns: int) -> Event:
     return events.TrialStarted(
         trial=number,
         cell=cell,
-        sandbox=f"imported-{number}",
+        sandbox=sandbox,
         scheduled_ns=start_ns,
         start_ns=start_ns,
         attempt=trial.attempt,
@@ -104,9 +116,10 @@ def _rest(number: int, trial: ImportedTrial, late_ns: int) -> Iterator[tuple[int
     for phase in trial.phases:
         if phase.name not in AFTERWARDS:
             start_ns = phase.start_ns - late_ns
+            if phase.name == events.SETUP:
+                yield from _commands(number, events.SETUP, trial.setup, start_ns + phase.duration_ns)
             yield start_ns + phase.duration_ns, events.PhaseEnded(number, phase.name, start_ns, phase.duration_ns)
-    for first in range(0, len(trial.actions), MAX_ROWS):
-        yield end_ns, _actions(number, trial, first)
+    yield from _commands(number, events.ACTION, trial.actions, end_ns)
     for phase in trial.phases:
         if phase.name in AFTERWARDS:
             start_ns = phase.start_ns - late_ns
@@ -118,23 +131,27 @@ def _rest(number: int, trial: ImportedTrial, late_ns: int) -> Iterator[tuple[int
     yield known_ns, events.TrialEnded(number, outcome, where, error, "", end_ns, 0, NOT_TOLD, trial.node)
 
 
-def _actions(number: int, trial: ImportedTrial, first: int) -> Event:
-    rows = trial.actions[first : first + MAX_ROWS]
-    return events.Actions(
-        trial=number,
-        step=events.ACTION,
-        first=first,
-        gap_ns=sparse([row.gap_ns for row in rows]),
-        think_ns=sparse([row.think_ns for row in rows]),
-        duration_ns=[row.duration_ns for row in rows],
-        run_ns=sparse([row.run_ns for row in rows]),
-        exit_code=sparse([row.exit_code for row in rows]),
-        stdout_bytes=[],
-        stderr_bytes=[],
-    )
+def _commands(number: int, step: str, commands: Sequence[ImportedAction], known_ns: int) -> Iterator[tuple[int, Event]]:
+    for first in range(0, len(commands), MAX_ROWS):
+        rows = commands[first : first + MAX_ROWS]
+        yield (
+            known_ns,
+            events.Actions(
+                trial=number,
+                step=step,
+                first=first,
+                gap_ns=sparse([row.gap_ns for row in rows]),
+                think_ns=sparse([row.think_ns for row in rows]),
+                duration_ns=[row.duration_ns for row in rows],
+                run_ns=sparse([row.run_ns for row in rows]),
+                exit_code=sparse([row.exit_code for row in rows]),
+                stdout_bytes=[],
+                stderr_bytes=[],
+            ),
+        )
 
 
-def _cell(name: str, cell: CellFacts) -> Event:
+def _cell(name: str, cell: CellFacts, origin: Provenance) -> Event:
     kind = cell.kind
     return events.Cell(
         id=cell.number,
@@ -143,7 +160,7 @@ def _cell(name: str, cell: CellFacts) -> Event:
         tier=name,
         tier_digest=digest(name, *kind.workload),
         actions=0,
-        mode=NOT_TOLD,
+        mode=origin.mode,
         concurrency=cell.concurrency,
         arrival=kind.arrival or "closed",
         think=events.RECORDED,
@@ -153,31 +170,31 @@ def _cell(name: str, cell: CellFacts) -> Event:
         memory_mib=kind.memory_mib,
         network=NOT_TOLD,
         image="",
-        environment=digest(PROVENANCE),
+        environment=origin.environment,
         substrate_version=kind.substrate_version,
         cycle=1,
-        bracket="none",
+        bracket=origin.bracket,
         bracket_cost_ns=UNKNOWN,
         preload="none",
         limits=NOT_TOLD,
-        provenance=PROVENANCE,
+        provenance=origin.provenance,
         capabilities=tuple(UNTOLD + quantity for quantity in cell.untold),
         length=events.RECORDED,
         resolution_ns=cell.resolution_ns,
     )
 
 
-def _scenario(name: str, cells: Sequence[CellFacts]) -> dict[str, Any]:
+def _scenario(name: str, cells: Sequence[CellFacts], origin: Provenance) -> dict[str, Any]:
     """What the live screen shows of a plan."""
     return {
-        "name": f"imported {name}",
+        "name": f"{origin.provenance} {name}",
         "side_by_side": True,
         "cells": [
             {
                 "substrate": {"name": cell.kind.substrate, "options": {}},
                 "tier": {"name": name, "digest": digest(name, *cell.kind.workload)},
                 "actions": 0,
-                "mode": NOT_TOLD,
+                "mode": origin.mode,
                 "concurrency": cell.concurrency,
                 "arrival": cell.kind.arrival or "closed",
                 "think": events.RECORDED,

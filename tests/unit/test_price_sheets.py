@@ -182,6 +182,15 @@ def test_with_over_provisioning_all_that_was_launched_is_billed_by_the_same_tari
     assert bill.sandbox_usd.value == pytest.approx(16 * 2, rel=0.01)  # all end together: twice as many, 2 s each
 
 
+@pytest.mark.parametrize("provider", ["blaxel", "daytona", "e2b", "modal", "novita", "runloop", "vercel"])
+def test_a_harness_costs_what_the_provider_behind_it_costs(provider: str) -> None:
+    prices = load_prices(provider)
+    behind = prices.sandbox(priced("harbor", provider, 2, 4096))
+    assert behind == prices.sandbox(priced(provider, "", 2, 4096))
+    with pytest.raises(PriceError):
+        prices.sandbox(priced("harbor", "elsewhere", 2, 4096))
+
+
 def test_two_sheets_as_one(tmp_path: Path) -> None:
     ours = load_prices(sheet(tmp_path, "usd_per_hour = 1"))
     both = ours.beside(load_prices("e2b"))

@@ -66,7 +66,16 @@ def test_a_substrate_without_a_row_gets_the_defaults() -> None:
     assert (colours.glyph("mine:x"), colours.colour("mine")) == ("•", "#999999")
 
 
-@pytest.mark.parametrize(("name", "sheet"), [("daytona", "daytona"), ("ecs", "aws-fargate"), ("local", "SHEET, as in")])
+SHEETS = [
+    ("daytona", "daytona"),
+    ("ecs", "aws-fargate"),
+    ("local", "SHEET, as in"),
+    ("harbor:environment=e2b", "e2b"),
+    ("harbor:environment=islo", "SHEET, as in"),
+]
+
+
+@pytest.mark.parametrize(("name", "sheet"), SHEETS)
 def test_a_limit_in_dollars_names_the_price_sheet_of_the_substrate(name: str, sheet: str) -> None:
     words = ["run", "-s", name, "-t", "T0", "-n", "1", "--max-cost", "1"]
     done = CliRunner().invoke(app, words, standalone_mode=False)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-from taxtui.errors import CreateFailed, ExecFailed
+from taxtui.errors import CreateFailed, ExecFailed, Throttled
 from taxtui.sandboxes.kit.refusal import last_line
 
 _COMPOSE: Final = {
@@ -24,22 +25,41 @@ _SWEREX: Final = {
     "port is already allocated": "another program took the port first; try again",
     "did not start within": "look at docker logs, or at the load of the machine",
 }
+_CAUSES: Final = 5
+_TOO_MANY_REQUESTS: Final = 429
+_RATE: Final = re.compile("RateLimit|TooManyRequests|Throttl")
 FIXES: Final = {"harbor": _COMPOSE, "inspect_ai": _COMPOSE, "swe-rex": _SWEREX}
 """Package of a harness → words in its message → the fix for the user."""
 
 
-def not_started(package: str, error: BaseException) -> CreateFailed:
+def not_started(package: str, error: BaseException) -> CreateFailed | Throttled:
     """The error for a sandbox that the harness could not start."""
+    if _throttled(error):
+        return Throttled(f"{package}: {one_line(error)}")
     fix = next((fix for words, fix in FIXES[package].items() if words in str(error)), "")
-    return CreateFailed(f"{package} did not start it: {_reason(error)}", fix=fix)
+    return CreateFailed(f"{package} did not start it: {one_line(error)}", fix=fix)
 
 
-def not_run(package: str, error: BaseException) -> ExecFailed:
+def not_run(package: str, error: BaseException) -> ExecFailed | Throttled:
     """The error for a command that the harness did not carry out."""
-    return ExecFailed(f"{package}: {_reason(error)}")
+    if _throttled(error):
+        return Throttled(f"{package}: {one_line(error)}")
+    return ExecFailed(f"{package}: {one_line(error)}")
 
 
-def _reason(error: BaseException) -> str:
+def _throttled(error: BaseException | None) -> bool:
+    """Whether an SDK refused a request for its rate: by the HTTP status, or by the name of its exception."""
+    for _ in range(_CAUSES):
+        if error is None:
+            return False
+        status = getattr(error, "status_code", getattr(error, "status", None))
+        if status == _TOO_MANY_REQUESTS or _RATE.search(type(error).__name__):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def one_line(error: BaseException) -> str:
     """The last line of the message, or the exception's name where the message is empty.
 
     Harbor puts its whole compose command before the output, and ``Stderr: None`` behind it.

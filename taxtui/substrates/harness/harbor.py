@@ -1,28 +1,33 @@
-"""Sandboxes by Harbor, the harness of Terminal-Bench 2: its environment for docker, by docker's compose plugin."""
+"""Sandboxes by Harbor, the harness of Terminal-Bench 2: docker by the compose plugin, and every other environment."""
 
 from __future__ import annotations
 
 import asyncio
+import difflib
 import logging
 import os
 import tempfile
 import time
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
+from taxtui.errors import UsageError
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from taxtui.sandboxes.kit.cancellation import with_cleanup
 from taxtui.sandboxes.protocol import Marks
-from taxtui.substrates.harness import HarborOptions
+from taxtui.substrates.harness import HARBOR_FREE, HarborOptions
 from taxtui.substrates.harness.compose import HarnessProjects
 from taxtui.substrates.harness.failure import not_run, not_started
+from taxtui.substrates.harness.harbor_environment import HarborEnvironments, known_environments
 from taxtui.substrates.harness.harness import HarnessSubstrate
 from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
 from taxtui.substrates.harness.sites import Site, Sites, Surroundings
+from taxtui.workloads.image import DEFAULT_IMAGE
 
-# Before it is imported: it would fetch prices of models.
+# Before the import: Harbor would fetch prices of models.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 from harbor.environments.docker.docker import DockerEnvironment
@@ -33,13 +38,14 @@ _QUIET: Final = logging.getLogger("taxtui.harbor")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
 _PACKAGE: Final = "harbor"
-_READABLE = 0o644  # in the sandbox it belongs to root
+_DOCKER: Final = "docker"
+_READABLE = 0o644  # in the sandbox the file belongs to root
 
 
 class HarborSandbox(HarnessedSandbox):
-    """One environment that has started."""
+    """A started environment."""
 
-    SHELLS = ("bash",)
+    SHELLS: ClassVar[tuple[str, ...]] = ("bash",)
 
     def __init__(
         self,
@@ -47,23 +53,23 @@ class HarborSandbox(HarnessedSandbox):
         place: Site,
         around: Surroundings,
         shell: str,
-        environment: DockerEnvironment,
+        environment: Any,
         folder: Path,
         pool: BlockingPool,
     ) -> None:
-        """``environment``: ``start`` has returned; ``folder``: its own here; ``pool``: where files are worked on."""
+        """``environment``: started; ``folder``: this machine's folder for it; ``pool``: for file operations."""
         super().__init__(name, place, around, shell)
         self._environment = environment
         self._folder = folder
         self._pool = pool
 
     async def run(self, script: str, env: dict[str, str]) -> Ran:
-        """As ``HarnessedSandbox.run``: ``exec``, which gives a script to bash, without a timeout."""
+        """As ``HarnessedSandbox.run``: ``exec`` without a timeout, by bash."""
         try:
             started_ns = time.monotonic_ns()
             answer = await self._environment.exec(script, env=env or None)
             ended_ns = time.monotonic_ns()
-        except Exception as error:  # it hands on whatever asyncio and docker raise
+        except Exception as error:  # any exception of asyncio and docker
             raise not_run(_PACKAGE, error) from error
         return Ran(answer.stdout or "", answer.return_code, started_ns, ended_ns)
 
@@ -76,7 +82,7 @@ class HarborSandbox(HarnessedSandbox):
             raise not_run(_PACKAGE, error) from error
 
     def _kept(self, text: str) -> Path:
-        """The text in the sandbox's folder here, which goes with it. Blocking."""
+        """Write the text to a file in the sandbox's folder on this machine. Blocking."""
         handle, path = tempfile.mkstemp(dir=self._folder, prefix="script-")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
@@ -88,11 +94,20 @@ class HarborSandbox(HarnessedSandbox):
         await ended(self._environment)
 
 
+class RemoteHarborSandbox(HarborSandbox):
+    """A sandbox behind Harbor alone."""
+
+    SHELLS: ClassVar[tuple[str, ...]] = ()  # an environment may give a script to another shell
+
+    async def stop(self) -> None:
+        """Do nothing: the sandbox's site stops the sandbox and reports failures."""
+
+
 async def ended(environment: DockerEnvironment) -> None:
-    """End it as Harbor does after a trial; it raises nothing, and logs what goes wrong."""
+    """Stop the environment as Harbor does after a trial. Raises nothing."""
     try:
         await environment.stop(delete=True)
-    except Exception:  # what is left is removed beside it
+    except Exception:  # docker's command line removes the rest
         return
 
 
@@ -106,26 +121,60 @@ class HarborSubstrate(HarnessSubstrate):
     def __init__(self, options: HarborOptions | None = None) -> None:
         """Nothing is looked for yet."""
         self.options = options = options or HarborOptions()
-        super().__init__(options.environment, bash=options.shell == "bash", idempotent=True)
+        environment = options.environment
+        known = known_environments()
+        if environment not in known and ":" not in environment:
+            close = difflib.get_close_matches(environment, known, 1)
+            fix = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+            raise UsageError(f"harbor has no environment {environment!r}", fix=fix)
+        docker = environment == _DOCKER
+        super().__init__(
+            environment.rpartition(":")[2],
+            bash=options.shell == "bash",
+            idempotent=docker,
+            confirms_gone=docker,
+            paid=environment not in HARBOR_FREE,
+        )
 
     def choose(self) -> Sites:
         """As ``HarnessSubstrate.choose``."""
-        return HarnessProjects(self.name, self.options.image, "taxtui setup", self.pool)
+        if self.options.environment != _DOCKER:
+            return HarborEnvironments(self.options, _QUIET, self.pool)
+        return HarnessProjects(self.name, self._image, "taxtui setup", self.pool)
+
+    @property
+    def _image(self) -> str:
+        return self.options.image or DEFAULT_IMAGE
 
     async def begin(self, spec: SandboxSpec, around: Surroundings, marks: Marks) -> HarborSandbox:
         """As ``HarnessSubstrate.begin``."""
+        if isinstance(self.places, HarborEnvironments):
+            return await self._begin_remote(self.places, spec, around)
         try:
             environment = self._environment(spec, around)
-            # In a thread: it asks docker for its version and waits.
+            # In a thread: Harbor asks docker for the version and blocks.
             await self.pool.run(
                 lambda: asyncio.run(environment.start(force_build=False)),
                 dispose=lambda _: asyncio.run(ended(environment)),
             )
-        except Exception as error:  # it hands on whatever docker and its compose plugin raise
+        except Exception as error:  # any exception of docker and the compose plugin
             raise not_started(_PACKAGE, error) from error
         place = self.places.at(spec.name)
         folder = environment.environment_dir.parent
         return HarborSandbox(spec.name, place, around, self.options.shell, environment, folder, self.pool)
+
+    async def _begin_remote(self, places: HarborEnvironments, spec: SandboxSpec, around: Surroundings) -> HarborSandbox:
+        """Start the environment in this event loop: SDK clients are bound to a loop."""
+        environment = places.construct(spec, around)
+        try:
+            await environment.start(force_build=False)
+        except asyncio.CancelledError as cancelled:
+            await with_cleanup(places.at(spec.name).remove(), cancelled)
+            raise
+        except (Exception, SystemExit) as error:  # any exception of an SDK
+            raise not_started(_PACKAGE, error) from error
+        place, folder = places.at(spec.name), places.root / spec.name
+        return RemoteHarborSandbox(spec.name, place, around, self.options.shell, environment, folder, self.pool)
 
     def _environment(self, spec: SandboxSpec, around: Surroundings) -> DockerEnvironment:
         """As for a task of an image alone; limits and labels come by a compose file behind Harbor's own."""
@@ -142,7 +191,7 @@ class HarborSubstrate(HarnessSubstrate):
             environment_name="taxtui",
             session_id=spec.name,
             trial_paths=TrialPaths(trial_dir=extra.parent / "trial"),
-            task_env_config=EnvironmentConfig(docker_image=self.options.image),
+            task_env_config=EnvironmentConfig(docker_image=self._image),
             logger=_QUIET,
             mounts=[],
             extra_docker_compose=[extra],

@@ -9,7 +9,7 @@ from typing import ClassVar, Final, Literal, Self
 
 import msgspec
 
-from taxtui.errors import CreateFailed
+from taxtui.errors import CreateFailed, Throttled
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import with_cleanup
@@ -33,13 +33,17 @@ class HarnessSubstrate(ABC):
 
     provenance: Literal["measured", "stand_in"] = "measured"
 
-    def __init__(self, variant: str, *, bash: bool, idempotent: bool) -> None:
+    def __init__(
+        self, variant: str, *, bash: bool, idempotent: bool, confirms_gone: bool = True, paid: bool = False
+    ) -> None:
         """``variant``: which of the harness's environments; nothing is looked for yet."""
         self.variant = variant
         # No deadline: only taxtui removes what a harness's run has left. No sessions: a harness has none.
         self.capabilities = Capabilities(
             idempotent_create=idempotent,
+            confirms_gone=confirms_gone,
             bash=bash,
+            paid=paid,
             modes=("exec",),
             max_concurrency=AT_ONCE,
         )
@@ -81,7 +85,7 @@ class HarnessSubstrate(ABC):
         around = await self.places.add(spec)
         try:
             sandbox = await self.begin(spec, around, marks)
-        except CreateFailed as error:
+        except (CreateFailed, Throttled) as error:
             raise await with_cleanup(self.places.at(spec.name).remove(), error) from error.__cause__
         marks("started")
         return sandbox

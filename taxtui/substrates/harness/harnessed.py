@@ -58,9 +58,9 @@ class HarnessedSandbox(ABC):
 
     @abstractmethod
     async def run(self, script: str, env: dict[str, str]) -> Ran:
-        """Run a script of the sandbox's shell by the harness's own command path; not cancelled. Raises ``ExecFailed``.
+        """Run a script of the sandbox's shell by the harness's own command path; not cancelled.
 
-        ``env``: all of its environment; empty where the place has one.
+        ``env``: all of its environment; empty where the place has one. Raises ``ExecFailed``, ``Throttled``.
         """
 
     @abstractmethod

@@ -1,0 +1,142 @@
+"""Measures every ``exec`` of Harbor's environments. Harbor's hooks provide no environment: the factory is patched."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+
+from costmodel.recording.events import UNKNOWN
+from taxtui.harbor_plugin import timer
+from taxtui.importers.harbor import Execution
+
+_CREATE: Final = "create_environment_from_config"
+_inside: ContextVar[bool] = ContextVar("taxtui_inside_exec", default=False)
+"""True inside ``exec``: a nested call by the environment is not another command."""
+_watchers: list[Callable[[Any], None]] = []
+
+
+class Watch:
+    """The commands of an environment."""
+
+    def __init__(self, environment: Any, guard: Callable[[], Any], *, timed: bool) -> None:
+        """Put the measurement around ``environment.exec``. ``guard``: a context to report and drop errors."""
+        self.environment = environment
+        self.commands: list[Execution] = []
+        self.stop: Execution | None = None
+        self._guard = guard
+        self._timed = timed
+        self._exec = environment.exec
+
+        @functools.wraps(self._exec)
+        async def measured(*arguments: Any, **options: Any) -> Any:
+            return await self._measured(*arguments, **options)
+
+        stop = environment.stop
+
+        @functools.wraps(stop)
+        async def stopped(*arguments: Any, **options: Any) -> Any:
+            start_ns, began_ns = time.time_ns(), time.monotonic_ns()
+            result = await stop(*arguments, **options)
+            if self.stop is None:  # Harbor stops an environment again at the end of a trial
+                self.stop = Execution(start_ns, time.monotonic_ns() - began_ns)
+            return result
+
+        environment.exec, environment.stop = measured, stopped
+
+    async def _measured(self, *arguments: Any, **options: Any) -> Any:
+        if _inside.get():
+            return await self._exec(*arguments, **options)
+        timed = None
+        if self._timed:
+            with self._guard():
+                arguments, options, timed = self._with_timer(arguments, options)
+        result = None
+        token = _inside.set(True)
+        start_ns, began_ns = time.time_ns(), time.monotonic_ns()
+        try:
+            result = await self._exec(*arguments, **options)
+        finally:
+            duration_ns = time.monotonic_ns() - began_ns
+            with self._guard():
+                _inside.reset(token)
+                run_ns = UNKNOWN if timed is None or result is None else _take_out(result, timed)
+                code = getattr(result, "return_code", UNKNOWN)
+                self.commands.append(
+                    Execution(
+                        start_ns,
+                        duration_ns,
+                        run_ns if run_ns <= duration_ns else UNKNOWN,
+                        code if isinstance(code, int) and code >= 0 else UNKNOWN,
+                    )
+                )
+        return result
+
+    def _with_timer(
+        self, arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any], timer.TimedCommand | None]:
+        """Add the timer to the command, unless output is streamed or the sandbox has no POSIX shell."""
+        environment = self.environment
+        posix = getattr(environment.os, "value", environment.os) == "linux"
+        command = options.get("command", arguments[0] if arguments else None)
+        if not posix or not isinstance(command, str) or environment._output_callback() is not None:
+            return arguments, options, None
+        timed = timer.wrap(command)
+        if "command" in options:
+            return arguments, {**options, "command": timed.script}, timed
+        return (timed.script, *arguments[1:]), options, timed
+
+
+def _take_out(result: Any, timed: timer.TimedCommand) -> int:
+    """Remove the timer's line from either stream of a result; return the in-sandbox time."""
+    run_ns = UNKNOWN
+    for stream in ("stderr", "stdout"):
+        if text := getattr(result, stream):
+            text, time_ns = timer.unwrap(text, timed)
+            setattr(result, stream, text)
+            run_ns = time_ns if run_ns == UNKNOWN else run_ns
+    return run_ns
+
+
+@contextmanager
+def _patched() -> Iterator[None]:
+    from harbor.environments.factory import EnvironmentFactory
+
+    original = getattr(EnvironmentFactory, _CREATE)
+
+    @functools.wraps(original)
+    def create(*arguments: Any, **options: Any) -> Any:
+        environment = original(*arguments, **options)
+        for watcher in _watchers:
+            watcher(environment)
+        return environment
+
+    setattr(EnvironmentFactory, _CREATE, create)
+    try:
+        yield
+    finally:
+        setattr(EnvironmentFactory, _CREATE, original)
+
+
+class Watching:
+    """Calls a function for every environment created by Harbor, until ``stop``. Several jobs may watch at once."""
+
+    _patch: Any = None
+
+    def __init__(self, watcher: Callable[[Any], None]) -> None:
+        """Begin. The function must not raise."""
+        self._watcher = watcher
+        if not _watchers:
+            Watching._patch = _patched()
+            Watching._patch.__enter__()
+        _watchers.append(watcher)
+
+    def stop(self) -> None:
+        """End. Idempotent."""
+        if self._watcher in _watchers:
+            _watchers.remove(self._watcher)
+            if not _watchers:
+                Watching._patch.__exit__(None, None, None)

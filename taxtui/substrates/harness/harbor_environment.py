@@ -1,0 +1,276 @@
+"""Every environment of Harbor except docker: taxtui reaches these sandboxes only through Harbor's ``BaseEnvironment``.
+
+Harbor has no call to list sandboxes, so only the creating process can remove a sandbox. A folder of this machine
+stands for each sandbox until Harbor has stopped the sandbox: ``taxtui clean`` lists the folders.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib
+import json
+import logging
+import math
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, UsageError
+from taxtui.plan.spec import Limits, SandboxSpec
+from taxtui.sandboxes.kit import private_folder
+from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
+from taxtui.sandboxes.kit.kill import LEFT, kill_script
+from taxtui.sandboxes.kit.limits import SANDBOX_ENV
+from taxtui.sandboxes.kit.private_folder import delete
+from taxtui.sandboxes.protocol import Availability, Found
+from taxtui.substrates.harness import HARBOR_PRICE_SHEETS, HarborOptions
+from taxtui.substrates.harness.failure import one_line
+from taxtui.substrates.harness.sites import Site, Sites, Surroundings
+
+_STOP_S: Final = 120.0
+_PROBE_S: Final = 10.0
+
+
+class _Needs(NamedTuple):
+    """Credentials or programs of an environment, where Harbor's preflight does not check any."""
+
+    variables: tuple[str, ...] = ()  # any is enough
+    file: str = ""  # below the home folder; enough without variables
+    programs: tuple[str, ...] = ()  # any is enough
+
+
+_WITH_DOCKERFILE: Final = ("ack", "gke")
+"""Environments that refuse a task without a Dockerfile, even where an image is given."""
+_UNCHECKED: Final[Mapping[str, _Needs]] = {
+    "ack": _Needs(("KUBECONFIG",), ".kube/config"),
+    "cwsandbox": _Needs(("CWSANDBOX_API_KEY", "WANDB_API_KEY")),
+    "islo": _Needs(("ISLO_API_KEY",)),
+    "langsmith": _Needs(
+        ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY", "LANGSMITH_PROFILE", "LANGSMITH_CONFIG_FILE"),
+        ".langsmith/config.json",
+    ),
+    "prime": _Needs(("PRIME_API_KEY",), ".prime/config.json"),
+    "singularity": _Needs(programs=("singularity", "apptainer")),
+}
+
+
+class HarborEnvironments(Sites):
+    """The sandboxes of an environment, by a name in Harbor's registry or an import path ``module:Class``."""
+
+    def __init__(self, options: HarborOptions, logger: logging.Logger, pool: BlockingPool) -> None:
+        """Raises ``UsageError``: the settings cannot be read."""
+        self.options = options
+        self.pool = pool
+        self.live: dict[str, Any] = {}  # Harbor's object of each sandbox of this process; None before construction
+        self.root: Path
+        self._logger = logger
+        self._settings = _settings(options.settings)
+
+    async def open(self) -> None:
+        """As ``Sites.open``."""
+        self.root = private_folder.private_folder("harbor", f"harbor-{re.sub(r'[^a-z0-9]+', '-', self.label)}")
+
+    @property
+    def label(self) -> str:
+        """The environment without the module of an import path, in lower case."""
+        return self.options.environment.rpartition(":")[2].lower()
+
+    async def check(self) -> Availability:
+        """As ``Sites.check``: run Harbor's preflight, and construct the environment without starting a sandbox."""
+        return await self.pool.run(self._checked)
+
+    def _checked(self) -> Availability:
+        from harbor.environments.factory import EnvironmentFactory
+
+        name, image = self.options.environment, self.options.image
+        try:
+            EnvironmentFactory.run_preflight(_kind(name), import_path=name if ":" in name else None)
+        except (Exception, SystemExit) as error:
+            return _refused(name, error)
+        if (needs := _UNCHECKED.get(name)) and (refused := _unmet(name, needs)):
+            return refused
+        if not image:
+            fix = f"harbor:environment={name},image=REGISTRY/IMAGE, an image with bash in a registry"
+            return Availability(ok=False, detail="no image is given", fix=fix)
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                made = self._construct("taxtui-check", Path(folder), Limits(), {})
+        except (Exception, SystemExit) as error:
+            return _refused(name, error)
+        return Availability(
+            ok=True,
+            detail=f"{self.label}, credentials not tried",
+            image=hashlib.sha256(image.encode()).hexdigest(),
+            limits=_enforcement(made.resource_capabilities()),
+            prices=name if name in HARBOR_PRICE_SHEETS else "",
+        )
+
+    async def add(self, spec: SandboxSpec) -> Surroundings:
+        """As ``Sites.add``: make the sandbox's folder."""
+        try:
+            private_folder.make(self.root, spec)
+        except OSError as error:
+            raise private_folder.not_made(spec, error) from error
+        self.live[spec.name] = None
+        return Surroundings({"LANG": "C.UTF-8", **spec.env, SANDBOX_ENV: spec.name})
+
+    def construct(self, spec: SandboxSpec, around: Surroundings) -> Any:
+        """Construct Harbor's object for a sandbox, without starting the sandbox. Raises ``CreateFailed``."""
+        try:
+            made = self._construct(spec.name, self.root / spec.name, spec.limits, around.env)
+        except (Exception, SystemExit) as error:
+            raise CreateFailed(f"harbor did not start it: {one_line(error)}") from error
+        self.live[spec.name] = made
+        return made
+
+    def _construct(self, name: str, folder: Path, limits: Limits, env: Mapping[str, str]) -> Any:
+        from harbor.environments.factory import EnvironmentFactory
+        from harbor.models.task.config import EnvironmentConfig as TaskEnvironment
+        from harbor.models.trial.config import EnvironmentConfig
+        from harbor.models.trial.paths import TrialPaths
+
+        environment = self.options.environment
+        inside, trial = folder / "environment", TrialPaths(trial_dir=folder / "trial")
+        inside.mkdir()
+        if environment in _WITH_DOCKERFILE:
+            (inside / "Dockerfile").write_text(f"FROM {self.options.image}\n")
+        trial.mkdir()
+        return EnvironmentFactory.create_environment_from_config(
+            EnvironmentConfig(
+                type=_kind(environment),
+                import_path=environment if ":" in environment else None,
+                env=dict(env),
+                kwargs=self._settings,
+            ),
+            environment_dir=inside,
+            environment_name="taxtui",
+            session_id=name,
+            trial_paths=trial,
+            task_env_config=TaskEnvironment(
+                docker_image=self.options.image, cpus=max(1, math.ceil(limits.cpus)), memory_mb=limits.memory_mib
+            ),
+            logger=self._logger,
+        )
+
+    def at(self, name: str) -> Site:
+        """As ``Sites.at``."""
+        return _Remote(self, name)
+
+    async def find(self, run_id: str | None) -> Sequence[Found]:
+        """As ``Sites.find``: this user's sandboxes from this machine, as far as Harbor has not stopped them."""
+        return private_folder.found_in(self.root, run_id)
+
+
+class _Remote(Site):
+    """A sandbox behind Harbor."""
+
+    def __init__(self, sites: HarborEnvironments, name: str) -> None:
+        self._sites = sites
+        self._name = name
+
+    async def kill(self, mark: str) -> None:
+        try:
+            await self._sites.live[self._name].exec(kill_script(mark))
+        except Exception as error:  # any exception of the SDK
+            if not await self.ended():
+                raise ExecFailed(f"{LEFT}: {one_line(error)}") from error
+
+    async def ended(self) -> bool:
+        """Whether ``true`` does not run within ten seconds: Harbor reports no state."""
+        environment = self._sites.live.get(self._name)
+        if environment is None:
+            return True
+        try:
+            async with asyncio.timeout(_PROBE_S):
+                await environment.exec("true")
+        except Exception:  # any exception of the SDK
+            return True
+        return False
+
+    async def remove(self) -> None:
+        sites, name, folder = self._sites, self._name, self._sites.root / self._name
+        if name not in sites.live:
+            if not folder.exists():
+                return
+            raise CleanupFailed(
+                f"{name}: Harbor cannot stop a sandbox of another process; remove the sandbox of this "
+                f"name in {sites.label}, then delete {folder}"
+            )
+        if (environment := sites.live[name]) is not None:
+            try:
+                await finish_despite_cancel(environment.stop(delete=True), _STOP_S)
+            except Exception as error:  # any exception of the SDK
+                reason = one_line(error)
+                raise CleanupFailed(f"{name}: {sites.label} did not stop the sandbox: {reason}") from error
+        try:
+            await finish_despite_cancel(sites.pool.run(lambda: delete(folder)))
+        except ExecFailed as error:
+            raise CleanupFailed(f"{name}: its directory is still being deleted: {error}") from error
+        if folder.exists():
+            raise CleanupFailed(f"{name}: its directory cannot be deleted")
+        sites.live.pop(name, None)
+
+
+def known_environments() -> list[str]:
+    """The names in Harbor's registry."""
+    return [each.value for each in importlib.import_module("harbor.models.environment_type").EnvironmentType]
+
+
+def _kind(name: str) -> Any:
+    if ":" in name:
+        return None
+    return importlib.import_module("harbor.models.environment_type").EnvironmentType(name)
+
+
+def _settings(path: str) -> dict[str, Any]:
+    """Keyword arguments of the environment, from a JSON file. Raises ``UsageError``."""
+    if not path:
+        return {}
+    try:
+        settings = json.loads(Path(path).read_text())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"harbor: settings cannot be read from {path}: {one_line(error)}") from error
+    if not isinstance(settings, dict):
+        raise UsageError(f"harbor: {path} holds no JSON object", fix='write {"keyword": value}')
+    return settings
+
+
+def _refused(name: str, error: BaseException) -> Availability:
+    """Harbor's own message: the first sentence is the problem, the rest is the fix."""
+    message = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, ImportError):
+        extra = re.search(r"harbor\[[\w-]+\]", message)
+        fix = f"install the Python package {extra[0]}" if extra else f"install the Python package {error.name!r}"
+        return Availability(ok=False, detail=f"the SDK of {name} is not installed", fix=fix)
+    if isinstance(error, TypeError) and (lacks := re.search(r"missing \d+ required .*?: (.*)", message)):
+        fix = f"harbor:environment={name},settings=FILE.json, a JSON object of settings"
+        return Availability(ok=False, detail=f"{name} requires the settings {lacks[1]}", fix=fix)
+    problem, _, fix = message.partition(". ")
+    return Availability(ok=False, detail=problem.removesuffix("."), fix=fix.removesuffix("."))
+
+
+def _enforcement(capabilities: Any) -> str:
+    """Limits in force, by the environment's declaration for CPUs and memory."""
+    if capabilities is None:
+        return "unknown"
+    if capabilities.cpu_limit and capabilities.memory_limit:
+        return "as asked"
+    return "requested" if capabilities.cpu_request and capabilities.memory_request else "none"
+
+
+def _unmet(name: str, needs: _Needs) -> Availability | None:
+    if needs.programs:
+        if any(map(shutil.which, needs.programs)):
+            return None
+        return Availability(ok=False, detail=f"{name} needs a program", fix=f"install {' or '.join(needs.programs)}")
+    if any(map(os.environ.get, needs.variables)) or (needs.file and (Path.home() / needs.file).exists()):
+        return None
+    variables = " or ".join(needs.variables)
+    beside = f", or write ~/{needs.file}" if needs.file else ""
+    return Availability(ok=False, detail=f"{name} requires {variables}", fix=f"set {variables}{beside}")
