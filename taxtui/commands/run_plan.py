@@ -33,7 +33,7 @@ def scenario_changes(words: Sequence[str]) -> dict[str, Any]:
     for word in words:
         key, equals, text = word.partition("=")
         if not equals or key not in _SET:
-            raise UsageError(f"--set {word}: not KEY=VALUE of a scenario", fix=f"KEY is one of {', '.join(_SET)}")
+            raise UsageError(f"--set {word}: not KEY=VALUE of a scenario", fix=f"KEY is one of {', '.join(_SET)}, and per_node with --ray")
         kind = _SET[key]
         try:
             found[key] = {"true": True, "false": False}[text] if kind is bool else kind(text)
