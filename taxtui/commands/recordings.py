@@ -1,23 +1,81 @@
-"""``taxtui recordings info|verify|compact``: what a file holds, whether all of it can be trusted, and a smaller one."""
+"""``taxtui recordings``: list, inspect, verify and compact recordings, and print one trial."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from costmodel.training.length import Length
-from taxtui.errors import RecordingError
+from taxtui.errors import RecordingError, UsageError
 from taxtui.recording.compact import compact
 from taxtui.recording.events import FIXED, Actions, Cell, Event, Header, Notice, RunFinished, TrialEnded, TrialStarted
 from taxtui.recording.reader import RecordingSummary, read, salvage
 from taxtui.terminal_text import clean
 
+if TYPE_CHECKING:
+    from taxtui.live.catalogue import CatalogueEntry
+    from taxtui.report.cells import Content
+    from taxtui.report.formats import Section
+
 
 @click.group("recordings")
 def command() -> None:
-    """Inspect, verify, salvage and compact recordings."""
+    """List, inspect, verify and compact recordings, and print one trial."""
+
+
+@command.command("list")
+@click.argument("folder", required=False, type=click.Path(path_type=Path, exists=True, file_okay=False))
+def list_(folder: Path | None) -> None:
+    """List the recordings in FOLDER, the newest first.
+
+    Without FOLDER: the folder that `taxtui run` writes to, and the recordings that came with taxtui.
+    """
+    from taxtui.live import catalogue
+    from taxtui.report.formats.plain_tables import terminal_width, to_text
+
+    entries, problem = catalogue.listed(folder)
+    if problem:
+        raise UsageError(problem)
+    if not entries:
+        raise UsageError(f"no recordings in {folder}", fix="make one: taxtui run -o NAME.msgpack")
+    click.echo(to_text([_listing(entries)], terminal_width()))
+
+
+@command.command("trial")
+@click.argument("file", metavar="RECORDING", type=click.Path(path_type=Path))
+@click.argument("number", metavar="TRIAL", type=click.IntRange(0))
+def trial(file: Path, number: int) -> None:
+    """Print the phases and actions of one trial; `taxtui export` lists the numbers of all trials."""
+    from taxtui.live.trial_story import read_story
+    from taxtui.report import trial_timeline
+    from taxtui.report.formats.plain_tables import terminal_width, to_text
+
+    story, width = read_story(file, number), terminal_width()
+    click.echo(trial_timeline.lines(story, min(width, trial_timeline.WIDEST)))
+    if (table := trial_timeline.commands(story)).rows:
+        click.echo(f"\n{to_text([table], width)}")
+
+
+def _listing(entries: Sequence[CatalogueEntry]) -> Section:
+    """Return a table with a line per file."""
+    from taxtui.report.cells import COUNT, TableCell
+    from taxtui.report.formats import Section
+    from taxtui.report.numbers import NOTHING
+
+    rows: list[list[Content]] = []
+    for entry in entries:
+        count = entry.done if entry.done is not None else entry.trials
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.when_ns / 1e9)) if entry.when_ns else "unknown"
+        name = f"{entry.name}\n{'shipped' if entry.shipped else ''}"
+        state = entry.fate if entry.state == "complete" else entry.state
+        work = "\n".join(", ".join(texts) for texts in (entry.substrates, entry.workloads))
+        rows.append([name, state, when, NOTHING if count is None else TableCell(count, COUNT), work])
+    return Section("", ["recording", "state", "date", "trials", "substrates\nworkloads"], rows, [])
 
 
 @command.command("info")

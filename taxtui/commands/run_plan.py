@@ -26,6 +26,8 @@ _SET: Final = {
 }
 """Values of a scenario that ``--set`` takes."""
 
+_KEYS: Final = f"KEY is one of {', '.join(_SET)}, and per_node with --ray"
+
 
 def scenario_changes(words: Sequence[str]) -> dict[str, Any]:
     """Return the values of ``KEY=VALUE`` words. Raises ``UsageError``: a key is unknown, or a value cannot be read."""
@@ -33,7 +35,10 @@ def scenario_changes(words: Sequence[str]) -> dict[str, Any]:
     for word in words:
         key, equals, text = word.partition("=")
         if not equals or key not in _SET:
-            raise UsageError(f"--set {word}: not KEY=VALUE of a scenario", fix=f"KEY is one of {', '.join(_SET)}, and per_node with --ray")
+            raise UsageError(
+                f"--set {word}: not KEY=VALUE of a scenario",
+                fix=f"KEY is one of {', '.join(_SET)}, and per_node with --ray",
+            )
         kind = _SET[key]
         try:
             found[key] = {"true": True, "false": False}[text] if kind is bool else kind(text)

@@ -10,9 +10,14 @@ from typing import Final
 from costmodel.recording.runner_health import LAG_LIMIT_NS
 from taxtui.live.trial_story import TrialStory
 from taxtui.recording import events
+from taxtui.recording.events import UNKNOWN
+from taxtui.report.cells import COUNT, Content, TableCell, duration_cell
+from taxtui.report.formats import Section
 from taxtui.report.numbers import duration
 from taxtui.terminal_text import clean, fit, wrap
 
+WIDEST: Final = 100
+"""Columns of the lines in a terminal, however wide it is."""
 EIGHTHS: Final = "▁▂▃▄▅▆▇█"
 NAME: Final = 14
 LEAST_BAR: Final = 10
@@ -22,6 +27,23 @@ def lines(story: TrialStory, width: int) -> str:
     """Everything, in at most ``width`` columns."""
     told = [*_heading(story, width), "", *_phases(story, width), *_actions(story, width)]
     return "\n".join([*told, *_marks(story, width), *_runner(story, width)])
+
+
+def commands(story: TrialStory) -> Section:
+    """Return a table with a line per command of the set-up and per action."""
+    rows: list[list[Content]] = []
+    for batch in story.actions:
+        wrappers = batch.wrapper_ns or [UNKNOWN] * len(batch.duration_ns)
+        codes = batch.exit_code or [0] * len(batch.duration_ns)
+        inside = batch.run_ns or [0] * len(batch.duration_ns)
+        for place, took_ns in enumerate(batch.duration_ns):
+            name = f"{'action' if batch.step == events.ACTION else 'set-up'} {batch.first + place + 1}"
+            parts = (took_ns, inside[place], wrappers[place])
+            dispatch = took_ns - inside[place] - max(0, wrappers[place]) if inside[place] != UNKNOWN else UNKNOWN
+            code = "–" if codes[place] == UNKNOWN else TableCell(codes[place], COUNT)
+            rows.append([name, *(duration_cell(None if ns == UNKNOWN else ns) for ns in (*parts, dispatch)), code])
+    notes = ["dispatch: getting the command in and its result out; the time that is neither in-sandbox nor wrapper."]
+    return Section("", ["command", "took", "in sandbox", "wrapper", "dispatch", "exit code"], rows, notes)
 
 
 def _heading(story: TrialStory, width: int) -> list[str]:

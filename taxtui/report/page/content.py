@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from taxtui.report.answer import table
-from taxtui.report.formats import Section, csv_rows
+from taxtui.report.formats import Section
 from taxtui.report.measured.record import record
 from taxtui.report.measured.tables import TABLES, sections
 from taxtui.report.page.answer_view import answer_view
@@ -21,8 +17,8 @@ from taxtui.report.page.figures import failures, figures
 from taxtui.report.page.figures.attribution import NAME as ATTRIBUTION
 from taxtui.report.page.material import Material
 from taxtui.report.page.origins import commands, origins
-from taxtui.report.page.palette import style_sheet
 from taxtui.report.page.panel import Figure
+from taxtui.report.page.shell import chrome, csv_link, environment, text_of
 from taxtui.report.page.views import tables_of
 from taxtui.terminal_text import clean, cut
 
@@ -71,33 +67,6 @@ def _tables(material: Material) -> list[Section]:
     return sections(material.rows, material.sources, TABLES, material.unfinished)
 
 
-def chrome(script: str) -> dict[str, Any]:
-    """The parts of any page: its style, its script, and the policy that lets nothing but these work."""
-    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return {
-        "style": Markup(style_sheet() + text_of("page.css")),
-        "script": Markup(script),
-        "policy": f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{allowed}'",
-    }
-
-
-def environment() -> Environment:
-    """Templates in which every text is escaped, and a name that is missing is an error."""
-    return Environment(
-        loader=PackageLoader("taxtui.report.page", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def csv_link(name: str, records: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """A file within the page, that a click saves without a script."""
-    text = csv_rows.to_text(records) + "\n"
-    return {"name": name, "href": f"data:text/csv;charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}"}
-
-
 def figure_view(figure: Figure) -> dict[str, Any]:
     """A figure for the template, drawn."""
     panels = [{"title": panel.title, "apart": panel.apart, "svg": Markup(inline_svg(panel))} for panel in figure.panels]
@@ -110,9 +79,3 @@ def figure_view(figure: Figure) -> dict[str, Any]:
         "notes": figure.notes,
         "csv": csv_link(f"taxtui-{figure.name}.csv", data),
     }
-
-
-def text_of(name: str) -> str:
-    """A style sheet or a script."""
-    path = files("taxtui.report.page").joinpath("templates", name)
-    return path.read_text(encoding="utf-8")

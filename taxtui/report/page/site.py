@@ -18,10 +18,11 @@ from taxtui.report.formats import Section
 from taxtui.report.measured.rows import Rank, Row, rows_of
 from taxtui.report.numbers import NOTHING, number, span, usd
 from taxtui.report.page.answer_view import answer_view
-from taxtui.report.page.content import chrome, environment, figure_view, page, text_of
+from taxtui.report.page.content import figure_view, page
 from taxtui.report.page.figures import cold_start, pareto, scale
 from taxtui.report.page.material import Material
 from taxtui.report.page.settings import file_name
+from taxtui.report.page.shell import chrome, environment, text_of
 from taxtui.report.page.standings import PlaceStanding, standings
 from taxtui.report.page.views import shown, table_of
 from taxtui.report.row_limits import PAGE

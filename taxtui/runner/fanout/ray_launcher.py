@@ -112,9 +112,7 @@ class RayLauncher:
         except ImportError:
             found = False
         if not found:
-            raise SubstrateUnavailable(
-                "--ray: the module 'ray' is not installed", fix=installed.extra_command("ray")
-            )
+            raise SubstrateUnavailable("--ray: the module 'ray' is not installed", fix=installed.extra_command("ray"))
         self._options, self._workers = options, plan.workers
         self._paths = named_paths(plan)
         self._ray: Any = None
