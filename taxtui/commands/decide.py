@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from taxtui.commands import new_file
 from taxtui.commands.waiting import waiting
 from taxtui.errors import UsageError
 from taxtui.options.asking import idle_places, place_of, providers_of, stated_at
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from costmodel import Demand, Projection, Published, Recording
     from costmodel.analysis.bill import Side
     from costmodel.analysis.decision import Decision
-    from costmodel.analysis.thresholds import InputEffect, Turn
     from costmodel.attribution.paired_comparison import RunInSteps
     from costmodel.providers.plausible_ranges import Candidate
     from costmodel.providers.provider import Provider
@@ -54,6 +54,9 @@ NOT_ASKED: Final = ("baseline", "deltas")
 @choosing(ACTIONS)
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the page to a new file.")
 @click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the page as one HTML file."
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "markdown", "json"]),
@@ -68,6 +71,7 @@ def command(
     start: str | None,
     goal: str,
     output: Path | None,
+    html: Path | None,
     form: str | None,
     quick: bool,
     lengths: tuple[int, ...],
@@ -86,10 +90,18 @@ def command(
     from costmodel.recording.reader import Recording
     from taxtui.commands.decide_workload import estimated, found_start, found_workload
     from taxtui.commands.opening import opened, opened_all
+    from taxtui.report.decision.layout import to_markdown, to_terminal
+    from taxtui.report.decision.memo import page
+    from taxtui.report.decision.record import record
+    from taxtui.report.formats import BY_NAME, Report
+    from taxtui.report.formats.plain_tables import terminal_width
     from taxtui.report.projected.given import given
 
-    if output is not None and output.exists():
-        raise _taken(output)
+    for path, option in ((output, "-o"), (html, "--html")):
+        if path is not None:
+            new_file.absent(path, option)
+    if html is not None:
+        from taxtui.report.page.decision_page import to_html
     sources = opened_all(recordings)
     cells = [cell.identity for one in sources if isinstance(one, Recording) for cell in one.cells]
     origin, choices = found_start(start, goal, cells)
@@ -114,13 +126,21 @@ def command(
         moved = effects(found, progress, rough=quick)
         turned = turns(found, simulate=not quick)
     asked = [*choices, *_assumptions(found, [given(context, spec) for spec in (origin, goal)])]
+    written = page(found, moved, turned, asked, shlex.join(["taxtui", *sys.argv[1:]]), rough=quick)
+    if html is not None:
+        new_file.write([to_html(written).encode()], html, "--html")
+        click.echo(html)
     if form is None:
         form = "text" if output is None else "json" if output.suffix == ".json" else "markdown"
-    text = _told(form, found, moved, turned, asked, rough=quick)
-    if output is None:
-        click.echo(text)
+    if form == "json":
+        text = BY_NAME[form].render(Report(list, lambda: [record(found, moved, turned, asked)]))
     else:
-        _write(text, output)
+        text = to_markdown(written) if form == "markdown" else to_terminal(written, terminal_width())
+    if output is not None:
+        new_file.write([f"{text}\n".encode()], output, "-o")
+        click.echo(output)
+    elif html is None:
+        click.echo(text)
     if found.verdict == CANNOT_TELL:
         context.exit(UNDECIDED)
 
@@ -243,41 +263,3 @@ def _assumptions(found: Decision, given: Sequence[Sequence[Assumption]]) -> list
         if one not in common
     ]
     return [*common, *own]
-
-
-def _taken(output: Path) -> UsageError:
-    return UsageError(f"{output} exists", fix="choose another name with -o, nothing is overwritten")
-
-
-def _write(text: str, output: Path) -> None:
-    """To a new file, whose name is printed."""
-    try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(text + "\n")
-    except FileExistsError:
-        raise _taken(output) from None
-    except OSError as error:
-        raise UsageError(f"cannot write {output}: {error.strerror}", fix="choose another with -o") from error
-    click.echo(output)
-
-
-def _told(
-    form: str,
-    found: Decision,
-    moved: Sequence[InputEffect],
-    turned: Sequence[Turn],
-    given: Sequence[Assumption],
-    *,
-    rough: bool,
-) -> str:
-    if form == "json":
-        from taxtui.report.decision.record import record
-        from taxtui.report.formats import BY_NAME, Report
-
-        return BY_NAME[form].render(Report(list, lambda: [record(found, moved, turned, given)]))
-    from taxtui.report.decision.layout import to_markdown, to_terminal
-    from taxtui.report.decision.memo import page
-    from taxtui.report.formats.plain_tables import terminal_width
-
-    told = page(found, moved, turned, given, shlex.join(["taxtui", *sys.argv[1:]]), rough=rough)
-    return to_markdown(told) if form == "markdown" else to_terminal(told, terminal_width())

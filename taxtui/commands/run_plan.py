@@ -118,6 +118,7 @@ def describe(plan: Plan, sheet: str) -> list[str]:
 
     from taxtui.plan.crowding import cores, words
     from taxtui.report import plan_time
+    from taxtui.report.numbers import rough_duration
     from taxtui.report.plan_cost import CheckedSubstrate, expense
 
     names = list(dict.fromkeys(str(cell.substrate) for cell in plan.cells))
@@ -126,7 +127,7 @@ def describe(plan: Plan, sheet: str) -> list[str]:
     expected = plan_time.expect(plan, plan_time.HistoryReader().table(lambda: False), variants)
     rows: list[tuple[str, ...]] = [("substrate", "tier", "n", "mode", "concurrency", "trials", "time")]
     for one in expected:
-        cell, time = one.cell, "unknown" if one.wall_ns is None else f"~{plan_time.about(one.wall_ns)}"
+        cell, time = one.cell, "unknown" if one.wall_ns is None else f"~{rough_duration(one.wall_ns)}"
         texts = (cell.tier.name, cell.actions, cell.mode, cell.concurrency, cell.trials)
         rows.append((str(cell.substrate), *map(str, texts), time))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from taxtui.errors import RunCrashed, located
+from taxtui.report.numbers import stopwatch
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Shown:
     @property
     def clock(self) -> str:
         """How long the run has lasted."""
-        return _clock(time.monotonic() - self._began)
+        return stopwatch(time.monotonic() - self._began)
 
     def show(self, progress: Progress) -> None:
         """Say how far it is, where that is news."""
@@ -98,7 +99,7 @@ class Shown:
 
     def _line(self, progress: Progress) -> str:
         left_s = self._remaining_s(progress)
-        left = "" if left_s is None or progress.ended >= progress.planned else f", about {_clock(left_s)} left"
+        left = "" if left_s is None or progress.ended >= progress.planned else f", about {stopwatch(left_s)} left"
         which = f"run {progress.repetition}/{progress.repetitions}, " if progress.repetitions > 1 else ""
         return f"{which}{_counts(progress)}, {self.clock}{left}"
 
@@ -189,9 +190,3 @@ def _answer(run: Run) -> None:
 
 def _counts(progress: Progress) -> str:
     return f"{progress.ended}/{progress.planned} trials, {progress.ended - progress.ok} failed"
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

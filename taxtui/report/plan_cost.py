@@ -13,6 +13,7 @@ import msgspec
 from costmodel.errors import NoPrice, PriceError
 from costmodel.pricing.sheet import SHIPPED, Prices, load_prices, priced
 from taxtui.plan.spec import Limits, Plan
+from taxtui.report.numbers import money
 from taxtui.report.plan_time import Expected
 
 MARGIN: Final = Fraction(3, 2)
@@ -53,9 +54,9 @@ class ExpectedBill(NamedTuple):
     def words(self) -> str:
         """``ecs ~$1.84``."""
         if self.usd is not None:
-            return f"{self.name} {dollars(self.usd, about='~')}"
+            return f"{self.name} ~{money(float(self.usd))}"
         if self.least_usd is not None:
-            return f"{self.name} from {dollars(self.least_usd)}"
+            return f"{self.name} from {money(float(self.least_usd))}"
         return f"{self.name}: price unknown"
 
 
@@ -104,14 +105,9 @@ def expense(
     options += ["--max-cost", f"{float(most_usd):.2f}", "--prices", sheet]
     questions = {name: _question(bill, most_usd, alone=len(paid) == 1) for name, bill in bills.items()}
     together = "" if len(paid) == 1 else " in all"
-    return Expense(f"{words} (max {dollars(most_usd)}{together})", tuple(options), questions, sheet=sheet, paid=True)
-
-
-def dollars(usd: Fraction | float, about: str = "") -> str:
-    """``$0``, ``$1.84``, ``$1,840``, ``<$0.01``; ``about`` goes before what is not exact."""
-    if 0 < usd < 0.01:
-        return "<$0.01"
-    return "$0" if not usd else f"{about}${float(usd):,.2f}" if usd < 1000 else f"{about}${round(usd):,}"
+    return Expense(
+        f"{words} (max {money(float(most_usd))}{together})", tuple(options), questions, sheet=sheet, paid=True
+    )
 
 
 def _unpaid(name: str, answer: CheckedSubstrate | None) -> str:
@@ -199,7 +195,7 @@ def _question(bill: ExpectedBill, most_usd: Fraction | None, *, alone: bool) -> 
     sandboxes = f"{bill.name}: up to {bill.sandboxes:,} sandboxes"
     if most_usd is None:
         return f"{sandboxes} that cost money. Their price is not known: only their number is limited."
-    stops = f"{'stops' if alone else 'the whole run stops'} at {dollars(most_usd)}"
+    stops = f"{'stops' if alone else 'the whole run stops'} at {money(float(most_usd))}"
     if bill.usd is not None:
-        return f"{sandboxes}, {dollars(bill.usd, about='about ')}, {stops}."
-    return f"{sandboxes}, at least {dollars(bill.least_usd or 0)} (not measured yet), {stops}."
+        return f"{sandboxes}, about {money(float(bill.usd))}, {stops}."
+    return f"{sandboxes}, at least {money(float(bill.least_usd or 0))} (not measured yet), {stops}."

@@ -13,6 +13,7 @@ from taxtui.live.catalogue import CatalogueEntry
 from taxtui.live.state import RunState
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
 from taxtui.recording.reader import Follower
+from taxtui.report.numbers import rough_duration
 
 MOST_BYTES: Final = 64 << 20
 """Of recordings, the newest first: beyond it older ones are left unread."""
@@ -112,26 +113,17 @@ def time_words(plan: Plan, expected: Sequence[Expected]) -> str:
             name = str(one.cell.substrate)
             known[name] = known.get(name, 0.0) + one.wall_ns
     missing = _missing(expected)
-    limit = f"at most {about(plan.budget_s * 1e9)}, the budget" if plan.budget_s else ""
+    limit = f"at most {rough_duration(plan.budget_s * 1e9)}, the budget" if plan.budget_s else ""
     if not known:
         unknown = f"unknown for {missing}: no recording of it yet"
         return f"{limit}; {unknown}" if limit else unknown
     once_ns = max(known.values()) if plan.side_by_side else sum(known.values())
     total_ns = plan.repeat * once_ns + (plan.repeat - 1) * plan.gap_s * 1e9
-    words = f"~{about(total_ns)}" + (f" + {missing} (not measured yet)" if missing else "")
+    words = f"~{rough_duration(total_ns)}" + (f" + {missing} (not measured yet)" if missing else "")
     source = _source([one.trial for one in expected if one.trial])
     if plan.budget_s and (missing or total_ns > plan.budget_s * 1e9):
         return f"{limit} ({words} without it, {source})"
     return f"{words}, {source}"
-
-
-def about(ns: float) -> str:
-    """``40 s``, ``22 min``, ``1 h 20 min``: as exact as an estimate deserves."""
-    seconds = ns / 1e9
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60:,} h {minutes % 60} min"
 
 
 def _source(trials: Sequence[PastTrial]) -> str:

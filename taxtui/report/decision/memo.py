@@ -15,10 +15,11 @@ from costmodel.projection.row import Share
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import poisoned_groups
 from costmodel.workload.scenario_range import Assumption
+from taxtui.report.cells import SHARE, SHORT, Content, TableCell, amount_cell
 from taxtui.report.decision.layout import Block, Code, Items, Page, PagePart, Paragraph, TextTable
 from taxtui.report.decision.sources import rests_on
-from taxtui.report.numbers import NOTHING, span
-from taxtui.report.projected.attributed import Unit, compact, money
+from taxtui.report.numbers import NOTHING, compact, money, percent, span
+from taxtui.report.projected.attributed import Unit
 from taxtui.report.words import CAUSES
 from taxtui.sandboxes import registry
 from taxtui.terminal_text import clean
@@ -81,10 +82,10 @@ def page(
         PagePart("What it costs", (_money(found),)),
         PagePart("What the sandbox costs, by cause", tuple(_causes(found))),
         PagePart("What else would turn it", tuple(_turning(turns))),
-        PagePart("What the answer rests on", (Items(tuple(rests_on(found, given))),)),
         PagePart("What is not verified", tuple(_items(_doubts(found)))),
         PagePart("What to measure next", tuple(_items(next_steps(found, effects, turns), numbered=True))),
         PagePart("The same page again", (Code(command),)),
+        PagePart("What the answer rests on", (Items(tuple(rests_on(found, given))),)),
     ]
     return Page(_title(found), tuple(_lead(found, effects, turns, rough=rough)), tuple(parts))
 
@@ -129,7 +130,7 @@ def _saves(found: Decision, saving: Interval) -> str:
 
 def _lead(found: Decision, effects: Sequence[InputEffect], turns: Sequence[Turn], *, rough: bool) -> Iterator[Block]:
     saving, whole, about = found.saving, found.start_bill.whole.value, "≈ " * rough
-    share = f", {abs(saving.value) / whole:.1%} of {unit_of(found).shown(whole)}" if whole else ""
+    share = f", {percent(abs(saving.value) / whole)} of {unit_of(found).shown(whole)}" if whole else ""
     verb, _, amount = _saves(found, saving).partition(" ")
     what = f"Moving to {name_of(found.goal)} {verb} this run {about}{amount}{share}"
     if not effects:
@@ -236,45 +237,43 @@ def _reversed(amount: Interval) -> Interval:
     return Interval(-value, None if high is None else -high, None if low is None else -low)
 
 
-def _amount(amount: Interval | None) -> str:
-    return NOTHING if amount is None else f"{compact(amount.value)}\n{span(amount, compact)}"
-
-
 def _money(found: Decision) -> TextTable:
     bills = found.start_bill, found.goal_bill
 
-    def line(name: str, of: Callable[[Bill], Interval | None]) -> tuple[str, ...]:
-        return name, *(_amount(of(one)) for one in bills)
+    def line(name: str, of: Callable[[Bill], Interval | None]) -> tuple[Content, ...]:
+        return name, *(amount_cell(of(one), SHORT) for one in bills)
 
-    rows = [line("the whole run", lambda one: one.whole), line("of that, the sandbox's part", lambda one: one.sandbox)]
+    rows: list[tuple[Content, ...]] = [
+        line("the whole run", lambda one: one.whole),
+        line("the sandbox's part of it", lambda one: one.sandbox),
+    ]
     if found.unit == USD:
         rows += [
             line("GPUs, as long as it lasts", lambda one: one.gpus),
             line("nodes", lambda one: one.nodes),
             line("sandboxes and workers", lambda one: Interval(one.rest)),
         ]
-        for name, part in (("GPU-hours waiting", "waiting"), ("… stalled by the sandbox", "stalled")):
+        for name, part in (("GPU-hours waiting", "waiting"), ("GPU-hours stalled by the sandbox", "stalled")):
             waits = [side.row.attribution and side.row.attribution.waiting for side in (found.start, found.goal)]
             if all(waits):
-                rows.append((name, *(_hours(getattr(one, f"{part}_gpu_hours")) for one in waits)))
+                amounts = (getattr(one, f"{part}_gpu_hours") for one in waits)
+                rows.append((name, *(NOTHING if one is None else TableCell(one, SHORT) for one in amounts)))
         seconds = [
             side.row.attribution and side.row.attribution.usd_per_critical_second for side in (found.start, found.goal)
         ]
         if all(seconds):
-            rows.append(("a second more in every step", *(compact(one or 0.0) for one in seconds)))
+            rows.append(("a second more in every step", *(TableCell(one or 0.0, SHORT) for one in seconds)))
     if any(groups := [_poisoned(side) for side in (found.start, found.goal)]):
         rows.append(("groups with a failed attempt", *groups))
     return TextTable((unit_of(found).name, name_of(found.start), name_of(found.goal)), tuple(rows))
 
 
-def _poisoned(side: Side) -> str:
+def _poisoned(side: Side) -> Content:
     """The share of groups in which an attempt fails; "" where groups or the rate are unknown."""
     rate, group = side.demand.failure_rate, side.demand.group_size
-    return "" if rate is None or group is None else f"{poisoned_groups(rate, group, side.demand.failure_burst):.0%}"
-
-
-def _hours(amount: float | None) -> str:
-    return NOTHING if amount is None else f"{compact(amount)} h"
+    if rate is None or group is None:
+        return ""
+    return TableCell(poisoned_groups(rate, group, side.demand.failure_burst), SHARE)
 
 
 def _causes(found: Decision) -> Iterator[Block]:
@@ -283,8 +282,8 @@ def _causes(found: Decision) -> Iterator[Block]:
     unit = unit_of(found)
     splits = [side.row.attribution.causes if side.row.attribution else {} for side in (found.start, found.goal)]
 
-    def cell(share: Share | None) -> str:
-        return NOTHING if share is None else _amount(unit.of(share))
+    def cell(share: Share | None) -> Content:
+        return NOTHING if share is None else amount_cell(unit.of(share), SHORT)
 
     causes = [cause for cause in ATTRIBUTED if any(_counts(split.get(cause)) for split in splits)]
     rows = tuple((CAUSES[cause], *(cell(split.get(cause)) for split in splits)) for cause in causes)

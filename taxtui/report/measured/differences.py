@@ -9,14 +9,15 @@ from typing import Final, NamedTuple
 from costmodel.statistics.intervals import Interval, difference
 from costmodel.statistics.quantiles import Percentile
 from costmodel.statistics.repetitions import Assumed
-from costmodel.statistics.verdict import CANNOT_TELL, TIE, Difference, across, judge
+from costmodel.statistics.verdict import Difference, across, judge
 from taxtui.report import variation
-from taxtui.report.cells import Content, RowName
+from taxtui.report.cells import NS, Content, RowName, TableCell
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import Row
 from taxtui.report.measured.tables import DO, HEAD, LATENCIES, PARTS, RESPONSE, name_of, percentile
 from taxtui.report.numbers import NOTHING, duration
+from taxtui.report.words import UNDECIDED
 
 _HOW_TO_READ: Final = (
     "Below each value its interval; that of a change is recovered from the two (Zou and Donner 2008). tie: it spans 0. "
@@ -138,15 +139,10 @@ def _tax(names: dict[Pair, RowName]) -> Section:
     return Section("Tax: per successful trial", head, lines, [])
 
 
-def change(found: Difference) -> str:
-    """``+12.3 ms tie`` and, on a second line, its interval in the same unit: ``-2.1…+26.0``; ``?``: cannot tell."""
-    delta, mark = found.value, {TIE: " tie", CANNOT_TELL: " ?"}.get(found.verdict.kind, "")
-    value, _, limits = duration(*delta).partition("\n")
-    value = f"+{value}" if delta.value > 0 else value
-    if delta.low is not None and delta.high is not None:
-        low, _, high = limits.partition("…")
-        limits = f"{'+' if delta.low > 0 else ''}{low}…{'+' if delta.high > 0 else ''}{high}"
-    return f"{value}{mark}\n{limits}"
+def change(found: Difference) -> TableCell:
+    """``+12.3 ms`` and, on a second line, ``±14.1 no difference``."""
+    value, low, high = found.value
+    return TableCell(value, NS, low, high, UNDECIDED.get(found.verdict.kind, ""), signed=True)
 
 
 def signed(ns: float) -> str:

@@ -17,9 +17,10 @@ from costmodel.analysis.concurrency_sweep import (
 )
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.scalability import Scalability
+from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, TableCell, amount_cell, duration_cell
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import PROVENANCES, Row
-from taxtui.report.numbers import CLOSED_LOOP, NOTHING, duration, number
+from taxtui.report.numbers import CLOSED_LOOP, NOTHING, number, span
 from taxtui.terminal_text import clean
 
 LADDER: Final = "ladder"
@@ -87,29 +88,23 @@ def law_in_words(law: Scalability) -> str:
 
 
 def _ranged(interval: Interval) -> str:
-    if interval.low is None:
-        return number(interval.value)
-    high = "?" if interval.high is None else number(interval.high)
-    return f"{number(interval.value)} ({number(interval.low)}…{high})"
+    limits = span(interval)
+    return f"{number(interval.value)} ({limits})" if limits else number(interval.value)
 
 
-def _line(level: LadderLevel) -> list[str]:
+def _line(level: LadderLevel) -> list[Content]:
     load = level.runner
+    busy: Content = NOTHING
+    if load is not None:
+        busy = CellGroup((TableCell(load.cpu_permille / 1000, SHARE), TableCell(load.lag_p50_ns, NS)), below=True)
     return [
         f"{level.concurrency:,}\n",
-        f"{level.trials:,}\n{level.failures:,}",
-        _two_lines(level.throughput_per_s),
-        _two_lines(level.actions_per_s),
-        duration(level.action_p50_ns),
-        duration(level.action_p95_ns),
-        duration(level.completion_ns),
-        NOTHING if load is None else f"{load.cpu_permille / 10:.0f}%\n{duration(load.lag_p50_ns)}",
+        CellGroup((TableCell(level.trials, COUNT), TableCell(level.failures, COUNT)), below=True),
+        amount_cell(level.throughput_per_s),
+        amount_cell(level.actions_per_s),
+        *(duration_cell(ns) for ns in (level.action_p50_ns, level.action_p95_ns, level.completion_ns)),
+        busy,
     ]
-
-
-def _two_lines(interval: Interval) -> str:
-    low, high = (NOTHING if end is None else number(end) for end in (interval.low, interval.high))
-    return f"{number(interval.value)}\n{low}…{high}"
 
 
 def records(found: Sequence[Ladder]) -> list[dict[str, Any]]:

@@ -358,18 +358,10 @@ def _worker(number: int, fitness: WorkerFitness) -> list[Content]:
     return [f"worker {number}\n", "", duration_cell(fitness.lag_p99_ns), cpu, "", state]
 
 
-def _failed(row: Row) -> str:
-    rate, low, high = (_percent(share or 0.0) for share in row.failures)
-    return f"{rate}% {low}…{high}"
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}"[:-1] if share >= 0.0995 else f"{100 * share:.2g}"
-
-
 def _counted(count: int, row: Row) -> CellGroup:
     """A number of values, and below it the share of trials that failed."""
-    return CellGroup((TableCell(count, COUNT), TableCell(note=_failed(row))), below=True)
+    rate, low, high = row.failures
+    return CellGroup((TableCell(count, COUNT), TableCell(rate, SHARE, low, high)), below=True)
 
 
 def percentile(one: Percentile) -> TableCell:

@@ -14,12 +14,13 @@ from costmodel.pricing.sheet import Prices
 from costmodel.recording.reader import read_recording
 from costmodel.workload.pool import Pool, pools
 from taxtui.errors import RecordingError
+from taxtui.report.cells import DOLLARS, Content, amount_cell
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import Rank, Row, rows_of
-from taxtui.report.numbers import NOTHING, number, span, usd
+from taxtui.report.numbers import NOTHING
 from taxtui.report.page.answer_view import answer_view
 from taxtui.report.page.content import figure_view, page
-from taxtui.report.page.figures import cold_start, pareto, scale
+from taxtui.report.page.figures import cold_start, pareto
 from taxtui.report.page.material import Material
 from taxtui.report.page.settings import file_name
 from taxtui.report.page.shell import chrome, environment, text_of
@@ -117,7 +118,7 @@ def index(book: Book, title: str, demand: Demand, prices: Prices | None) -> str:
     works = {line.name: standings(line, demand.run_sd) for line in found.lines}
     works = {clean(name): own for name, own in works.items() if own}
     drawn = pareto.figure(works, material.looks)
-    figures = [*([drawn] if drawn else []), *cold_start.figures(material)[:1], *scale.figures(material)]
+    figures = [*([drawn] if drawn else []), *cold_start.figures(material)]
     context: dict[str, Any] = {
         "title": shown(title),
         "asked": f"{demand.trajectories:,} trajectories on {demand.workers:,} workers",
@@ -179,13 +180,10 @@ def _ranks(works: dict[str, list[PlaceStanding]], *, priced: bool) -> Section:
     lines = []
     for work, own in works.items():
         for one in own:
-            line = [f"{work}\n{clean(one.place.name)}", _cell(one.hours.value, span(one.hours)), _rank(one.hours_rank)]
-            if priced and one.usd is not None:
-                dollars = f"{usd(one.usd.value)}\n{span(one.usd, usd)}"
-                line += [dollars, _rank(one.usd_rank), one.frontier or NOTHING]
-            elif priced:
-                line += [NOTHING] * 3
-            lines.append([*line])
+            line: list[Content] = [f"{work}\n{clean(one.place.name)}", amount_cell(one.hours), _rank(one.hours_rank)]
+            if priced:
+                line += [amount_cell(one.usd, DOLLARS), _rank(one.usd_rank), one.frontier or NOTHING]
+            lines.append(line)
     notes = [
         "rank: by the mean, among places of equal work; 1-2 means that the intervals of the differences cannot "
         "separate these places, a tie. What was measured in the same runs is compared as it was.",
@@ -196,10 +194,6 @@ def _ranks(works: dict[str, list[PlaceStanding]], *, priced: bool) -> Section:
             f"Prices: {clean(one.row.cost.sheet)}." for own in works.values() for one in own if one.row.cost
         )
     return Section("Ranks", head, lines, notes)
-
-
-def _cell(value: float, below: str) -> str:
-    return f"{number(value)}\n{below}"
 
 
 def _rank(rank: Rank | None) -> str:

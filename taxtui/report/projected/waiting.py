@@ -7,8 +7,9 @@ from typing import Final
 
 from costmodel.projection.row import GpuWaiting, Projection
 from costmodel.training.run import Demand
+from taxtui.report.cells import DOLLARS, CellGroup, Content, TableCell, hours_cell
 from taxtui.report.formats import Section
-from taxtui.report.numbers import NOTHING, clock, hours, usd
+from taxtui.report.numbers import NOTHING
 
 PARTS: Final = ("waiting", "generation", "commands", "stalled")
 NOTE: Final = (
@@ -27,12 +28,12 @@ def waits(row: Projection, demand: Demand) -> dict[str, GpuWaiting]:
 def section(rows: Sequence[tuple[str, Projection]], demand: Demand) -> Section:
     """A line per row, by its name, and policy; none where nothing waits."""
     found = [(name, policy, one) for name, row in rows for policy, one in waits(row, demand).items()]
-    lines = [
-        [name, policy, clock(one.wall_clock_hours), *(_amount(one, part) for part in PARTS)]
+    lines: list[list[Content]] = [
+        [name, policy, hours_cell(one.wall_clock_hours), *(_amount(one, part) for part in PARTS)]
         for name, policy, one in found
     ]
     unit = "GPU-hours" if demand.gpu_usd_hour is None else "GPU-h, $"
-    head = ["sandbox\n", "policy\n", "wall-clock\nh", *(f"{part}\n{unit}" for part in PARTS)]
+    head = ["sandbox\n", "policy\n", "wall-clock\n", *(f"{part}\n{unit}" for part in PARTS)]
     notes = [NOTE]
     if any(one.generation_gpu_hours is None for _, _, one in found):
         notes.append("generation –: there is no think time in the row; --think TIME adds it.")
@@ -41,8 +42,8 @@ def section(rows: Sequence[tuple[str, Projection]], demand: Demand) -> Section:
     return Section(f"What {demand.gpus} GPUs wait for", head, lines, notes)
 
 
-def _amount(waiting: GpuWaiting, part: str) -> str:
+def _amount(waiting: GpuWaiting, part: str) -> Content:
     amount, price = getattr(waiting, f"{part}_gpu_hours"), getattr(waiting, f"{part}_usd")
     if amount is None:
         return NOTHING
-    return f"{hours(amount)}\n{'' if price is None else usd(price)}"
+    return TableCell(amount) if price is None else CellGroup((TableCell(amount), TableCell(price, DOLLARS)), below=True)

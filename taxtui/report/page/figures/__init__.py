@@ -10,10 +10,7 @@ if TYPE_CHECKING:
     from taxtui.report.page.material import Material
     from taxtui.report.page.panel import Figure
 
-MODULES: Final = (
-    *("attribution", "cold_start", "composition", "by_length", "break_even"),
-    *("scale", "tax", "failures", "run_means", "health"),
-)
+MODULES: Final = (*("attribution", "composition", "cold_start", "by_length", "break_even", "failures"),)
 """In the order of the page."""
 
 

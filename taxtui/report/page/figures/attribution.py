@@ -13,7 +13,7 @@ from costmodel.projection.row import ByCause
 from costmodel.statistics.intervals import Interval
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import PROVENANCES
-from taxtui.report.numbers import NOTHING, number, span
+from taxtui.report.numbers import NOTHING, money, number, span
 from taxtui.report.page.lines import MarkLine
 from taxtui.report.page.material import Material
 from taxtui.report.page.palette import role_of
@@ -21,7 +21,7 @@ from taxtui.report.page.panel import Figure, Panel
 from taxtui.report.page.scales import amounts
 from taxtui.report.page.settings import MOST_ROWS, NAME_COLUMNS, file_name, fitting, left_notes
 from taxtui.report.page.stacks import Stack, draw_stacks, stacks_height
-from taxtui.report.projected.attributed import money, unit_of
+from taxtui.report.projected.attributed import unit_of
 from taxtui.report.projected.sections import marks_of
 from taxtui.report.words import CAUSES
 from taxtui.terminal_text import clean, cut
