@@ -42,6 +42,7 @@ SHORT: Final = "k"
 
 DIGITS: Final = 3
 LOPSIDED: Final = 2.0
+_MOST_PLACES: Final = 6
 _LARGE: Final = 1e9
 _SMALL: Final = 1e-4
 _NS_PER_HOUR: Final = 3_600e9
@@ -130,11 +131,13 @@ def _places(value: float, unit: str, suffix: str, far: float | None) -> int:
         return 0
     size = abs(value)
     if unit == SHARE:
-        most = 0 if size >= 9.95 or not size else 1
+        most = 0 if size >= 9.95 or not size else max(1, 1 - math.floor(math.log10(size)))
     else:
         most = min(DIGITS - 1, _decimals(size)) if unit in (NS, SHORT) else _decimals(size)
     if far:
         most = min(most, max(0, 1 - math.floor(math.log10(far))))
+        if not round(far, most):  # 1.0057x ±0.0001: an interval is never printed as ±0.00
+            most = min(_MOST_PLACES, -math.floor(math.log10(far)))
     return most
 
 

@@ -18,7 +18,7 @@ from taxtui.report.projected.sections import title
 
 __all__ = ["answer", "arranged", "in_tables", "key_of", "sections"]
 
-MORE: Final = "--full has the tables behind this: causes, money, steps, what a change adds; --explain every formula."
+MORE: Final = "--full has the tables behind this: causes, money, steps, extrapolation; --explain every formula."
 
 
 def answer(rows: Sequence[Projection], chosen: Sequence[Projection], demand: Demand, choice: RowChoice) -> Answer:

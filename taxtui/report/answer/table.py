@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from costmodel.analysis.headline import sentence
-from costmodel.analysis.ranking import HELD, WORKER_HOURS, Answer, Entry, Place
+from costmodel.analysis.ranking import HELD, WORKER_HOURS, Answer, Entry, Place, headline
 from costmodel.projection.row import Projection
 from costmodel.projection.tax_bounds import Reference
 from costmodel.projection.warnings import DO
@@ -21,7 +21,7 @@ from taxtui.report.bars import chart
 from taxtui.report.cells import DOLLARS, NS, SHARE, TIMES, CellGroup, Content, TableCell
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
-from taxtui.report.numbers import NOTHING, UNSPLIT
+from taxtui.report.numbers import NOTHING, UNSPLIT, duration
 from taxtui.report.words import INCONCLUSIVE, NO_DIFFERENCE, UNDECIDED
 from taxtui.terminal_text import clean, cut
 from taxtui.terminal_text import width as width_of
@@ -37,12 +37,26 @@ Pieces = Sequence[TableCell]
 
 def said(found: Answer) -> str:
     """The sentence, fit for a terminal; names of absurd length are cut."""
-    text = clean(sentence(found))
+    text = clean(f"{sentence(found)}{_model_time(found)}")
     names = {*(place.name for place in found.places), *(line.work.tier for line in found.lines)}
     for name in sorted(map(clean, names), key=len, reverse=True):
         if width_of(name) > LONGEST:
             text = text.replace(name, cut(name, LONGEST))
     return text
+
+
+def _model_time(found: Answer) -> str:
+    """The model's time that the first sentence assumes; nothing where no trajectory succeeded."""
+    line = headline(found) or next(iter(found.lines), None)
+    rows = [entry.row for entry in line.entries if entry.amount is not None] if line is not None else []
+    if not rows:
+        return ""
+    if not any(row.think_s for row in rows):
+        remedy = "" if found.measure == HELD else "; --think 8s adds 8 s per action"
+        return f" The model's time is not included{remedy}."
+    times = sorted({row.think_s or 0.0 for row in rows})
+    ends = dict.fromkeys(duration(time_s * NS_PER_S) for time_s in (times[0], times[-1]))
+    return f" The model's time is included: {' to '.join(ends)} per trajectory."
 
 
 def sections(

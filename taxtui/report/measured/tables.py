@@ -218,7 +218,7 @@ def _beside(names: dict[Row, RowName]) -> Section:
     lines = [[named, *(duration_cell(row.mean_ns(name)) for name in columns)] for row, named in names.items()]
     notes = [
         "orchestration: the part of create and ready before the sandbox's own process ran, where marks show it. "
-        "ready_again: a second no-op. setup: the phase, whose commands are in work and dispatch above. "
+        "ready again: a second no-op. setup: the phase, whose commands are in work and dispatch above. "
         "queued: throttles. held: what a worker is occupied for."
         + " verify: the task's own tests after the last action, in no sum."
         * ("verify" in columns)

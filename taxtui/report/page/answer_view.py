@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from costmodel.analysis.ranking import Answer, Entry, WorkLine
@@ -36,8 +37,11 @@ class AnswerView(NamedTuple):
     table: PageTable
 
 
-def answer_view(found: Answer, bounds: Reference | None = None) -> AnswerView:
-    """Return the answer about occupied time; ``bounds``: the dispatch that bounds an unknown tax."""
+def answer_view(found: Answer, bounds: Reference | None = None, sources: Sequence[str] = ()) -> AnswerView:
+    """Return the answer about occupied time.
+
+    ``bounds``: the dispatch that bounds an unknown tax; ``sources``: of published latencies.
+    """
     marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], DO)
     rows = [
         _row(line, entry, marks, apart=place in found.unranked)
@@ -49,6 +53,7 @@ def answer_view(found: Answer, bounds: Reference | None = None) -> AnswerView:
         "Time: what one delivered trajectory occupies a rollout worker for, failures included. Tax: the share of it "
         "that is neither the model's time nor the commands' own time.",
         *table.notes(found, marks),
+        *sources,
     ]
     if any(entry.row.tax_between_worker_hours for line in found.lines for entry in line.entries):
         notes.append(UNSPLIT)

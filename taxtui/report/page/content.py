@@ -46,7 +46,11 @@ def page(material: Material, options: Sequence[str] = (), command: str = "report
     context: dict[str, Any] = {
         "title": f"{names}{more}",
         "sentence": table.said(material.run.answer if material.run else material.answer),
-        "answer": answer_view(material.answer, material.bounds),
+        "answer": answer_view(
+            material.answer,
+            material.bounds,
+            [f"{one.title}: from {one.source}" for one in material.published],
+        ),
         "run": material.run and {"title": material.run.title, "headlines": material.run.headlines},
         "run_tables": tables_of(material.run.sections()) if material.run else [],
         "run_figures": [figure_view(figure) for figure in found if figure.name == ATTRIBUTION],

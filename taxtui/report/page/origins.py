@@ -50,7 +50,7 @@ def _origin(path: Path, source: Recording) -> Origin:
         _short(str(scenario.get("seed", ""))),
         source.trials,
         source.whole,
-        [(_short(name), _short(version)) for name, version in software],
+        [(_short(name.replace("_", " ")), _short(version)) for name, version in software],
     )
 
 

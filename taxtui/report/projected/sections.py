@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from costmodel.analysis.sensitivity import levers, sensitivity
 from costmodel.projection.row import Projection
 from costmodel.projection.tax_bounds import Reference
 from costmodel.projection.warnings import DO, TAIL
@@ -31,7 +30,6 @@ from taxtui.report.numbers import (
     NOTHING,
     UNSPLIT,
     WRAPPER,
-    hours,
     left_out,
 )
 from taxtui.report.projected import waiting
@@ -43,7 +41,7 @@ def sections(
     rows: Sequence[Projection], demand: Demand, sources: Sequence[object], reference: Reference | None = None
 ) -> list[Section]:
     """Every table that has something to say, the main one first; ``reference`` is what bounds a tax, in its notes."""
-    parts = (_main, _causes, _money, _steps, _gpu, _pool, _stress, _break_even, _held_out, _sensitivity)
+    parts = (_main, _causes, _money, _steps, _gpu, _pool, _stress, _break_even, _held_out)
     found = [section for part in parts if (section := part(rows, demand)).rows]
     notes = [f"{clean(one.name)}: {clean(note)}" for one in sources if isinstance(one, Published) for note in one.notes]
     notes += [f"{clean(one.name)}: from {clean(one.source)}" for one in sources if isinstance(one, Published)]
@@ -295,18 +293,3 @@ def _held_out(rows: Sequence[Projection], demand: Demand) -> Section:
     head = ["sandbox\ntier mode", "actions\n", "predicted\n", "measured\n", "error\n", "inside\n"]
     note = "Every length predicted from every shorter one. inside: the measured mean is in the predicted interval."
     return Section("Length extrapolation against what was measured", head, lines, [note])
-
-
-def _sensitivity(rows: Sequence[Projection], demand: Demand) -> Section:
-    lines: list[list[Content]] = []
-    for length in sorted({row.length for row in rows if row.worker_hours}):
-        effects = sensitivity(demand, length.actions)
-        lines += [[effect.change, str(length), TableCell(effect.worker_hours, signed=True)] for effect in effects]
-    notes = []
-    for row in rows:
-        for effect in levers(row)[:1]:
-            saved = hours(-effect.worker_hours)
-            notes.append(
-                f"{_short(row.label)}, {row.length} actions: {effect.change} saves most, {saved} worker-hours."
-            )
-    return Section("What a change adds", ["change\n", "actions\n", "worker-hours\n"], lines, notes)
