@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from costmodel import Published, Recording
     from costmodel.projection.tax_bounds import Reference
 
+LAST = "last"
+"""Name of the newest recording where `taxtui run` writes to."""
+
 
 def opened(name: str) -> Recording | Published:
     """Read a recording or a file of published latencies.
@@ -35,6 +38,13 @@ def located(name: str) -> Path:
     """The path of a recording, or of published latencies. Raises ``RecordingError``: there is none by that name."""
     if (path := Path(name)).exists():
         return path
+    if name == LAST:
+        from taxtui.live import catalogue
+
+        own, _ = catalogue.by_age()
+        if own:
+            return own[0]
+        raise RecordingError("there is no recording yet", fix="make one: taxtui run")
     if not path.is_absolute():
         from taxtui.plan.scenario import bundled
 

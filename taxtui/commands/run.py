@@ -115,16 +115,21 @@ def command(
         folders.require_run_id(run_id, "--run-id")
     if resume is not None and output is not None:
         raise UsageError("--resume goes on in its own file", fix="leave --output out")
+    from taxtui.commands.run_plan import outline
+
     ray, options["changes"] = _ray(options["ray"], options["changes"])
     dry = options["dry_run"]
     chosen, left_out = "", list[str]()
     if scenario is None and not options["substrates"]:
-        from taxtui.commands.run_plan import outline, usable_here
+        from taxtui.commands.run_plan import usable_here
 
         plan = _plan(None, options, usable_here(tell, left_out.append, build=not dry))
         chosen = "\n".join([*left_out, outline(plan)])  # printed once the run has begun: a refusal stays one line
     else:
+        if scenario is not None and scenario.endswith(".msgpack"):
+            raise UsageError(f"{scenario} is a recording, not a scenario", fix=f"print it: taxtui report {scenario}")
         plan = _plan(scenario, options)
+        chosen = outline(plan)
     if dry:
         from taxtui.commands.run_plan import describe
 
@@ -228,6 +233,7 @@ def _plan(name: str | None, options: dict[str, Any], usual: Sequence[str] = ()) 
     for key in ("substrates", "tiers", "actions", "modes", "concurrency"):
         if options[key]:
             changes[key] = list(options[key])
+    changes |= {"modes": [mode for text in options["modes"] for mode in text.split(",")]} if options["modes"] else {}
     if usual:
         changes["substrates"] = list(usual)
     if "tiers" in changes:  # typed here, so relative to here; the scenario's own are relative to its folder

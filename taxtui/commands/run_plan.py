@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
+from taxtui.report.numbers import rough_duration
 
 if TYPE_CHECKING:
     from taxtui.plan.spec import Plan
@@ -103,13 +104,16 @@ def _with_image(row: dict[str, Any], say: Callable[[str], None]) -> dict[str, An
 
 
 def outline(plan: Plan) -> str:
-    """Return one line about a plan: ``local, docker: T1 x 50, exec and session; 80 trials, at most 120 s``."""
+    """Return one line about a plan: ``local, docker: T1 x 50, exec and session; 80 trials, at most 2 min``."""
     cells = plan.cells
     substrates = ", ".join(dict.fromkeys(str(cell.substrate) for cell in cells))
     works = ", ".join(dict.fromkeys(f"{cell.tier.name} x {cell.actions}" for cell in cells))
     modes = " and ".join(dict.fromkeys(cell.mode for cell in cells))
-    limit = f", at most {plan.budget_s:g} s" if plan.budget_s else ""
-    return f"{substrates}: {works}, {modes}; {sum(cell.trials for cell in cells):,} trials{limit}"
+    limit = f", at most {rough_duration(plan.budget_s * 1e9)}" if plan.budget_s else ""
+    trials = plan.repeat * sum(cell.trials for cell in cells)
+    think_ns = plan.repeat * sum(cell.trials * cell.actions * cell.think.mean_ns / cell.concurrency for cell in cells)
+    thinking = f", {rough_duration(think_ns)} of it think time" if think_ns else ""
+    return f"{substrates}: {works}, {modes}; {trials:,} trials{thinking}{limit}"
 
 
 def describe(plan: Plan, sheet: str) -> list[str]:
@@ -118,7 +122,6 @@ def describe(plan: Plan, sheet: str) -> list[str]:
 
     from taxtui.plan.crowding import cores, words
     from taxtui.report import plan_time
-    from taxtui.report.numbers import rough_duration
     from taxtui.report.plan_cost import CheckedSubstrate, expense
 
     names = list(dict.fromkeys(str(cell.substrate) for cell in plan.cells))

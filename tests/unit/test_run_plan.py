@@ -62,7 +62,7 @@ def test_without_options_one_tier_is_compared_in_both_modes(monkeypatch: pytest.
     assert {(str(cell.substrate), cell.tier.name, cell.mode) for cell in plan.cells} == {
         (substrate, "T1", mode) for substrate in ("local", "docker") for mode in ("exec", "session")
     }
-    assert run_plan.outline(plan) == "local, docker: T1 x 50, exec and session; 80 trials, at most 120 s"
+    assert run_plan.outline(plan) == "local, docker: T1 x 50, exec and session; 80 trials, at most 2 min"
 
 
 def test_a_dry_run_prints_cells_trials_time_and_money_and_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
