@@ -108,7 +108,7 @@ def _everywhere(unswept: list[ledger.LedgerEntry]) -> list[SubstrateRef]:
 async def _sweep(
     reference: SubstrateRef, run_id: str | None, at_least_s: float, force: bool, dry_run: bool
 ) -> tuple[list[Found], list[str], int]:
-    """What was spared, what could not be removed, one line each, and how many were due.
+    """Print spared sandboxes and failed removals, one line each, and return the number that were due.
 
     Raises ``SubstrateUnavailable``.
     """
@@ -140,7 +140,7 @@ def _spared(reference: SubstrateRef, found: list[Found]) -> list[str]:
 
 
 def _state(run_id: str) -> str:
-    """Whose a run is, as far as this user's ledger on this machine tells."""
+    """Return the owner of a run, from this user's ledger on this machine."""
     if process := ledger.live_runs().get(run_id):
         return f", which is going on here (process {process}),"
     if any(entry.run_id == run_id for entry in ledger.entries()):
@@ -157,7 +157,7 @@ def _until(found: list[Found]) -> str:
 
 
 async def _remove(substrate: Substrate, found: list[Found], dry_run: bool) -> list[str]:
-    """What could not be removed, one line each."""
+    """Print failed removals, one line each."""
 
     def line(each: Found) -> str:
         return f"{substrate.name} {each.name} (run {each.run_id}, {each.age_s:.0f} s old)"

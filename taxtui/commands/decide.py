@@ -245,7 +245,7 @@ def _several(meant: str, rows: Sequence[Projection]) -> UsageError:
 
 
 def _assumptions(found: Decision, given: Sequence[Sequence[Assumption]]) -> list[Assumption]:
-    """What was asked, what was published, what the rules take for granted: of both once, else with the side's name."""
+    """Return inputs that were given, published or assumed: shared inputs once, others with the side's name."""
     from taxtui.report.decision.sources import without_ranges
 
     sides = found.start, found.goal

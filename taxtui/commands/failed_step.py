@@ -1,4 +1,4 @@
-"""What the step of a tier printed that did not prove its work: a recording never holds output."""
+"""The output of a tier's failed step; a recording never has output."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from taxtui.importers.protocol import Reader
 
 MEANINGS = ("action", THINK, CREATE, READY, SETUP, VERIFY, CLEANUP)
-"""What ``--map`` can call a span."""
+"""Names of spans that ``--map`` takes."""
 
 
 @click.command("import")
@@ -43,7 +43,7 @@ def command(given: tuple[str, ...], out: Path, spans: tuple[str, ...], keep_name
     """Make a recording of the logs of other tools: files, or folders that are searched.
 
     FORMAT is guessed from the content where it is left out. Prompts, outputs, commands, paths and keys are never
-    copied. What the source cannot tell stays unknown and is listed. docs/import.md says what each format holds.
+    copied. Values that the source lacks stay unknown and are listed. docs/import.md says what each format holds.
     """
     name, paths = _parted(given)
     asked = Asked(_mapped(spans))

@@ -62,7 +62,7 @@ def located(name: str) -> Path:
 
 
 def reference_of(name: str) -> Reference:
-    """What the recording ``--reference`` bounds dispatch with.
+    """Return the dispatch of the recording ``--reference``, which bounds unknown dispatch.
 
     Raises:
         RecordingError: there is no such file.

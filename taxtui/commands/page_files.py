@@ -119,7 +119,7 @@ def make(
 
 
 def asked_by_file(training: str) -> tuple[list[PlaceAsked], list[Provider]]:
-    """What a training file asks of each place, and whom it composes, as ``taxtui project --training`` has it."""
+    """Return the training run of each substrate and the estimated providers of a training file."""
     from taxtui.commands.opening import opened
     from taxtui.options.asking import places_of, providers_of
     from taxtui.options.training import OPTIONS
@@ -156,7 +156,7 @@ def words(context: click.Context) -> list[str]:
 
 
 def asked(choice: RowChoice, options: Mapping[str, object]) -> list[str]:
-    """What the command line asked for that changes the numbers or chooses among them; None: not given."""
+    """Return the options that change or select numbers; None: not given."""
     told: list[tuple[str, object]] = []
     names = {"--tier": choice.tiers, "--mode": choice.modes, "--substrate": choice.substrates}
     for option, values in {**names, "--actions": tuple(map(str, choice.lengths))}.items():

@@ -307,7 +307,7 @@ def _confirm_paid(plan: Plan, prices: Prices | None, *, yes: bool) -> None:
 
 
 def _build_fixtures(plan: Plan) -> None:
-    """What local sandboxes are shown is built before anything is timed."""
+    """Build the fixtures of local sandboxes before anything is timed."""
     from taxtui.workloads import fixtures
 
     if fixtures.wanted_here(plan):

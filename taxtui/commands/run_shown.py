@@ -1,4 +1,4 @@
-"""What ``taxtui run`` says: how far it is, how it ended, the answer, and where the recording is."""
+"""Output of ``taxtui run``: progress, end, answer, and the path of the recording."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PLAIN_EVERY: Final = 10  # plain progress prints every tenth of these
 CUT: Final = ("interrupted", "cancelled")
 GONE: Final = (errno.EPIPE, errno.EIO)
-"""What writing fails with once a reader, or the terminal, has been closed."""
+"""Errors of writing to a closed reader or terminal."""
 
 
 def say(text: str, *, nl: bool = True) -> None:
@@ -104,7 +104,7 @@ class Shown:
         return f"{which}{_counts(progress)}, {self.clock}{left}"
 
     def _remaining_s(self, progress: Progress) -> float | None:
-        """What was left when the last trial ended, less the time since."""
+        """Return the remaining time at the end of the last trial, less the time since."""
         now = time.monotonic()
         if progress.left_s != self._left_s:
             self._left_s, self._told = progress.left_s, now
@@ -155,7 +155,7 @@ def conclude(run: Run, shown: Shown) -> None:
 
 
 def _hand_over(path: str) -> None:
-    """The path on stdout. Where nobody wants it any more, the exit code still says how the run went."""
+    """The path on stdout. With a closed reader the exit code still reports how the run ended."""
     try:
         click.echo(path)
     except OSError as error:

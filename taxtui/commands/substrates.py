@@ -85,7 +85,7 @@ def _listed(ref: SubstrateRef) -> dict[str, Any]:
 
 
 async def checked(refs: Sequence[SubstrateRef], *, probing: bool = False, named: bool = False) -> list[dict[str, Any]]:
-    """A row for each: its own answer, and with ``probing`` what can be got at from inside of it.
+    """A row for each: its own answer, and with ``probing`` what a sandbox can reach.
 
     What costs money is only probed where it was ``named``.
     """
@@ -99,7 +99,7 @@ async def checked(refs: Sequence[SubstrateRef], *, probing: bool = False, named:
 
 
 async def _probed(ref: SubstrateRef) -> dict[str, Any]:
-    """What can be got at from inside; what keeps it from being tried takes the detail's place."""
+    """Return what a sandbox can reach; an error takes the detail's place."""
     from taxtui import folders
     from taxtui.sandboxes import isolation
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BY_WORK: Final = "work"
 BY_SUBSTRATE: Final = "substrate"
 SORTS: Final = ("work", "amount", "ratio", "tax")
-"""What lines can be sorted by; by work is how they come."""
+"""Keys that lines can be sorted by; by work is the default."""
 
 
 class Choosable(Protocol):
@@ -36,7 +36,7 @@ R = TypeVar("R", bound=Choosable)
 
 
 class RowChoice(NamedTuple):
-    """What was asked for; an empty tuple: all of them."""
+    """The rows that were selected; an empty tuple: all of them."""
 
     tiers: tuple[str, ...] = ()
     modes: tuple[str, ...] = ()

@@ -48,7 +48,7 @@ class BarChart(NamedTuple):
 
 
 class Pen(NamedTuple):
-    """What a terminal can draw with."""
+    """The means of drawing that a terminal has."""
 
     hatches: bool = True  # its encoding has the block characters; else letters
     colour: bool = False

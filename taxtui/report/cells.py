@@ -97,7 +97,7 @@ class RowName(NamedTuple):
 
 
 Content: TypeAlias = str | TableCell | CellGroup | RowName
-"""What a section holds; a text has no value and is sorted as text."""
+"""Content of a table's cell; a text has no value and is sorted as text."""
 
 
 def duration_cell(ns: float | None, low_ns: float | None = None, high_ns: float | None = None) -> TableCell | str:

@@ -213,6 +213,13 @@ def money(amount: float) -> str:
     return f"-${compact(-amount)}" if amount < 0 else f"${compact(amount)}"
 
 
+def dollars(amount: float) -> str:
+    """A bill, to the cent below $1,000: ``$0``, ``<$0.01``, ``$1.84``, ``$1,840``."""
+    if 0 < amount < 0.01:
+        return "<$0.01"
+    return f"${usd(amount)}" if amount else "$0"
+
+
 def usd(value: float | None) -> str:
     """Dollars in a column: cents, from 1,000 on without, below one cent three digits."""
     if value is None:

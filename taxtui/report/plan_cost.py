@@ -1,4 +1,4 @@
-"""What a plan is likely to cost by a price sheet, and the options of ``taxtui run`` that keep it from costing more."""
+"""The likely cost of a plan by a price sheet, and the options of ``taxtui run`` that limit it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 from costmodel.errors import NoPrice, PriceError
 from costmodel.pricing.sheet import SHIPPED, Prices, load_prices, priced
 from taxtui.plan.spec import Limits, Plan
-from taxtui.report.numbers import money
+from taxtui.report.numbers import dollars
 from taxtui.report.plan_time import Expected
 
 MARGIN: Final = Fraction(3, 2)
@@ -38,12 +38,12 @@ class CheckedSubstrate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def paid(self) -> bool:
-        """Using it costs money."""
+        """Using it costs dollars."""
         return self.capabilities.get("paid") is True
 
 
 class ExpectedBill(NamedTuple):
-    """What the sandboxes of a paid substrate cost."""
+    """The cost of the sandboxes of a paid substrate."""
 
     name: str  # with options, as ``-s`` takes it
     sandboxes: int  # warm-ups too
@@ -54,14 +54,14 @@ class ExpectedBill(NamedTuple):
     def words(self) -> str:
         """``ecs ~$1.84``."""
         if self.usd is not None:
-            return f"{self.name} ~{money(float(self.usd))}"
+            return f"{self.name} ~{dollars(float(self.usd))}"
         if self.least_usd is not None:
-            return f"{self.name} from {money(float(self.least_usd))}"
+            return f"{self.name} from {dollars(float(self.least_usd))}"
         return f"{self.name}: price unknown"
 
 
 class Expense(NamedTuple):
-    """The money side of a plan."""
+    """The dollars side of a plan."""
 
     words: str  # local $0 · ecs ~$1.84 (max $2.76)
     options: tuple[str, ...] = ()  # for ``taxtui run``; () where nothing is paid
@@ -74,7 +74,7 @@ class Expense(NamedTuple):
 def expense(
     plan: Plan, expected: Sequence[Expected], answers: Mapping[str, CheckedSubstrate], sheet: str = "", most: str = ""
 ) -> Expense:
-    """What a plan costs and how it is held to that.
+    """Return the cost of a plan and its limits.
 
     ``sheet`` is a price sheet and ``most`` a limit in dollars, as typed; "" leaves both to what is known.
     """
@@ -106,7 +106,7 @@ def expense(
     questions = {name: _question(bill, most_usd, alone=len(paid) == 1) for name, bill in bills.items()}
     together = "" if len(paid) == 1 else " in all"
     return Expense(
-        f"{words} (max {money(float(most_usd))}{together})", tuple(options), questions, sheet=sheet, paid=True
+        f"{words} (max {dollars(float(most_usd))}{together})", tuple(options), questions, sheet=sheet, paid=True
     )
 
 
@@ -164,7 +164,7 @@ def _limit(typed: str, plan: Plan) -> Fraction | None:
 def _bill(
     name: str, expected: Sequence[Expected], prices: Prices | None, limits: Limits, share: Fraction
 ) -> ExpectedBill:
-    """What a paid substrate's cells cost. Raises ``PriceError`` where the sheet has no price for it."""
+    """Return the cost of a paid substrate's cells. Raises ``PriceError`` where the sheet has no price for it."""
     cells = [one for one in expected if str(one.cell.substrate) == name]
     sandboxes = sum(one.cell.trials + one.cell.warmup for one in cells)
     if prices is None:
@@ -194,8 +194,8 @@ def _question(bill: ExpectedBill, most_usd: Fraction | None, *, alone: bool) -> 
     """``daytona: up to 404 sandboxes, about $1.84, stops at $2.60.``."""
     sandboxes = f"{bill.name}: up to {bill.sandboxes:,} sandboxes"
     if most_usd is None:
-        return f"{sandboxes} that cost money. Their price is not known: only their number is limited."
-    stops = f"{'stops' if alone else 'the whole run stops'} at {money(float(most_usd))}"
+        return f"{sandboxes} that cost dollars. Their price is not known: only their number is limited."
+    stops = f"{'stops' if alone else 'the whole run stops'} at {dollars(float(most_usd))}"
     if bill.usd is not None:
-        return f"{sandboxes}, about {money(float(bill.usd))}, {stops}."
-    return f"{sandboxes}, at least {money(float(bill.least_usd or 0))} (not measured yet), {stops}."
+        return f"{sandboxes}, about {dollars(float(bill.usd))}, {stops}."
+    return f"{sandboxes}, at least {dollars(float(bill.least_usd or 0))} (not measured yet), {stops}."

@@ -16,7 +16,7 @@ from taxtui.recording.reader import Follower
 from taxtui.report.numbers import rough_duration
 
 MOST_BYTES: Final = 64 << 20
-"""Of recordings, the newest first: beyond it older ones are left unread."""
+"""Bytes of recordings that are read, the newest first."""
 
 SLICE_BYTES: Final = 64 << 10
 WHOLE: Final = ("0s", "create")
@@ -24,7 +24,7 @@ WHOLE: Final = ("0s", "create")
 
 
 class PastTrial(NamedTuple):
-    """What a recorded cell says of its trials."""
+    """The mean trial of a recorded cell."""
 
     label: str  # substrate and variant: docker:runsc
     tier: str
@@ -62,7 +62,7 @@ class Table:
         return next(iter(fitting), None)
 
     def trial(self, cell: CellPlan, label: str | None) -> PastTrial | None:
-        """What comes nearest to a planned cell: the same concurrency, else 1, else any; then the nearest length."""
+        """Return the closest recorded trial: the same concurrency, else 1, else any; then the closest length."""
         same = self._cells.get((label or "", cell.tier.name, cell.mode), {}).values()
 
         def distance(trial: PastTrial) -> tuple[int, float]:
@@ -73,7 +73,7 @@ class Table:
 
 
 class Expected(NamedTuple):
-    """What is expected of a planned cell; None where no recording says."""
+    """The expected time of a planned cell; None where no recording has such a cell."""
 
     cell: CellPlan
     variant: str  # of the substrate, "" where it is not known
@@ -133,7 +133,7 @@ def _source(trials: Sequence[PastTrial]) -> str:
 
 
 def _missing(expected: Sequence[Expected]) -> str:
-    """What was never measured, as coarsely as that is true: ``ec2``, ``docker T2``, ``docker T2 session``."""
+    """Return the cells without a recording, as coarsely as is true: ``ec2``, ``docker T2``, ``docker T2 session``."""
     named: dict[str, None] = {}
     for one in expected:
         if one.wall_ns is None:
@@ -173,7 +173,7 @@ class HistoryReader:
         self._read: dict[tuple[Path, tuple[int, int]], list[PastTrial]] = {}
 
     def table(self, stop: Callable[[], bool]) -> Table:
-        """What the newest recordings say, up to ``MOST_BYTES`` of them; less than that once ``stop`` says so."""
+        """Return the table of the newest recordings, up to ``MOST_BYTES``; less where ``stop`` returns true."""
         left_bytes = MOST_BYTES
         trials: list[PastTrial] = []
         kept: dict[tuple[Path, tuple[int, int]], list[PastTrial]] = {}

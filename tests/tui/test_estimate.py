@@ -12,6 +12,7 @@ import pytest
 from taxtui.live import catalogue
 from taxtui.plan.spec import Plan
 from taxtui.report import plan_time
+from taxtui.report.numbers import rough_duration
 from taxtui.report.plan_time import HistoryReader, Table, expect, time_words
 from tests.tui import story
 from tests.tui.earlier import RUNC, TRIAL_NS, never, only_here, plan, started, told, write
@@ -185,7 +186,7 @@ def test_substrates_take_turns_unless_they_run_side_by_side(folder: Path) -> Non
     [(0.2, "1 s"), (89.4, "89 s"), (90, "2 min"), (22 * 60, "22 min"), (80 * 60, "80 min"), (5 * 3600, "5 h 0 min")],
 )
 def test_an_estimate_is_said_no_more_exactly_than_it_is_known(seconds: float, said: str) -> None:
-    assert plan_time.about(seconds * 1e9) == said
+    assert rough_duration(seconds * 1e9) == said
 
 
 # ------------------------------------------------------------------------------------------------------ reading them

@@ -219,13 +219,13 @@ def test_the_page_has_everything_in_its_place(rows: list[Projection]) -> None:
     )
     headings = [line for line in told.splitlines() if line.startswith("## ")]
     assert headings == [
-        "## What it costs",
-        "## What the sandbox costs, by cause",
-        "## What else would turn it",
-        "## What is not verified",
-        "## What to measure next",
-        "## The same page again",
-        "## What the answer rests on",
+        "## Costs of the training run",
+        "## Costs of the sandbox by cause",
+        "## Other inputs that turn the verdict",
+        "## Not verified",
+        "## Measure next",
+        "## Command that writes this page",
+        "## Source of each input",
     ]
     assert "| GPUs, as long as it lasts | 160 (±2) | 80.0 (±0.8) |" in told
     assert r"a_b \*c\*" in told

@@ -15,6 +15,7 @@ from taxtui.report.numbers import (
     SHARE,
     amount_tick,
     compact,
+    dollars,
     duration,
     duration_tick,
     money,
@@ -99,6 +100,7 @@ def test_no_digit_that_the_interval_does_not_support() -> None:
 def test_amounts_in_a_sentence_and_beside_an_axis() -> None:
     assert [compact(amount) for amount in (0, 3.1, 90_951, 1.27e6)] == ["0", "3.10", "91.0k", "1.27M"]
     assert [money(amount) for amount in (0.004, -3.1, 1840)] == ["<$0.01", "-$3.10", "$1.84k"]
+    assert [dollars(amount) for amount in (0, 0.004, 1.836, 12_345.6)] == ["$0", "<$0.01", "$1.84", "$12,346"]
     assert [amount_tick(20_000), amount_tick(1.5e6, "$"), duration_tick(0.5)] == ["20k", "$1.5M", "500 ms"]
     assert [rough_duration(ns) for ns in (40e9, 1320e9, 4800e9)] == ["40 s", "22 min", "80 min"]
     assert [stopwatch(seconds) for seconds in (67, 3753)] == ["1:07", "1:02:33"]

@@ -266,7 +266,7 @@ def test_a_demand_has_its_run_on_the_page(tmp_path: Path) -> None:
     run(path, "--mode", "exec", "--training", demand, "--html", tmp_path / "page.html")
     found = Reader((tmp_path / "page.html").read_text())
     assert "The run that is asked for: 10,000 trajectories on 50 workers" in found.text
-    assert "What the sandbox costs this run" in found.text
+    assert "Costs of the sandbox in this training run" in found.text
     assert "--mode exec --training demand.toml --html page.html" in found.text
 
 

@@ -29,7 +29,7 @@ def recorded(
 def answer(
     rows: Sequence[Row], sources: Sequence[Recording], run_sd: float | None = None, bounds: Reference | None = None
 ) -> Answer:
-    """Of the cells of ``rows``, which come from ``sources``. Empty where nothing has succeeded."""
+    """Return the answer about the cells of ``rows``, which come from ``sources``; empty where no trial succeeded."""
     kept = {(row.identity, row.cell.provenance) for row in rows}
     shown = {identity for identity, _ in kept}
     try:
@@ -40,5 +40,5 @@ def answer(
 
 
 def key_of(row: Row) -> Key:
-    """That of a measured row, as ``order.key_of`` has it of a projection."""
+    """Return the key of a measured row, as ``order.key_of`` returns it for a projection."""
     return row.identity, row.cell.provenance, row.length.actions

@@ -22,7 +22,7 @@ MORE: Final = "--full has the tables behind this: causes, money, steps, extrapol
 
 
 def answer(rows: Sequence[Projection], chosen: Sequence[Projection], demand: Demand, choice: RowChoice) -> Answer:
-    """Of the chosen ones among the rows of one demand; the cheapest is that of these, the baseline any of all."""
+    """Return the answer about the chosen rows; the cheapest is one of them, the baseline any of all rows."""
     if demand.baseline is None:
         found = answer_of(chosen, run_sd=demand.run_sd)
     else:

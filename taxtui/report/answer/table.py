@@ -49,12 +49,11 @@ def _model_time(found: Answer) -> str:
     """The model's time that the first sentence assumes; nothing where no trajectory succeeded."""
     line = headline(found) or next(iter(found.lines), None)
     rows = [entry.row for entry in line.entries if entry.amount is not None] if line is not None else []
-    if not rows:
+    times = sorted({row.think_s for row in rows if row.think_s is not None})
+    if not times:  # published latencies: unknown
         return ""
-    if not any(row.think_s for row in rows):
-        remedy = "" if found.measure == HELD else "; --think 8s adds 8 s per action"
-        return f" The model's time is not included{remedy}."
-    times = sorted({row.think_s or 0.0 for row in rows})
+    if not times[-1]:
+        return " The model's time is not included."
     ends = dict.fromkeys(duration(time_s * NS_PER_S) for time_s in (times[0], times[-1]))
     return f" The model's time is included: {' to '.join(ends)} per trajectory."
 
@@ -100,7 +99,7 @@ def bars(found: Answer) -> list[Section]:
 def main(found: Answer, asked: str, by: str | None = None, *, brief: bool = False) -> Section:
     """The table of amounts and ratios, with its notes; ``brief``: flags by name only."""
     marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], DO)
-    unit = "worker-hours" if found.measure == WORKER_HOURS else "What one delivered trajectory holds a worker for"
+    unit = "worker-hours" if found.measure == WORKER_HOURS else "Time that one delivered trajectory occupies a worker"
     heading = f"{asked}: {unit}" if asked else unit
     if any(line.reference for line in found.lines):
         heading += f", and how many times {clean(found.baseline) if found.baseline else 'the cheapest'}"
@@ -162,7 +161,7 @@ def _short_notes(found: Answer, marks: FlagMarks) -> list[str]:
 
 
 def _verdicts(found: Answer) -> list[str]:
-    """What stands beside ratios, in words."""
+    """Return the notes about the verdicts beside ratios."""
     verdicts = [entry.verdict for line in found.lines for entry in line.entries if entry.verdict]
     verdicts += [one.verdict for one in found.modes]
     tie = any(one.kind == TIE for one in verdicts)

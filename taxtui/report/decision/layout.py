@@ -81,7 +81,7 @@ def _markdown(block: Block) -> str:
 
 
 def _escape(text: str) -> str:
-    """What would be a tag or emphasis in Markdown; text between backticks stays code."""
+    """Escape signs that would be a tag or emphasis in Markdown; text between backticks stays code."""
     parts = clean(text).split("`")
     if len(parts) % 2 == 0:
         parts = ["'".join(parts)]

@@ -75,17 +75,14 @@ def page(
     """
     unmeasured = [side for side in (found.start, found.goal) if side.candidate is not None]
     parts = [
-        *(
-            PagePart(f"What nobody measured at {side.name}", tuple(_ranges(found, side, effects)))
-            for side in unmeasured
-        ),
-        PagePart("What it costs", (_money(found),)),
-        PagePart("What the sandbox costs, by cause", tuple(_causes(found))),
-        PagePart("What else would turn it", tuple(_turning(turns))),
-        PagePart("What is not verified", tuple(_items(_doubts(found)))),
-        PagePart("What to measure next", tuple(_items(next_steps(found, effects, turns), numbered=True))),
-        PagePart("The same page again", (Code(command),)),
-        PagePart("What the answer rests on", (Items(tuple(rests_on(found, given))),)),
+        *(PagePart(f"Unmeasured inputs at {side.name}", tuple(_ranges(found, side, effects))) for side in unmeasured),
+        PagePart("Costs of the training run", (_money(found),)),
+        PagePart("Costs of the sandbox by cause", tuple(_causes(found))),
+        PagePart("Other inputs that turn the verdict", tuple(_turning(turns))),
+        PagePart("Not verified", tuple(_items(_doubts(found)))),
+        PagePart("Measure next", tuple(_items(next_steps(found, effects, turns), numbered=True))),
+        PagePart("Command that writes this page", (Code(command),)),
+        PagePart("Source of each input", (Items(tuple(rests_on(found, given))),)),
     ]
     return Page(_title(found), tuple(_lead(found, effects, turns, rough=rough)), tuple(parts))
 
@@ -96,7 +93,7 @@ def _items(texts: Sequence[str], *, numbered: bool = False) -> Iterator[Block]:
 
 
 def unit_of(found: Decision) -> Unit:
-    """What amounts are in."""
+    """Return the unit of all amounts."""
     return DOLLARS if found.unit == USD else HOURS
 
 
@@ -145,7 +142,7 @@ def _lead(found: Decision, effects: Sequence[InputEffect], turns: Sequence[Turn]
 
 
 def _over_ranges(found: Decision) -> str:
-    """What moving saves at the ends of the ranges."""
+    """Return the sentence about the savings at the ends of the ranges."""
     ends = ["the run would not end" if one is None else f"it {_saves(found, one)}" for one in (found.most, found.least)]
     count = len(found.inputs)
     return f"Over the ranges of {count} unmeasured inputs: at best {ends[0]}, at worst {ends[1]}."
@@ -160,7 +157,7 @@ def _reasons(found: Decision, effects: Sequence[InputEffect], turns: Sequence[Tu
             yield "The verdict holds over the whole range of every unmeasured input."
         nearest = next((turn for turn in turns if turn.at is not None), None)
         if nearest is not None:
-            yield f"What turns it soonest: {_turn_in_words(nearest)}."
+            yield f"The input that turns it soonest: {_turn_in_words(nearest)}."
         return
     turning = [effect for effect in effects if effect.at is not None]
     if turning:
@@ -316,7 +313,7 @@ def _turning(turns: Sequence[Turn]) -> Iterator[Block]:
         if turn.at is None
     ]
     if never:
-        yield Paragraph(f"These turn nothing, as far as they were tried: {'; '.join(never)}.")
+        yield Paragraph(f"These inputs turn nothing in the ranges that were tried: {'; '.join(never)}.")
     if turns:
         yield Paragraph("Each input alone, by bisection: the value at which both sides cost the same.")
 
@@ -328,7 +325,7 @@ def _doubts(found: Decision) -> list[str]:
 
 
 def next_steps(found: Decision, effects: Sequence[InputEffect], turns: Sequence[Turn]) -> list[str]:
-    """What would change the answer most: unmeasured inputs in order, what is nearest to turning it, other doubts."""
+    """Return the steps that would change the answer most: unmeasured inputs, close thresholds, other doubts."""
     lines: dict[str, None] = {}
     sides = {side.name: side for side in (found.start, found.goal)}
     for effect in effects:

@@ -1,4 +1,4 @@
-"""Where each input of a decision comes from: measured, published, borrowed, given, a rule."""
+"""The source of each input of a decision: measured, published, borrowed, given, or a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report is made of, and the table of the formats that it can be told in: one file and one line each."""
+"""The content of a report, and the table of its formats: one file and one line each."""
 
 from __future__ import annotations
 

@@ -15,14 +15,14 @@ from taxtui.terminal_text import clean, clean_lines, cut, widest, wrap
 from taxtui.terminal_text import width as width_of
 
 WIDTH: Final = 80
-"""Of what knows no terminal: a pipe, unless ``COLUMNS`` says otherwise."""
+"""Columns of a pipe, unless ``COLUMNS`` says otherwise."""
 NARROWEST: Final = 50
 PROSE: Final = 100
 """Longer lines are hard to read; notes and titles are broken there, however wide the terminal is."""
 MIN_FIRST: Final = 12
 HATCHES: Final = Pen()
 MOST_LINES: Final = 12
-"""Of a name that is wider than the table."""
+"""Lines of a name that is wider than the table."""
 
 
 def render(report: Report) -> str:

@@ -1,4 +1,4 @@
-"""What a cell sustains at each level of concurrency, and its knee, for ``taxtui report --table ladder`` and Results."""
+"""Throughput of a cell at each concurrency, and its saturation point: ``taxtui report --table ladder`` and Results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NONE: Final = "no cell was measured at two levels of concurrency with its lanes 
 
 
 def ladders_of(rows: Sequence[Row]) -> list[Ladder]:
-    """Of the cells of these rows."""
+    """Return the concurrency sweeps of the cells of these rows."""
     return ladders(row.cell for row in rows)
 
 

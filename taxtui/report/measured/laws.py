@@ -87,7 +87,7 @@ def _failures(found: Mapping[str, Laws], head: str) -> Section:
     lines = [_failure_line(name, one.failures) for name, one in found.items()]
     notes = [
         "per start: failed in create, reset or ready. time: the time that sandboxes ran, of all trials; per hour: "
-        "failures after the start in an hour of one sandbox. What failed after the last action is in neither."
+        "failures after the start in an hour of one sandbox. Failures after the last action are in neither."
     ]
     return Section("Failures", columns, lines, notes)
 
@@ -115,10 +115,10 @@ def _shared(found: Mapping[str, Laws], head: str) -> Section | None:
         counts = _counts(largest.groups, largest.trials) if largest else _counts(0)
         lines.append([name, counts, *(_correlation(told.get(quantity)) for quantity in QUANTITIES)])
     notes = [
-        "The share of a trial's variance that lies between groups: 0 nothing in common, 1 all. Of mean logarithms for "
-        "think and command times, of the logarithm of the length, and of whether a trial failed."
+        "The share of a trial's variance that lies between groups: 0 nothing in common, 1 all. Computed from mean "
+        "logarithms of think and command times, from the logarithm of the length, and from success."
     ]
-    return Section("What rollouts of one group share", columns, lines, notes)
+    return Section("Correlation of rollouts of one group", columns, lines, notes)
 
 
 def _correlation(shared: Shared | None) -> Content:

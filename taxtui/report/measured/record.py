@@ -54,7 +54,7 @@ def record(row: Row, tables: Sequence[str]) -> dict[str, Any]:
 
 
 def _exposure(found: Exposure | None) -> dict[str, Any]:
-    """What the seconds in which the measuring process was not fit did to the mean trajectory."""
+    """Return the effect on the mean trajectory of seconds in which the measuring process was late or busy."""
     return {
         "exposed_trials": found.exposed if found else 0,
         "clean_trajectory_ns": found and found.clean_ns.value,

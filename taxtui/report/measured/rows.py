@@ -26,7 +26,7 @@ from taxtui.report.measured.summary import DurationSummary, not_negative, summar
 from taxtui.terminal_text import clean
 
 PROVENANCES: Final = {warnings.STAND_IN: "STAND-IN", warnings.IMPORTED: "IMPORTED"}
-"""What a row's label begins with where it was not measured at the provider."""
+"""Beginning of a row's label where it was not measured at the provider."""
 TAXES: Final = ("startup", "dispatch", "contention", "harness", "queued", "failed")
 """The causes of held that the tax consists of: all but work and think."""
 
@@ -58,7 +58,7 @@ class Ranks:
         }
 
     def of(self, own: DurationSummary) -> Rank | None:
-        """That of one of them; None where there is no other. No limit of its own median is beyond the other."""
+        """Return the rank of one row; None where there is no other. No limit of its own median is beyond the other."""
         if self._count < 2:
             return None
         apart, together = self._together[own.estimate.runs]
@@ -136,7 +136,7 @@ class Row:
 
     @cached_property
     def exposure(self) -> Exposure | None:
-        """What bad seconds of the measuring process did to it."""
+        """The effect of bad seconds of the measuring process."""
         return self.cell.exposure
 
     @cached_property
@@ -151,7 +151,7 @@ class Row:
 
     @cached_property
     def basis(self) -> Basis | None:
-        """What the run-to-run part of its intervals rests on, as its completion shows it; None without a success."""
+        """The basis of the between-repetition part of its intervals, from completion; None without a success."""
         summary = self.summary("trajectory")
         return None if summary is None else basis(summary.estimate, self.assume)
 
@@ -207,7 +207,7 @@ class Row:
         return Between(max(0, least) / len(self.good), most / len(self.good))
 
     def summary(self, name: str) -> DurationSummary | None:
-        """Of one of the cell's columns; None where it holds nothing."""
+        """Return the statistic of one of the cell's columns; None where the column is empty."""
         if name not in self._summaries:
             origins = [(trial.run, trial.block) for trial in self.good]
             told = name not in self.untold
@@ -215,7 +215,7 @@ class Row:
         return self._summaries[name]
 
     def mean_ns(self, name: str) -> float | None:
-        """Of one of the cell's columns; None where it holds nothing."""
+        """Return the statistic of one of the cell's columns; None where the column is empty."""
         if name == "contention":
             contended = self.cell.contended
             waits = sum(trial.measures.contention_ns(contended) for trial in self.good)
@@ -229,7 +229,7 @@ class Row:
         return mean - ((self.mean_ns("contention") or 0.0) if name == "work" else 0.0)
 
     def rank(self, name: str) -> Rank | None:
-        """Among its peers, the smallest median first; None where there is none to compare with, or it was disturbed.
+        """Return the rank among its peers, the smallest median first; None without a peer, or where it was disturbed.
 
         What was measured in the same runs is compared as it was; else how much runs differ is part of it.
         """

@@ -14,7 +14,7 @@ from taxtui.report.measured.samples import Column
 
 
 class DurationSummary(NamedTuple):
-    """What is known of one kind of duration, in ns."""
+    """The statistics of one kind of duration, in ns."""
 
     n: int
     p50: Percentile
@@ -69,5 +69,5 @@ def summarize(column: Column, origins: Sequence[Origin], assume: Assumed = WITHI
 
 
 def not_negative(mean: Interval) -> Interval:
-    """Of something that cannot be below 0; the interval of a few very different values may be."""
+    """Cut an interval at 0, where the quantity cannot be negative."""
     return mean if mean.low is None else mean._replace(low=max(0.0, mean.low))

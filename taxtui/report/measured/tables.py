@@ -124,7 +124,7 @@ def marks_of(rows: Sequence[Row]) -> FlagMarks:
 
 
 def do_about(row: Row) -> list[str]:
-    """What to do about the flags that could move a row most."""
+    """Return the advice about the warnings that could move a row most."""
     return [f"{flag}: {DO[flag.partition(' ')[0]]}" for flag in row.flags[: warnings.MOST]]
 
 
@@ -137,7 +137,7 @@ _HOW_TO_READ: Final = [
     "Below each value its interval: order statistics for percentiles (a trial's actions count as a cluster), "
     "Hall's for the mean, Wilson's for failures. needs n≥…: too few values to bound the percentile from above.",
     "rank: by the median, among rows of equal work; 1-2 means that the intervals cannot separate these places, a tie. "
-    "What was measured in the same runs is ranked within them.",
+    "Rows of the same runs are ranked within these runs.",
     "outl.: values with |0.6745·(x − median)| / MAD > 3.5; none is removed.",
 ]
 
@@ -159,7 +159,7 @@ def _latencies(title: str, name: str, names: dict[Row, RowName], arranged: bool)
 
 
 def _response(names: dict[Row, RowName], arranged: bool) -> list[Section]:
-    """Of rows whose arrival has a schedule; of others what they cannot see."""
+    """Return the response times of rows with a schedule, and a note about rows without one."""
     scheduled = {row: named for row, named in names.items() if row.scheduled}
     unseen = [CLOSED_LOOP] if len(scheduled) < len(names) else []
     titles = LATENCIES[RESPONSE].items() if scheduled else ()
@@ -347,7 +347,7 @@ def files(sources: Sequence[Recording], notes: list[str]) -> Section:
         if source.at_once > 1:
             lines += [_worker(number, fitness) for number, fitness in sorted(source.workers.items())]
     if any(source.at_once > 1 for source in sources):
-        notes = [*notes, "Of several workers the worst counts; each has its line."]
+        notes = [*notes, "With several workers the worst counts; each has its line."]
     head = ["recording\nrun", "trials\n", "loop lag\np99", "client\nCPU", "floor\n", "state\n"]
     return Section("Recordings", head, lines, notes)
 

@@ -23,7 +23,7 @@ from taxtui.terminal_text import clean
 
 MOST_HEADLINES: Final = 4
 ELSEWHERE: Final = {COMPOSED: ["COMPOSED"], **{how: [told] for how, told in PROVENANCES.items()}}
-"""What a sentence begins with that is about no row that was measured here."""
+"""Beginning of a sentence about a row that was not measured here."""
 
 
 class AskedRun(NamedTuple):

@@ -30,7 +30,7 @@ METHOD: Final = (
     "Intervals are 95 %. Percentiles: order statistics, a trial's actions as a cluster; means: Hall's; shares: "
     "Wilson's; ratios and differences: from both, paired where both were measured in the same run. How much runs "
     "differ is part of all of them: measured from three runs on, else assumed.",
-    "Nothing is removed as an outlier, and nothing is resampled. What too few trials support is not shown as a number.",
+    "Nothing is removed as an outlier, and nothing is resampled. A number that too few trials support is not shown.",
     "Only equal work that was asked for alike is ranked, and only what was come by in the same way: what imitates a "
     "provider, was imported, published or composed stands apart.",
 )

@@ -1,4 +1,4 @@
-"""What a page is made of: rows and projections, and how everything on it calls and colours them."""
+"""The content of a page: rows and projections, with their names and colours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MILLION = 1_000_000
 
 
 class Material:
-    """The recordings of one page. What several figures need is computed once."""
+    """The recordings of one page. Values that several figures need are computed once."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Material:
 
     @cached_property
     def looks(self) -> dict[str, Look]:
-        """Of every label, so that a substrate looks alike in all pictures."""
+        """The look of every label, so that a substrate looks alike in all pictures."""
         return looks(sorted(row.own_label for row in self.rows))
 
     def look(self, row: Row) -> Look:
@@ -74,7 +74,7 @@ class Material:
 
     @property
     def settings(self) -> list[Setting]:
-        """What panels are drawn of."""
+        """The groups of rows that panels draw."""
         return self._drawn[0]
 
     @property
@@ -126,7 +126,7 @@ class Material:
 
     @cached_property
     def answer(self) -> Answer:
-        """What a delivered trajectory holds a worker for, as ``taxtui report`` has it."""
+        """The answer about occupied time, as ``taxtui report`` prints it."""
         return sorted_by(answer_of(self.per_million, HELD, run_sd=self.run_sd), self.sort)
 
     def projected(self, row: Row) -> Projection | None:
@@ -138,7 +138,7 @@ class Material:
         return {(one.identity, one.provenance): one for one in reversed(self.per_million) if one.worker_hours}
 
     def letters(self, row: Row) -> str:
-        """Of a row's flags."""
+        """Return the letters of a row's warnings."""
         return self.marks.of(row.flags)
 
     def kinds(self, rows: Sequence[Row]) -> dict[tuple[str, str], str]:

@@ -1,4 +1,4 @@
-"""Where a page's numbers come from: the files with their digests, what they were measured with, how to do it again."""
+"""The origin of a page's numbers: files with digests, software, and the commands that make the page again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PER_MILLION = f"--trajectories {MILLION} --workers 500"
 
 
 class Origin(NamedTuple):
-    """One file. Of its place only the name is told."""
+    """One file. The page has its name without its folder."""
 
     name: str
     sha256: str
@@ -32,7 +32,7 @@ class Origin(NamedTuple):
 
 
 def origins(paths: Sequence[Path], sources: Sequence[Recording]) -> list[Origin]:
-    """Of every recording, in the given order."""
+    """Return the origin of every recording, in the given order."""
     return [_origin(path, source) for path, source in zip(paths, sources, strict=True)]
 
 
@@ -61,7 +61,7 @@ def _header(path: Path) -> events.Header | None:
 
 
 def commands(found: Sequence[Origin], options: Sequence[str] = (), command: str = "report") -> list[tuple[str, str]]:
-    """What to type to see the same again, each with what it does; in a folder that holds the recordings.
+    """Return the commands that print the same again in the folder of the recordings, each with its purpose.
 
     ``taxtui command`` with the options made the page.
     """

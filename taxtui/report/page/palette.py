@@ -80,7 +80,7 @@ def style(mode: str) -> Any:
 
 
 def light(role: str) -> str:
-    """What a role is drawn in."""
+    """Return the light colour of a role."""
     return SHADES[role].light
 
 

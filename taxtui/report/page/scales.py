@@ -1,4 +1,4 @@
-"""Where an axis has its ticks and what stands beside them: round numbers of the unit that fits."""
+"""Ticks of an axis: round numbers in the unit that fits."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _even(high: float) -> list[float]:
 
 
 def _within(places: Sequence[float], low: float, high: float) -> list[float]:
-    """Those between the ends, at most ``_MOST``; where there is hardly one, round steps between the ends instead."""
+    """Return the places between the ends, at most ``_MOST``; round steps instead where there are fewer than two."""
     inside = [at for at in places if low * (1 - 1e-9) <= at <= high * (1 + 1e-9)]
     found = next(
         (kept for first in ("125", "15", "1") if len(kept := _beginning(inside, first)) in range(2, _MOST + 1)),
@@ -78,7 +78,7 @@ def _within(places: Sequence[float], low: float, high: float) -> list[float]:
 
 
 def _beginning(places: Sequence[float], digits: str) -> list[float]:
-    """Those whose first digit is one of these; where all may be, all."""
+    """Return the places whose first digit is one of these digits."""
     return [at for at in places if digits == "125" or f"{at:e}"[0] in digits]
 
 

@@ -21,7 +21,7 @@ MOST_TOLD: Final = 6
 """Names of what is not drawn, in a note; the tables have them all."""
 CHOOSE: Final = "To draw other rows choose some with --tier, --mode, --substrate or --actions."
 NAME_COLUMNS: Final = 30
-"""Of a row, in a picture; tables have it whole."""
+"""Columns of a row's name in a picture; tables have the whole name."""
 _FIELDS: Final = ("tier", *(field for field in WORK if field not in ("tier", "mode")))
 _WORDS: Final = {
     "concurrency": "concurrency {}",
@@ -96,7 +96,7 @@ def settings(rows: Sequence[Row]) -> list[Setting]:
 
 
 def drawn(found: Sequence[Setting]) -> tuple[list[Setting], list[str]]:
-    """Those with most trials, as many as a page can show, in their order; and a note of what is not drawn."""
+    """Return the groups with most trials that fit a page, in their order, and notes about the others."""
     by_trials = sorted(range(len(found)), key=lambda place: -found[place].trials)
     kept = sorted(by_trials[place] for place in fitting([len(found[place].rows) for place in by_trials]))
     left_out = [one.title for place, one in enumerate(found) if place not in kept]
@@ -116,7 +116,7 @@ def fitting(counts: Sequence[int]) -> list[int]:
 
 
 def left_notes(left_out: Sequence[str], hidden: Sequence[tuple[str, int]]) -> list[str]:
-    """What a figure does not draw, and how to have it drawn: panels, and of those that it has so many rows."""
+    """Return notes about panels and rows that a figure does not draw, and how to choose them."""
     notes = [f"Not drawn, but in the tables: {_named(left_out)}."] if left_out else []
     notes += [f"{title}: {count:,} more rows in the tables." for title, count in hidden if count > 0]
     return [*notes, CHOOSE] if notes else []
@@ -129,7 +129,7 @@ def _named(left_out: Sequence[str]) -> str:
 
 
 def name_in(row: Row, rows: Sequence[Row], letters: str = "") -> str:
-    """What tells a row from the others of its panel, with the letters of its flags."""
+    """Return the name that separates a row from the others of its panel, with the letters of its warnings."""
     parts = [cut(row.label, NAME_COLUMNS)]
     if len({other.length for other in rows}) > 1:
         parts.append(str(row.length))
@@ -139,7 +139,7 @@ def name_in(row: Row, rows: Sequence[Row], letters: str = "") -> str:
 
 
 def identified(row: Row) -> dict[str, Any]:
-    """What the data of a picture say of a row before its numbers."""
+    """Return the columns that identify a row in the data of a picture."""
     return {
         "sandbox": row.label,
         "tier": row.identity.tier,

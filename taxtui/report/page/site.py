@@ -31,7 +31,7 @@ from taxtui.terminal_text import clean
 
 
 class Gap(NamedTuple):
-    """What is not in the comparison, and why."""
+    """A recording or row outside the comparison, and the reason."""
 
     name: str
     why: str
@@ -186,7 +186,7 @@ def _ranks(works: dict[str, list[PlaceStanding]], *, priced: bool) -> Section:
             lines.append(line)
     notes = [
         "rank: by the mean, among places of equal work; 1-2 means that the intervals of the differences cannot "
-        "separate these places, a tie. What was measured in the same runs is compared as it was.",
+        "separate these places, a tie. Rows of the same runs are compared within these runs.",
     ]
     if priced:
         notes.append("frontier: whether anything is better in hours and in dollars; tie: something is, but not surely.")

@@ -15,7 +15,7 @@ from taxtui.report.measured.rows import Rank
 ON: Final = "on it"
 TIED: Final = "tie"
 OFF: Final = "off it"
-"""Of the frontier: nothing is better in both; something is, but not surely; something surely is."""
+"""Relation to the frontier: nothing is better in both; something may be; something surely is."""
 
 
 class PlaceStanding(NamedTuple):

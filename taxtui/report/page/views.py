@@ -12,11 +12,11 @@ from taxtui.report.formats import Section
 from taxtui.terminal_text import clean, cut
 
 MOST_COLUMNS: Final = 160
-"""Of a line in a cell; a longer name is whole in the CSV."""
+"""Columns of a line in a cell; the CSV has longer names whole."""
 
 
 class CellLine(NamedTuple):
-    """One line of a cell. Where it is a duration, or the interval of one, it can be told in another unit."""
+    """One line of a cell. A duration or its interval can be converted to another unit."""
 
     text: str
     ns: str = ""

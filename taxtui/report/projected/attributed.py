@@ -1,4 +1,4 @@
-"""What the sandbox costs a run in steps, in words and tables: the headline, its causes, what was assumed."""
+"""Costs of the sandbox in a training run with steps: headline, causes, assumptions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from taxtui.report.words import CAUSES
 from taxtui.terminal_text import clean
 
 IN_DETAIL: Final = 3
-"""So many rows have a table of causes each; of more, one table has a line each."""
+"""Up to this number of rows each row has a table of causes; more rows share one table."""
 TOLD: Final = 3
 """Causes that the headline names."""
 
 
 class Unit(NamedTuple):
-    """What a run is paid in: dollars where anything of it has a price, else workers' time."""
+    """The unit of a run's costs: dollars where anything has a price, else workers' time."""
 
     name: str
     usd: bool
@@ -67,7 +67,7 @@ def in_words(amount: Interval, show: Callable[[float], str]) -> str:
 
 
 def critical_second(found: Attribution) -> str:
-    """What one second more in every step costs: ``one second on the critical path = $347``."""
+    """Return the cost of one more second in every step: ``one second on the critical path = $347``."""
     if found.usd_per_critical_second is None:
         return f"One second on the critical path of every step = {duration(found.steps * 1e9)} of wall-clock."
     return f"One second on the critical path of every step = {money(found.usd_per_critical_second)}."
@@ -148,11 +148,11 @@ def _rows(found: Sequence[tuple[str, Attribution]]) -> Section:
     head = ["sandbox\ntier n mode", f"the sandbox\n{unit.name}", f"the run\n{unit.name}"]
     head += [CAUSES[cause].replace(" ", "\n") for cause in columns]
     note = f"The largest causes of all rows. Up to {IN_DETAIL} rows have every cause: -s, -t, --mode and -n pick one."
-    return Section("What the sandbox costs this run", head, lines, [note])
+    return Section("Costs of the sandbox in this training run", head, lines, [note])
 
 
 def _assumptions(found: Sequence[tuple[str, Attribution]]) -> Section:
-    """What was not measured by the trials, once for all rows that share it; a letter for each source."""
+    """Return the inputs that the trials did not measure, once for all rows, with a letter for each source."""
     rows: dict[Assumption, list[str]] = {}
     for name, one in found:
         for assumption in one.assumptions:

@@ -192,7 +192,7 @@ def _wall_clock(row: Projection, evidence: Evidence, demand: Demand) -> Iterator
 
 
 def _last_jobs(evidence: Evidence) -> Iterator[tuple[str, str]]:
-    """What the wall-clock's interval consists of."""
+    """Yield the parts of the wall-clock's interval."""
     tail = evidence.tail
     if not tail.sooner_ns and tail.later_ns == 0:
         yield "interval", "the worker-hours' in proportion, ± the error: the last jobs take less than the tolerance"

@@ -1,4 +1,4 @@
-"""What was asked of a projection, value by value, each with where it comes from."""
+"""The values of a projection's training run, each with its source."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def _steps(row: Projection) -> dict[str, Any] | None:
 
 
 def _attribution(found: Attribution | None) -> dict[str, Any] | None:
-    """Of a run in steps; None where the run is not in steps."""
+    """Return the attribution of a run in steps as data; None without steps."""
     if found is None:
         return None
     return {
@@ -160,7 +160,7 @@ def _warm_pool(row: Projection) -> dict[str, Any] | None:
 
 
 def _held_out(row: Projection) -> dict[str, Any] | None:
-    """By step, as ``10_to_50``: a check for every pair of lengths that was measured."""
+    """Return the checks of the extrapolation, one for each pair of measured lengths, as ``10_to_50``."""
     return {
         f"{check.from_actions}_to_{check.to_actions}": {
             "predicted_s": _interval(check.predicted_s),

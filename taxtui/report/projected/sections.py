@@ -61,7 +61,7 @@ def marks_of(rows: Sequence[Projection]) -> FlagMarks:
 
 
 def title(rows: Sequence[Projection], demand: Demand) -> str:
-    """What was asked, in one line."""
+    """Return the training run in one line."""
     lengths = {row.length for row in rows}
     of = f" of {min(lengths)} actions" if len(lengths) == 1 else ""
     plural = "s" if demand.workers != 1 else ""
@@ -79,7 +79,7 @@ def _short(label: str) -> str:
 
 
 def name_of(row: Projection) -> str:
-    """What a row is, on two lines."""
+    """Return the name of a row, on two lines."""
     details = [part for part in (row.identity.tier, str(row.length), row.identity.mode) if part]
     return f"{clean(row.label)}\n{clean(' '.join(details))}"
 
@@ -124,7 +124,7 @@ def mark(verdict: Finding) -> str:
 
 
 def _at_least(rows: Sequence[Projection]) -> str:
-    """What the sign before a lower limit means, where there is one."""
+    """Return the note about lower limits, where there are any."""
     needs = sorted({row.wall_clock_hours.needs_trials or 0 for row in rows if row.wall_clock_hours} - {0})
     if not needs:
         return ""
@@ -198,7 +198,7 @@ def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
         notes.append(
             "wasted: rollouts launched in excess, until they were done or cut; the other columns are the kept."
         )
-    return _table("Where the worker-hours go", head, rows, cells, *notes)
+    return _table("Worker-hours by cause", head, rows, cells, *notes)
 
 
 def _money(rows: Sequence[Projection], demand: Demand) -> Section:
@@ -272,7 +272,7 @@ def _break_even(rows: Sequence[Projection], demand: Demand) -> Section:
         at: Content = "at no length"
         if even.actions is not None:
             at = TableCell(even.actions, "", even.low, even.high) if even.bounded else TableCell(even.actions)
-        return [at, "" if even.bounded else "the data exclude no length"]
+        return [at, "" if even.bounded else "unbounded: the data exclude no length"]
 
     return _table("Break-even with the baseline", ["actions\n", "note\n"], rows, cells)
 

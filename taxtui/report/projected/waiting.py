@@ -1,4 +1,4 @@
-"""What the trainer's GPUs wait for, always in its parts: most of it is the model's, and no tax of the sandbox."""
+"""Waiting time of the trainer's GPUs by part: most of it is the model's, and no tax of the sandbox."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def section(rows: Sequence[tuple[str, Projection]], demand: Demand) -> Section:
         notes.append("generation –: there is no think time in the row; --think TIME adds it.")
     if any(one.stalled_gpu_hours is None for _, _, one in found):
         notes.append("stalled –: the commands' own time is unknown, so what is theirs and what the sandbox's is too.")
-    return Section(f"What {demand.gpus} GPUs wait for", head, lines, notes)
+    return Section(f"Waiting time of {demand.gpus} GPUs", head, lines, notes)
 
 
 def _amount(waiting: GpuWaiting, part: str) -> Content:

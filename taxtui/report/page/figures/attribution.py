@@ -1,4 +1,4 @@
-"""What the sandbox costs the run that was asked for, by cause: in dollars where there are prices, else in hours."""
+"""Costs of the sandbox in the training run by cause: in dollars where there are prices, else in hours."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def figures(material: Material) -> list[Figure]:
     left = [clean(tier) for place, ((_, tier), _) in enumerate(groups) if place not in drawn]
     hidden = [(clean(tier), len(own) - MOST_ROWS) for (_, tier), own in map(groups.__getitem__, drawn)]
     notes += left_notes(left, hidden)
-    return [Figure(NAME, "What the sandbox costs this run", panels, notes)]
+    return [Figure(NAME, "Costs of the sandbox in this training run", panels, notes)]
 
 
 def _panel(provenance: str, tier: str, rows: Sequence[Projection], marks: FlagMarks) -> Panel:

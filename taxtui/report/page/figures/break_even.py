@@ -1,4 +1,4 @@
-"""Where two substrates cost the same: held per trajectory as a fixed part and a part per action."""
+"""Break-even of two substrates: occupied time as a fixed part and a part per action."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def figures(material: Material) -> list[Figure]:
                 panels.append(panel)
                 told += words
     notes = [
-        "What a delivered trajectory holds a worker for, as a fixed part and a part per action, from the trials of the "
+        "Occupied time of a delivered trajectory, as a fixed part and a part per action, from the trials of the "
         "longest length that was measured; the cheapest per trajectory there is what the others are compared with. "
-        "Where two lines cross, both cost the same; the band is Fieller's 95 % interval of that.",
+        "Both cost the same where two lines cross; the band is Fieller's 95 % interval of the crossing.",
         *told,
         *material.flagged(),
     ]
@@ -44,7 +44,7 @@ def figures(material: Material) -> list[Figure]:
 
 
 def _lines(material: Material, rows: Sequence[Row]) -> list[tuple[Row, Projection]]:
-    """By label the row of the greatest length, the cheapest first."""
+    """Return the row of the greatest length for each label, the cheapest first."""
     found: dict[str, tuple[Row, Projection]] = {}
     for row in rows:
         one = material.projected(row)
@@ -113,7 +113,7 @@ def shown(row: Row) -> str:
 
 
 def in_words(even: BreakEven) -> str:
-    """Where two lines cross, with its interval."""
+    """Return the crossing of two lines with its interval."""
     if not even.bounded:
         where = "at no length" if even.actions is None else f"at {even.actions:,.1f} actions"
         return f"{where}, but the data exclude none"

@@ -20,7 +20,7 @@ from taxtui.report.page.sheet import Sheet, along_x, along_y, key, legend_height
 
 NAME: Final = "cold_start"
 MOST_POINTS: Final = 128
-"""Of a curve: a longer sample is drawn at so many of its quantiles."""
+"""Points of a curve: a longer sample is drawn at this number of quantiles."""
 
 
 def figures(material: Material) -> list[Figure]:

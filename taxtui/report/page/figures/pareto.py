@@ -19,7 +19,7 @@ MOST_PANELS: Final = 9
 
 
 def figure(works: Mapping[str, Sequence[PlaceStanding]], looks: Mapping[str, Look]) -> Figure | None:
-    """Of the works at which two places or more have a price; None without one."""
+    """Draw the workloads for which two substrates or more have a price; None without such a workload."""
     priced = {name: [one for one in own if one.usd is not None] for name, own in works.items()}
     shown = {name: _nearest(own) for name, own in priced.items() if len(own) > 1}
     if not shown:
@@ -37,7 +37,7 @@ def figure(works: Mapping[str, Sequence[PlaceStanding]], looks: Mapping[str, Loo
 
 
 def _nearest(own: Sequence[PlaceStanding]) -> list[PlaceStanding]:
-    """Those that a panel has room for: first what nothing beats, then the fewest hours; in their order."""
+    """Return the substrates that fit a panel: first those on the frontier, then by hours; in their order."""
     least = sorted(range(len(own)), key=lambda place: own[place].frontier == OFF)[:MOST_ROWS]
     return [own[place] for place in sorted(least)]
 
