@@ -103,7 +103,7 @@ def command(
     if html is not None:
         from taxtui.report.page.decision_page import to_html
     sources = opened_all(recordings)
-    cells = [cell.identity for one in sources if isinstance(one, Recording) for cell in one.cells]
+    cells = [cell.identity for source in sources if isinstance(source, Recording) for cell in source.cells]
     origin, choices = found_start(start, goal, cells)
     if origin == goal:
         raise UsageError(f"--from and --to are both {origin}", fix="name two substrates")
@@ -121,19 +121,19 @@ def command(
     for line in idle_places(context, [side.row.identity for side in sides]):
         click.echo(f"taxtui: {clean(line)}", err=True)
     with waiting("simulating what moving saves") as progress:
-        found = decide(sides[0], sides[1], effort=ROUGHLY if quick else 1.0, progress=progress)
+        result = decide(sides[0], sides[1], effort=ROUGHLY if quick else 1.0, progress=progress)
     with waiting("looking for what would turn it") as progress:
-        moved = effects(found, progress, rough=quick)
-        turned = turns(found, simulate=not quick)
-    asked = [*choices, *_assumptions(found, [given(context, spec) for spec in (origin, goal)])]
-    written = page(found, moved, turned, asked, shlex.join(["taxtui", *sys.argv[1:]]), rough=quick)
+        moved = effects(result, progress, rough=quick)
+        turned = turns(result, simulate=not quick)
+    asked = [*choices, *_assumptions(result, [given(context, spec) for spec in (origin, goal)])]
+    written = page(result, moved, turned, asked, shlex.join(["taxtui", *sys.argv[1:]]), rough=quick)
     if html is not None:
         new_file.write([to_html(written).encode()], html, "--html")
         click.echo(html)
     if form is None:
         form = "text" if output is None else "json" if output.suffix == ".json" else "markdown"
     if form == "json":
-        text = BY_NAME[form].render(Report(list, lambda: [record(found, moved, turned, asked)]))
+        text = BY_NAME[form].render(Report(list, lambda: [record(result, moved, turned, asked)]))
     else:
         text = to_markdown(written) if form == "markdown" else to_terminal(written, terminal_width())
     if output is not None:
@@ -141,7 +141,7 @@ def command(
         click.echo(output)
     elif html is None:
         click.echo(text)
-    if found.verdict == CANNOT_TELL:
+    if result.verdict == CANNOT_TELL:
         context.exit(UNDECIDED)
 
 
@@ -174,9 +174,9 @@ def _side(
         return meant(identity, spec) and workload.matches(identity)
 
     place = place_of(context, spec)
-    recordings = [one for one in sources if isinstance(one, Recording)]
-    known = [one for one in providers if one.substrate == spec.partition(":")[0]]
-    if known and not any(wanted(cell.identity) for one in recordings for cell in one.cells):
+    recordings = [item for item in sources if isinstance(item, Recording)]
+    known = [item for item in providers if item.substrate == spec.partition(":")[0]]
+    if known and not any(wanted(cell.identity) for item in recordings for cell in item.cells):
         images = place_of(context, other).demand.images
         candidates = candidates_of(
             recordings,
@@ -214,7 +214,7 @@ def _unmeasured(candidates: Sequence[Candidate], meant: str, effort: float) -> S
 
     [candidate, *others] = candidates
     rows = rows_of(
-        [one.at({}) for one in candidates], effort=0.0 if others else effort, stressed=False, causes=effort > ROUGH
+        [item.at({}) for item in candidates], effort=0.0 if others else effort, stressed=False, causes=effort > ROUGH
     )
     if others:
         raise _several(meant, rows)
@@ -233,8 +233,8 @@ def _unmeasured(candidates: Sequence[Candidate], meant: str, effort: float) -> S
 
 
 def _nothing(meant: str, recordings: Sequence[Recording]) -> UsageError:
-    cells = [cell.identity for one in recordings for cell in one.cells]
-    known = ", ".join(dict.fromkeys(" ".join((one.label, one.tier, one.mode)) for one in cells))
+    cells = [cell.identity for item in recordings for cell in item.cells]
+    known = ", ".join(dict.fromkeys(" ".join((item.label, item.tier, item.mode)) for item in cells))
     return UsageError(f"nothing was recorded of {meant}", fix=f"there are {known}; --compose adds a provider")
 
 
@@ -249,17 +249,17 @@ def _assumptions(found: Decision, given: Sequence[Sequence[Assumption]]) -> list
     from taxtui.report.decision.sources import without_ranges
 
     sides = found.start, found.goal
-    each = []
+    member = []
     for side, asked in zip(sides, given, strict=True):
-        names = {one.name for one in asked}
+        names = {item.name for item in asked}
         granted = side.row.attribution.assumptions if side.row.attribution else ()
-        of_row = [*side.row.assumptions, *(one for one in granted if one.name not in names)]
-        each.append([*(one for one in asked if one.name != "compose"), *without_ranges(side, of_row)])
-    common = [one for one in each[0] if one in each[1]]
-    own = [
-        one._replace(name=f"{one.name} ({side.name})")
-        for side, told in zip(sides, each, strict=True)
-        for one in told
-        if one not in common
+        of_row = [*side.row.assumptions, *(item for item in granted if item.name not in names)]
+        member.append([*(item for item in asked if item.name != "compose"), *without_ranges(side, of_row)])
+    common = [item for item in member[0] if item in member[1]]
+    group = [
+        item._replace(name=f"{item.name} ({side.name})")
+        for side, told in zip(sides, member, strict=True)
+        for item in told
+        if item not in common
     ]
-    return [*common, *own]
+    return [*common, *group]

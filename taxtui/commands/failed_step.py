@@ -42,8 +42,8 @@ async def printed(tier: Tier, place: SubstrateRef, timeout_s: float) -> list[str
         except SubstrateError:
             return []
         finally:
-            for found in await substrate.find(run_id):
-                await substrate.reap(found)
+            for results in await substrate.find(run_id):
+                await substrate.reap(results)
     return []
 
 

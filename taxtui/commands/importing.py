@@ -64,14 +64,14 @@ def _parted(given: Sequence[str]) -> tuple[str | None, list[Path]]:
 
 
 def _mapped(spans: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for span in spans:
         name, equals, phase = span.rpartition("=")
         if not (name and equals and phase in MEANINGS):
             raise UsageError(f"--map {span}: not NAME=PHASE", fix=f"PHASE is one of {', '.join(MEANINGS)}")
-        if found.setdefault(name, phase) != phase:
-            raise UsageError(f"--map {name} is {found[name]} and {phase}")
-    return found
+        if result.setdefault(name, phase) != phase:
+            raise UsageError(f"--map {name} is {result[name]} and {phase}")
+    return result
 
 
 class _Bar(ImportProgress):
@@ -109,14 +109,14 @@ class _Bar(ImportProgress):
 def _told(reader: Reader, result: Imported, out: Path) -> list[str]:
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(result.outcomes.items()))
     trials, files = _counted(result.trials, "trial"), _counted(result.files, "file")
-    told = [f"{out}: {trials} of {reader.name} from {files} ({outcomes})"]
-    told += [f"  {line}" for line in (*result.limits, *result.unknown)]
+    texts = [f"{out}: {trials} of {reader.name} from {files} ({outcomes})"]
+    texts += [f"  {line}" for line in (*result.limits, *result.unknown)]
     if result.skipped:
-        told.append(f"  left out: {result.skipped:,}")
-        told += [f"    {line}" for line in result.named]
+        texts.append(f"  left out: {result.skipped:,}")
+        texts += [f"    {line}" for line in result.named]
         more = result.skipped - len(result.named)
-        told += [f"    and {more:,} more"] * (more > 0)
-    return told
+        texts += [f"    and {more:,} more"] * (more > 0)
+    return texts
 
 
 def _counted(count: int, name: str) -> str:

@@ -23,8 +23,8 @@ def opened(name: str) -> Recording | Published:
         RecordingError: there is no such file, here or in the bundle.
         costmodel.errors.SourceError: it cannot be projected.
     """
-    [found] = opened_all([name])
-    return found
+    [result] = opened_all([name])
+    return result
 
 
 def opened_all(names: Sequence[str]) -> list[Recording | Published]:
@@ -41,9 +41,9 @@ def located(name: str) -> Path:
     if name == LAST:
         from taxtui.live import catalogue
 
-        own, _ = catalogue.by_age()
-        if own:
-            return own[0]
+        group, _ = catalogue.by_age()
+        if group:
+            return group[0]
         raise RecordingError("there is no recording yet", fix="make one: taxtui run")
     if not path.is_absolute():
         from taxtui.plan.scenario import bundled

@@ -129,9 +129,9 @@ def compact_(file: Path, out: Path) -> None:
 
     A run writes the actions of a trial piece by piece; here those of a step are in one piece.
     """
-    found = compact(file, out)
+    result = compact(file, out)
     after = out.stat().st_size
-    _say(f"{out}: {after} bytes, {after / found.size_bytes:.0%} of {file}; {_state(found)}")
+    _say(f"{out}: {after} bytes, {after / result.size_bytes:.0%} of {file}; {_state(result)}")
 
 
 class _Contents:
@@ -181,7 +181,7 @@ class _Contents:
         plans = [cell.planned for cell in run.cells.values()]
         known = [planned for planned in plans if planned is not None]
         told = self._outcomes.values()
-        done, ok = sum(one.total() for one in told), sum(one["ok"] for one in told)
+        done, ok = sum(item.total() for item in told), sum(item["ok"] for item in told)
         of = f" of {sum(known):,}" if known and len(known) == len(plans) else ""
         return f"{self._outcome or 'no end is recorded'}: {done:,}{of} trials, {done - ok:,} failed"
 

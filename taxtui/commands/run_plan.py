@@ -32,7 +32,7 @@ _KEYS: Final = f"KEY is one of {', '.join(_SET)}, and per_node with --ray"
 
 def scenario_changes(words: Sequence[str]) -> dict[str, Any]:
     """Return the values of ``KEY=VALUE`` words. Raises ``UsageError``: a key is unknown, or a value cannot be read."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for word in words:
         key, equals, text = word.partition("=")
         if not equals or key not in _SET:
@@ -42,13 +42,13 @@ def scenario_changes(words: Sequence[str]) -> dict[str, Any]:
             )
         kind = _SET[key]
         try:
-            found[key] = {"true": True, "false": False}[text] if kind is bool else kind(text)
+            result[key] = {"true": True, "false": False}[text] if kind is bool else kind(text)
         except (KeyError, ValueError):
             wanted = "true or false" if kind is bool else "a number"
             raise UsageError(
                 f"--set {word}: {key} is {wanted}", fix=f"write {key}={'false' if kind is bool else 1}"
             ) from None
-    return found
+    return result
 
 
 def usable_here(
@@ -129,8 +129,8 @@ def describe(plan: Plan, sheet: str) -> list[str]:
     variants = {name: answer.variant for name, answer in answers.items() if answer.variant is not None}
     expected = plan_time.expect(plan, plan_time.HistoryReader().table(lambda: False), variants)
     rows: list[tuple[str, ...]] = [("substrate", "tier", "n", "mode", "concurrency", "trials", "time")]
-    for one in expected:
-        cell, time = one.cell, "unknown" if one.wall_ns is None else f"~{rough_duration(one.wall_ns)}"
+    for item in expected:
+        cell, time = item.cell, "unknown" if item.wall_ns is None else f"~{rough_duration(item.wall_ns)}"
         texts = (cell.tier.name, cell.actions, cell.mode, cell.concurrency, cell.trials)
         rows.append((str(cell.substrate), *map(str, texts), time))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -221,7 +221,7 @@ class _Reader:
 
     def values(self, document: dict[str, Any], within: str) -> dict[str, Any]:
         """Return the values of all tables; ``within`` is the prefix of their names."""
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for table, content in document.items():
             if not isinstance(content, dict) or table not in self.tables:
                 raise self._unknown(table, within)
@@ -229,8 +229,8 @@ class _Reader:
                 if key not in self.fields or self.fields[key][0] != table:
                     raise self._misplaced(table, key, within)
                 option = self.fields[key][1]
-                found[str(option.name)] = self._taken(f"[{within}{table}] {key}", value, option, within)
-        return found
+                result[str(option.name)] = self._taken(f"[{within}{table}] {key}", value, option, within)
+        return result
 
     def sources(self, found: object) -> dict[str, str]:
         """Return the source of each value, by key."""
@@ -239,8 +239,8 @@ class _Reader:
             raise UsageError(f"{self.path}: {SOURCES} must be a table", fix=fix)
         for key, source in found.items():
             if key not in self.fields or not isinstance(source, str):
-                told = f"{self.path}: [{SOURCES}] {key} = {source!r}"
-                raise UsageError(f"{told} is not the source of a key of this file as text", fix=fix)
+                text = f"{self.path}: [{SOURCES}] {key} = {source!r}"
+                raise UsageError(f"{text} is not the source of a key of this file as text", fix=fix)
         return dict(found)
 
     def _unknown(self, table: str, within: str) -> UsageError:
@@ -277,7 +277,7 @@ class _Reader:
             raise UsageError(f"{self.path}: {where} must be {kind}, not {value!r}", fix=fix)
         if option.is_flag:
             return value
-        texts = [str(one) for one in value] if isinstance(value, list) else self._beside(str(value))
+        texts = [str(item) for item in value] if isinstance(value, list) else self._beside(str(value))
         try:
             return option.type_cast_value(click.Context(click.Command("training")), texts)
         except click.UsageError as error:

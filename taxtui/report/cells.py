@@ -158,7 +158,7 @@ def aligned(column: Sequence[Content]) -> list[str]:
         for content in column
     ]
     padded = [[*row, *[("", "")] * (count - len(row))] for row in pieces]
-    rooms = [[max(map(width, texts)) for texts in zip(*each, strict=True)] for each in zip(*padded, strict=True)]
+    rooms = [[max(map(width, texts)) for texts in zip(*member, strict=True)] for member in zip(*padded, strict=True)]
     return [
         "  ".join(
             f"{' ' * (room - width(value))}{value}{' ' * bool(after_room)}{after}{' ' * (after_room - width(after))}"

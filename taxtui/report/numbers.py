@@ -217,7 +217,7 @@ def dollars(amount: float) -> str:
     """A bill, to the cent below $1,000: ``$0``, ``<$0.01``, ``$1.84``, ``$1,840``."""
     if 0 < amount < 0.01:
         return "<$0.01"
-    return f"${usd(amount)}" if amount else "$0"
+    return f"${amount:,.{0 if amount >= 1000 else 2}f}" if amount else "$0"
 
 
 def usd(value: float | None) -> str:

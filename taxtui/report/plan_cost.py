@@ -142,7 +142,7 @@ def _load(sheet: str) -> Prices | None:
 
 def _share(plan: Plan, expected: Sequence[Expected]) -> Fraction:
     """How much of the plan a budget leaves: a run that it cuts short has measured every cell in proportion."""
-    walls_ns = [one.wall_ns for one in expected if one.wall_ns is not None]
+    walls_ns = [item.wall_ns for item in expected if item.wall_ns is not None]
     if plan.budget_s is None or len(walls_ns) < len(expected) or plan.side_by_side:
         return Fraction(1)
     return min(Fraction(1), Fraction(plan.budget_s) * 10**9 / Fraction(max(1.0, sum(walls_ns))))
@@ -165,20 +165,20 @@ def _bill(
     name: str, expected: Sequence[Expected], prices: Prices | None, limits: Limits, share: Fraction
 ) -> ExpectedBill:
     """Return the cost of a paid substrate's cells. Raises ``PriceError`` where the sheet has no price for it."""
-    cells = [one for one in expected if str(one.cell.substrate) == name]
-    sandboxes = sum(one.cell.trials + one.cell.warmup for one in cells)
+    cells = [item for item in expected if str(item.cell.substrate) == name]
+    sandboxes = sum(item.cell.trials + item.cell.warmup for item in cells)
     if prices is None:
         return ExpectedBill(name, sandboxes, None, None)
     usd: Fraction | None = Fraction(0)
     least_usd = Fraction(0)
-    for one in cells:
-        identity = priced(one.cell.substrate.name, one.variant, limits.cpus, limits.memory_mib)
-        price, number = prices.sandbox(identity), one.cell.trials + one.cell.warmup
+    for item in cells:
+        identity = priced(item.cell.substrate.name, item.variant, limits.cpus, limits.memory_mib)
+        price, number = prices.sandbox(identity), item.cell.trials + item.cell.warmup
         least_usd += number * price.usd(identity, 1)
-        if one.trial_ns is None:
+        if item.trial_ns is None:
             usd = None
         elif usd is not None:
-            usd += number * price.usd(identity, round(one.trial_ns))
+            usd += number * price.usd(identity, round(item.trial_ns))
     return ExpectedBill(name, sandboxes, None if usd is None else usd * share, least_usd * share)
 
 

@@ -84,20 +84,20 @@ class Expected(NamedTuple):
 
 def expect(plan: Plan, table: Table, variants: Mapping[str, str]) -> list[Expected]:
     """Every cell of a plan beside what was recorded of it; ``variants`` by substrate, as ``-s`` takes it."""
-    found = []
+    results = []
     for cell in plan.cells:
         told = variants.get(str(cell.substrate))
         label = table.label(cell.substrate, told)
         trial = table.trial(cell, label) if cell.acquire == WHOLE[1] else None
         variant = (label or "").partition(":")[2] if told is None else told
         if trial is None:
-            found.append(Expected(cell, variant, None, None, None))
+            results.append(Expected(cell, variant, None, None, None))
             continue
         think_ns = cell.actions * cell.think.mean_ns
         measured_ns = trial.trial_ns + (cell.actions - trial.actions) * trial.action_ns
         trial_ns = max(measured_ns, cell.actions * trial.action_ns) + think_ns
-        found.append(Expected(cell, variant, trial, trial_ns, _wall_ns(cell, trial_ns)))
-    return found
+        results.append(Expected(cell, variant, trial, trial_ns, _wall_ns(cell, trial_ns)))
+    return results
 
 
 def _wall_ns(cell: CellPlan, trial_ns: float) -> float:
@@ -108,10 +108,10 @@ def _wall_ns(cell: CellPlan, trial_ns: float) -> float:
 def time_words(plan: Plan, expected: Sequence[Expected]) -> str:
     """``~22 min, estimated from 2 recordings``, with what is not known and what a budget cuts."""
     known: dict[str, float] = {}
-    for one in expected:
-        if one.wall_ns is not None:
-            name = str(one.cell.substrate)
-            known[name] = known.get(name, 0.0) + one.wall_ns
+    for item in expected:
+        if item.wall_ns is not None:
+            name = str(item.cell.substrate)
+            known[name] = known.get(name, 0.0) + item.wall_ns
     missing = _missing(expected)
     limit = f"at most {rough_duration(plan.budget_s * 1e9)}, the budget" if plan.budget_s else ""
     if not known:
@@ -120,7 +120,7 @@ def time_words(plan: Plan, expected: Sequence[Expected]) -> str:
     once_ns = max(known.values()) if plan.side_by_side else sum(known.values())
     total_ns = plan.repeat * once_ns + (plan.repeat - 1) * plan.gap_s * 1e9
     words = f"~{rough_duration(total_ns)}" + (f" + {missing} (not measured yet)" if missing else "")
-    source = _source([one.trial for one in expected if one.trial])
+    source = _source([item.trial for item in expected if item.trial])
     if plan.budget_s and (missing or total_ns > plan.budget_s * 1e9):
         return f"{limit} ({words} without it, {source})"
     return f"{words}, {source}"
@@ -135,9 +135,9 @@ def _source(trials: Sequence[PastTrial]) -> str:
 def _missing(expected: Sequence[Expected]) -> str:
     """Return the cells without a recording, as coarsely as is true: ``ec2``, ``docker T2``, ``docker T2 session``."""
     named: dict[str, None] = {}
-    for one in expected:
-        if one.wall_ns is None:
-            words = [str(one.cell.substrate), one.cell.tier.name, one.cell.mode]
+    for item in expected:
+        if item.wall_ns is None:
+            words = [str(item.cell.substrate), item.cell.tier.name, item.cell.mode]
             depth = next(d for d in (1, 2, 3) if not any(_within(words[:d], e) for e in expected) or d == 3)
             named[" ".join(words[:depth])] = None
     shown = list(named)[:3]
@@ -182,13 +182,13 @@ class HistoryReader:
                 continue
             left_bytes -= entry.size_bytes
             key = entry.path, entry.stamp
-            found = self._read.get(key)
-            if found is None:
-                found = _trials(entry, stop)
-                if found is None:
+            result = self._read.get(key)
+            if result is None:
+                result = _trials(entry, stop)
+                if result is None:
                     break
-            kept[key] = found
-            trials += found
+            kept[key] = result
+            trials += result
         self._read = self._read | kept if stop() else kept
         return Table(trials)
 

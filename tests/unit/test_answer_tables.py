@@ -52,7 +52,7 @@ def test_the_sentence_and_the_table_come_first(command: tuple[str, ...]) -> None
         "docker:runc exec runs 2.97 ± 0.19 times longer than local:bwrap exec for T1 x 10; "
     )
     assert works(text)[:3] == ["T0 10 exec", "T0 10 session", "T0 50 exec"]
-    assert "Worker-hours by cause" not in text
+    assert "Causes of the worker-hours" not in text
     assert "Cold start" not in text
     assert "--full" in text
     assert max(map(width, text.splitlines())) <= 80
@@ -131,7 +131,7 @@ def test_lengths_are_in_numeric_order_for_people_and_as_recorded_for_programs(tm
     file = str(write(tmp_path / "a", trials, *cells))
     assert [row["actions"] for row in json.loads(said("project", file, *ASK, *JSON))] == [4, 30, 10, 4]
     assert works(said("project", file, *ASK)) == ["T2 4 exec", "T2 4 session", "T2 10 exec", "T2 30 exec"]
-    lines = said("project", file, *ASK, "--full").partition("Worker-hours by cause")[0].splitlines()
+    lines = said("project", file, *ASK, "--full").partition("Causes of the worker-hours")[0].splitlines()
     assert [line.split()[1] for line in lines[-40:] if line.startswith("T2 ") and "±" in line] == ["4", "4", "10", "30"]
 
 

@@ -56,7 +56,7 @@ def test_without_a_price_the_headline_is_in_worker_hours() -> None:
     told = attributed.headline(attribution(priced=False))
     assert told.startswith("the sandbox costs this run 488k worker-hours (440k–")
     assert "$" not in told
-    assert "0.271 h of wall-clock" in attributed.critical_second(attribution(priced=False))
+    assert "16.3 min of wall-clock" in attributed.critical_second(attribution(priced=False))
 
 
 def test_the_answer_comes_first_with_every_cause(row: Projection) -> None:

@@ -22,8 +22,8 @@ def recorded(
     wanted: Wanted | None = None,
 ) -> list[Projection]:
     """A row for each ``wanted`` cell, of one trajectory as it was recorded. Raises ``SourceError``: no success."""
-    one = Demand(trajectories=1, workers=1, run_sd=run_sd)
-    return project(sources, one, None, bounds, each_level=True, wanted=wanted, checked=False, stressed=False)
+    demand = Demand(trajectories=1, workers=1, run_sd=run_sd)
+    return project(sources, demand, None, bounds, each_level=True, wanted=wanted, checked=False, stressed=False)
 
 
 def answer(
@@ -33,10 +33,10 @@ def answer(
     kept = {(row.identity, row.cell.provenance) for row in rows}
     shown = {identity for identity, _ in kept}
     try:
-        found = recorded(sources, run_sd, bounds, shown.__contains__)
+        result = recorded(sources, run_sd, bounds, shown.__contains__)
     except SourceError:  # no success: the tables say how they failed
-        found = []
-    return answer_of([row for row in found if (row.identity, row.provenance) in kept], HELD, run_sd=run_sd)
+        result = []
+    return answer_of([row for row in result if (row.identity, row.provenance) in kept], HELD, run_sd=run_sd)
 
 
 def key_of(row: Row) -> Key:

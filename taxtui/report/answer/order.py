@@ -59,6 +59,6 @@ def arranged(rows: Sequence[R], found: Answer, key: Callable[[R], Key], group: s
         if entry.place in found.places  # a baseline may be in no column
     ]
     if group == BY_SUBSTRATE:
-        placed.sort(key=lambda one: found.places.index(one[0]))
-    places = {own: number for number, (_, own) in enumerate(placed)}
+        placed.sort(key=lambda item: found.places.index(item[0]))
+    places = {members: number for number, (_, members) in enumerate(placed)}
     return sorted(rows, key=lambda row: places.get(key(row), len(places)))

@@ -24,10 +24,10 @@ MORE: Final = "--full has the tables behind this: causes, money, steps, extrapol
 def answer(rows: Sequence[Projection], chosen: Sequence[Projection], demand: Demand, choice: RowChoice) -> Answer:
     """Return the answer about the chosen rows; the cheapest is one of them, the baseline any of all rows."""
     if demand.baseline is None:
-        found = answer_of(chosen, run_sd=demand.run_sd)
+        result = answer_of(chosen, run_sd=demand.run_sd)
     else:
-        found = answer_of(rows, run_sd=demand.run_sd, baseline=demand.baseline).showing(chosen)
-    return sorted_by(found, choice.sort)
+        result = answer_of(rows, run_sd=demand.run_sd, baseline=demand.baseline).showing(chosen)
+    return sorted_by(result, choice.sort)
 
 
 def arranged(rows: Sequence[Projection], found: Answer, choice: RowChoice) -> Sequence[Projection]:

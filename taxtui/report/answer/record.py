@@ -14,7 +14,7 @@ from taxtui.report.answer.order import Key, key_of
 
 def records(found: Answer) -> dict[Key, dict[str, Any]]:
     """The fields of every row that the answer was made of; all have the same."""
-    modes = {key_of(one.row): one for one in found.modes}
+    modes = {key_of(mode.row): mode for mode in found.modes}
     return {key: record | _mode(modes.get(key)) for line in found.lines for key, record in _of_line(line)}
 
 

@@ -111,12 +111,12 @@ def modes(found: Answer) -> list[Section]:
     """The table of ``exec`` against ``session``; none where no place did one work in both modes."""
     if not found.modes:
         return []
-    ratios = {(one.name, one.place): one for one in found.modes}
-    places = [place for place in found.places if any(one.place == place for one in found.modes)]
-    names = list(dict.fromkeys(one.name for one in found.modes))
+    ratios = {(mode.name, mode.place): mode for mode in found.modes}
+    places = [place for place in found.places if any(mode.place == place for mode in found.modes)]
+    names = list(dict.fromkeys(mode.name for mode in found.modes))
     cells = [
         [
-            CellGroup((_ratio(one.ratio, one.verdict),)) if (one := ratios.get((name, place))) else NOTHING
+            CellGroup((_ratio(mode.ratio, mode.verdict),)) if (mode := ratios.get((name, place))) else NOTHING
             for place in places
         ]
         for name in names
@@ -163,13 +163,13 @@ def _short_notes(found: Answer, marks: FlagMarks) -> list[str]:
 def _verdicts(found: Answer) -> list[str]:
     """Return the notes about the verdicts beside ratios."""
     verdicts = [entry.verdict for line in found.lines for entry in line.entries if entry.verdict]
-    verdicts += [one.verdict for one in found.modes]
-    tie = any(one.kind == TIE for one in verdicts)
+    verdicts += [item.verdict for item in found.modes]
+    tie = any(item.kind == TIE for item in verdicts)
     lines = [f"{NO_DIFFERENCE}: the interval of the difference includes 0."] * tie
     lines += dict.fromkeys(
-        f"{INCONCLUSIVE} {one.reason}: more than varies within a repetition, less than repetitions may differ by."
-        for one in verdicts
-        if one.kind == CANNOT_TELL
+        f"{INCONCLUSIVE} {item.reason}: more than varies within a repetition, less than repetitions may differ by."
+        for item in verdicts
+        if item.kind == CANNOT_TELL
     )
     return lines
 
@@ -207,8 +207,8 @@ def _bounds(entries: Sequence[Entry], reference: Reference | None) -> list[str]:
     substrates = dict.fromkeys(
         entry.row.identity.substrate for entry in entries if entry.row.tax_between_worker_hours is not None
     )
-    told = [reference[name].in_words(clean(name)) for name in substrates if reference and name in reference]
-    return [UNSPLIT, *told] if substrates else []
+    texts = [reference[name].in_words(clean(name)) for name in substrates if reference and name in reference]
+    return [UNSPLIT, *texts] if substrates else []
 
 
 def _tax(entry: Entry, measure: str) -> Pieces:
@@ -252,7 +252,7 @@ def _table(
 ) -> Section:
     """A cell per workload and substrate; the names of rows have the letters of their warnings."""
     lines = [{entry.place: _content(pieces(entry)) for entry in line.entries} for line in found.lines]
-    cells = [[own.get(place, NOTHING) for place in found.places] for own in lines]
+    cells = [[group.get(place, NOTHING) for place in found.places] for group in lines]
     works = [clean(line.name) for line in found.lines]
     if by != BY_SUBSTRATE:
         head = [HEAD, *map(_heading, found.places)]
@@ -260,8 +260,8 @@ def _table(
     else:
         cells = [list(column) for column in zip(*cells, strict=True)]
         head = ["sandbox", *works]
-        of_place = {place: [one for line in found.lines if (one := line.at(place))] for place in found.places}
-        names = [f"{_heading(place)}{_letters(own, marks)}".replace("\n", " ") for place, own in of_place.items()]
+        of_place = {place: [item for line in found.lines if (item := line.at(place))] for place in found.places}
+        names = [f"{_heading(place)}{_letters(group, marks)}".replace("\n", " ") for place, group in of_place.items()]
     return Section(heading, head, [[name, *row] for name, row in zip(names, cells, strict=True)], [])
 
 
@@ -270,8 +270,8 @@ def _content(pieces: Pieces) -> Content:
 
 
 def _letters(entries: Sequence[Entry], marks: FlagMarks | None) -> str:
-    found = dict.fromkeys(letter for entry in entries for letter in marks.of(entry.row.flags)) if marks else {}
-    return f" [{''.join(found)}]" if found else ""
+    result = dict.fromkeys(letter for entry in entries for letter in marks.of(entry.row.flags)) if marks else {}
+    return f" [{''.join(result)}]" if result else ""
 
 
 def _heading(place: Place) -> str:

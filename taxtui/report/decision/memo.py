@@ -143,7 +143,9 @@ def _lead(found: Decision, effects: Sequence[InputEffect], turns: Sequence[Turn]
 
 def _over_ranges(found: Decision) -> str:
     """Return the sentence about the savings at the ends of the ranges."""
-    ends = ["the run would not end" if one is None else f"it {_saves(found, one)}" for one in (found.most, found.least)]
+    ends = [
+        "the run would not end" if item is None else f"it {_saves(found, item)}" for item in (found.most, found.least)
+    ]
     count = len(found.inputs)
     return f"Over the ranges of {count} unmeasured inputs: at best {ends[0]}, at worst {ends[1]}."
 
@@ -161,8 +163,8 @@ def _reasons(found: Decision, effects: Sequence[InputEffect], turns: Sequence[Tu
         return
     turning = [effect for effect in effects if effect.at is not None]
     if turning:
-        told = "; ".join(f"{_input_name(effect)} at {_at(effect)}" for effect in turning)
-        yield f"The sign of the saving changes with one input alone, the nearest first: {told}."
+        text = "; ".join(f"{_input_name(effect)} at {_at(effect)}" for effect in turning)
+        yield f"The sign of the saving changes with one input alone, the nearest first: {text}."
     elif effects and not found.open_points:
         yield "No unmeasured input alone changes the sign of the saving; several of them together do."
     if found.saving.low is None and not found.open_points:
@@ -182,8 +184,8 @@ def _at(effect: InputEffect) -> str:
 
 def _ranges(found: Decision, side: Side, effects: Sequence[InputEffect]) -> Iterator[Block]:
     """The unmeasured inputs of one side: their ranges, what they change, and their sources."""
-    own = [effect for effect in effects if effect.side == side.name]
-    if not own:
+    group = [effect for effect in effects if effect.side == side.name]
+    if not group:
         return
     shown = unit_of(found).shown
 
@@ -198,7 +200,7 @@ def _ranges(found: Decision, side: Side, effects: Sequence[InputEffect]) -> Iter
             _two(cell(effect.best), cell(effect.worst)),
             NOTHING if effect.at is None else effect.input.short(effect.at),
         )
-        for effect in own
+        for effect in group
     ]
     yield TextTable(("input", "best … worst", "assumed", "saving then", "sign changes"), tuple(rows))
     yield Paragraph("Each input alone varies over its range, on this side; the others are as assumed. Sources:")
@@ -207,7 +209,7 @@ def _ranges(found: Decision, side: Side, effects: Sequence[InputEffect]) -> Iter
         tuple(
             f"{INPUTS[effect.input.name]}{others * effect.input.of_others}: {'; '.join(effect.input.sources)}"
             + (f". Plans: {', '.join(effect.input.plans)}" if effect.input.plans else "")
-            for effect in own
+            for effect in group
         )
     )
 
@@ -238,28 +240,28 @@ def _money(found: Decision) -> TextTable:
     bills = found.start_bill, found.goal_bill
 
     def line(name: str, of: Callable[[Bill], Interval | None]) -> tuple[Content, ...]:
-        return name, *(amount_cell(of(one), SHORT) for one in bills)
+        return name, *(amount_cell(of(item), SHORT) for item in bills)
 
     rows: list[tuple[Content, ...]] = [
-        line("the whole run", lambda one: one.whole),
-        line("the sandbox's part of it", lambda one: one.sandbox),
+        line("the whole run", lambda item: item.whole),
+        line("the sandbox's part of it", lambda item: item.sandbox),
     ]
     if found.unit == USD:
         rows += [
-            line("GPUs, as long as it lasts", lambda one: one.gpus),
-            line("nodes", lambda one: one.nodes),
-            line("sandboxes and workers", lambda one: Interval(one.rest)),
+            line("GPUs, as long as it lasts", lambda item: item.gpus),
+            line("nodes", lambda item: item.nodes),
+            line("sandboxes and workers", lambda item: Interval(item.rest)),
         ]
         for name, part in (("GPU-hours waiting", "waiting"), ("GPU-hours stalled by the sandbox", "stalled")):
             waits = [side.row.attribution and side.row.attribution.waiting for side in (found.start, found.goal)]
             if all(waits):
-                amounts = (getattr(one, f"{part}_gpu_hours") for one in waits)
-                rows.append((name, *(NOTHING if one is None else TableCell(one, SHORT) for one in amounts)))
+                amounts = (getattr(item, f"{part}_gpu_hours") for item in waits)
+                rows.append((name, *(NOTHING if item is None else TableCell(item, SHORT) for item in amounts)))
         seconds = [
             side.row.attribution and side.row.attribution.usd_per_critical_second for side in (found.start, found.goal)
         ]
         if all(seconds):
-            rows.append(("a second more in every step", *(TableCell(one or 0.0, SHORT) for one in seconds)))
+            rows.append(("a second more in every step", *(TableCell(item or 0.0, SHORT) for item in seconds)))
     if any(groups := [_poisoned(side) for side in (found.start, found.goal)]):
         rows.append(("groups with a failed attempt", *groups))
     return TextTable((unit_of(found).name, name_of(found.start), name_of(found.goal)), tuple(rows))
@@ -319,9 +321,9 @@ def _turning(turns: Sequence[Turn]) -> Iterator[Block]:
 
 
 def _doubts(found: Decision) -> list[str]:
-    told = [f"{doubt.side or 'both'}: {doubt.words}" for doubt in found.doubts[:MOST_DOUBTS]]
+    texts = [f"{doubt.side or 'both'}: {doubt.words}" for doubt in found.doubts[:MOST_DOUBTS]]
     left = len(found.doubts) - MOST_DOUBTS
-    return [*told, f"and {left} lesser doubts, which `--format json` has"] if left > 0 else told
+    return [*texts, f"and {left} lesser doubts, which `--format json` has"] if left > 0 else texts
 
 
 def next_steps(found: Decision, effects: Sequence[InputEffect], turns: Sequence[Turn]) -> list[str]:

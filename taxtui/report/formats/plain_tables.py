@@ -125,11 +125,11 @@ def _wrapped(names: TextColumn, room: int) -> TextColumn:
     room = max(MIN_FIRST, room)
     if names.width <= room:
         return names
-    told = []
+    texts = []
     for name in (names.head, *names.cells):
         lines = [part for line in name.split("\n") for part in wrap(line, room)]
-        told.append("\n".join([*lines[: MOST_LINES - 1], cut("".join(lines[MOST_LINES - 1 :]), room)]).rstrip("\n"))
-    return _measured(told)._replace(left=names.left)
+        texts.append("\n".join([*lines[: MOST_LINES - 1], cut("".join(lines[MOST_LINES - 1 :]), room)]).rstrip("\n"))
+    return _measured(texts)._replace(left=names.left)
 
 
 def _folded(column: TextColumn, room: int) -> TextColumn:

@@ -68,9 +68,9 @@ def in_words(ladder: Ladder) -> str:
     """The knee, and whose it is."""
     knee, last = ladder.knee, ladder.levels[-1]
     if knee.at is None:
-        told = f"most {_ranged(knee.throughput_per_s)} trials/s"
+        text = f"most {_ranged(knee.throughput_per_s)} trials/s"
         how = "" if knee.by_law else f"; with fewer than four levels: completion within {WITHIN:g}x of the first"
-        return f"knee: {knee.why}; {told}{how}"
+        return f"knee: {knee.why}; {text}{how}"
     by = "where the law's ceiling is reached" if knee.by_law else f"the last level within {WITHIN:g}x of the first"
     whose = {RUNNER: "the runner's, ", SUBSTRATE: "the substrate's: "}.get(knee.whose, "whose is not known: ")
     more = f" x {last.actions_per_s.value / last.throughput_per_s.value:.4g} actions"

@@ -22,26 +22,26 @@ MOST_ERRORS: Final = 2
 
 def laws_of(row: Row) -> Laws:
     """The laws of a row's counted trials; a length that was asked for is none, nor a hazard in an unknown time."""
-    found = laws(row.cell.trials)
+    result = laws(row.cell.trials)
     if row.identity.length == FIXED:
-        found = found._replace(length=None)
+        result = result._replace(length=None)
     if HELD in row.cell.untold:
-        found = found._replace(failures=found.failures._replace(per_hour=None))
-    return found
+        result = result._replace(failures=result.failures._replace(per_hour=None))
+    return result
 
 
 def sections(names: Mapping[Row, Content], head: str) -> list[Section]:
     """A table per law that any of the rows tells; how often trials fail, all of them do."""
-    found = {text_of(name): laws_of(row) for row, name in names.items()}
-    tables = [_think(found, head), _length(found, head), _failures(found, head), _shared(found, head)]
+    result = {text_of(name): laws_of(row) for row, name in names.items()}
+    tables = [_think(result, head), _length(result, head), _failures(result, head), _shared(result, head)]
     return [table for table in tables if table is not None]
 
 
 def _think(found: Mapping[str, Laws], head: str) -> Section | None:
-    if not any(one.think for one in found.values()):
+    if not any(item.think for item in found.values()):
         return None
     columns = [head, "n\ntrials", "median\n", "sigma\n", "mean\n", "distance\n"]
-    lines = [_think_line(name, one.think) for name, one in found.items()]
+    lines = [_think_line(name, item.think) for name, item in found.items()]
     notes = [
         "A lognormal law of the times above 0; sigma: of the logarithm. Below each value its 95 % interval, with the "
         "rollouts of a group, else a trial, as one draw. distance: Kolmogorov's, from 0 (the law fits) to 1.",
@@ -63,10 +63,10 @@ def _think_line(name: str, law: ThinkLaw | None) -> list[Content]:
 
 
 def _length(found: Mapping[str, Laws], head: str) -> Section | None:
-    if not any(one.length for one in found.values()):
+    if not any(item.length for item in found.values()):
         return None
     columns = [head, "trials\ncut off", "p50\n", "p95\n", "mean\n", "range\n"]
-    lines = [_length_line(name, one.length) for name, one in found.items()]
+    lines = [_length_line(name, item.length) for name, item in found.items()]
     notes = [
         "Actions per trajectory. cut off: trials that failed on the way; percentiles count them as longer than they "
         f"became (Kaplan and Meier), {NOTHING} where too many are. The mean is that of the successes."
@@ -84,7 +84,7 @@ def _length_line(name: str, law: LengthLaw | None) -> list[Content]:
 
 def _failures(found: Mapping[str, Laws], head: str) -> Section:
     columns = [head, "starts\nfailed", "per start\n", "time\nfailed", "per hour\n", "errors\n"]
-    lines = [_failure_line(name, one.failures) for name, one in found.items()]
+    lines = [_failure_line(name, item.failures) for name, item in found.items()]
     notes = [
         "per start: failed in create, reset or ready. time: the time that sandboxes ran, of all trials; per hour: "
         "failures after the start in an hour of one sandbox. Failures after the last action are in neither."
@@ -105,13 +105,13 @@ def _failure_line(name: str, law: FailureLaw) -> list[Content]:
 
 
 def _shared(found: Mapping[str, Laws], head: str) -> Section | None:
-    if not any(one.shared for one in found.values()):
+    if not any(item.shared for item in found.values()):
         return None
     columns = [head, "groups\ntrials", *(f"{quantity}\n" for quantity in QUANTITIES)]
     lines: list[list[Content]] = []
-    for name, one in found.items():
-        told = {shared.quantity: shared for shared in one.shared}
-        largest = max(one.shared, key=lambda shared: shared.trials, default=None)
+    for name, item in found.items():
+        told = {shared.quantity: shared for shared in item.shared}
+        largest = max(item.shared, key=lambda shared: shared.trials, default=None)
         counts = _counts(largest.groups, largest.trials) if largest else _counts(0)
         lines.append([name, counts, *(_correlation(told.get(quantity)) for quantity in QUANTITIES)])
     notes = [
@@ -127,12 +127,12 @@ def _correlation(shared: Shared | None) -> Content:
 
 def record(row: Row) -> dict[str, Any]:
     """The laws as plain data, in s, actions and hours; the same keys in every row."""
-    found = laws_of(row)
-    shared = {one.quantity: one for one in found.shared}
+    result = laws_of(row)
+    shared = {item.quantity: item for item in result.shared}
     return {
-        "think_law": _plain(ThinkLaw, found.think),
-        "length_law": _plain(LengthLaw, found.length),
-        "failure_law": {**_plain(FailureLaw, found.failures), "errors": dict(found.failures.errors)},
+        "think_law": _plain(ThinkLaw, result.think),
+        "length_law": _plain(LengthLaw, result.length),
+        "failure_law": {**_plain(FailureLaw, result.failures), "errors": dict(result.failures.errors)},
         "group_correlation": {quantity: _plain(Shared, shared.get(quantity)) for quantity in QUANTITIES},
     }
 

@@ -48,13 +48,13 @@ class Ranks:
     def __init__(self, rivals: Sequence[DurationSummary]) -> None:
         """All of them."""
         self._count = len(rivals)
-        self._limits = _Limits([one.p50 for one in rivals])
+        self._limits = _Limits([item.p50 for item in rivals])
         by_runs: dict[frozenset[RunKey], list[DurationSummary]] = {}
-        for one in rivals:
-            by_runs.setdefault(one.estimate.runs, []).append(one)
+        for item in rivals:
+            by_runs.setdefault(item.estimate.runs, []).append(item)
         self._together = {
-            runs: (_Limits([one.p50 for one in own]), _Limits([one.middle for one in own]))
-            for runs, own in by_runs.items()
+            runs: (_Limits([item.p50 for item in group]), _Limits([item.middle for item in group]))
+            for runs, group in by_runs.items()
         }
 
     def of(self, own: DurationSummary) -> Rank | None:
@@ -71,8 +71,8 @@ class _Limits:
     """The limits of some medians."""
 
     def __init__(self, medians: Sequence[Percentile]) -> None:
-        self._lows = sorted(one.low for one in medians if one.low is not None)
-        self._highs = sorted(one.high for one in medians if one.high is not None)
+        self._lows = sorted(median.low for median in medians if median.low is not None)
+        self._highs = sorted(median.high for median in medians if median.high is not None)
 
     def below(self, own: Percentile) -> int:
         """How many are surely below it."""
@@ -105,7 +105,7 @@ class Row:
         self.length = cell.length
         self.own_label = clean(f"{PROVENANCES.get(cell.provenance, '')} {cell.identity.label}".strip())
         self.scheduled = has_schedule(cell.identity.arrival)
-        untold = {name for one in cell.untold for name in UNTOLD.get(one, ())}
+        untold = {name for item in cell.untold for name in UNTOLD.get(item, ())}
         self.untold = frozenset(untold if self.scheduled else untold | {"response"})  # columns
         self.median_dispatch: MedianDispatch | None = None  # of the substrate, from a reference
         self.label = self.own_label  # numbered where others would look the same
@@ -185,14 +185,14 @@ class Row:
         contended = self.cell.contended
         taxes = [trial.measures.tax_ns(ok=trial.ok, contended=contended) for trial in trials]
         origins = [(trial.run, trial.block) for trial in trials]
-        found = estimate(taxes, [trial.ok for trial in trials], origins)
-        total = interval(found, self.assume)
+        result = estimate(taxes, [trial.ok for trial in trials], origins)
+        total = interval(result, self.assume)
         parts = (trial.measures.causes(ok=trial.ok, contended=contended) for trial in trials)
         sums = Causes(*map(sum, zip(*parts, strict=True)))
         causes = {cause: self._per_success(getattr(sums, f"{cause}_ns")) for cause in TAXES}
         if contended is None:
             causes["contention"] = None  # and part of work
-        return Tax(not_negative(total), found, total.value / held, causes)
+        return Tax(not_negative(total), result, total.value / held, causes)
 
     @cached_property
     def tax_between_ns(self) -> Between | None:
@@ -238,7 +238,7 @@ class Row:
             return None
         if name not in self.ranks:
             rivals = [row for row in self.peers if warnings.DISTURBED not in row.flags]
-            self.ranks[name] = Ranks([one for row in rivals if (one := row.summary(name))])
+            self.ranks[name] = Ranks([item for row in rivals if (item := row.summary(name))])
         return self.ranks[name].of(own)
 
     def _per_success(self, total_ns: int) -> float | None:
@@ -272,16 +272,16 @@ def bound(rows: Sequence[Row], reference: Reference) -> None:
 
 def namesakes(rows: Sequence[Row]) -> dict[str, str]:
     """Number the rows that would look the same; numbered label → what of its identity the others differ in."""
-    found = {}
+    result = {}
     names = [(row.own_label, row.details) for row in rows]
     for name in dict.fromkeys(names):
-        same = [row for row, own in zip(rows, names, strict=True) if own == name]
+        same = [row for row, group in zip(rows, names, strict=True) if group == name]
         fields = [field for field in CellIdentity._fields if len({getattr(row.identity, field) for row in same}) > 1]
         for number, row in enumerate(same if fields else (), 1):
             row.label = f"{row.own_label} #{number}"
             differing = (f"{field} {clean(str(getattr(row.identity, field)))}" for field in fields)
-            found[f"{row.label} {row.details}"] = ", ".join(differing)
-    return found
+            result[f"{row.label} {row.details}"] = ", ".join(differing)
+    return result
 
 
 def _flags(cell: Pool) -> list[str]:

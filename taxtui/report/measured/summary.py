@@ -38,9 +38,9 @@ def summarize(column: Column, origins: Sequence[Origin], assume: Assumed = WITHI
     sizes = column.sizes
     values = [column.values[start:end] for start, end in pairwise(accumulate(sizes, initial=0))]
     by_run: dict[RunKey, list[Sequence[int]]] = {}
-    for (run, _), own in zip(origins, values, strict=True):
-        if own:
-            by_run.setdefault(run, []).append(own)
+    for (run, _), value in zip(origins, values, strict=True):
+        if value:
+            by_run.setdefault(run, []).append(value)
 
     runs = list(by_run.values())
     worth_at = worths(runs)
@@ -51,8 +51,8 @@ def summarize(column: Column, origins: Sequence[Origin], assume: Assumed = WITHI
     def at(p: float, one: Percentile) -> Percentile:
         return with_runs(one, p, runs, assume)
 
-    found = estimate([sum(own) for own in values], sizes, origins)
-    mean = interval(found, assume)
+    result = estimate([sum(value) for value in values], sizes, origins)
+    mean = interval(result, assume)
     if ascending[0] >= 0:
         mean = not_negative(mean)
     middle, late, last = within(0.5), within(0.95), within(0.99)
@@ -64,7 +64,7 @@ def summarize(column: Column, origins: Sequence[Origin], assume: Assumed = WITHI
         mean=mean,
         outliers=outliers(ascending),
         middle=middle,
-        estimate=found,
+        estimate=result,
     )
 
 

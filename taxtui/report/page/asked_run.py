@@ -45,12 +45,12 @@ class AskedRun(NamedTuple):
         """A sentence for each row whose run is one of steps: what the sandbox costs it; none where these are many."""
         if sum(row.attribution is not None for row in self.rows) > MOST_HEADLINES:
             return []
-        found = []
+        results = []
         for row in self.rows:
             if row.attribution is not None:
                 name = " ".join([*ELSEWHERE.get(row.provenance, ()), *name_of(row).split("\n")])
-                found.append(f"{name}: {clean(attributed.headline(row.attribution))}.")
-        return found
+                results.append(f"{name}: {clean(attributed.headline(row.attribution))}.")
+        return results
 
     def sections(self) -> list[Section]:
         """The answer, what it costs by cause, then every table of the projection; each once."""

@@ -38,7 +38,7 @@ METHOD: Final = (
 
 def page(material: Material, options: Sequence[str] = (), command: str = "report") -> str:
     """The whole page. The same recordings and options give the same bytes; ``taxtui command`` makes it of them."""
-    found = figures(material)
+    result = figures(material)
     told = origins(material.paths, material.sources)
     names = ", ".join(cut(clean(path.name), 60) for path in material.paths[:3])
     more = f" and {len(material.paths) - 3} more" if len(material.paths) > 3 else ""
@@ -49,12 +49,12 @@ def page(material: Material, options: Sequence[str] = (), command: str = "report
         "answer": answer_view(
             material.answer,
             material.bounds,
-            [f"{one.title}: from {one.source}" for one in material.published],
+            [f"{item.title}: from {item.source}" for item in material.published],
         ),
         "run": material.run and {"title": material.run.title, "headlines": material.run.headlines},
         "run_tables": tables_of(material.run.sections()) if material.run else [],
-        "run_figures": [figure_view(figure) for figure in found if figure.name == ATTRIBUTION],
-        "figures": [figure_view(figure) for figure in found if figure.name != ATTRIBUTION],
+        "run_figures": [figure_view(figure) for figure in result if figure.name == ATTRIBUTION],
+        "figures": [figure_view(figure) for figure in result if figure.name != ATTRIBUTION],
         "tables": tables_of([failures.section(material.rows), *_tables(material)]),
         "method": METHOD,
         "origins": told,
@@ -74,7 +74,7 @@ def _tables(material: Material) -> list[Section]:
 def figure_view(figure: Figure) -> dict[str, Any]:
     """A figure for the template, drawn."""
     panels = [{"title": panel.title, "apart": panel.apart, "svg": Markup(inline_svg(panel))} for panel in figure.panels]
-    data = [{"panel": panel.name, **one} for panel in figure.panels for one in panel.data]
+    data = [{"panel": panel.name, **item} for panel in figure.panels for item in panel.data]
     return {
         "name": figure.name,
         "title": figure.title,

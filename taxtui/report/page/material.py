@@ -92,7 +92,7 @@ class Material:
         kept = {(row.identity, row.cell.provenance) for row in self.rows}
         demand = replace(demand, run_sd=self.run_sd)
         shown = {identity for identity, _ in kept}
-        found = project(
+        result = project(
             self.sources,
             demand,
             None,
@@ -102,7 +102,7 @@ class Material:
             checked=False,
             stressed=False,
         )
-        return [*(row for row in found if (row.identity, row.provenance) in kept), *printed]
+        return [*(row for row in result if (row.identity, row.provenance) in kept), *printed]
 
     @cached_property
     def run(self) -> AskedRun | None:
@@ -114,9 +114,9 @@ class Material:
 
     def _wanted(self, identity: CellIdentity) -> bool:
         """Whether its work is shown, and its place, unless that is one which was recorded and is not."""
-        works = {(one.tier, one.tier_digest, one.actions, one.mode) for one in self._identities}
+        works = {(item.tier, item.tier_digest, item.actions, item.mode) for item in self._identities}
         hidden = {cell.identity.label for source in self.sources for cell in source.cells}
-        hidden -= {one.label for one in self._identities}
+        hidden -= {item.label for item in self._identities}
         work = identity.tier, identity.tier_digest, identity.actions, identity.mode
         return work in works and identity.label not in hidden
 
@@ -135,7 +135,7 @@ class Material:
 
     @cached_property
     def _projections(self) -> dict[tuple[CellIdentity, str], Projection]:
-        return {(one.identity, one.provenance): one for one in reversed(self.per_million) if one.worker_hours}
+        return {(item.identity, item.provenance): item for item in reversed(self.per_million) if item.worker_hours}
 
     def letters(self, row: Row) -> str:
         """Return the letters of a row's warnings."""
@@ -143,10 +143,10 @@ class Material:
 
     def kinds(self, rows: Sequence[Row]) -> dict[tuple[str, str], str]:
         """Label and mode → what a legend calls all rows that have them, with their trials and flags."""
-        found: dict[tuple[str, str], list[Row]] = {}
+        result: dict[tuple[str, str], list[Row]] = {}
         for row in rows:
-            found.setdefault((row.own_label, row.identity.mode), []).append(row)
-        return {kind: self._kind(own) for kind, own in found.items()}
+            result.setdefault((row.own_label, row.identity.mode), []).append(row)
+        return {kind: self._kind(group) for kind, group in result.items()}
 
     def _kind(self, rows: Sequence[Row]) -> str:
         return f"{kind_of(rows[0])}{self.lettered(rows)}, {counted(rows)}"

@@ -56,7 +56,7 @@ def _origin(path: Path, source: Recording) -> Origin:
 
 def _header(path: Path) -> events.Header | None:
     for batch in framing.Frames(path):
-        return next((one for one in batch if isinstance(one, events.Header)), None)
+        return next((item for item in batch if isinstance(item, events.Header)), None)
     return None
 
 
@@ -68,7 +68,7 @@ def commands(found: Sequence[Origin], options: Sequence[str] = (), command: str 
     files = " ".join(shlex.quote(origin.name) for origin in found)
     asked = "".join(f" {shlex.quote(clean(option))}" for option in options)
     projects = f" {files}{asked}" if command == "project" else f" {files} {PER_MILLION}"
-    told = [
+    texts = [
         (f"taxtui {command} {files}{asked} --html page.html", "makes this page"),
         (f"taxtui recordings verify {files}", "checks every byte of what it was made from"),
         (f"taxtui report {files} --format csv", "the numbers of the tables, in nanoseconds"),
@@ -76,8 +76,8 @@ def commands(found: Sequence[Origin], options: Sequence[str] = (), command: str 
         (f"taxtui project{projects} --explain", "the hours, with every formula"),
     ]
     names = dict.fromkeys(origin.scenario for origin in found if origin.scenario)
-    told += [(f"taxtui run {shlex.quote(name)}", "measures the same scenario anew") for name in names]
-    return told
+    texts += [(f"taxtui run {shlex.quote(name)}", "measures the same scenario anew") for name in names]
+    return texts
 
 
 def _short(text: str) -> str:

@@ -66,12 +66,12 @@ def _even(high: float) -> list[float]:
 def _within(places: Sequence[float], low: float, high: float) -> list[float]:
     """Return the places between the ends, at most ``_MOST``; round steps instead where there are fewer than two."""
     inside = [at for at in places if low * (1 - 1e-9) <= at <= high * (1 + 1e-9)]
-    found = next(
+    result = next(
         (kept for first in ("125", "15", "1") if len(kept := _beginning(inside, first)) in range(2, _MOST + 1)),
         _thinned(inside, low, high),
     )
-    if len(found) > 1:
-        return found
+    if len(result) > 1:
+        return result
     (_, step, *_) = _even((high - low) * 1.2)
     first = math.ceil(low / step)
     return [step * number for number in range(first, math.floor(high / step) + 1)][:_MOST]

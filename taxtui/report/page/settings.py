@@ -77,9 +77,9 @@ def settings(rows: Sequence[Row]) -> list[Setting]:
     """All of them, what was measured here first; of one title each."""
     keyed = sorted(rows, key=_key)
     groups = [(key, list(group)) for key, group in groupby(keyed, _key)]
-    found: list[Setting] = []
-    for (provenance, *values), own in groups:
-        own.sort(key=lambda row: (float(row.length.mean), row.identity.mode, row.label))
+    results: list[Setting] = []
+    for (provenance, *values), members in groups:
+        members.sort(key=lambda row: (float(row.length.mean), row.identity.mode, row.label))
         same_tier = [dict(zip(_FIELDS, other[1:], strict=True)) for other, _ in groups if other[1] == values[0]]
         told = dict(zip(_FIELDS, values, strict=True))
         apart = PROVENANCES.get(provenance, "")
@@ -89,30 +89,30 @@ def settings(rows: Sequence[Row]) -> list[Setting]:
             if len({other[field] for other in same_tier}) > 1
         ]
         title = ", ".join([*([apart] if apart else []), cut(clean(str(told["tier"])), 40), *differing])
-        taken = sum(one.title.partition(" #")[0] == title for one in found)
+        taken = sum(item.title.partition(" #")[0] == title for item in results)
         title = f"{title} #{taken + 1}" if taken else title
-        found.append(Setting(title, apart, own[:MOST_ROWS], len(own[MOST_ROWS:])))
-    return sorted(found, key=lambda one: one.apart)
+        results.append(Setting(title, apart, members[:MOST_ROWS], len(members[MOST_ROWS:])))
+    return sorted(results, key=lambda item: item.apart)
 
 
 def drawn(found: Sequence[Setting]) -> tuple[list[Setting], list[str]]:
     """Return the groups with most trials that fit a page, in their order, and notes about the others."""
     by_trials = sorted(range(len(found)), key=lambda place: -found[place].trials)
     kept = sorted(by_trials[place] for place in fitting([len(found[place].rows) for place in by_trials]))
-    left_out = [one.title for place, one in enumerate(found) if place not in kept]
+    left_out = [item.title for place, item in enumerate(found) if place not in kept]
     shown = [found[place] for place in kept]
-    return shown, left_notes(left_out, [(one.title, one.hidden) for one in shown])
+    return shown, left_notes(left_out, [(item.title, item.hidden) for item in shown])
 
 
 def fitting(counts: Sequence[int]) -> list[int]:
     """Places of the panels of so many rows, at most ``MOST_ROWS``, that are drawn: each whole, as there is room."""
-    found: list[int] = []
+    results: list[int] = []
     left = MOST_DRAWN
     for place, count in enumerate(counts):
-        if count <= left and len(found) < MOST_SETTINGS:
-            found.append(place)
+        if count <= left and len(results) < MOST_SETTINGS:
+            results.append(place)
             left -= count
-    return found
+    return results
 
 
 def left_notes(left_out: Sequence[str], hidden: Sequence[tuple[str, int]]) -> list[str]:

@@ -113,10 +113,10 @@ def index(book: Book, title: str, demand: Demand, prices: Prices | None) -> str:
     cells = pools(book.sources)
     material = _material(cells, book.sources, book.paths, demand.run_sd)
     gaps = [*book.gaps, *_gaps(cells, material.rows)]
-    found, unpriced = _projected(book.sources, demand, prices)
+    result, unpriced = _projected(book.sources, demand, prices)
     gaps += unpriced
-    works = {line.name: standings(line, demand.run_sd) for line in found.lines}
-    works = {clean(name): own for name, own in works.items() if own}
+    works = {line.name: standings(line, demand.run_sd) for line in result.lines}
+    works = {clean(name): group for name, group in works.items() if group}
     drawn = pareto.figure(works, material.looks)
     figures = [*([drawn] if drawn else []), *cold_start.figures(material)]
     context: dict[str, Any] = {
@@ -152,9 +152,9 @@ def _projected(sources: Sequence[Recording], demand: Demand, prices: Prices | No
                 gaps.setdefault(row.label, Gap(shown(row.label), "no price: not among the dollars"))
             except PriceError as error:
                 gaps.setdefault(row.label, Gap(shown(row.label), f"no price: {clean(str(error))}"))
-        own = [_only(source, set(priced)) for source in sources]
-        if any(trial.ok for source in own for cell in source.cells for trial in cell.trials):
-            dollars = {(row.identity, row.provenance): row for row in project(own, demand, prices, stressed=False)}
+        group = [_only(source, set(priced)) for source in sources]
+        if any(trial.ok for source in group for cell in source.cells for trial in cell.trials):
+            dollars = {(row.identity, row.provenance): row for row in project(group, demand, prices, stressed=False)}
             rows = [dollars.get((row.identity, row.provenance), row) for row in rows]
     return answer_of(rows, run_sd=demand.run_sd), list(gaps.values())
 
@@ -178,11 +178,11 @@ def _gaps(cells: Sequence[Pool], rows: Sequence[Row]) -> list[Gap]:
 def _ranks(works: dict[str, list[PlaceStanding]], *, priced: bool) -> Section:
     head = ["work\nsandbox", "worker-hours\n", "rank\n", *["dollars\n", "rank\n", "frontier\n"] * priced]
     lines = []
-    for work, own in works.items():
-        for one in own:
-            line: list[Content] = [f"{work}\n{clean(one.place.name)}", amount_cell(one.hours), _rank(one.hours_rank)]
+    for work, group in works.items():
+        for item in group:
+            line: list[Content] = [f"{work}\n{clean(item.place.name)}", amount_cell(item.hours), _rank(item.hours_rank)]
             if priced:
-                line += [amount_cell(one.usd, DOLLARS), _rank(one.usd_rank), one.frontier or NOTHING]
+                line += [amount_cell(item.usd, DOLLARS), _rank(item.usd_rank), item.frontier or NOTHING]
             lines.append(line)
     notes = [
         "rank: by the mean, among places of equal work; 1-2 means that the intervals of the differences cannot "
@@ -191,7 +191,7 @@ def _ranks(works: dict[str, list[PlaceStanding]], *, priced: bool) -> Section:
     if priced:
         notes.append("frontier: whether anything is better in hours and in dollars; tie: something is, but not surely.")
         notes += dict.fromkeys(
-            f"Prices: {clean(one.row.cost.sheet)}." for own in works.values() for one in own if one.row.cost
+            f"Prices: {clean(item.row.cost.sheet)}." for group in works.values() for item in group if item.row.cost
         )
     return Section("Ranks", head, lines, notes)
 
@@ -209,7 +209,7 @@ def _recording(path: Path, source: Recording, name: str) -> dict[str, Any]:
         "name": shown(path.name),
         "run_id": shown(source.run_id),
         "sandboxes": [shown(label) for label in labels][:8],
-        "provenances": [shown(one) for one in provenances],
+        "provenances": [shown(provenance) for provenance in provenances],
         "cells": len(source.cells),
         "trials": source.trials,
         "failed": failed,

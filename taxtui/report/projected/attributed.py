@@ -57,8 +57,8 @@ def headline(found: Attribution) -> str:
     limits = " (too few trials for limits)"
     if whole.low is not None:
         limits = f" ({in_words(whole, money if unit.usd else compact)})"
-    told = f"the sandbox costs this run {unit.shown(whole.value)}{limits} of {unit.shown(total.value)}"
-    return f"{told}: {causes}" if causes else told
+    text = f"the sandbox costs this run {unit.shown(whole.value)}{limits} of {unit.shown(total.value)}"
+    return f"{text}: {causes}" if causes else text
 
 
 def in_words(amount: Interval, show: Callable[[float], str]) -> str:
@@ -75,13 +75,13 @@ def critical_second(found: Attribution) -> str:
 
 def sections(rows: Sequence[Projection], demand: Demand) -> list[Section]:
     """The causes of each row, and what its GPUs wait for; nothing where no row is of a run in steps."""
-    found = [(name_of(row), row.attribution) for row in rows if row.attribution is not None]
-    if not found:
+    results = [(name_of(row), row.attribution) for row in rows if row.attribution is not None]
+    if not results:
         return []
-    tables = [_causes(name, one) for name, one in found] if len(found) <= IN_DETAIL else [_rows(found)]
+    tables = [_causes(name, item) for name, item in results] if len(results) <= IN_DETAIL else [_rows(results)]
     tables[-1] = tables[-1]._replace(notes=[*tables[-1].notes, *_too_few(rows)])
     waits = waiting.section([(name_of(row), row) for row in rows if row.attribution is not None], demand)
-    return [*tables, *[waits] * bool(waits.rows), _assumptions(found)]
+    return [*tables, *[waits] * bool(waits.rows), _assumptions(results)]
 
 
 def _too_few(rows: Sequence[Projection]) -> list[str]:
@@ -109,7 +109,7 @@ def _causes(name: str, found: Attribution) -> Section:
         if share is None:
             return [title, *[NOTHING] * (2 + gpus + dollars)]
         amounts = [share.step_s, share.worker_hours, *[share.gpu_hours] * gpus, *[share.usd] * dollars]
-        return [title, *(amount_cell(one, SHORT) for one in amounts)]
+        return [title, *(amount_cell(amount, SHORT) for amount in amounts)]
 
     lines = [line(CAUSES[cause], share) for cause, share in found.causes.items() if share is None or _anything(share)]
     lines += [line("interaction", found.interaction), line("the sandbox", found.sandbox), line("the run", found.run)]
@@ -129,22 +129,24 @@ def _causes(name: str, found: Attribution) -> Section:
 
 def _anything(share: Share) -> bool:
     """Whether there is anything of it."""
-    return any(one is not None and one != Interval(0.0, 0.0, 0.0) and any(one) for one in share)
+    return any(item is not None and item != Interval(0.0, 0.0, 0.0) and any(item) for item in share)
 
 
 def _rows(found: Sequence[tuple[str, Attribution]]) -> Section:
     """Many rows: the whole and its largest causes, in one unit."""
-    unit = Unit("$", True) if all(one.run.usd is not None for _, one in found) else Unit("worker-hours", False)
+    unit = Unit("$", True) if all(item.run.usd is not None for _, item in found) else Unit("worker-hours", False)
     total = {
-        cause: sum(unit.of(share).value for _, one in found if (share := one.causes[cause]) is not None)
+        cause: sum(unit.of(share).value for _, item in found if (share := item.causes[cause]) is not None)
         for cause in found[0][1].causes
     }
     columns = [cause for cause in sorted(total, key=lambda cause: -total[cause]) if total[cause]][:TOLD]
     lines: list[list[Content]] = []
-    for name, one in found:
-        shares = [one.causes[cause] for cause in columns]
+    for name, item in found:
+        shares = [item.causes[cause] for cause in columns]
         parts = (NOTHING if share is None else TableCell(unit.of(share).value, SHORT) for share in shares)
-        lines.append([name, amount_cell(unit.of(one.sandbox), SHORT), TableCell(unit.of(one.run).value, SHORT), *parts])
+        lines.append(
+            [name, amount_cell(unit.of(item.sandbox), SHORT), TableCell(unit.of(item.run).value, SHORT), *parts]
+        )
     head = ["sandbox\ntier n mode", f"the sandbox\n{unit.name}", f"the run\n{unit.name}"]
     head += [CAUSES[cause].replace(" ", "\n") for cause in columns]
     note = f"The largest causes of all rows. Up to {IN_DETAIL} rows have every cause: -s, -t, --mode and -n pick one."
@@ -154,8 +156,8 @@ def _rows(found: Sequence[tuple[str, Attribution]]) -> Section:
 def _assumptions(found: Sequence[tuple[str, Attribution]]) -> Section:
     """Return the inputs that the trials did not measure, once for all rows, with a letter for each source."""
     rows: dict[Assumption, list[str]] = {}
-    for name, one in found:
-        for assumption in one.assumptions:
+    for name, item in found:
+        for assumption in item.assumptions:
             rows.setdefault(assumption, []).append(_one_line(name))
     sources = dict.fromkeys(clean(assumption.source) for assumption in rows)
     letters = dict(zip(sources, chain(ascii_lowercase, map("({})".format, count(1))), strict=False))

@@ -128,23 +128,26 @@ def _worker_hours(row: Projection, evidence: Evidence, demand: Demand) -> Iterat
 
 def _interval(held: Interval, evidence: Evidence) -> Iterator[tuple[str, str]]:
     """How the 95 % interval of what is held per success comes about, level by level."""
-    one, basis = evidence.held.scaled(1 / S), evidence.basis
+    item, basis = evidence.held.scaled(1 / S), evidence.basis
     yield (
         "within the run",
-        f"{_limits(one.within).strip() or 'too few trials'} s: Hall's transformed interval over trials, "
+        f"{_limits(item.within).strip() or 'too few trials'} s: Hall's transformed interval over trials, "
         "or over blocks where wider; neighbouring trials count as what they are worth",
     )
     if held.low is None:
         return
-    tau_s, shares = basis.sd * one.moving, sum(part.share**2 for part in one.parts)
+    tau_s, shares = basis.sd * item.moving, sum(part.share**2 for part in item.parts)
     if not basis.measured:
-        below, above = run_limits(one, basis.sd)
+        below, above = run_limits(item, basis.sd)
         yield "between runs", f"sd {100 * basis.sd:g} %, not measured ({basis.source})"
-        yield "", f"exp(±1.96 · {basis.sd:g} · √{shares:.3g}) · {seconds(one.moving)} s: −{below:.6g} s, +{above:.6g} s"
+        yield (
+            "",
+            f"exp(±1.96 · {basis.sd:g} · √{shares:.3g}) · {seconds(item.moving)} s: −{below:.6g} s, +{above:.6g} s",
+        )
         yield "both", f"distances to each limit add in squares:{_limits(held)} s"
         return
-    freedom, within = basis.runs - 1, math.fsum(part.share**2 * part.variance for part in one.parts)
-    for part in one.parts:
+    freedom, within = basis.runs - 1, math.fsum(part.share**2 * part.variance for part in item.parts)
+    for part in item.parts:
         sd = math.sqrt(part.variance)
         yield f"run {part.run.repetition + 1}", f"{seconds(part.value)} ± {sd:.4g} s, share {part.share:.4g}"
     yield "τ, between runs", f"{tau_s:.6g} s ({100 * basis.sd:.3g} %), Paule and Mandel"

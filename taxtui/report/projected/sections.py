@@ -42,12 +42,19 @@ def sections(
 ) -> list[Section]:
     """Every table that has something to say, the main one first; ``reference`` is what bounds a tax, in its notes."""
     parts = (_main, _causes, _money, _steps, _gpu, _pool, _stress, _break_even, _held_out)
-    found = [section for part in parts if (section := part(rows, demand)).rows]
-    notes = [f"{clean(one.name)}: {clean(note)}" for one in sources if isinstance(one, Published) for note in one.notes]
-    notes += [f"{clean(one.name)}: from {clean(one.source)}" for one in sources if isinstance(one, Published)]
+    results = [section for part in parts if (section := part(rows, demand)).rows]
+    notes = [
+        f"{clean(source.name)}: {clean(note)}"
+        for source in sources
+        if isinstance(source, Published)
+        for note in source.notes
+    ]
+    notes += [
+        f"{clean(source.name)}: from {clean(source.source)}" for source in sources if isinstance(source, Published)
+    ]
     bounded = dict.fromkeys(row.identity.substrate for row in rows if row.tax_between_worker_hours)
     notes += [reference[name].in_words(clean(name)) for name in bounded if reference and name in reference]
-    return [found[0]._replace(notes=found[0].notes + notes), *found[1:]]
+    return [results[0]._replace(notes=results[0].notes + notes), *results[1:]]
 
 
 def tax_in_words(cleanup: bool) -> str:
@@ -166,12 +173,12 @@ def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
             tax = TableCell(None, "", *row.tax_between_worker_hours)
         parts = {name: TableCell(part) for name, part in row.by_cause_worker_hours._asdict().items()}
         names = ([name for name in column.split("\n") if name] for column in head[1:])
-        return [tax, *(CellGroup(tuple(parts[name] for name in own), below=True) for own in names)]
+        return [tax, *(CellGroup(tuple(parts[name] for name in group), below=True) for group in names)]
 
     causes = [row.by_cause_worker_hours for row in rows if row.by_cause_worker_hours]
-    known = any(one.contention is not None for one in causes)
-    unsplit = any(one.unsplit is not None for one in causes)
-    wrapper = any(one.wrapper is not None for one in causes)
+    known = any(cause.contention is not None for cause in causes)
+    unsplit = any(cause.unsplit is not None for cause in causes)
+    wrapper = any(cause.wrapper is not None for cause in causes)
     head = ["tax\n", "startup\nqueued", "dispatch\nharness", "slowdown\ncontention" if known else "slowdown\n"]
     head += ["work\n", "think\n", "failed\n", *["unsplit\n"] * unsplit, *["wrapper\n"] * wrapper]
     head += ["cleanup\n"] * demand.include_cleanup + ["wasted\n"] * (demand.over_provision > 0)
@@ -198,7 +205,7 @@ def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
         notes.append(
             "wasted: rollouts launched in excess, until they were done or cut; the other columns are the kept."
         )
-    return _table("Worker-hours by cause", head, rows, cells, *notes)
+    return _table("Causes of the worker-hours", head, rows, cells, *notes)
 
 
 def _money(rows: Sequence[Projection], demand: Demand) -> Section:
@@ -229,7 +236,7 @@ def _steps(rows: Sequence[Projection], demand: Demand) -> Section:
         step = TableCell(value, NS, value - error, value + error) if low is None else TableCell(value, NS, low, high)
         amounts = (steps.idle_worker_hours, steps.busy_worker_hours, steps.wasted_worker_hours)
         counts = (TableCell(steps.steps, COUNT), TableCell(steps.launched, COUNT))
-        return [*counts, step, *(NOTHING if one is None else TableCell(one) for one in amounts)]
+        return [*counts, step, *(NOTHING if amount is None else TableCell(amount) for amount in amounts)]
 
     head = ["steps\n", "launched\nper step", "rollouts\nof a step", "barrier idle\nworker-hours"]
     head += ["busy\nworker-hours", "thrown away\nworker-hours"]
@@ -284,7 +291,7 @@ def _held_out(rows: Sequence[Projection], demand: Demand) -> Section:
         for check in row.held_out:
             error = check.predicted_s.value / check.measured_s.value - 1 if check.measured_s.value else 0.0
             predicted, measured = (
-                amount_cell(one.times(NS_PER_S), NS) for one in (check.predicted_s, check.measured_s)
+                amount_cell(item.times(NS_PER_S), NS) for item in (check.predicted_s, check.measured_s)
             )
             route = f"{check.from_actions:,} to {check.to_actions:,}"
             inside = "" if check.inside is None else "yes" if check.inside else "no"

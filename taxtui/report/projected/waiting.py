@@ -27,17 +27,17 @@ def waits(row: Projection, demand: Demand) -> dict[str, GpuWaiting]:
 
 def section(rows: Sequence[tuple[str, Projection]], demand: Demand) -> Section:
     """A line per row, by its name, and policy; none where nothing waits."""
-    found = [(name, policy, one) for name, row in rows for policy, one in waits(row, demand).items()]
+    results = [(name, policy, item) for name, row in rows for policy, item in waits(row, demand).items()]
     lines: list[list[Content]] = [
-        [name, policy, hours_cell(one.wall_clock_hours), *(_amount(one, part) for part in PARTS)]
-        for name, policy, one in found
+        [name, policy, hours_cell(item.wall_clock_hours), *(_amount(item, part) for part in PARTS)]
+        for name, policy, item in results
     ]
     unit = "GPU-hours" if demand.gpu_usd_hour is None else "GPU-h, $"
     head = ["sandbox\n", "policy\n", "wall-clock\n", *(f"{part}\n{unit}" for part in PARTS)]
     notes = [NOTE]
-    if any(one.generation_gpu_hours is None for _, _, one in found):
+    if any(item.generation_gpu_hours is None for _, _, item in results):
         notes.append("generation –: there is no think time in the row; --think TIME adds it.")
-    if any(one.stalled_gpu_hours is None for _, _, one in found):
+    if any(item.stalled_gpu_hours is None for _, _, item in results):
         notes.append("stalled –: the commands' own time is unknown, so what is theirs and what the sandbox's is too.")
     return Section(f"Waiting time of {demand.gpus} GPUs", head, lines, notes)
 

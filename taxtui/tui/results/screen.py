@@ -16,8 +16,8 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
-from costmodel.analysis.headline import sentence
 from taxtui.live import catalogue
+from taxtui.report.answer.table import said
 from taxtui.report.measured import ladders
 from taxtui.report.measured.tables import HEAD
 from taxtui.terminal_text import clean
@@ -157,7 +157,7 @@ class ResultsScreen(ArrangedScreen):
         answers.present(found, self.arrangement)
         results.present([arranged_part(part, self.arrangement) for part in self.shown.parts])
         self.show_ladder()
-        self.query_one("#said", Static).update(clean(sentence(found)) if found else "")
+        self.query_one("#said", Static).update(said(found) if found else "")
         order = self.arrangement.in_words(self.columns) or "o sorts · b groups · / filters"
         answers.entitle(Text(f"what one trajectory holds a worker for · {order} · enter: all of it"))
         results.entitle(Text(order))

@@ -40,8 +40,8 @@ def _panel(material: Material, setting: Setting) -> Panel:
 
     def draw(sheet: Sheet) -> None:
         axes = sheet.axes(left=48, bottom=38 + foot, top=20)
-        at = sorted({one["mean_actions"] for one in data})
-        ends = [end * NS for one in data for end in (one["low_ns"], one["p50_ns"], one["high_ns"]) if end]
+        at = sorted({item["mean_actions"] for item in data})
+        ends = [end * NS for item in data for end in (item["low_ns"], item["p50_ns"], item["high_ns"]) if end]
         low, high = limits(ends, log=True)
         axes.set_xscale("log")
         axes.set_yscale("log")
@@ -50,23 +50,28 @@ def _panel(material: Material, setting: Setting) -> Panel:
         along_x(axes, [Tick(actions, f"{actions:g}") for actions in at], "actions")
         along_y(axes, durations(low, high, log=True), "completion")
         for label, mode in kinds:
-            own = [
-                one for row, one in zip(rows, data, strict=True) if (row.own_label, row.identity.mode) == (label, mode)
+            group = [
+                item
+                for row, item in zip(rows, data, strict=True)
+                if (row.own_label, row.identity.mode) == (label, mode)
             ]
             look = material.looks[label]
             colour = light(look.role)
-            x, y = [one["mean_actions"] for one in own], [one["p50_ns"] * NS for one in own]
+            x, y = [item["mean_actions"] for item in group], [item["p50_ns"] * NS for item in group]
             axes.plot(x, y, color=colour, linestyle=style(mode), linewidth=1.2, marker=look.marker, markersize=4)
-            for one in own:
-                if one["low_ns"] is not None and one["high_ns"] is not None:
+            for item in group:
+                if item["low_ns"] is not None and item["high_ns"] is not None:
                     axes.plot(
-                        [one["mean_actions"]] * 2, [one["low_ns"] * NS, one["high_ns"] * NS], color=colour, linewidth=1
+                        [item["mean_actions"]] * 2,
+                        [item["low_ns"] * NS, item["high_ns"] * NS],
+                        color=colour,
+                        linewidth=1,
                     )
         sheet.legend([(name, key(material.looks[label], mode)) for (label, mode), name in kinds.items()], COLUMNS)
 
     about = "Completion over actions: " + "; ".join(
-        f"{kind_of(row)} at {one['actions']}: {one['p50_ns'] / 1e6:.3g} ms, n={one['n']}"
-        for row, one in zip(rows, data, strict=True)
+        f"{kind_of(row)} at {item['actions']}: {item['p50_ns'] / 1e6:.3g} ms, n={item['n']}"
+        for row, item in zip(rows, data, strict=True)
     )
     return Panel(f"length-{setting.name}", setting.title, about, 230 + foot, draw, data, setting.apart)
 

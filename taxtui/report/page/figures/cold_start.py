@@ -75,9 +75,9 @@ def _curve_panel(material: Material, setting: Setting) -> Panel:
             )
             summary = row.summary(NAME)
             assert summary is not None
-            for share, one in ((0.5, summary.p50), (0.95, summary.p95)):
-                if one.low is not None and one.high is not None:
-                    ends = [one.low * NS, one.high * NS]
+            for share, item in ((0.5, summary.p50), (0.95, summary.p95)):
+                if item.low is not None and item.high is not None:
+                    ends = [item.low * NS, item.high * NS]
                     axes.plot(ends, [share, share], color=colour, linewidth=4, alpha=0.22, solid_capstyle="butt")
         sheet.legend(
             [(name, key(material.looks[label], mode, marked=False)) for (label, mode), name in kinds.items()], 1
