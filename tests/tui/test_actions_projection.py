@@ -193,7 +193,7 @@ async def test_d_shows_all_tables_of_the_command_line(path: Path) -> None:
         await pilot.press("d")
         await pilot.pause()
         assert isinstance(pilot.app.screen, Tell)
-        assert "Worker-hours by cause" in pilot.app.export_screenshot().replace("&#160;", " ")
+        assert "Causes of the worker-hours" in pilot.app.export_screenshot().replace("&#160;", " ")
 
 
 @pytest.mark.parametrize("key", ["w", "d"])

@@ -99,7 +99,7 @@ def test_the_essays_table_is_printed() -> None:
         "Docker": "14.1 s 39.2 4.70 min -16.7",
         "EC2": "30.5 s 84.7 10.2 min +28.9",
         "K8's": "20.1 s 55.8 6.70 min –",
-        "Fargate": "162 s 449 53.8 min +393",
+        "Fargate": "2.69 min 449 53.8 min +393",
         "Daytona": "12.9 s 35.8 4.30 min -20.0",
     }
 

@@ -238,7 +238,7 @@ def test_published_latencies_stand_apart_and_are_ranked_with_nothing(tmp_path: P
     assert "Fargate (published)" in found.text
     assert "Beside, not compared with what was measured" in found.text
     assert "Daytona essay: coding-agent RL has a hidden infrastructure tax (T2, 50 actions): from " in found.text
-    assert "162 s" in found.text
+    assert "2.69 min" in found.text
 
 
 SHEET = """

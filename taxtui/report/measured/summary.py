@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from statistics import median
+from typing import Final, NamedTuple
 
 from costmodel.statistics.intervals import Interval, quantile
 from costmodel.statistics.quantiles import Percentile, percentile, with_runs, worths
 from costmodel.statistics.repetitions import WITHIN_ONLY, Assumed, Estimate, Origin, RunKey, estimate, interval
-from taxtui.report.measured.outliers import outliers
 from taxtui.report.measured.samples import Column
+
+OUTLIER_Z: Final = 3.5
 
 
 class DurationSummary(NamedTuple):
@@ -71,3 +74,11 @@ def summarize(column: Column, origins: Sequence[Origin], assume: Assumed = WITHI
 def not_negative(mean: Interval) -> Interval:
     """Cut an interval at 0, where the quantity cannot be negative."""
     return mean if mean.low is None else mean._replace(low=max(0.0, mean.low))
+
+
+def outliers(ascending: Sequence[int]) -> int:
+    """How many values have a modified z = 0.6745·|x − median| / MAD above 3.5 (Iglewicz and Hoaglin 1993)."""
+    middle = median(ascending)
+    distances = sorted(abs(value - middle) for value in ascending)
+    limit = OUTLIER_Z * median(distances) / 0.6745
+    return len(distances) - bisect_right(distances, limit)
