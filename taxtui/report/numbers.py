@@ -43,6 +43,8 @@ SHORT: Final = "k"
 DIGITS: Final = 3
 LOPSIDED: Final = 2.0
 _MOST_PLACES: Final = 6
+_SAME: Final = 1e-9
+"""Share of a value below which its interval is no interval."""
 _LARGE: Final = 1e9
 _SMALL: Final = 1e-4
 _NS_PER_HOUR: Final = 3_600e9
@@ -106,7 +108,7 @@ def parts(interval: Interval, *, unit: str = "", signed: bool = False) -> tuple[
     if low is not None and high is None:
         return f"≥ {show(low)}{suffix}", ""
     text = f"{show(value, sign=signed)}{suffix}"
-    if low is None or high is None or far is None:
+    if low is None or high is None or far is None or far <= _SAME * abs(value):
         return text, ""
     near = min(value - low, high - value)
     if far > LOPSIDED * near or (low >= 0 and value <= high - value):
@@ -134,7 +136,7 @@ def _places(value: float, unit: str, suffix: str, far: float | None) -> int:
         most = 0 if size >= 9.95 or not size else max(1, 1 - math.floor(math.log10(size)))
     else:
         most = min(DIGITS - 1, _decimals(size)) if unit in (NS, SHORT) else _decimals(size)
-    if far:
+    if far and far > _SAME * size:
         most = min(most, max(0, 1 - math.floor(math.log10(far))))
         if not round(far, most):  # 1.0057x ±0.0001: an interval is never printed as ±0.00
             most = min(_MOST_PLACES, -math.floor(math.log10(far)))

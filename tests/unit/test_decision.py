@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -378,6 +379,13 @@ def test_the_command_answers_and_its_exit_code_says_whether(recording: str, tmp_
     assert memo.read_text().startswith("# MOVE from kubernetes to docker")
     code, told = asked(recording, "--from", "kubernetes", "--to", "docker", "--tier", "T2", "-o", str(memo))
     assert (code, told) == (2, f"{memo} exists; choose another name with -o, nothing is overwritten")
+    html = tmp_path / "memo.html"
+    code, told = asked(recording, "--from", "kubernetes", "--to", "docker", "--tier", "T2", "--html", str(html))
+    assert (code, told.strip()) == (0, str(html))
+    written = html.read_text()
+    assert "<h1>MOVE from kubernetes to docker</h1>" in written
+    assert not re.findall(r'(?:src|href)="(?!#|https?:)', written)
+    assert all(heading in written for heading in ("Costs of the training run", "Measure next", "Source of each input"))
     code, told = asked(recording, "--from", "kubernetes", "--to", "docker", "--tier", "T2", "--format", "json")
     assert (code, json.loads(told)[0]["verdict"]) == (0, MOVE)
 

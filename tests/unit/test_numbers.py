@@ -13,6 +13,7 @@ from taxtui.report.numbers import (
     NOTHING,
     NS,
     SHARE,
+    TIMES,
     amount_tick,
     compact,
     dollars,
@@ -94,6 +95,8 @@ def test_an_interval_of_a_duration_has_its_unit() -> None:
 def test_no_digit_that_the_interval_does_not_support() -> None:
     assert plus_minus(Interval(0.0625, -0.0044, 0.1294)) == "0.062 ±0.067"
     assert plus_minus(Interval(1.413, -0.8, 3.6)) == "1.4 ±2.2"
+    assert plus_minus(Interval(1.00568, 1.00556, 1.0058), unit=TIMES) == "1.0057x ±0.0001"
+    assert plus_minus(Interval(2.0, 2.0, 2.0)) == "2.00"
     assert plus_minus(Interval(0.0312, 0.011, 0.051), unit=SHARE) == "3.1 % ±2.0"
 
 
