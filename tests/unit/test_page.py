@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from taxtui.commands.project import command as project_command
 from taxtui.commands.report import command
 from taxtui.errors import UsageError
+from taxtui.report.cells import NS, TIMES, CellGroup, TableCell
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import rows_of
 from taxtui.report.measured.samples import read_samples
@@ -181,6 +182,15 @@ def test_a_table_is_the_section_that_the_command_line_prints() -> None:
     found = table_of(Section("T", ["sandbox\ntier", "p50\n"], [["docker\nT1", "2 ms\n1–3"]], ["note"]))
     assert found.head == [["sandbox", "tier"], ["p50"]]
     assert [[line.text for line in cell.lines] for cell in found.rows[0]] == [["docker", "T1"], ["2 ms", "1–3"]]
+
+
+def test_each_amount_of_a_group_has_a_column_and_a_heading() -> None:
+    group = CellGroup((TableCell(2e9, NS, 1e9, 3e9), TableCell(1.5, TIMES)))
+    section = Section("T", ["work", "docker"], [["a", group], ["b", "–"]], [], amounts=["time", "ratio"])
+    found = table_of(section)
+    assert found.head == [["work"], ["docker", "time"], ["docker", "ratio"]]
+    assert [[cell.lines[0].text for cell in row] for row in found.rows] == [["a", "2.0 s", "1.50x"], ["b", "–", "–"]]
+    assert [cell.sort for cell in found.rows[0][1:]] == ["2000000000", "1.5"]
 
 
 def run(*arguments: object) -> str:

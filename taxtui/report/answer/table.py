@@ -84,9 +84,11 @@ def sections(
         heading = "; ".join(parts)
         cells = partial(_beside, measure=found.measure, taxed=taxed, wall=workers is not None)
         beside = _table(f"{heading[0].upper()}{heading[1:]}", found, by, cells)
-        tables.append(beside._replace(notes=_bounds(entries, reference)))
+        names = [*["tax", "share"] * taxed, *["wall-clock"] * (workers is not None)]
+        tables.append(beside._replace(notes=_bounds(entries, reference), amounts=names))
     if any(entry.row.cost for entry in entries):
-        tables.append(_table("Dollars, and what of them is tax", found, by, _dollars)._replace(notes=_sheets(found)))
+        dollars = _table("Dollars, and their part that is tax", found, by, _dollars)
+        tables.append(dollars._replace(notes=_sheets(found), amounts=["dollars", "tax"]))
     return tables
 
 
@@ -104,7 +106,8 @@ def main(found: Answer, asked: str, by: str | None = None, *, brief: bool = Fals
     if any(line.reference for line in found.lines):
         heading += f", and how many times {clean(found.baseline) if found.baseline else 'the cheapest'}"
     table = _table(heading, found, by, lambda entry: _main(entry, found), marks)
-    return table._replace(notes=_short_notes(found, marks) if brief else notes(found, marks))
+    names = ["time" if found.measure == HELD else "worker-hours", "ratio"]
+    return table._replace(notes=_short_notes(found, marks) if brief else notes(found, marks), amounts=names)
 
 
 def modes(found: Answer) -> list[Section]:

@@ -19,6 +19,7 @@ class Section(NamedTuple):
     rows: Sequence[Sequence[Content]]
     notes: list[str]
     bars: BarChart | None = None  # drawn below the notes, for people only
+    amounts: Sequence[str] = ()  # names of the amounts of a group, for a page that gives each a column
 
 
 class Report(NamedTuple):

@@ -7,8 +7,9 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup, escape
 
-from taxtui.report.cells import NS, Content, PrintedLine, lines_of, number_of, text_of
+from taxtui.report.cells import NS, CellGroup, Content, PrintedLine, lines_of, number_of, text_of
 from taxtui.report.formats import Section
+from taxtui.report.numbers import NOTHING
 from taxtui.terminal_text import clean, cut
 
 MOST_COLUMNS: Final = 160
@@ -47,12 +48,27 @@ class PageTable(NamedTuple):
 
 def table_of(section: Section) -> PageTable:
     """A section with its texts clean."""
-    return PageTable(
-        clean(section.title),
-        [[clean(line) for line in cell.split("\n") if line] for cell in section.head],
-        [[named(text_of(row[0])), *map(cell_of, row[1:])] for row in section.rows],
-        [clean(note) for note in section.notes],
-    )
+    columns = list(zip(*section.rows, strict=True)) or [()] * len(section.head)
+    head: list[list[str]] = []
+    cells: list[list[PageCell]] = []
+    for place, (title, column) in enumerate(zip(section.head, columns, strict=True)):
+        lines = [clean(line) for line in title.split("\n") if line]
+        if place and section.amounts and any(isinstance(cell, CellGroup) for cell in column):
+            for number, name in enumerate(section.amounts):
+                head.append([*lines, name])
+                cells.append([cell_of(_amount(cell, number)) for cell in column])
+        else:
+            head.append(lines)
+            cells.append([cell_of(cell) if place else named(text_of(cell)) for cell in column])
+    rows = [list(row) for row in zip(*cells, strict=True)]
+    return PageTable(clean(section.title), head, rows, [clean(note) for note in section.notes])
+
+
+def _amount(content: Content, number: int) -> Content:
+    """Return one amount of a group; a dash where the group has fewer."""
+    if not isinstance(content, CellGroup):
+        return NOTHING
+    return content.cells[number] if number < len(content.cells) and any(content.cells[number]) else NOTHING
 
 
 def tables_of(sections: Sequence[Section]) -> list[PageTable]:
