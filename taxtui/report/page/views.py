@@ -55,8 +55,10 @@ def table_of(section: Section) -> PageTable:
         lines = [clean(line) for line in title.split("\n") if line]
         if place and section.amounts and any(isinstance(cell, CellGroup) for cell in column):
             for number, name in enumerate(section.amounts):
-                head.append([*lines, name])
-                cells.append([cell_of(_amount(cell, number)) for cell in column])
+                amounts = [_amount(cell, number) for cell in column]
+                if any(amount != NOTHING for amount in amounts):
+                    head.append([*lines, name])
+                    cells.append(list(map(cell_of, amounts)))
         else:
             head.append(lines)
             cells.append([cell_of(cell) if place else named(text_of(cell)) for cell in column])
