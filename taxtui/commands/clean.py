@@ -48,7 +48,7 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
     unswept = [entry for entry in ledger.entries() if run_id in (None, entry.run_id)]
     asked = [parse_substrate(text) for text in named] or _everywhere(unswept)
     places = {str(reference): registry.flavours(reference) for reference in asked}
-    references = list({str(place): place for each in places.values() for place in each}.values())
+    references = list({str(place): place for member in places.values() for place in member}.values())
     left: list[str] = []
     seen = 0
     spared: set[str] = set()
@@ -56,7 +56,7 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
     unusable: SubstrateError | None = None
     for reference in references:
         try:
-            found, failed, due = asyncio.run(_sweep(reference, run_id, at_least_s, force, dry_run))
+            result, failed, due = asyncio.run(_sweep(reference, run_id, at_least_s, force, dry_run))
         except SubstrateError as error:
             skipped.append(str(reference))
             if named and str(reference) in places:
@@ -65,9 +65,9 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
                 _say(f"taxtui: not searched: {error}", err=True)
             continue
         left += failed
-        seen += len(found) + due
-        spared |= {each.run_id for each in found}
-        for line in _spared(reference, found):
+        seen += len(result) + due
+        spared |= {member.run_id for member in result}
+        for line in _spared(reference, result):
             _say(line, err=True)
     if not seen:
         _say(_nothing(run_id, known=bool(unswept) or run_id in ledger.live_runs()), err=True)
@@ -76,7 +76,7 @@ def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: 
     if not (left or dry_run or at_least_s):
         kept = spared | set(ledger.live_runs())
         swept = set(map(str, references)) - set(skipped)
-        swept |= {text for text, each in places.items() if set(map(str, each)) <= swept}
+        swept |= {text for text, member in places.items() if set(map(str, member)) <= swept}
         for entry in unswept:
             if entry.run_id not in kept and {str(ref) for ref in entry.substrates} <= swept:
                 ledger.remove(entry.run_id)
@@ -108,16 +108,16 @@ def _everywhere(unswept: list[ledger.LedgerEntry]) -> list[SubstrateRef]:
 async def _sweep(
     reference: SubstrateRef, run_id: str | None, at_least_s: float, force: bool, dry_run: bool
 ) -> tuple[list[Found], list[str], int]:
-    """What was spared, what could not be removed, one line each, and how many were due.
+    """Print spared sandboxes and failed removals, one line each, and return the number that were due.
 
     Raises ``SubstrateUnavailable``.
     """
     async with registry.build(reference) as substrate:
         due: list[Found] = []
         spared: list[Found] = []
-        for each in await substrate.find(run_id):
-            if each.age_s >= at_least_s:
-                (due if force or not _may_be_used(each) else spared).append(each)
+        for member in await substrate.find(run_id):
+            if member.age_s >= at_least_s:
+                (due if force or not _may_be_used(member) else spared).append(member)
         return spared, await _remove(substrate, due, dry_run), len(due)
 
 
@@ -131,16 +131,16 @@ def _may_be_used(found: Found) -> bool:
 def _spared(reference: SubstrateRef, found: list[Found]) -> list[str]:
     """How many of each run, until when, and what there is to do about it."""
     runs: dict[str, list[Found]] = {}
-    for each in found:
-        runs.setdefault(each.run_id, []).append(each)
+    for member in found:
+        runs.setdefault(member.run_id, []).append(member)
     return [
-        f"taxtui: {reference}: kept {len(own)} of run {run}{_state(run)} until {_until(own)}; --force removes them"
-        for run, own in sorted(runs.items())
+        f"taxtui: {reference}: kept {len(group)} of run {run}{_state(run)} until {_until(group)}; --force removes them"
+        for run, group in sorted(runs.items())
     ]
 
 
 def _state(run_id: str) -> str:
-    """Whose a run is, as far as this user's ledger on this machine tells."""
+    """Return the owner of a run, from this user's ledger on this machine."""
     if process := ledger.live_runs().get(run_id):
         return f", which is going on here (process {process}),"
     if any(entry.run_id == run_id for entry in ledger.entries()):
@@ -149,7 +149,7 @@ def _state(run_id: str) -> str:
 
 
 def _until(found: list[Found]) -> str:
-    last_s = max((each.deadline_unix_s for each in found if each.deadline_unix_s is not None), default=None)
+    last_s = max((member.deadline_unix_s for member in found if member.deadline_unix_s is not None), default=None)
     if last_s is None:
         return "it ends"
     when = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(min(last_s, END_OF_TIME_S)))
@@ -157,7 +157,7 @@ def _until(found: list[Found]) -> str:
 
 
 async def _remove(substrate: Substrate, found: list[Found], dry_run: bool) -> list[str]:
-    """What could not be removed, one line each."""
+    """Print failed removals, one line each."""
 
     def line(each: Found) -> str:
         return f"{substrate.name} {each.name} (run {each.run_id}, {each.age_s:.0f} s old)"

@@ -35,8 +35,8 @@ def complete(command: click.Command) -> None:
         if isinstance(parameter.type, click.types.StringParamType | click.Path):
             parameter.type = _type_of(parameter)
     if isinstance(command, click.Group):
-        for each in command.commands.values():
-            complete(each)
+        for member in command.commands.values():
+            complete(member)
 
 
 def _type_of(parameter: click.Parameter) -> click.ParamType[Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from taxtui.commands import new_file
 from taxtui.commands.waiting import waiting
 from taxtui.errors import UsageError
 from taxtui.options.asking import idle_places, place_of, providers_of, stated_at
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from costmodel import Demand, Projection, Published, Recording
     from costmodel.analysis.bill import Side
     from costmodel.analysis.decision import Decision
-    from costmodel.analysis.thresholds import InputEffect, Turn
     from costmodel.attribution.paired_comparison import RunInSteps
     from costmodel.providers.plausible_ranges import Candidate
     from costmodel.providers.provider import Provider
@@ -54,6 +54,9 @@ NOT_ASKED: Final = ("baseline", "deltas")
 @choosing(ACTIONS)
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the page to a new file.")
 @click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the page as one HTML file."
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "markdown", "json"]),
@@ -68,6 +71,7 @@ def command(
     start: str | None,
     goal: str,
     output: Path | None,
+    html: Path | None,
     form: str | None,
     quick: bool,
     lengths: tuple[int, ...],
@@ -86,12 +90,20 @@ def command(
     from costmodel.recording.reader import Recording
     from taxtui.commands.decide_workload import estimated, found_start, found_workload
     from taxtui.commands.opening import opened, opened_all
+    from taxtui.report.decision.layout import to_markdown, to_terminal
+    from taxtui.report.decision.memo import page
+    from taxtui.report.decision.record import record
+    from taxtui.report.formats import BY_NAME, Report
+    from taxtui.report.formats.plain_tables import terminal_width
     from taxtui.report.projected.given import given
 
-    if output is not None and output.exists():
-        raise _taken(output)
+    for path, option in ((output, "-o"), (html, "--html")):
+        if path is not None:
+            new_file.absent(path, option)
+    if html is not None:
+        from taxtui.report.page.decision_page import to_html
     sources = opened_all(recordings)
-    cells = [cell.identity for one in sources if isinstance(one, Recording) for cell in one.cells]
+    cells = [cell.identity for source in sources if isinstance(source, Recording) for cell in source.cells]
     origin, choices = found_start(start, goal, cells)
     if origin == goal:
         raise UsageError(f"--from and --to are both {origin}", fix="name two substrates")
@@ -109,19 +121,27 @@ def command(
     for line in idle_places(context, [side.row.identity for side in sides]):
         click.echo(f"taxtui: {clean(line)}", err=True)
     with waiting("simulating what moving saves") as progress:
-        found = decide(sides[0], sides[1], effort=ROUGHLY if quick else 1.0, progress=progress)
+        result = decide(sides[0], sides[1], effort=ROUGHLY if quick else 1.0, progress=progress)
     with waiting("looking for what would turn it") as progress:
-        moved = effects(found, progress, rough=quick)
-        turned = turns(found, simulate=not quick)
-    asked = [*choices, *_assumptions(found, [given(context, spec) for spec in (origin, goal)])]
+        moved = effects(result, progress, rough=quick)
+        turned = turns(result, simulate=not quick)
+    asked = [*choices, *_assumptions(result, [given(context, spec) for spec in (origin, goal)])]
+    written = page(result, moved, turned, asked, shlex.join(["taxtui", *sys.argv[1:]]), rough=quick)
+    if html is not None:
+        new_file.write([to_html(written).encode()], html, "--html")
+        click.echo(html)
     if form is None:
         form = "text" if output is None else "json" if output.suffix == ".json" else "markdown"
-    text = _told(form, found, moved, turned, asked, rough=quick)
-    if output is None:
-        click.echo(text)
+    if form == "json":
+        text = BY_NAME[form].render(Report(list, lambda: [record(result, moved, turned, asked)]))
     else:
-        _write(text, output)
-    if found.verdict == CANNOT_TELL:
+        text = to_markdown(written) if form == "markdown" else to_terminal(written, terminal_width())
+    if output is not None:
+        new_file.write([f"{text}\n".encode()], output, "-o")
+        click.echo(output)
+    elif html is None:
+        click.echo(text)
+    if result.verdict == CANNOT_TELL:
         context.exit(UNDECIDED)
 
 
@@ -154,9 +174,9 @@ def _side(
         return meant(identity, spec) and workload.matches(identity)
 
     place = place_of(context, spec)
-    recordings = [one for one in sources if isinstance(one, Recording)]
-    known = [one for one in providers if one.substrate == spec.partition(":")[0]]
-    if known and not any(wanted(cell.identity) for one in recordings for cell in one.cells):
+    recordings = [item for item in sources if isinstance(item, Recording)]
+    known = [item for item in providers if item.substrate == spec.partition(":")[0]]
+    if known and not any(wanted(cell.identity) for item in recordings for cell in item.cells):
         images = place_of(context, other).demand.images
         candidates = candidates_of(
             recordings,
@@ -194,7 +214,7 @@ def _unmeasured(candidates: Sequence[Candidate], meant: str, effort: float) -> S
 
     [candidate, *others] = candidates
     rows = rows_of(
-        [one.at({}) for one in candidates], effort=0.0 if others else effort, stressed=False, causes=effort > ROUGH
+        [item.at({}) for item in candidates], effort=0.0 if others else effort, stressed=False, causes=effort > ROUGH
     )
     if others:
         raise _several(meant, rows)
@@ -213,8 +233,8 @@ def _unmeasured(candidates: Sequence[Candidate], meant: str, effort: float) -> S
 
 
 def _nothing(meant: str, recordings: Sequence[Recording]) -> UsageError:
-    cells = [cell.identity for one in recordings for cell in one.cells]
-    known = ", ".join(dict.fromkeys(" ".join((one.label, one.tier, one.mode)) for one in cells))
+    cells = [cell.identity for item in recordings for cell in item.cells]
+    known = ", ".join(dict.fromkeys(" ".join((item.label, item.tier, item.mode)) for item in cells))
     return UsageError(f"nothing was recorded of {meant}", fix=f"there are {known}; --compose adds a provider")
 
 
@@ -225,59 +245,21 @@ def _several(meant: str, rows: Sequence[Projection]) -> UsageError:
 
 
 def _assumptions(found: Decision, given: Sequence[Sequence[Assumption]]) -> list[Assumption]:
-    """What was asked, what was published, what the rules take for granted: of both once, else with the side's name."""
+    """Return inputs that were given, published or assumed: shared inputs once, others with the side's name."""
     from taxtui.report.decision.sources import without_ranges
 
     sides = found.start, found.goal
-    each = []
+    member = []
     for side, asked in zip(sides, given, strict=True):
-        names = {one.name for one in asked}
+        names = {item.name for item in asked}
         granted = side.row.attribution.assumptions if side.row.attribution else ()
-        of_row = [*side.row.assumptions, *(one for one in granted if one.name not in names)]
-        each.append([*(one for one in asked if one.name != "compose"), *without_ranges(side, of_row)])
-    common = [one for one in each[0] if one in each[1]]
-    own = [
-        one._replace(name=f"{one.name} ({side.name})")
-        for side, told in zip(sides, each, strict=True)
-        for one in told
-        if one not in common
+        of_row = [*side.row.assumptions, *(item for item in granted if item.name not in names)]
+        member.append([*(item for item in asked if item.name != "compose"), *without_ranges(side, of_row)])
+    common = [item for item in member[0] if item in member[1]]
+    group = [
+        item._replace(name=f"{item.name} ({side.name})")
+        for side, told in zip(sides, member, strict=True)
+        for item in told
+        if item not in common
     ]
-    return [*common, *own]
-
-
-def _taken(output: Path) -> UsageError:
-    return UsageError(f"{output} exists", fix="choose another name with -o, nothing is overwritten")
-
-
-def _write(text: str, output: Path) -> None:
-    """To a new file, whose name is printed."""
-    try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(text + "\n")
-    except FileExistsError:
-        raise _taken(output) from None
-    except OSError as error:
-        raise UsageError(f"cannot write {output}: {error.strerror}", fix="choose another with -o") from error
-    click.echo(output)
-
-
-def _told(
-    form: str,
-    found: Decision,
-    moved: Sequence[InputEffect],
-    turned: Sequence[Turn],
-    given: Sequence[Assumption],
-    *,
-    rough: bool,
-) -> str:
-    if form == "json":
-        from taxtui.report.decision.record import record
-        from taxtui.report.formats import BY_NAME, Report
-
-        return BY_NAME[form].render(Report(list, lambda: [record(found, moved, turned, given)]))
-    from taxtui.report.decision.layout import to_markdown, to_terminal
-    from taxtui.report.decision.memo import page
-    from taxtui.report.formats.plain_tables import terminal_width
-
-    told = page(found, moved, turned, given, shlex.join(["taxtui", *sys.argv[1:]]), rough=rough)
-    return to_markdown(told) if form == "markdown" else to_terminal(told, terminal_width())
+    return [*common, *group]

@@ -49,13 +49,13 @@ def found_start(start: str | None, goal: str, cells: Sequence[CellIdentity]) -> 
         return start, []
     labels = list(dict.fromkeys(cell.label for cell in cells if not meant(cell, goal)))
     others = [label for label in labels if label.partition(":")[0] != BASELINE]
-    found = others if len(labels) > 1 else labels
-    if len(found) != 1:
+    result = others if len(labels) > 1 else labels
+    if len(result) != 1:
         fix = f"choose one with --from: {', '.join(labels)}" if labels else "measure the substrate to move from"
         raise UsageError(f"{len(labels) or 'no'} measured substrates to move from", fix=fix)
     why = "the measured substrate" if len(labels) == 1 else f"the measured substrate other than {BASELINE}"
-    name = found[0].partition(":")[0]
-    start = name if [label.partition(":")[0] for label in labels].count(name) == 1 else found[0]
+    name = result[0].partition(":")[0]
+    start = name if [label.partition(":")[0] for label in labels].count(name) == 1 else result[0]
     return start, [Assumption("from", start, why)]
 
 
@@ -69,7 +69,7 @@ def estimated(
     from costmodel.analysis.baseline import meant
     from costmodel.providers.provider import known_providers, load_provider
 
-    known = goal in known_providers() and goal not in {one.substrate for one in providers}
+    known = goal in known_providers() and goal not in {provider.substrate for provider in providers}
     return [load_provider(goal, read)] if known and not any(meant(cell, goal) for cell in cells) else []
 
 
@@ -87,7 +87,9 @@ def found_workload(
     from taxtui.options.asking import place_of
     from taxtui.options.training import OPTIONS, value_of
 
-    tiers, modes = (value_of(context, next(one for one in OPTIONS if one.name == name)) for name in ("tiers", "modes"))
+    tiers, modes = (
+        value_of(context, next(item for item in OPTIONS if item.name == name)) for name in ("tiers", "modes")
+    )
     any_length = place_of(context, start).demand.length is not None
     at_goal = {(cell.tier, cell.mode, cell.actions) for cell in cells if meant(cell, goal)}
     there = [cell for cell in cells if meant(cell, start)]
@@ -96,19 +98,19 @@ def found_workload(
         raise UsageError(f"nothing was recorded of {start}", fix=f"recorded: {known}; --compose adds a provider")
     recorded = {(cell.tier, cell.mode, cell.actions) for cell in there}
     wanted = [
-        one
-        for one in (recorded & at_goal or recorded)
-        if (not tiers or one[0] in tiers) and (not modes or one[1] in modes) and (not lengths or one[2] in lengths)
+        item
+        for item in (recorded & at_goal or recorded)
+        if (not tiers or item[0] in tiers) and (not modes or item[1] in modes) and (not lengths or item[2] in lengths)
     ]
     if not wanted:
         asked = " ".join(map(str, (*tiers, *modes, *lengths)))
         known = ", ".join(sorted(f"{tier} x {actions} {mode}" for tier, mode, actions in recorded))
         raise UsageError(f"nothing was recorded of {start} {asked}", fix=f"recorded: {known}")
-    count = len({one[:2] if any_length else one for one in wanted})
-    tier = _middle(one[0] for one in wanted)
-    wanted = [one for one in wanted if one[0] == tier]
-    mode = min((one[1] for one in wanted), key=lambda name: (name != "exec", name))
-    actions = _middle(one[2] for one in wanted if one[1] == mode)
+    count = len({item[:2] if any_length else item for item in wanted})
+    tier = _middle(item[0] for item in wanted)
+    wanted = [item for item in wanted if item[0] == tier]
+    mode = min((item[1] for item in wanted), key=lambda name: (name != "exec", name))
+    actions = _middle(item[2] for item in wanted if item[1] == mode)
     workload = Workload(tier, mode, None if any_length else actions)
     if count == 1:
         return workload, []

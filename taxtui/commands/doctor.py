@@ -64,12 +64,12 @@ def command(chosen: tuple[str, ...], probing: bool, form: str) -> None:
         if not all(row["ok"] for row in checks):
             sys.exit(SubstrateUnavailable.exit_code)
         return
-    found = [*_facts(), *((SUBSTRATES, name, value) for name, value in _substrates(checks, scrub))]
-    rows = [{"part": part, "name": name, "value": value} for part, name, value in found]
+    results = [*_facts(), *((SUBSTRATES, name, value) for name, value in _substrates(checks, scrub))]
+    rows = [{"part": part, "name": name, "value": value} for part, name, value in results]
     told = Report(
-        lambda: [Section("", ["part", "name", "value"], [list(fact) for fact in found], [])],
+        lambda: [Section("", ["part", "name", "value"], [list(fact) for fact in results], [])],
         lambda: rows,
-        lambda: "\n".join(_lines(found)),
+        lambda: "\n".join(_lines(results)),
     )
     click.echo(BY_NAME[form].render(told))
 

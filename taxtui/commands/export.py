@@ -14,7 +14,7 @@ from taxtui.export import BY_NAME, FORMATS, NAMES
 TABLES = ("trials", "actions", "health")
 
 
-@click.command("export", epilog="\n".join(f"{one.name}: {one.about}." for one in FORMATS))
+@click.command("export", epilog="\n".join(f"{item.name}: {item.about}." for item in FORMATS))
 @click.argument("recordings", nargs=-1, required=True, metavar="RECORDING...")
 @click.option(
     "--format", "form", type=click.Choice(NAMES), help=f"Output format.  [by the name of -o, else {NAMES[0]}]"
@@ -35,12 +35,12 @@ def command(recordings: tuple[str, ...], form: str | None, table: str | None, ou
     from taxtui.commands.opening import located
 
     form = _format(form, out)
-    one = BY_NAME[form]
-    if table is not None and not one.tables:
+    item = BY_NAME[form]
+    if table is not None and not item.tables:
         raise UsageError(f"--table does not go with --format {form}", fix="it always holds the whole recording")
-    if one.binary and out is None and sys.stdout.isatty():
+    if item.binary and out is None and sys.stdout.isatty():
         raise UsageError(f"{form} is not for a terminal", fix="name a file with -o")
-    pieces = one.pieces([Path(located(name)) for name in recordings], table or TABLES[0])
+    pieces = item.pieces([Path(located(name)) for name in recordings], table or TABLES[0])
     if out is None:
         for piece in pieces:
             sys.stdout.buffer.write(piece)
@@ -55,7 +55,7 @@ def _format(form: str | None, out: Path | None) -> str:
     Raises ``UsageError``: they contradict each other, or the name ends as no format's does.
     """
     ending = "" if out is None else out.suffix.lower()
-    fitting = [one.name for one in FORMATS if ending in one.endings]
+    fitting = [item.name for item in FORMATS if ending in item.endings]
     if form is not None:
         if fitting and form not in fitting:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""What the step of a tier printed that did not prove its work: a recording never holds output."""
+"""The output of a tier's failed step; a recording never has output."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ async def printed(tier: Tier, place: SubstrateRef, timeout_s: float) -> list[str
         except SubstrateError:
             return []
         finally:
-            for found in await substrate.find(run_id):
-                await substrate.reap(found)
+            for results in await substrate.find(run_id):
+                await substrate.reap(results)
     return []
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from taxtui.importers.protocol import Reader
 
 MEANINGS = ("action", THINK, CREATE, READY, SETUP, VERIFY, CLEANUP)
-"""What ``--map`` can call a span."""
+"""Names of spans that ``--map`` takes."""
 
 
 @click.command("import")
@@ -43,7 +43,7 @@ def command(given: tuple[str, ...], out: Path, spans: tuple[str, ...], keep_name
     """Make a recording of the logs of other tools: files, or folders that are searched.
 
     FORMAT is guessed from the content where it is left out. Prompts, outputs, commands, paths and keys are never
-    copied. What the source cannot tell stays unknown and is listed. docs/own-work.md says what each format holds.
+    copied. Values that the source lacks stay unknown and are listed. docs/own-work.md says what each format holds.
     """
     name, paths = _parted(given)
     asked = Asked(_mapped(spans))
@@ -64,14 +64,14 @@ def _parted(given: Sequence[str]) -> tuple[str | None, list[Path]]:
 
 
 def _mapped(spans: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for span in spans:
         name, equals, phase = span.rpartition("=")
         if not (name and equals and phase in MEANINGS):
             raise UsageError(f"--map {span}: not NAME=PHASE", fix=f"PHASE is one of {', '.join(MEANINGS)}")
-        if found.setdefault(name, phase) != phase:
-            raise UsageError(f"--map {name} is {found[name]} and {phase}")
-    return found
+        if result.setdefault(name, phase) != phase:
+            raise UsageError(f"--map {name} is {result[name]} and {phase}")
+    return result
 
 
 class _Bar(ImportProgress):
@@ -109,14 +109,14 @@ class _Bar(ImportProgress):
 def _told(reader: Reader, result: Imported, out: Path) -> list[str]:
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(result.outcomes.items()))
     trials, files = _counted(result.trials, "trial"), _counted(result.files, "file")
-    told = [f"{out}: {trials} of {reader.name} from {files} ({outcomes})"]
-    told += [f"  {line}" for line in (*result.limits, *result.unknown)]
+    texts = [f"{out}: {trials} of {reader.name} from {files} ({outcomes})"]
+    texts += [f"  {line}" for line in (*result.limits, *result.unknown)]
     if result.skipped:
-        told.append(f"  left out: {result.skipped:,}")
-        told += [f"    {line}" for line in result.named]
+        texts.append(f"  left out: {result.skipped:,}")
+        texts += [f"    {line}" for line in result.named]
         more = result.skipped - len(result.named)
-        told += [f"    and {more:,} more"] * (more > 0)
-    return told
+        texts += [f"    and {more:,} more"] * (more > 0)
+    return texts
 
 
 def _counted(count: int, name: str) -> str:

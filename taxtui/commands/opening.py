@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from costmodel import Published, Recording
     from costmodel.projection.tax_bounds import Reference
 
+LAST = "last"
+"""Name of the newest recording where `taxtui run` writes to."""
+
 
 def opened(name: str) -> Recording | Published:
     """Read a recording or a file of published latencies.
@@ -20,8 +23,8 @@ def opened(name: str) -> Recording | Published:
         RecordingError: there is no such file, here or in the bundle.
         costmodel.errors.SourceError: it cannot be projected.
     """
-    [found] = opened_all([name])
-    return found
+    [result] = opened_all([name])
+    return result
 
 
 def opened_all(names: Sequence[str]) -> list[Recording | Published]:
@@ -35,6 +38,13 @@ def located(name: str) -> Path:
     """The path of a recording, or of published latencies. Raises ``RecordingError``: there is none by that name."""
     if (path := Path(name)).exists():
         return path
+    if name == LAST:
+        from taxtui.live import catalogue
+
+        group, _ = catalogue.by_age()
+        if group:
+            return group[0]
+        raise RecordingError("there is no recording yet", fix="make one: taxtui run")
     if not path.is_absolute():
         from taxtui.plan.scenario import bundled
 
@@ -52,7 +62,7 @@ def located(name: str) -> Path:
 
 
 def reference_of(name: str) -> Reference:
-    """What the recording ``--reference`` bounds dispatch with.
+    """Return the dispatch of the recording ``--reference``, which bounds unknown dispatch.
 
     Raises:
         RecordingError: there is no such file.

@@ -83,8 +83,8 @@ def make(
     from taxtui.report.measured.samples import read_samples
     from taxtui.report.page.material import Material
 
-    found = [located(name) for name in recordings]
-    paths = [path for path in found if path.suffix != ".toml"]
+    results = [located(name) for name in recordings]
+    paths = [path for path in results if path.suffix != ".toml"]
     cells, sources = read_samples(paths)
     every = rows_of(cells, run_sd)
     if not every:
@@ -94,7 +94,7 @@ def make(
     bounds = None if reference is None else reference_of(reference)
     if bounds is not None:
         bound(rows, bounds)
-    published = [read_published(path) for path in found if path.suffix == ".toml"]
+    published = [read_published(path) for path in results if path.suffix == ".toml"]
     unfinished = len(cells) - len(every)
     material = Material(
         rows,
@@ -119,7 +119,7 @@ def make(
 
 
 def asked_by_file(training: str) -> tuple[list[PlaceAsked], list[Provider]]:
-    """What a training file asks of each place, and whom it composes, as ``taxtui project --training`` has it."""
+    """Return the training run of each substrate and the estimated providers of a training file."""
     from taxtui.commands.opening import opened
     from taxtui.options.asking import places_of, providers_of
     from taxtui.options.training import OPTIONS
@@ -137,7 +137,7 @@ def words(context: click.Context) -> list[str]:
     from taxtui.options.training import OPTIONS, SET, TYPED, is_typed, value_of
     from taxtui.options.training_file import field_of
 
-    found: list[str] = []
+    results: list[str] = []
     for option in OPTIONS:
         name, value = str(option.name), value_of(context, option)
         file = name == "file" and value is not None
@@ -145,24 +145,24 @@ def words(context: click.Context) -> list[str]:
             continue
         flag, key = (option.opts[-1], "") if option in TYPED else (SET.opts[-1], f"{field_of(option)}=")
         if option.is_flag:
-            found += [flag, f"{key}true"]
+            results += [flag, f"{key}true"]
             continue
-        for one in value if option.multiple else [value.path if file else value]:
-            text = f"{one:g}" if isinstance(one, float) else str(one)
+        for item in value if option.multiple else [value.path if file else value]:
+            text = f"{item:g}" if isinstance(item, float) else str(item)
             text = re.sub(r"[^\s:,=]*/", "", text) if name in _FILES else text
             text = f"{key}{text}"
-            found += [f"{flag}={text}"] if text.startswith("-") else [flag, text]
-    return found
+            results += [f"{flag}={text}"] if text.startswith("-") else [flag, text]
+    return results
 
 
 def asked(choice: RowChoice, options: Mapping[str, object]) -> list[str]:
-    """What the command line asked for that changes the numbers or chooses among them; None: not given."""
-    told: list[tuple[str, object]] = []
+    """Return the options that change or select numbers; None: not given."""
+    texts: list[tuple[str, object]] = []
     names = {"--tier": choice.tiers, "--mode": choice.modes, "--substrate": choice.substrates}
     for option, values in {**names, "--actions": tuple(map(str, choice.lengths))}.items():
-        told += [(option, value) for value in values]
-    told += [("--sort", choice.sort), *options.items()]
-    return [part for option, value in told if value is not None for part in (option, str(value))]
+        texts += [(option, value) for value in values]
+    texts += [("--sort", choice.sort), *options.items()]
+    return [part for option, value in texts if value is not None for part in (option, str(value))]
 
 
 def _write_figures(material: Material, folder: Path) -> Path:
@@ -174,6 +174,6 @@ def _write_figures(material: Material, folder: Path) -> Path:
         for panel in figure.panels:
             new_file.write([svg_file(panel)], folder / f"{panel.name}.svg", "--figures")
             new_file.write([png_file(panel)], folder / f"{panel.name}.png", "--figures")
-        data = [{"panel": panel.name, **one} for panel in figure.panels for one in panel.data]
+        data = [{"panel": panel.name, **item} for panel in figure.panels for item in panel.data]
         new_file.write([f"{csv_rows.to_text(data)}\n".encode()], folder / f"{figure.name}.csv", "--figures")
     return folder

@@ -119,8 +119,8 @@ def command(
         choice = choice._replace(substrates=tuple(dict.fromkeys([*choice.substrates, *names])))
     seen = full or not BY_NAME[form].people  # the answer alone has no stress
     with waiting("simulating" if demand.step_rollouts else "projecting"):
-        found = project_places(sources, places, bounds, providers, _wanted(choice, demand), stressed=seen)
-    rows = every = [_sourced(row, context, places) for row in found]
+        result = project_places(sources, places, bounds, providers, _wanted(choice, demand), stressed=seen)
+    rows = every = [_sourced(row, context, places) for row in result]
     if not rows:  # what was chosen is not there: without steps it takes no time to say what is
         plain = Demand(trajectories=demand.trajectories, workers=demand.workers)
         rows = every = project_places(sources, [PlaceAsked("", plain, None)], bounds, stressed=False)
@@ -182,14 +182,14 @@ def _check_rows(
     from taxtui.commands.opening import located
     from taxtui.report.row_limits import ANSWER, TABLES
 
-    files = [(name, one) for name, one in zip(names, sources, strict=True) if isinstance(one, Recording)]
+    files = [(name, item) for name, item in zip(names, sources, strict=True) if isinstance(item, Recording)]
     asked = [
         (cell.identity._replace(concurrency=1, arrival=""), cell.provenance)
         for _, source in files
         for cell in source.cells
         if choice.means(cell.identity)
     ]
-    rows = {(one if demand.length is None else one._replace(actions=0), provenance) for one, provenance in asked}
+    rows = {(item if demand.length is None else item._replace(actions=0), provenance) for item, provenance in asked}
     limit = ANSWER if brief else TABLES
     limit.check(len(rows), [located(name) for name, _ in files], "--tier, --mode, --substrate or --actions")
 
@@ -207,25 +207,25 @@ def _told(
     """The answer, then, where asked for, the tables behind it; or all of that in every row."""
     from taxtui.report.answer import projected, record
 
-    found = projected.answer(every, rows, demand, choice)
-    shown, data = projected.in_tables(rows, found, choice), projected.arranged(rows, found, choice)
+    result = projected.answer(every, rows, demand, choice)
+    shown, data = projected.in_tables(rows, result, choice), projected.arranged(rows, result, choice)
 
     def sections() -> Sequence[Section]:
         from taxtui.report.projected import attributed
         from taxtui.report.projected.sections import sections
 
-        answer = [*attributed.sections(shown, demand), *projected.sections(found, demand, choice, bounds)]
+        answer = [*attributed.sections(shown, demand), *projected.sections(result, demand, choice, bounds)]
         if size:
             answer[-1] = answer[-1]._replace(notes=[size, *answer[-1].notes])
         if not full:
             return answer
         told = {section.title for section in answer}
-        return [*answer, *(one for one in sections(shown, demand, sources, bounds) if one.title not in told)]
+        return [*answer, *(item for item in sections(shown, demand, sources, bounds) if item.title not in told)]
 
     def records() -> list[dict[str, Any]]:
         from taxtui.report.projected.record import record as projection
 
-        added = record.records(found)
+        added = record.records(result)
         return [{**projection(row), "answer": added[projected.key_of(row)]} for row in data]
 
     return Report(sections, records)

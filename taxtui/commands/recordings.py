@@ -1,9 +1,12 @@
-"""``taxtui recordings info|verify|compact``: what a file holds, whether all of it can be trusted, and a smaller one."""
+"""``taxtui recordings``: list, inspect, verify and compact recordings, and print one trial."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,14 +24,70 @@ from costmodel.recording.events import (
 )
 from costmodel.recording.follower import RecordingSummary, read_events
 from costmodel.training.length import Length
+from taxtui.errors import UsageError
 from taxtui.recording.compact import compact
 from taxtui.recording.salvage import salvage
 from taxtui.terminal_text import clean
 
+if TYPE_CHECKING:
+    from taxtui.live.catalogue import CatalogueEntry
+    from taxtui.report.cells import Content
+    from taxtui.report.formats import Section
+
 
 @click.group("recordings")
 def command() -> None:
-    """Inspect, verify, salvage and compact recordings."""
+    """List, inspect, verify and compact recordings, and print one trial."""
+
+
+@command.command("list")
+@click.argument("folder", required=False, type=click.Path(path_type=Path, exists=True, file_okay=False))
+def list_(folder: Path | None) -> None:
+    """List the recordings in FOLDER, the newest first.
+
+    Without FOLDER: the folder that `taxtui run` writes to, and the recordings that came with taxtui.
+    """
+    from taxtui.live import catalogue
+    from taxtui.report.formats.plain_tables import terminal_width, to_text
+
+    entries, problem = catalogue.listed(folder)
+    if problem:
+        raise UsageError(problem)
+    if not entries:
+        raise UsageError(f"no recordings in {folder}", fix="make one: taxtui run -o NAME.msgpack")
+    click.echo(to_text([_listing(entries)], terminal_width()))
+
+
+@command.command("trial")
+@click.argument("file", metavar="RECORDING", type=click.Path(path_type=Path))
+@click.argument("number", metavar="TRIAL", type=click.IntRange(0))
+def trial(file: Path, number: int) -> None:
+    """Print the phases and actions of one trial; `taxtui export` lists the numbers of all trials."""
+    from taxtui.live.trial_story import read_story
+    from taxtui.report import trial_timeline
+    from taxtui.report.formats.plain_tables import terminal_width, to_text
+
+    story, width = read_story(file, number), terminal_width()
+    click.echo(trial_timeline.lines(story, min(width, trial_timeline.WIDEST)))
+    if (table := trial_timeline.commands(story)).rows:
+        click.echo(f"\n{to_text([table], width)}")
+
+
+def _listing(entries: Sequence[CatalogueEntry]) -> Section:
+    """Return a table with a line per file."""
+    from taxtui.report.cells import COUNT, TableCell
+    from taxtui.report.formats import Section
+    from taxtui.report.numbers import NOTHING
+
+    rows: list[list[Content]] = []
+    for entry in entries:
+        count = entry.done if entry.done is not None else entry.trials
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.when_ns / 1e9)) if entry.when_ns else "unknown"
+        name = f"{entry.name}\n{'shipped' if entry.shipped else ''}"
+        state = entry.fate if entry.state == "complete" else entry.state
+        work = "\n".join(", ".join(texts) for texts in (entry.substrates, entry.workloads))
+        rows.append([name, state, when, NOTHING if count is None else TableCell(count, COUNT), work])
+    return Section("", ["recording", "state", "date", "trials", "substrates\nworkloads"], rows, [])
 
 
 @command.command("info")
@@ -82,9 +141,9 @@ def compact_(file: Path, out: Path) -> None:
 
     A run writes the actions of a trial piece by piece; here those of a step are in one piece.
     """
-    found = compact(file, out)
+    result = compact(file, out)
     after = out.stat().st_size
-    _say(f"{out}: {after} bytes, {after / found.size_bytes:.0%} of {file}; {_state(found)}")
+    _say(f"{out}: {after} bytes, {after / result.size_bytes:.0%} of {file}; {_state(result)}")
 
 
 class _Contents:
@@ -134,7 +193,7 @@ class _Contents:
         plans = [cell.planned for cell in run.cells.values()]
         known = [planned for planned in plans if planned is not None]
         told = self._outcomes.values()
-        done, ok = sum(one.total() for one in told), sum(one["ok"] for one in told)
+        done, ok = sum(item.total() for item in told), sum(item["ok"] for item in told)
         of = f" of {sum(known):,}" if known and len(known) == len(plans) else ""
         return f"{self._outcome or 'no end is recorded'}: {done:,}{of} trials, {done - ok:,} failed"
 

@@ -113,18 +113,18 @@ def command(
         bound(rows, bounds)
     tables = TABLES if name in (None, "all") else (name,)
     if name in (None, "all"):
-        found = _answered(rows, sources, choice, run_sd, bounds, unfinished, full=full or name is not None)
+        result = _answered(rows, sources, choice, run_sd, bounds, unfinished, full=full or name is not None)
     else:
         if choice.sort or choice.group:
             raise UsageError("--sort and --group order the answer", fix=f"leave --table {name} out, or them")
         if name == ladders.LADDER:
             climbed = ladders.ladders_of(rows)
-            found = Report(lambda: ladders.sections(climbed), lambda: ladders.records(climbed))
+            result = Report(lambda: ladders.sections(climbed), lambda: ladders.records(climbed))
         else:
-            found = Report(
+            result = Report(
                 lambda: sections(rows, sources, tables, unfinished), lambda: [record(row, tables) for row in rows]
             )
-    click.echo(BY_NAME[form].render(found))
+    click.echo(BY_NAME[form].render(result))
 
 
 def _answered(
@@ -145,20 +145,20 @@ def _answered(
     from taxtui.report.measured.record import record
     from taxtui.report.measured.tables import TABLES, files, sections
 
-    found = order.sorted_by(measured.answer(rows, sources, run_sd, bounds), choice.sort)
+    result = order.sorted_by(measured.answer(rows, sources, run_sd, bounds), choice.sort)
     arranged = choice.sort is not None or choice.group is not None
-    shown = order.arranged(rows, found, measured.key_of, choice.group) if arranged else rows
+    shown = order.arranged(rows, result, measured.key_of, choice.group) if arranged else rows
 
     def told() -> list[Section]:
         climbed = [ladder for ladder in ladders_of(rows) if full or ladder.law]
-        answer = table.sections(found, "", by=choice.group, reference=bounds)
+        answer = table.sections(result, "", by=choice.group, reference=bounds)
         answer += ladder_sections(climbed) if climbed else []
         if not full and any(row.cell.succeeded for row in rows):
             return [*answer, files(sources, [MORE])]
         return [*answer, *sections(shown, sources, TABLES, unfinished, arranged=arranged)]
 
     def data() -> list[dict[str, Any]]:
-        added = records(found)
+        added = records(result)
         return [{**record(row, TABLES), "answer": added.get(measured.key_of(row))} for row in shown]
 
     return Report(told, data)

@@ -63,11 +63,11 @@ PROGRESS_S = 0.5
     "--set", "changes", multiple=True, metavar="KEY=VALUE", help="Set a value of the scenario, repeatable: timeout=60s."
 )
 @click.option("--processes", "workers", type=COUNT, metavar="K", help="Processes that share each cell's concurrency.")
-@click.option("--engine", type=click.Choice(["ray"]), help="Start the processes on the nodes of a Ray cluster.")
 @click.option(
-    "--address", metavar="ADDRESS", help="Address of the cluster: auto, HOST:PORT or ray://HOST:PORT.  [auto]"
+    "--ray",
+    metavar="ADDRESS",
+    help="Start the processes on the nodes of a Ray cluster: auto, HOST:PORT or ray://HOST:PORT.",
 )
-@click.option("--per-node", type=COUNT, metavar="K", help="Most processes on one node of the cluster.")
 @click.option("--max-sandboxes", type=COUNT, help="Create no more sandboxes than this.")
 @click.option("--max-cost", type=float, metavar="USD", help="Stop before the estimated cost exceeds this.")
 @click.option("--prices", type=click.Path(path_type=Path), help="Price sheet of --max-cost.")
@@ -115,16 +115,21 @@ def command(
         folders.require_run_id(run_id, "--run-id")
     if resume is not None and output is not None:
         raise UsageError("--resume goes on in its own file", fix="leave --output out")
-    ray = _ray(options)
+    from taxtui.commands.run_plan import outline
+
+    ray, options["changes"] = _ray(options["ray"], options["changes"])
     dry = options["dry_run"]
     chosen, left_out = "", list[str]()
     if scenario is None and not options["substrates"]:
-        from taxtui.commands.run_plan import outline, usable_here
+        from taxtui.commands.run_plan import usable_here
 
         plan = _plan(None, options, usable_here(tell, left_out.append, build=not dry))
         chosen = "\n".join([*left_out, outline(plan)])  # printed once the run has begun: a refusal stays one line
     else:
+        if scenario is not None and scenario.endswith(".msgpack"):
+            raise UsageError(f"{scenario} is a recording, not a scenario", fix=f"print it: taxtui report {scenario}")
         plan = _plan(scenario, options)
+        chosen = outline(plan)
     if dry:
         from taxtui.commands.run_plan import describe
 
@@ -163,18 +168,21 @@ def _load(wait: str | None) -> str:
     return machine_load.words(machine_load.load_per_core())
 
 
-def _ray(options: dict[str, Any]) -> RayOptions | None:
-    """The cluster that is to be used, where one is."""
-    if options["engine"] is None:
-        for option in ("address", "per_node"):
-            if options[option] is not None:
-                raise UsageError(
-                    f"--{option.replace('_', '-')} is for a cluster", fix="add --engine ray, or leave it out"
-                )
-        return None
-    from taxtui.runner.fanout.ray_launcher import AUTO, RayOptions
+def _ray(address: str | None, changes: Sequence[str]) -> tuple[RayOptions | None, list[str]]:
+    """Return the cluster of ``--ray``, and the words of ``--set`` without ``per_node``, which belongs to the cluster.
 
-    return RayOptions(address=options["address"] or AUTO, per_node=options["per_node"])
+    Raises ``UsageError``: ``per_node`` is not a count, or stands without ``--ray``.
+    """
+    words = [word for word in changes if not word.startswith("per_node=")]
+    limits = [word.removeprefix("per_node=") for word in changes if word.startswith("per_node=")]
+    if address is None:
+        if limits:
+            raise UsageError("--set per_node is for a cluster", fix="add --ray auto, or leave it out")
+        return None, words
+    from taxtui.plan.notation import parse_count
+    from taxtui.runner.fanout.ray_launcher import RayOptions
+
+    return RayOptions(address=address, per_node=parse_count(limits[-1]) if limits else None), words
 
 
 def _run(
@@ -225,6 +233,7 @@ def _plan(name: str | None, options: dict[str, Any], usual: Sequence[str] = ()) 
     for key in ("substrates", "tiers", "actions", "modes", "concurrency"):
         if options[key]:
             changes[key] = list(options[key])
+    changes |= {"modes": [mode for text in options["modes"] for mode in text.split(",")]} if options["modes"] else {}
     if usual:
         changes["substrates"] = list(usual)
     if "tiers" in changes:  # typed here, so relative to here; the scenario's own are relative to its folder
@@ -307,7 +316,7 @@ def _confirm_paid(plan: Plan, prices: Prices | None, *, yes: bool) -> None:
 
 
 def _build_fixtures(plan: Plan) -> None:
-    """What local sandboxes are shown is built before anything is timed."""
+    """Build the fixtures of local sandboxes before anything is timed."""
     from taxtui.workloads import fixtures
 
     if fixtures.wanted_here(plan):

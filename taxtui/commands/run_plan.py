@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
+from taxtui.report.numbers import rough_duration
 
 if TYPE_CHECKING:
     from taxtui.plan.spec import Plan
@@ -26,23 +27,28 @@ _SET: Final = {
 }
 """Values of a scenario that ``--set`` takes."""
 
+_KEYS: Final = f"KEY is one of {', '.join(_SET)}, and per_node with --ray"
+
 
 def scenario_changes(words: Sequence[str]) -> dict[str, Any]:
     """Return the values of ``KEY=VALUE`` words. Raises ``UsageError``: a key is unknown, or a value cannot be read."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for word in words:
         key, equals, text = word.partition("=")
         if not equals or key not in _SET:
-            raise UsageError(f"--set {word}: not KEY=VALUE of a scenario", fix=f"KEY is one of {', '.join(_SET)}")
+            raise UsageError(
+                f"--set {word}: not KEY=VALUE of a scenario",
+                fix=f"KEY is one of {', '.join(_SET)}, and per_node with --ray",
+            )
         kind = _SET[key]
         try:
-            found[key] = {"true": True, "false": False}[text] if kind is bool else kind(text)
+            result[key] = {"true": True, "false": False}[text] if kind is bool else kind(text)
         except (KeyError, ValueError):
             wanted = "true or false" if kind is bool else "a number"
             raise UsageError(
                 f"--set {word}: {key} is {wanted}", fix=f"write {key}={'false' if kind is bool else 1}"
             ) from None
-    return found
+    return result
 
 
 def usable_here(
@@ -98,13 +104,16 @@ def _with_image(row: dict[str, Any], say: Callable[[str], None]) -> dict[str, An
 
 
 def outline(plan: Plan) -> str:
-    """Return one line about a plan: ``local, docker: T1 x 50, exec and session; 80 trials, at most 120 s``."""
+    """Return one line about a plan: ``local, docker: T1 x 50, exec and session; 80 trials, at most 2 min``."""
     cells = plan.cells
     substrates = ", ".join(dict.fromkeys(str(cell.substrate) for cell in cells))
     works = ", ".join(dict.fromkeys(f"{cell.tier.name} x {cell.actions}" for cell in cells))
     modes = " and ".join(dict.fromkeys(cell.mode for cell in cells))
-    limit = f", at most {plan.budget_s:g} s" if plan.budget_s else ""
-    return f"{substrates}: {works}, {modes}; {sum(cell.trials for cell in cells):,} trials{limit}"
+    limit = f", at most {rough_duration(plan.budget_s * 1e9)}" if plan.budget_s else ""
+    trials = plan.repeat * sum(cell.trials for cell in cells)
+    think_ns = plan.repeat * sum(cell.trials * cell.actions * cell.think.mean_ns / cell.concurrency for cell in cells)
+    thinking = f", {rough_duration(think_ns)} of it think time" if think_ns else ""
+    return f"{substrates}: {works}, {modes}; {trials:,} trials{thinking}{limit}"
 
 
 def describe(plan: Plan, sheet: str) -> list[str]:
@@ -112,24 +121,23 @@ def describe(plan: Plan, sheet: str) -> list[str]:
     import msgspec
 
     from taxtui.plan.crowding import cores, words
-    from taxtui.tui.setup import estimate
-    from taxtui.tui.setup.availability import CheckedSubstrate
-    from taxtui.tui.setup.expense import expense
+    from taxtui.report import plan_time
+    from taxtui.report.plan_cost import CheckedSubstrate, expense
 
     names = list(dict.fromkeys(str(cell.substrate) for cell in plan.cells))
     answers = {row["name"]: msgspec.convert(row, CheckedSubstrate) for row in _checked(names)}
     variants = {name: answer.variant for name, answer in answers.items() if answer.variant is not None}
-    expected = estimate.expect(plan, estimate.HistoryReader().table(lambda: False), variants)
+    expected = plan_time.expect(plan, plan_time.HistoryReader().table(lambda: False), variants)
     rows: list[tuple[str, ...]] = [("substrate", "tier", "n", "mode", "concurrency", "trials", "time")]
-    for one in expected:
-        cell, time = one.cell, "unknown" if one.wall_ns is None else f"~{estimate.about(one.wall_ns)}"
+    for item in expected:
+        cell, time = item.cell, "unknown" if item.wall_ns is None else f"~{rough_duration(item.wall_ns)}"
         texts = (cell.tier.name, cell.actions, cell.mode, cell.concurrency, cell.trials)
         rows.append((str(cell.substrate), *map(str, texts), time))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     trials = plan.repeat * sum(cell.trials for cell in plan.cells)
     lines += ["", f"trials  {trials:,}{f' in {plan.repeat} repetitions' if plan.repeated else ''}"]
-    lines += [f"time    {estimate.time_words(plan, expected)}"]
+    lines += [f"time    {plan_time.time_words(plan, expected)}"]
     lines += [f"money   {expense(plan, expected, answers, sheet).words}"]
     lines += [f"note    {crowd}"] if (crowd := words(plan, cores())) else []
     for name, answer in answers.items():

@@ -1,4 +1,4 @@
-"""What ``taxtui run`` says: how far it is, how it ended, the answer, and where the recording is."""
+"""Output of ``taxtui run``: progress, end, answer, and the path of the recording."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from taxtui.errors import RunCrashed, located
+from taxtui.report.numbers import stopwatch
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 PLAIN_EVERY: Final = 10  # plain progress prints every tenth of these
 CUT: Final = ("interrupted", "cancelled")
 GONE: Final = (errno.EPIPE, errno.EIO)
-"""What writing fails with once a reader, or the terminal, has been closed."""
+"""Errors of writing to a closed reader or terminal."""
 
 
 def say(text: str, *, nl: bool = True) -> None:
@@ -61,7 +62,7 @@ class Shown:
     @property
     def clock(self) -> str:
         """How long the run has lasted."""
-        return _clock(time.monotonic() - self._began)
+        return stopwatch(time.monotonic() - self._began)
 
     def show(self, progress: Progress) -> None:
         """Say how far it is, where that is news."""
@@ -98,12 +99,12 @@ class Shown:
 
     def _line(self, progress: Progress) -> str:
         left_s = self._remaining_s(progress)
-        left = "" if left_s is None or progress.ended >= progress.planned else f", about {_clock(left_s)} left"
+        left = "" if left_s is None or progress.ended >= progress.planned else f", about {stopwatch(left_s)} left"
         which = f"run {progress.repetition}/{progress.repetitions}, " if progress.repetitions > 1 else ""
         return f"{which}{_counts(progress)}, {self.clock}{left}"
 
     def _remaining_s(self, progress: Progress) -> float | None:
-        """What was left when the last trial ended, less the time since."""
+        """Return the remaining time at the end of the last trial, less the time since."""
         now = time.monotonic()
         if progress.left_s != self._left_s:
             self._left_s, self._told = progress.left_s, now
@@ -158,7 +159,7 @@ def conclude(run: Run, shown: Shown) -> None:
 
 
 def _hand_over(path: str) -> None:
-    """The path on stdout. Where nobody wants it any more, the exit code still says how the run went."""
+    """The path on stdout. With a closed reader the exit code still reports how the run ended."""
     try:
         click.echo(path)
     except OSError as error:
@@ -193,9 +194,3 @@ def _answer(run: Run) -> None:
 
 def _counts(progress: Progress) -> str:
     return f"{progress.ended}/{progress.planned} trials, {progress.ended - progress.ok} failed"
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

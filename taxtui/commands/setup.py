@@ -74,8 +74,8 @@ def _image(base: str | None, push: str | None) -> dict[str, Any]:
     if base is None and push is None and image.exists():
         _say(f"{image.DEFAULT_IMAGE} exists already")
         return {"image": image.DEFAULT_IMAGE, "digest": image.DIGEST}
-    found: dict[str, Any] = msgspec.to_builtins(image.build(base, push=push, progress=_say))
-    return found
+    result: dict[str, Any] = msgspec.to_builtins(image.build(base, push=push, progress=_say))
+    return result
 
 
 def _say(line: str) -> None:

@@ -46,10 +46,10 @@ def _words(row: dict[str, Any]) -> list[str]:
 
 
 def _sections(rows: Sequence[dict[str, Any]]) -> list[Section]:
-    found = [[row["name"], *_tried(tried)] for row in rows for tried in row.get("isolation", ())]
-    inside = Section("Tried from inside", ["substrate", "aspect", "state", "detail"], found, [])
+    results = [[row["name"], *_tried(tried)] for row in rows for tried in row.get("isolation", ())]
+    inside = Section("Tried from inside", ["substrate", "aspect", "state", "detail"], results, [])
     words = [_words(row) for row in rows]
-    return [Section("", ["substrate", "state", "detail", "fix"], words, []), *([inside] if found else [])]
+    return [Section("", ["substrate", "state", "detail", "fix"], words, []), *([inside] if results else [])]
 
 
 def _tried(finding: dict[str, Any]) -> list[str]:
@@ -60,14 +60,14 @@ def _tried(finding: dict[str, Any]) -> list[str]:
 def lines(rows: Sequence[dict[str, Any]]) -> list[str]:
     """Return a line per substrate, not cut to the terminal's width."""
     width = max((len(row["name"]) for row in rows), default=0)
-    found = []
+    results = []
     for row in rows:
         name, state, detail, fix = _words(row)
         arrow = f"  →  {fix}" if fix else ""
-        found.append(clean(f"{name:{width}}  {state:11}  {detail}{arrow}").rstrip())
+        results.append(clean(f"{name:{width}}  {state:11}  {detail}{arrow}").rstrip())
         for aspect, kept, what in map(_tried, row.get("isolation", ())):
-            found.append(clean(f"    {aspect:17}  {kept:7}  {what}"))
-    return found
+            results.append(clean(f"    {aspect:17}  {kept:7}  {what}"))
+    return results
 
 
 def _listed(ref: SubstrateRef) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def _listed(ref: SubstrateRef) -> dict[str, Any]:
 
 
 async def checked(refs: Sequence[SubstrateRef], *, probing: bool = False, named: bool = False) -> list[dict[str, Any]]:
-    """A row for each: its own answer, and with ``probing`` what can be got at from inside of it.
+    """A row for each: its own answer, and with ``probing`` what a sandbox can reach.
 
     What costs money is only probed where it was ``named``.
     """
@@ -99,17 +99,17 @@ async def checked(refs: Sequence[SubstrateRef], *, probing: bool = False, named:
 
 
 async def _probed(ref: SubstrateRef) -> dict[str, Any]:
-    """What can be got at from inside; what keeps it from being tried takes the detail's place."""
+    """Return what a sandbox can reach; an error takes the detail's place."""
     from taxtui import folders
     from taxtui.sandboxes import isolation
 
     try:
         with registry.blamed(ref.name):
             async with registry.build(ref) as substrate:
-                found = await isolation.probe(substrate, folders.new_run_id())
+                result = await isolation.probe(substrate, folders.new_run_id())
     except (TaxtuiError, TimeoutError) as error:
         return {"isolation": [isolation.Tried("sandboxes", None, str(error) or "none in time")._asdict()]}
-    return {"isolation": [finding._asdict() for finding in found]}
+    return {"isolation": [finding._asdict() for finding in result]}
 
 
 async def _check(ref: SubstrateRef) -> dict[str, Any]:
@@ -123,8 +123,8 @@ async def _check(ref: SubstrateRef) -> dict[str, Any]:
             answer = await substrate.check()
     except TaxtuiError as error:
         return {"name": name, "ok": False, "detail": error.problem.removeprefix(f"{ref.name}: "), "fix": error.fix}
-    found: dict[str, Any] = msgspec.to_builtins(answer)
-    found.pop("tools")  # every program on the path
+    result: dict[str, Any] = msgspec.to_builtins(answer)
+    result.pop("tools")  # every program on the path
     capabilities = msgspec.to_builtins(substrate.capabilities)
-    found["detail"] = answer.detail.removeprefix(f"{ref.name}: ")
-    return {"name": name, **found, "variant": substrate.variant, "capabilities": capabilities}
+    result["detail"] = answer.detail.removeprefix(f"{ref.name}: ")
+    return {"name": name, **result, "variant": substrate.variant, "capabilities": capabilities}

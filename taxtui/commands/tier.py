@@ -86,8 +86,8 @@ def from_repo(
         raise UsageError("--no-test leaves out what --test, --setup and --network are for", fix="drop one of them")
     name = _tier_name(name or Path(source.rstrip("/")).absolute().name.removesuffix(".git"))
     for text in (test or "", *setup):
-        if found := credentials.kinds(text):
-            raise UsageError(f"a command holds {' and '.join(found)}", fix="let it read that from the environment")
+        if result := credentials.kinds(text):
+            raise UsageError(f"a command holds {' and '.join(result)}", fix="let it read that from the environment")
     fixtures = output / f"{name}.fixtures"
     targets = [fixtures, output / f"{name}-inspect.toml", *([] if no_test else [output / f"{name}-test.toml"])]
     for path in targets:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def place_of(context: click.Context, spec: str = "") -> PlaceAsked:
-    """What one place is asked; "": all that no table of the training file overrides.
+    """Return the training run of one substrate; "": of all without a table in the training file.
 
     Raises:
         UsageError: a notation cannot be read.

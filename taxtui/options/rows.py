@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BY_WORK: Final = "work"
 BY_SUBSTRATE: Final = "substrate"
 SORTS: Final = ("work", "amount", "ratio", "tax")
-"""What lines can be sorted by; by work is how they come."""
+"""Keys that lines can be sorted by; by work is the default."""
 
 
 class Choosable(Protocol):
@@ -36,7 +36,7 @@ R = TypeVar("R", bound=Choosable)
 
 
 class RowChoice(NamedTuple):
-    """What was asked for; an empty tuple: all of them."""
+    """The rows that were selected; an empty tuple: all of them."""
 
     tiers: tuple[str, ...] = ()
     modes: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class RowChoice(NamedTuple):
         """Whether a cell of this tier, mode and substrate is meant, whatever its length."""
         from costmodel.analysis.baseline import meant
 
-        named = [identity.label == one or meant(identity, one) for one in self.substrates]
+        named = [identity.label == substrate or meant(identity, substrate) for substrate in self.substrates]
         return (
             (not self.tiers or identity.tier in self.tiers)
             and (not self.modes or identity.mode in self.modes)
@@ -65,33 +65,33 @@ class RowChoice(NamedTuple):
         from costmodel.analysis.baseline import meant
 
         tests: list[tuple[str, tuple[Any, ...], Callable[[R, Any], bool], Callable[[R], str]]] = [
-            ("--tier", self.tiers, lambda row, one: row.identity.tier == one, lambda row: row.identity.tier),
-            ("--mode", self.modes, lambda row, one: row.identity.mode == one, lambda row: row.identity.mode),
+            ("--tier", self.tiers, lambda row, item: row.identity.tier == item, lambda row: row.identity.tier),
+            ("--mode", self.modes, lambda row, item: row.identity.mode == item, lambda row: row.identity.mode),
             (
                 "--substrate",
                 self.substrates,
-                lambda row, one: row.identity.label == one or meant(row.identity, one),
+                lambda row, item: row.identity.label == item or meant(row.identity, item),
                 lambda row: row.identity.label,
             ),
             (
                 "--actions",
                 self.lengths,
-                lambda row, one: row.length.low == one == row.length.high,
+                lambda row, item: row.length.low == item == row.length.high,
                 lambda row: str(row.length),
             ),
         ]
-        found, asked = list(rows), []
+        results, asked = list(rows), []
         for option, wanted, fits, told in tests:
-            for one in wanted:
-                asked.append(f"{option} {one}")
-                if not any(fits(row, one) for row in rows):
+            for item in wanted:
+                asked.append(f"{option} {item}")
+                if not any(fits(row, item) for row in rows):
                     more = "; taxtui project --length extrapolates to others" if option == "--actions" else ""
-                    raise UsageError(f"no row is of {option} {one}", fix=f"there are {_listed(map(told, rows))}{more}")
+                    raise UsageError(f"no row is of {option} {item}", fix=f"there are {_listed(map(told, rows))}{more}")
             if wanted:
-                found = [row for row in found if any(fits(row, one) for one in wanted)]
-        if not found:
+                results = [row for row in results if any(fits(row, item) for item in wanted)]
+        if not results:
             raise UsageError(f"no row is of {' and '.join(asked)}", fix="leave one out")
-        return found
+        return results
 
 
 def _listed(texts: Iterable[str]) -> str:

@@ -31,7 +31,7 @@ class _Share(click.ParamType[float]):
 
 SHARE: Final = _Share()
 LIMIT: Final = _Share(below=100)
-"""Of a growth, which may be more than all that there was."""
+"""Share of a growth, which may be above 100 %."""
 _HELP: Final = "How much runs differ, as 7%; 0: these runs only. Default: measured from 3 runs on, else as shipped."
 
 OPTION: Final = click.Option(["--run-sd"], type=SHARE, metavar="SHARE", help=_HELP)

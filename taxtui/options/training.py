@@ -197,16 +197,16 @@ def _from_file(context: click.Context, parameter: click.Parameter, name: str | N
     """Values of the file are the defaults of the options."""
     if name is None:
         return None
-    found = load(name, _tables(context))
-    _stand_in(context, {**found.values, **context.meta.get(CHANGES, {})})
-    return found
+    result = load(name, _tables(context))
+    _stand_in(context, {**result.values, **context.meta.get(CHANGES, {})})
+    return result
 
 
 def _from_words(context: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> object:
     """Values of ``--set`` replace those of the file."""
-    found = context.meta[CHANGES] = changes(words, _tables(context))
-    _stand_in(context, found)
-    return found
+    result = context.meta[CHANGES] = changes(words, _tables(context))
+    _stand_in(context, result)
+    return result
 
 
 def _stand_in(context: click.Context, values: Mapping[str, Any]) -> None:
@@ -247,10 +247,10 @@ class AskingCommand(click.Command):
         """Write the command's own options first, then group by group."""
         grouped = {id(option) for group in GROUPS.values() for option in group.options}
         params = self.get_params(ctx)
-        own = [one for one in params if isinstance(one, click.Option) and id(one) not in grouped]
+        members = [param for param in params if isinstance(param, click.Option) and id(param) not in grouped]
         taken = set(map(id, params))
-        for heading, options in (("Options", own), *GROUPS.values()):
-            records = [option.get_help_record(ctx) for option in options if option in own or id(option) in taken]
+        for heading, options in (("Options", members), *GROUPS.values()):
+            records = [option.get_help_record(ctx) for option in options if option in members or id(option) in taken]
             if lines := [line for line in records if line is not None]:
                 with formatter.section(heading):
                     formatter.write_dl(lines)

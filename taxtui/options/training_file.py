@@ -16,7 +16,7 @@
 A key is a field of ``costmodel.Demand``, so that its name ends with its unit. Its value is what the option takes, as a
 number or as a text in the option's own notation, and stands for the option where that is not given.
 
-What holds for one substrate only, its nodes or its limits, stands in tables of its own: ``[at.docker.nodes]``.
+Values of one substrate only, as nodes or limits, are in separate tables: ``[at.docker.nodes]``.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "compose": '["e2b"]',
     "prices": '"aws-fargate"',
 }
-"""What may stand behind a key's equals sign: what a refusal shows."""
+"""Example of each key's value, for error messages."""
 
 
 def field_of(option: click.Parameter) -> str:
@@ -94,7 +94,7 @@ def field_of(option: click.Parameter) -> str:
 
 
 class TrainingFile(NamedTuple):
-    """What a file says. Values are as the options take them, by the options' names."""
+    """The content of a training file. Values are as the options take them, by the options' names."""
 
     path: str
     values: dict[str, Any]
@@ -203,7 +203,7 @@ gpu_usd_hour = 2.5            # price of one GPU, in dollars per hour
 # [sources]                   # the source of each value, for the page that `taxtui decide` prints
 # gpu_usd_hour = "our contract of 2026"
 """
-"""What ``taxtui project --init`` prints."""
+"""Output of ``taxtui project --init``."""
 
 
 class _Reader:
@@ -220,8 +220,8 @@ class _Reader:
         return f"[{within}{self.fields[field][0]}] {field} = {EXAMPLES[field]}"
 
     def values(self, document: dict[str, Any], within: str) -> dict[str, Any]:
-        """Of all tables; ``within`` is what stands before their names."""
-        found: dict[str, Any] = {}
+        """Return the values of all tables; ``within`` is the prefix of their names."""
+        result: dict[str, Any] = {}
         for table, content in document.items():
             if not isinstance(content, dict) or table not in self.tables:
                 raise self._unknown(table, within)
@@ -229,22 +229,22 @@ class _Reader:
                 if key not in self.fields or self.fields[key][0] != table:
                     raise self._misplaced(table, key, within)
                 option = self.fields[key][1]
-                found[str(option.name)] = self._taken(f"[{within}{table}] {key}", value, option, within)
-        return found
+                result[str(option.name)] = self._taken(f"[{within}{table}] {key}", value, option, within)
+        return result
 
     def sources(self, found: object) -> dict[str, str]:
-        """Where values come from, by key."""
+        """Return the source of each value, by key."""
         fix = f'write [{SOURCES}] workers = "our cluster"'
         if not isinstance(found, dict):
             raise UsageError(f"{self.path}: {SOURCES} must be a table", fix=fix)
         for key, source in found.items():
             if key not in self.fields or not isinstance(source, str):
-                told = f"{self.path}: [{SOURCES}] {key} = {source!r}"
-                raise UsageError(f"{told} is not the source of a key of this file as text", fix=fix)
+                text = f"{self.path}: [{SOURCES}] {key} = {source!r}"
+                raise UsageError(f"{text} is not the source of a key of this file as text", fix=fix)
         return dict(found)
 
     def _unknown(self, table: str, within: str) -> UsageError:
-        """Of something where a table is expected."""
+        """Return the error about a key in place of a table."""
         if table in self.fields:
             return UsageError(
                 f"{self.path}: {table} stands outside its table", fix=f"write {self.stanza(table, within)}"
@@ -256,7 +256,7 @@ class _Reader:
         )
 
     def _misplaced(self, table: str, key: str, within: str) -> UsageError:
-        """Of a key that its table does not have."""
+        """Return the error about a key that its table does not have."""
         known = [field_of(option) for option in self.tables[table]]
         where = f"{self.path}: [{within}{table}] {key}"
         if key in self.fields:
@@ -277,7 +277,7 @@ class _Reader:
             raise UsageError(f"{self.path}: {where} must be {kind}, not {value!r}", fix=fix)
         if option.is_flag:
             return value
-        texts = [str(one) for one in value] if isinstance(value, list) else self._beside(str(value))
+        texts = [str(item) for item in value] if isinstance(value, list) else self._beside(str(value))
         try:
             return option.type_cast_value(click.Context(click.Command("training")), texts)
         except click.UsageError as error:

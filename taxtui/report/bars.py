@@ -48,7 +48,7 @@ class BarChart(NamedTuple):
 
 
 class Pen(NamedTuple):
-    """What a terminal can draw with."""
+    """The means of drawing that a terminal has."""
 
     hatches: bool = True  # its encoding has the block characters; else letters
     colour: bool = False
@@ -79,8 +79,8 @@ def chart(found: Answer, line: WorkLine | None = None) -> BarChart | None:
     line = line or headline(found) or _middle(found)
     if line is None:
         return None
-    alike = [one for one in found.lines if one.work._replace(mode="") == line.work._replace(mode="")]
-    bars = [bar for one in alike for bar in bars_of(found, one)]
+    alike = [item for item in found.lines if item.work._replace(mode="") == line.work._replace(mode="")]
+    bars = [bar for item in alike for bar in bars_of(found, item)]
     if not bars:
         return None
     tier, length = clean(line.work.tier), str(line.work.length)
@@ -151,7 +151,7 @@ def draw(shown: BarChart, width: int, pen: Pen) -> list[str]:
     lines = wrap(f"{shown.title}:", room, "  ")
     used: set[str] = set()
     for place, bar in enumerate(shown.bars):
-        head = "  ".join(fit(texts[place], own) for texts, own in zip(columns, widths, strict=True))
+        head = "  ".join(fit(texts[place], group) for texts, group in zip(columns, widths, strict=True))
         drawn = cells(bar.parts, scale)
         used |= drawn.keys()
         body = "".join(_ink(cause, count, pen) for cause, count in drawn.items())

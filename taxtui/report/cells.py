@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from costmodel.statistics.intervals import Between, Interval
-from taxtui.report.numbers import NOTHING, between, duration, duration_parts, parts, percent, usd
+from costmodel.units import NS_PER_HOUR
+from taxtui.report.numbers import COUNT, DOLLARS, NOTHING, NS, SHARE, SHORT, TIMES, between, parts, span
 
-NS: Final = "ns"
-TIMES: Final = "x"
-DOLLARS: Final = "$"
-SHARE: Final = "%"
-COUNT: Final = "n"
+__all__ = [
+    "COUNT",
+    "DOLLARS",
+    "NS",
+    "SHARE",
+    "SHORT",
+    "TIMES",
+    "CellGroup",
+    "Content",
+    "PrintedLine",
+    "RowName",
+    "TableCell",
+    "aligned",
+    "amount_cell",
+    "duration_cell",
+    "hours_cell",
+    "lines_of",
+    "number_of",
+    "text_of",
+]
 
 
 class TableCell(NamedTuple):
     """One amount with its interval. Without a value the limits are all that is known; without limits it is empty."""
 
     value: float | None = None  # a share of 1 where the unit is SHARE
-    unit: str = ""  # NS, TIMES, DOLLARS, SHARE or COUNT; "" where the head of the column names it
+    unit: str = ""  # NS, TIMES, DOLLARS, SHARE, COUNT or SHORT; "" where the head of the column names it
     low: float | None = None
     high: float | None = None
     note: str = ""  # printed behind the interval: a verdict
+    signed: bool = False  # a difference, printed with its sign
 
     @property
     def interval(self) -> Interval | None:
@@ -34,10 +51,8 @@ class TableCell(NamedTuple):
         if self.interval is None:
             if self.low is None or self.high is None:
                 return "", self.note
-            return " … ".join(_printed(end, self.unit) for end in (self.low, self.high)), self.note
-        if self.unit in (DOLLARS, SHARE, COUNT):
-            return _printed(self.interval.value, self.unit), self.note
-        value, sure = duration_parts(self.interval) if self.unit == NS else parts(self.interval, unit=self.unit)
+            return span(Interval(self.low, self.low, self.high), lambda end: _printed(end, self.unit)), self.note
+        value, sure = parts(self.interval, unit=self.unit, signed=self.signed)
         return value, f"{sure} {self.note}".strip()
 
     def lines(self) -> list[PrintedLine]:
@@ -82,12 +97,23 @@ class RowName(NamedTuple):
 
 
 Content: TypeAlias = str | TableCell | CellGroup | RowName
-"""What a section holds; a text has no value and is sorted as text."""
+"""Content of a table's cell; a text has no value and is sorted as text."""
 
 
 def duration_cell(ns: float | None, low_ns: float | None = None, high_ns: float | None = None) -> TableCell | str:
     """A duration with its interval; a dash where it is unknown."""
     return NOTHING if ns is None else TableCell(ns, NS, low_ns, high_ns)
+
+
+def amount_cell(amount: Interval | None, unit: str = "", *, signed: bool = False) -> TableCell | str:
+    """An amount with its interval; a dash where it is unknown."""
+    return NOTHING if amount is None else TableCell(amount.value, unit, amount.low, amount.high, signed=signed)
+
+
+def hours_cell(hours: float | None, low: float | None = None, high: float | None = None) -> TableCell | str:
+    """Hours of wall-clock as a duration: ``68 days``."""
+    low, high = (None if end is None else end * NS_PER_HOUR for end in (low, high))
+    return NOTHING if hours is None else TableCell(hours * NS_PER_HOUR, NS, low, high)
 
 
 def lines_of(content: Content) -> list[PrintedLine]:
@@ -132,7 +158,7 @@ def aligned(column: Sequence[Content]) -> list[str]:
         for content in column
     ]
     padded = [[*row, *[("", "")] * (count - len(row))] for row in pieces]
-    rooms = [[max(map(width, texts)) for texts in zip(*each, strict=True)] for each in zip(*padded, strict=True)]
+    rooms = [[max(map(width, texts)) for texts in zip(*member, strict=True)] for member in zip(*padded, strict=True)]
     return [
         "  ".join(
             f"{' ' * (room - width(value))}{value}{' ' * bool(after_room)}{after}{' ' * (after_room - width(after))}"
@@ -144,10 +170,4 @@ def aligned(column: Sequence[Content]) -> list[str]:
 
 
 def _printed(value: float, unit: str) -> str:
-    if unit == NS:
-        return duration(value)
-    if unit == COUNT:
-        return f"{value:,.0f}"
-    if unit == DOLLARS:
-        return usd(value)
-    return percent(value) if unit == SHARE else parts(Interval(value), unit=unit)[0]
+    return parts(Interval(value), unit=unit)[0]

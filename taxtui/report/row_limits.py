@@ -1,4 +1,4 @@
-"""How many rows an output may have: a small file of very many cells costs little to send and much to tell.
+"""Limits of the rows of an output: a small file of very many cells is cheap to send and expensive to print.
 
 Each limit is a number that a run of every tier on several substrates does not reach, and a row more for so many bytes
 of recordings: the more a row costs, the more bytes. So what an output costs stays in proportion to what it is made of.
@@ -14,7 +14,7 @@ from taxtui.errors import RecordingError
 
 
 class RowLimit(NamedTuple):
-    """So many rows, and one more for each of so many bytes."""
+    """A number of rows, and one more row per number of bytes."""
 
     rows: int
     bytes_a_row: int

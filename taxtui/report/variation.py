@@ -10,12 +10,12 @@ from costmodel.statistics.repetitions import Basis
 
 def in_words(bases: Iterable[Basis]) -> str:
     """``95 % intervals: within the run, and between runs (assumed: sd 7 %, …)``; every distinct ground once."""
-    found = list(bases)
+    result = list(bases)
     grounds = []
-    if measured := [basis for basis in found if basis.measured]:
+    if measured := [basis for basis in result if basis.measured]:
         runs, sds = _span([basis.runs for basis in measured], ""), _span([100 * b.sd for b in measured], " %")
         grounds.append(f"measured over {runs} runs: sd {sds}")
-    guesses = [basis for basis in found if not basis.measured]
+    guesses = [basis for basis in result if not basis.measured]
     for sd, source in dict.fromkeys((basis.sd, basis.source) for basis in guesses):
         count = _span([basis.runs for basis in guesses if (basis.sd, basis.source) == (sd, source)], "")
         plural = "run" if count == "1" else "runs"

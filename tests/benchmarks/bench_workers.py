@@ -102,7 +102,7 @@ def cpu_s(cluster: TwoNodes) -> float:
 def main(trials: int, rounds: int) -> int:
     """Measure each in turn, so often; the medians of their rates and of the ratios within a round."""
     two = ("--processes", "2")
-    kinds: dict[str, tuple[str, ...]] = {"1 worker": (), "2 workers": two, "2 on Ray": (*two, "--engine", "ray")}
+    kinds: dict[str, tuple[str, ...]] = {"1 worker": (), "2 workers": two, "2 on Ray": (*two, "--ray", "auto")}
     rates: dict[str, list[float]] = {name: [] for name in kinds}
     with tempfile.TemporaryDirectory() as folder:
         for number in range(rounds):

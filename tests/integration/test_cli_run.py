@@ -66,7 +66,7 @@ def test_progress_goes_to_stderr_in_the_form_asked_for(home: Home, kind: str) ->
         )
     else:
         assert not any("trials, 0 failed, 0:" in line for line in lines)
-    assert "What one delivered trajectory holds a worker for" in lines
+    assert "Time that one delivered trajectory occupies a worker" in lines
     assert re.fullmatch(f"finished: 2 of 2 trials, 0 failed, in {CLOCK}", lines[-1])
     assert "\x1b" not in done.err, "no escapes where nobody looks at a terminal"
 

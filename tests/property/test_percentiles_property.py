@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel.statistics.quantiles import effective_count, least_count, percentile, rank_limits
-from taxtui.report.measured.outliers import outliers
+from taxtui.report.measured.summary import outliers
 
 untimed = settings(deadline=None)
 TAIL = Fraction(1, 40)

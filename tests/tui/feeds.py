@@ -9,9 +9,9 @@ from msgspec import structs
 
 from costmodel.recording.events import Event
 from taxtui.live.state import RunState
+from taxtui.report.plan_cost import CheckedSubstrate
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.live.feed import Feed, RunFeed
-from taxtui.tui.setup.availability import CheckedSubstrate
 
 ANSWERS = {
     "local": CheckedSubstrate(

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,10 +17,12 @@ from costmodel.errors import SourceError
 from costmodel.recording import events
 from costmodel.recording.follower import read_events
 from costmodel.recording.framing import frame
+from taxtui.cli import app
+from taxtui.errors import UsageError
+from taxtui.live import catalogue
+from taxtui.live.catalogue import END_BYTES, HOPELESS, CatalogueEntry, inspect, newest, scan
 from taxtui.live.state import RunState
 from taxtui.recording.writer import Sealer
-from taxtui.tui.recordings import catalogue
-from taxtui.tui.recordings.catalogue import END_BYTES, HOPELESS, CatalogueEntry, inspect, newest, scan
 from taxtui.tui.recordings.list import progress
 from tests.tui import story
 from tests.tui.story import record
@@ -57,6 +60,21 @@ def test_a_complete_recording_tells_what_it_holds(folder: Path) -> None:
     assert entry.started_unix_ns == entry.when_ns == story.UNIX_NS
     assert entry.software == {"python": "3.11", "kernel": "6.1"}
     assert entry.size_bytes == entry.path.stat().st_size
+
+
+def test_the_command_lists_a_folder_the_newest_first(folder: Path, tmp_path: Path) -> None:
+    aged(record(folder / "a.msgpack", story.run(20)))
+    (folder / "junk.msgpack").write_bytes(b"no recording")
+    result = CliRunner().invoke(app, ["recordings", "list", str(folder)])
+    assert result.exit_code == 0, result.exception
+    words = [line.split() for line in result.output.splitlines()]
+    assert any(line[:2] == ["a", "finished"] and "40" in line for line in words)
+    assert any(line[:4] == ["junk", "not", "a", "recording"] for line in words)
+    assert "local:bwrap, docker:runc" in result.output
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    refused = CliRunner().invoke(app, ["recordings", "list", str(empty)])
+    assert isinstance(refused.exception, UsageError)
 
 
 def test_how_long_the_run_lasted_is_read_from_the_end_of_the_file(folder: Path) -> None:

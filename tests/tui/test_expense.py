@@ -10,9 +10,8 @@ import msgspec
 import pytest
 
 from costmodel.pricing.sheet import load_prices, priced
-from taxtui.tui.setup.availability import CheckedSubstrate
-from taxtui.tui.setup.estimate import HistoryReader, Table, expect
-from taxtui.tui.setup.expense import Expense, dollars, expense
+from taxtui.report.plan_cost import CheckedSubstrate, Expense, expense
+from taxtui.report.plan_time import HistoryReader, Table, expect
 from tests.tui import story
 from tests.tui.earlier import RUNC, TRIAL_NS, never, only_here, plan, told, write
 from tests.tui.story import MS, S
@@ -169,10 +168,3 @@ def test_only_a_sheet_that_ships_is_taken_unasked(sheet: str) -> None:
 def test_the_shipped_sheet_is_the_one_that_these_numbers_are_from() -> None:
     identity = priced("ecs", "fargate", 1.0, 1024)
     assert load_prices("aws-fargate").sandbox(identity).usd_hour(identity) == pytest.approx(HOUR_USD)
-
-
-@pytest.mark.parametrize(
-    ("usd", "said"), [(0, "$0"), (0.004, "<$0.01"), (0.01, "~$0.01"), (1.836, "~$1.84"), (12_345.6, "~$12,346")]
-)
-def test_dollars_are_readable(usd: float, said: str) -> None:
-    assert dollars(usd, about="~") == said

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 from costmodel.errors import SourceError
 from costmodel.recording import events
+from taxtui.cli import app
 from taxtui.errors import RecordingError
+from taxtui.live.trial_story import read_story, slowest, story_of
+from taxtui.report.trial_timeline import lines, strip
 from taxtui.terminal_text import widest
-from taxtui.tui.trial.story import read_story, slowest, story_of
-from taxtui.tui.trial.timeline import lines, strip
 from tests.tui import story
 from tests.tui.story import MS, S, record
 
@@ -71,6 +73,19 @@ def test_a_trial_that_has_not_ended_is_told_as_far_as_it_came() -> None:
     begun = told()[:6]
     assert "still runs, or was cut off" in lines(story_of(begun, 1), 80)
     assert "no second of it was reported" in lines(story_of(begun[:4], 1), 80)
+
+
+def test_the_command_prints_phases_and_a_line_per_action(tmp_path: Path) -> None:
+    path = str(record(tmp_path / "a.msgpack", told()))
+    result = CliRunner().invoke(app, ["recordings", "trial", path, "1"])
+    lines_of_output = result.output.splitlines()
+    assert result.exit_code == 0, result.exception
+    assert any(line.startswith("create") and "40.0 ms" in line for line in lines_of_output)
+    actions = [line.split() for line in lines_of_output if line.startswith("action ")]
+    assert [line[1:4] for line in actions[:2]] == [["1", "1.00", "ms"], ["2", "2.00", "ms"]]
+    assert len(actions) == 40
+    missing = CliRunner().invoke(app, ["recordings", "trial", path, "9"])
+    assert isinstance(missing.exception, RecordingError)
 
 
 def test_a_strip_shows_the_longest_of_each_few() -> None:

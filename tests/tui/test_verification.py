@@ -12,9 +12,9 @@ import pytest
 from costmodel.recording import events
 from costmodel.recording.framing import frame
 from taxtui.errors import TaxtuiError
+from taxtui.live.catalogue import CatalogueEntry, inspect
 from taxtui.recording.writer import Sealer
 from taxtui.tui.recordings import trash, verification
-from taxtui.tui.recordings.catalogue import CatalogueEntry, inspect
 from taxtui.tui.recordings.verification import Verdict, Verification
 from tests.tui import story
 from tests.tui.story import record

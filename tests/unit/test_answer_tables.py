@@ -52,7 +52,7 @@ def test_the_sentence_and_the_table_come_first(command: tuple[str, ...]) -> None
         "docker:runc exec runs 2.97 ± 0.19 times longer than local:bwrap exec for T1 x 10; "
     )
     assert works(text)[:3] == ["T0 10 exec", "T0 10 session", "T0 50 exec"]
-    assert "Where the worker-hours go" not in text
+    assert "Causes of the worker-hours" not in text
     assert "Cold start" not in text
     assert "--full" in text
     assert max(map(width, text.splitlines())) <= 80
@@ -131,8 +131,9 @@ def test_lengths_are_in_numeric_order_for_people_and_as_recorded_for_programs(tm
     file = str(write(tmp_path / "a", trials, *cells))
     assert [row["actions"] for row in json.loads(said("project", file, *ASK, *JSON))] == [4, 30, 10, 4]
     assert works(said("project", file, *ASK)) == ["T2 4 exec", "T2 4 session", "T2 10 exec", "T2 30 exec"]
-    lines = said("project", file, *ASK, "--full").partition("Where the worker-hours go")[0].splitlines()
-    assert [line.split()[1] for line in lines[-40:] if line.startswith("T2 ") and "…" in line] == ["4", "4", "10", "30"]
+    lines = said("project", file, *ASK, "--full").partition("Causes of the worker-hours")[0].splitlines()
+    named = [line.split()[1] for line in lines if line.startswith("T2 ") and "±" in line]
+    assert named[-4:] == ["4", "4", "10", "30"]
 
 
 def test_a_variant_and_a_substrate_are_chosen_by_name() -> None:
@@ -192,7 +193,7 @@ def test_what_ran_at_a_time_is_a_line_of_its_own(tmp_path: Path) -> None:
 
 def test_a_run_ends_with_the_table_the_sentence_and_the_bars() -> None:
     told = summary(RECORDINGS / "short.msgpack")
-    assert told.startswith("What one delivered trajectory holds a worker for, and how many times the")
+    assert told.startswith("Time that one delivered trajectory occupies a worker, and how many times the")
     *_, sentence, bars = told.split("\n\n")
     assert " ".join(sentence.split()).startswith("docker:runc exec runs 2.97 ± ")
     assert bars.startswith("Time of one delivered trajectory by cause, T1 x 10:\ndocker:runc  exec ")

@@ -30,7 +30,7 @@ from taxtui.tui.answer.arranging import natural
     ("content", "text"),
     [
         (TableCell(612e6, NS, 598e6, 626e6), "612 ms\n±14"),
-        (TableCell(612e6, NS, 600e6, 702e6), "612 ms\n(600…702)"),
+        (TableCell(612e6, NS, 600e6, 702e6), "612 ms\n(600–702)"),
         (TableCell(1.2e9, NS, 1.1e9), "≥ 1.10 s"),
         (TableCell(None, NS, 1.2e9, 3.4e9), "≥ 1.20 s\n≤ 3.40 s"),
         (TableCell(4.31, TIMES, 4.05, 4.57, "no difference"), "4.31x\n±0.26 no difference"),
@@ -67,7 +67,7 @@ def test_amounts_of_a_column_end_under_one_another() -> None:
         CellGroup((TableCell(855.0, "", 734.0, 976.0),)),
         "–",
     ]
-    assert [text.rstrip() for text in aligned(column)] == ["9.00 ±1.00  1.50x ±0.10", " 855 ±121", "   –"]
+    assert [text.rstrip() for text in aligned(column)] == ["9.0 ±1.0  1.50x ±0.10", "855 ±121", "  –"]
 
 
 def test_each_medium_prints_the_same_section() -> None:

@@ -94,13 +94,13 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_the_essays_table_is_printed() -> None:
     """To three digits, where the essay has two."""
     lines = [line.split() for line in output("project", ESSAY, *ASK, "--full").splitlines()]
-    printed = {line[0]: line[1:] for line in lines if len(line) == 5 and line[0][0].isalpha() and "." in line[1]}
+    printed = {line[0]: " ".join(line[1:]) for line in lines if len(line) == 7 and line[5] == "min"}
     assert printed == {
-        "Docker": ["14.1", "39.2", "0.0783", "-16.7"],
-        "EC2": ["30.5", "84.7", "0.169", "+28.9"],
-        "K8's": ["20.1", "55.8", "0.112", "–"],
-        "Fargate": ["161.5", "449", "0.897", "+393"],
-        "Daytona": ["12.9", "35.8", "0.0717", "-20.0"],
+        "Docker": "14.1 s 39.2 4.70 min -16.7",
+        "EC2": "30.5 s 84.7 10.2 min +28.9",
+        "K8's": "20.1 s 55.8 6.70 min –",
+        "Fargate": "2.69 min 449 53.8 min +393",
+        "Daytona": "12.9 s 35.8 4.30 min -20.0",
     }
 
 
@@ -108,7 +108,7 @@ def test_the_papers_tables_are_printed() -> None:
     text = output(
         "project", "scenarios/published/paper.toml", "--trajectories", "1000000", "--workers", "500", "--full"
     )
-    for number in ("11,811", "6,495", "+5,316", "+278", "+417", "+4,167", "42.52", "23.382"):
+    for number in ("11,811", "6,495", "+5,316", "42.5 s", "23.4 s"):
         assert number in text
 
 
@@ -132,7 +132,7 @@ def test_the_table_fits_80_columns(recording: str, more: list[str]) -> None:
     published = [] if "--think" in more else [ESSAY]  # which refuses next to everything
     lines = projected(recording, *published, *ASK, *more, "--full").splitlines()
     assert max(map(width, lines)) <= 80
-    for section in ("Where the worker-hours go", "What a change adds"):
+    for section in ("Causes of the worker-hours",):
         assert section in lines
 
 
@@ -148,15 +148,6 @@ def test_every_flag_is_explained_in_words(recording: str) -> None:
         assert row["do"] == [f"{flag}: {DO[flag]}" for flag in row["flags"][:2]]
     told = " ".join(projected(recording, *ASK, "--explain").split())
     assert all(f"{flag} {WORDS[flag]}; {DO[flag]}" in told for row in rows for flag in row["flags"])
-
-
-def test_the_unrounded_latency_recomputes_the_table(recording: str) -> None:
-    rows = json.loads(projected(recording, *ASK, "--format", "json"))
-    text = projected(recording, *ASK, "--full")
-    for row in rows:
-        assert numbers.seconds(row["trajectory_s"]["mean"]) in text
-    docker = rows[0]
-    assert docker["worker_hours"]["value"] == pytest.approx(10_000 * docker["held_per_success_s"] / 3600)
 
 
 def test_json_rows_hold_the_contract(recording: str) -> None:

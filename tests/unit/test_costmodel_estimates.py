@@ -238,7 +238,7 @@ def test_logs_of_somebody_s_training_feed_every_law(tmp_path: Path) -> None:
     out = tmp_path / "out.msgpack"
     import_files(registry.load("verifiers"), [tmp_path / "traces.jsonl"], out, Asked())
     text = CliRunner().invoke(command, [str(out), "--table", "laws"], catch_exceptions=False).stdout
-    for title in ("Think time before an action", "Length", "Failures", "What rollouts of one group share"):
+    for title in ("Think time before an action", "Length", "Failures", "Correlation of rollouts of one group"):
         assert title in text
     assert "SandboxError 4" in text
     (row,) = json.loads(CliRunner().invoke(command, [str(out), "--table", "laws", "--format", "json"]).stdout)

@@ -173,7 +173,7 @@ def test_waiting_is_told_in_its_parts_and_only_the_sandboxs_is_called_stalled(
 ) -> None:
     ask = [str(file), "--trajectories=2000", "--workers=500", "--batch=100", "--gpus=8", "--gpu-usd-hour=2", "--full"]
     told = " ".join(CliRunner().invoke(command, [*ask, *think, f"--format={form}"]).output.split())
-    assert "What 8 GPUs wait for" in told
+    assert "Waiting time of 8 GPUs" in told
     assert "stalled: for the sandbox, and only that is its tax." in told
     assert told.count("stalled") == 2  # the head of its column, and what that is
     assert ("--think TIME adds it" in told) != bool(think)

@@ -18,6 +18,7 @@ from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.end_effect import Survival, overhang
 from costmodel.statistics.pareto import heaviest
 from taxtui.commands.project import command
+from taxtui.report.numbers import duration
 from tests.benchmarks.bench_costmodel_tails import LAWS, coverage, true_wall_s
 from tests.support.costmodel_files import S, trial, write
 
@@ -212,7 +213,7 @@ def test_at_least_is_what_is_printed(file: str) -> None:
     )
     assert (latency["p99"], latency["p99_needs_trials"]) == (None, 368)
     table = projected(file, "--full")
-    assert f"≥ {wall['low']:.4f}"[:5] in table
+    assert f"≥ {duration(wall['low'] * 3600e9)}" in table
     assert "an upper limit takes 149 successes" in " ".join(table.split())
     told = " ".join(projected(file, "--explain").split())
     assert "that takes 149 successes, or a timeout" in told

@@ -127,7 +127,7 @@ def test_the_command_prints_text_and_writes_markdown(tmp_path: Path) -> None:
     told = CliRunner().invoke(app, words)
     assert told.exit_code == 6, told.output
     assert told.output.startswith("CAN'T TELL docker:runc from daytona (estimated)")
-    assert "What nobody measured at daytona" in told.output
+    assert "Unmeasured inputs at daytona" in told.output
     assert "1 − (1 − p)ⁿ" not in told.output
     assert "groups with a failed attempt" in told.output
     memo = tmp_path / "memo.md"

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
+from taxtui.live import catalogue
 from taxtui.live.state import RunState
-from taxtui.tui.recordings import catalogue
 from tests.support.costmodel_files import cell, trial, write
 from tests.support.importing import SAMPLES, events_of, imported
 
@@ -81,7 +81,7 @@ def test_a_projection_has_tool_time_as_a_cause_and_a_tax_between_bounds(harbor: 
     assert row["tax_between_worker_hours"] == pytest.approx({"low": 5, "high": 7.5})
     assert "imported" in row["flags"]
     text = said("project", harbor, *ASK, "--explain")
-    assert "unsplit: tool time" in text
+    assert "unsplit: commands" in text
     assert "tax between" in text
 
 

@@ -133,7 +133,7 @@ def test_the_live_rate_is_the_reports(tmp_path: Path) -> None:
 def test_the_table_and_its_rows(tmp_path: Path) -> None:
     path = str(climbed(tmp_path, law(1.0, 0.125, 0.0)))
     text = " ".join(CliRunner().invoke(report, [path, "--table", "ladder"]).stdout.split())
-    assert "knee: 8.00 (8.00…8.00) at a time" in text
+    assert "knee: 8.00 (8.00–8.00) at a time" in text
     assert "the substrate's: the runner took 10 %" in text
     assert "closed loop:" in text
     assert "knee: 8.00" in " ".join(

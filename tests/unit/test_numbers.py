@@ -9,7 +9,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costmodel.statistics.intervals import Interval
-from taxtui.report.numbers import NOTHING, duration, duration_plus_minus, number, plus_minus, short_duration, span, usd
+from taxtui.report.numbers import (
+    NOTHING,
+    NS,
+    SHARE,
+    TIMES,
+    amount_tick,
+    compact,
+    dollars,
+    duration,
+    duration_tick,
+    money,
+    number,
+    parts,
+    plus_minus,
+    rough_duration,
+    short_duration,
+    span,
+    stopwatch,
+    usd,
+)
 
 
 @pytest.mark.parametrize(
@@ -35,13 +54,13 @@ def test_what_is_printed_is_within_half_of_its_last_digit(value: float) -> None:
 @pytest.mark.parametrize(
     ("interval", "text", "limits"),
     [
-        (Interval(855.2, 742.4, 976), "855 ±121", "742 … 976"),
-        (Interval(36.44, 31.2, 41.1), "36.4 ±5.2", "31.2 … 41.1"),
+        (Interval(855.2, 742.4, 976), "855 ±121", "742–976"),
+        (Interval(36.44, 31.2, 41.1), "36.4 ±5.2", "31.2–41.1"),
         (Interval(0.574, 0.5, None), "≥ 0.500", "≥ 0.500"),
         (Interval(9.5), "9.50", ""),
-        (Interval(254, 101, 528), "254 (101…528)", "101 … 528"),
-        (Interval(254, 101, 390), "254 ±153", "101 … 390"),
-        (Interval(10, 4, 21), "10.0 (4.0…21.0)", "4.0 … 21.0"),
+        (Interval(254, 101, 528), "254 (101–528)", "101–528"),
+        (Interval(254, 101, 390), "254 ±153", "101–390"),
+        (Interval(10, 4, 21), "10 (4–21)", "4–21"),
         (None, NOTHING, ""),
     ],
 )
@@ -50,7 +69,7 @@ def test_an_interval_ends_where_its_value_does(interval: Interval | None, text: 
 
 
 def test_signs_and_units() -> None:
-    assert span(Interval(12.7, -13.1, 38.8), signed=True) == "-13.1 … +38.8"
+    assert span(Interval(12.7, -13.1, 38.8), signed=True) == "-13 to +39"
     assert plus_minus(Interval(3.482, 3.374, 3.596), unit="x") == "3.48x ±0.11"
 
 
@@ -66,12 +85,28 @@ def test_a_duration_is_in_the_unit_that_fits(ns: float, text: str) -> None:
     assert short_duration(ns) == text.replace(" ", "")
 
 
-def test_hours_on_the_wall_are_in_the_unit_that_fits() -> None:
-    assert duration_plus_minus(Interval(4.848, 4.2, 5.6)) == "4.85 h ±0.75"
-    assert duration_plus_minus(Interval(0.0713, 0.0614, 0.0828)) == "4.28 min ±0.69"
-    assert duration_plus_minus(Interval(0.002)) == "7.20 s"
-    assert duration_plus_minus(Interval(0.0713, 0.03, 0.2)) == "4.28 min (1.80…12.00)"
-    assert duration_plus_minus(Interval(3.0, 2.5, None)) == "≥ 2.50 h"
+def test_an_interval_of_a_duration_has_its_unit() -> None:
+    assert parts(Interval(17.45e12, 15.1e12, 20.2e12), unit=NS) == ("4.85 h", "±0.76")
+    assert parts(Interval(257e9, 108e9, 720e9), unit=NS) == ("4.3 min", "(1.8–12.0)")
+    assert parts(Interval(10.8e12, 9e12, None), unit=NS) == ("≥ 2.50 h", "")
+    assert parts(Interval(5.8356e15), unit=NS) == ("67.5 days", "")
+
+
+def test_no_digit_that_the_interval_does_not_support() -> None:
+    assert plus_minus(Interval(0.0625, -0.0044, 0.1294)) == "0.062 ±0.067"
+    assert plus_minus(Interval(1.413, -0.8, 3.6)) == "1.4 ±2.2"
+    assert plus_minus(Interval(1.00568, 1.00556, 1.0058), unit=TIMES) == "1.0057x ±0.0001"
+    assert plus_minus(Interval(2.0, 2.0, 2.0)) == "2.00"
+    assert plus_minus(Interval(0.0312, 0.011, 0.051), unit=SHARE) == "3.1 % ±2.0"
+
+
+def test_amounts_in_a_sentence_and_beside_an_axis() -> None:
+    assert [compact(amount) for amount in (0, 3.1, 90_951, 1.27e6)] == ["0", "3.10", "91.0k", "1.27M"]
+    assert [money(amount) for amount in (0.004, -3.1, 1840)] == ["<$0.01", "-$3.10", "$1.84k"]
+    assert [dollars(amount) for amount in (0, 0.004, 1.836, 12_345.6)] == ["$0", "<$0.01", "$1.84", "$12,346"]
+    assert [amount_tick(20_000), amount_tick(1.5e6, "$"), duration_tick(0.5)] == ["20k", "$1.5M", "500 ms"]
+    assert [rough_duration(ns) for ns in (40e9, 1320e9, 4800e9)] == ["40 s", "22 min", "80 min"]
+    assert [stopwatch(seconds) for seconds in (67, 3753)] == ["1:07", "1:02:33"]
 
 
 @pytest.mark.parametrize(

@@ -285,7 +285,7 @@ async def test_without_ray_or_a_cluster_there_is_one_line(monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(SubstrateUnavailable, match="the module 'ray' is not installed"):
         RayLauncher(RayOptions(), plan())
-    with pytest.raises(UsageError, match=r"no cluster at --address 127\.0\.0\.1:1: "):
+    with pytest.raises(UsageError, match=r"no cluster at --ray 127\.0\.0\.1:1: "):
         await nodes_of("127.0.0.1:1")
     monkeypatch.setattr(sys, "executable", "/bin/true")
     with pytest.raises(UsageError, match="Ray ended with code 0"):
@@ -316,5 +316,5 @@ async def test_nodes_are_what_a_process_says_of_them(
     if isinstance(said, list):
         assert await nodes_of("auto") == said
     else:
-        with pytest.raises(UsageError, match="no cluster at --address auto: no such cluster"):
+        with pytest.raises(UsageError, match="no cluster at --ray auto: no such cluster"):
             await nodes_of("auto")

@@ -174,7 +174,7 @@ def test_markdown_says_what_json_says(found: Told) -> None:
         assert {head: tax[number][head] for head in expected} == expected
         assert _with_contention(tax[number], "failed", causes, duration)
     lines = _lines(
-        next(one for one in found.texts["project.md"].split("\n### ") if one.startswith("Where the worker-hours go"))
+        next(one for one in found.texts["project.md"].split("\n### ") if one.startswith("Causes of the worker-hours"))
     )
     for line, projection in zip(lines, found.project.values(), strict=True):
         causes = projection["by_cause"]

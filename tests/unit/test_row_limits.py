@@ -183,7 +183,7 @@ def test_a_page_draws_whole_panels_of_36_rows_in_all_and_says_how_to_draw_others
     assert "Not drawn, but in the tables: " in text
     assert "8 more rows in the tables." in text
     assert "To draw other rows choose some with --tier, --mode, --substrate or --actions." in text
-    assert text.count('data-name="tax-') == 2  # 24 of 32 cells of one tier, and the 12 of the last
+    assert text.count('data-name="causes-') == 2  # 24 of 32 cells of one tier, and the 12 of the last
 
 
 def test_what_is_not_drawn_is_named_in_few_words(tmp_path: Path) -> None:

@@ -62,7 +62,19 @@ def test_without_options_one_tier_is_compared_in_both_modes(monkeypatch: pytest.
     assert {(str(cell.substrate), cell.tier.name, cell.mode) for cell in plan.cells} == {
         (substrate, "T1", mode) for substrate in ("local", "docker") for mode in ("exec", "session")
     }
-    assert run_plan.outline(plan) == "local, docker: T1 x 50, exec and session; 80 trials, at most 120 s"
+    assert run_plan.outline(plan) == "local, docker: T1 x 50, exec and session; 80 trials, at most 2 min"
+
+
+def test_modes_may_be_separated_by_commas_and_a_recording_is_no_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, local=READY)
+    words = ["run", "-s", "local", "--mode", "exec,session", "--think", "8s", "--dry-run"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.exception
+    assert {"exec", "session"} <= set(result.output.split())
+    params = run_command.command.make_context("run", words[1:]).params
+    assert "h 27 min of it think time" in run_plan.outline(run_command._plan(None, params, ["local"]))
+    refused = CliRunner().invoke(app, ["run", "run.msgpack"])
+    assert str(refused.exception).endswith("print it: taxtui report run.msgpack")
 
 
 def test_a_dry_run_prints_cells_trials_time_and_money_and_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

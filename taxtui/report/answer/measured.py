@@ -22,23 +22,23 @@ def recorded(
     wanted: Wanted | None = None,
 ) -> list[Projection]:
     """A row for each ``wanted`` cell, of one trajectory as it was recorded. Raises ``SourceError``: no success."""
-    one = Demand(trajectories=1, workers=1, run_sd=run_sd)
-    return project(sources, one, None, bounds, each_level=True, wanted=wanted, checked=False, stressed=False)
+    demand = Demand(trajectories=1, workers=1, run_sd=run_sd)
+    return project(sources, demand, None, bounds, each_level=True, wanted=wanted, checked=False, stressed=False)
 
 
 def answer(
     rows: Sequence[Row], sources: Sequence[Recording], run_sd: float | None = None, bounds: Reference | None = None
 ) -> Answer:
-    """Of the cells of ``rows``, which come from ``sources``. Empty where nothing has succeeded."""
+    """Return the answer about the cells of ``rows``, which come from ``sources``; empty where no trial succeeded."""
     kept = {(row.identity, row.cell.provenance) for row in rows}
     shown = {identity for identity, _ in kept}
     try:
-        found = recorded(sources, run_sd, bounds, shown.__contains__)
+        result = recorded(sources, run_sd, bounds, shown.__contains__)
     except SourceError:  # no success: the tables say how they failed
-        found = []
-    return answer_of([row for row in found if (row.identity, row.provenance) in kept], HELD, run_sd=run_sd)
+        result = []
+    return answer_of([row for row in result if (row.identity, row.provenance) in kept], HELD, run_sd=run_sd)
 
 
 def key_of(row: Row) -> Key:
-    """That of a measured row, as ``order.key_of`` has it of a projection."""
+    """Return the key of a measured row, as ``order.key_of`` returns it for a projection."""
     return row.identity, row.cell.provenance, row.length.actions

@@ -14,16 +14,16 @@ from taxtui.options.rows import BY_SUBSTRATE, SORTS
 R = TypeVar("R")
 
 Key = tuple[CellIdentity, str, float]
-"""Of a row in any table: its cell, how it was come by, and how long its trajectories are."""
+"""Key of a row in any table: its cell, its provenance, and the length of its trajectories."""
 
 
 def key_of(row: Projection) -> Key:
-    """That of a projection."""
+    """Return the key of a projection."""
     return row.identity, row.provenance, row.length.actions
 
 
 def tax_share(row: Projection) -> float | None:
-    """Of worker-hours, what is tax; None where that is not known."""
+    """Return the share of worker-hours that is tax; None where it is unknown."""
     tax, whole = row.tax_worker_hours, row.worker_hours
     return tax.value / whole.value if tax and whole and whole.value else None
 
@@ -59,6 +59,6 @@ def arranged(rows: Sequence[R], found: Answer, key: Callable[[R], Key], group: s
         if entry.place in found.places  # a baseline may be in no column
     ]
     if group == BY_SUBSTRATE:
-        placed.sort(key=lambda one: found.places.index(one[0]))
-    places = {own: number for number, (_, own) in enumerate(placed)}
+        placed.sort(key=lambda item: found.places.index(item[0]))
+    places = {members: number for number, (_, members) in enumerate(placed)}
     return sorted(rows, key=lambda row: places.get(key(row), len(places)))

@@ -18,16 +18,16 @@ from taxtui.report.projected.sections import title
 
 __all__ = ["answer", "arranged", "in_tables", "key_of", "sections"]
 
-MORE: Final = "--full has the tables behind this: causes, money, steps, what a change adds; --explain every formula."
+MORE: Final = "--full has the tables behind this: causes, money, steps, extrapolation; --explain every formula."
 
 
 def answer(rows: Sequence[Projection], chosen: Sequence[Projection], demand: Demand, choice: RowChoice) -> Answer:
-    """Of the chosen ones among the rows of one demand; the cheapest is that of these, the baseline any of all."""
+    """Return the answer about the chosen rows; the cheapest is one of them, the baseline any of all rows."""
     if demand.baseline is None:
-        found = answer_of(chosen, run_sd=demand.run_sd)
+        result = answer_of(chosen, run_sd=demand.run_sd)
     else:
-        found = answer_of(rows, run_sd=demand.run_sd, baseline=demand.baseline).showing(chosen)
-    return sorted_by(found, choice.sort)
+        result = answer_of(rows, run_sd=demand.run_sd, baseline=demand.baseline).showing(chosen)
+    return sorted_by(result, choice.sort)
 
 
 def arranged(rows: Sequence[Projection], found: Answer, choice: RowChoice) -> Sequence[Projection]:

@@ -1,4 +1,4 @@
-"""What an answer adds to a row of json and csv."""
+"""The fields that an answer adds to a row of JSON and CSV."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from taxtui.report.answer.order import Key, key_of
 
 def records(found: Answer) -> dict[Key, dict[str, Any]]:
     """The fields of every row that the answer was made of; all have the same."""
-    modes = {key_of(one.row): one for one in found.modes}
+    modes = {key_of(mode.row): mode for mode in found.modes}
     return {key: record | _mode(modes.get(key)) for line in found.lines for key, record in _of_line(line)}
 
 
 def _mode(found: ModeRatio | None) -> dict[str, Any]:
-    """Of a row by ``exec``: how many times longer it runs than the same work by ``session``."""
+    """Return how many times longer a row by ``exec`` runs than the same workload by ``session``."""
     return {
         "session": found and found.session.identity.cell_id,
         "ratio_to_session": dict.fromkeys(Interval._fields) if found is None else found.ratio._asdict(),

@@ -20,7 +20,7 @@ def summary(path: Path) -> str:
     Raises:
         costmodel.errors.CostModelError: it cannot be read, or nothing in it has succeeded.
     """
-    found = answer_of(recorded([read_recording(path)]), HELD)
-    sentence = Section("", [], [], [table.said(found)])
-    sections = [table.main(found, "", brief=True), sentence, *table.bars(found)]
+    result = answer_of(recorded([read_recording(path)]), HELD)
+    sentence = Section("", [], [], [table.said(result)])
+    sections = [table.main(result, "", brief=True), sentence, *table.bars(result)]
     return to_text(sections, terminal_width(), pen_of(sys.stderr))

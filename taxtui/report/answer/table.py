@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from costmodel.analysis.headline import sentence
-from costmodel.analysis.ranking import HELD, WORKER_HOURS, Answer, Entry, Place
+from costmodel.analysis.ranking import HELD, WORKER_HOURS, Answer, Entry, Place, headline
 from costmodel.projection.row import Projection
 from costmodel.projection.tax_bounds import Reference
 from costmodel.projection.warnings import DO
@@ -21,7 +21,7 @@ from taxtui.report.bars import chart
 from taxtui.report.cells import DOLLARS, NS, SHARE, TIMES, CellGroup, Content, TableCell
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
-from taxtui.report.numbers import NOTHING, UNSPLIT
+from taxtui.report.numbers import NOTHING, UNSPLIT, duration
 from taxtui.report.words import INCONCLUSIVE, NO_DIFFERENCE, UNDECIDED
 from taxtui.terminal_text import clean, cut
 from taxtui.terminal_text import width as width_of
@@ -37,12 +37,25 @@ Pieces = Sequence[TableCell]
 
 def said(found: Answer) -> str:
     """The sentence, fit for a terminal; names of absurd length are cut."""
-    text = clean(sentence(found))
+    text = clean(f"{sentence(found)}{_model_time(found)}")
     names = {*(place.name for place in found.places), *(line.work.tier for line in found.lines)}
     for name in sorted(map(clean, names), key=len, reverse=True):
         if width_of(name) > LONGEST:
             text = text.replace(name, cut(name, LONGEST))
     return text
+
+
+def _model_time(found: Answer) -> str:
+    """The model's time that the first sentence assumes; nothing where no trajectory succeeded."""
+    line = headline(found) or next(iter(found.lines), None)
+    rows = [entry.row for entry in line.entries if entry.amount is not None] if line is not None else []
+    times = sorted({row.think_s for row in rows if row.think_s is not None})
+    if not times:  # published latencies: unknown
+        return ""
+    if not times[-1]:
+        return " The model's time is not included."
+    ends = dict.fromkeys(duration(time_s * NS_PER_S) for time_s in (times[0], times[-1]))
+    return f" The model's time is included: {' to '.join(ends)} per trajectory."
 
 
 def sections(
@@ -71,9 +84,11 @@ def sections(
         heading = "; ".join(parts)
         cells = partial(_beside, measure=found.measure, taxed=taxed, wall=workers is not None)
         beside = _table(f"{heading[0].upper()}{heading[1:]}", found, by, cells)
-        tables.append(beside._replace(notes=_bounds(entries, reference)))
+        names = [*["tax", "share"] * taxed, *["wall-clock"] * (workers is not None)]
+        tables.append(beside._replace(notes=_bounds(entries, reference), amounts=names))
     if any(entry.row.cost for entry in entries):
-        tables.append(_table("Dollars, and what of them is tax", found, by, _dollars)._replace(notes=_sheets(found)))
+        dollars = _table("Dollars, and their part that is tax", found, by, _dollars)
+        tables.append(dollars._replace(notes=_sheets(found), amounts=["dollars", "tax"]))
     return tables
 
 
@@ -86,24 +101,25 @@ def bars(found: Answer) -> list[Section]:
 def main(found: Answer, asked: str, by: str | None = None, *, brief: bool = False) -> Section:
     """The table of amounts and ratios, with its notes; ``brief``: flags by name only."""
     marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], DO)
-    unit = "worker-hours" if found.measure == WORKER_HOURS else "What one delivered trajectory holds a worker for"
+    unit = "worker-hours" if found.measure == WORKER_HOURS else "Time that one delivered trajectory occupies a worker"
     heading = f"{asked}: {unit}" if asked else unit
     if any(line.reference for line in found.lines):
         heading += f", and how many times {clean(found.baseline) if found.baseline else 'the cheapest'}"
     table = _table(heading, found, by, lambda entry: _main(entry, found), marks)
-    return table._replace(notes=_short_notes(found, marks) if brief else notes(found, marks))
+    names = ["time" if found.measure == HELD else "worker-hours", "ratio"]
+    return table._replace(notes=_short_notes(found, marks) if brief else notes(found, marks), amounts=names)
 
 
 def modes(found: Answer) -> list[Section]:
     """The table of ``exec`` against ``session``; none where no place did one work in both modes."""
     if not found.modes:
         return []
-    ratios = {(one.name, one.place): one for one in found.modes}
-    places = [place for place in found.places if any(one.place == place for one in found.modes)]
-    names = list(dict.fromkeys(one.name for one in found.modes))
+    ratios = {(mode.name, mode.place): mode for mode in found.modes}
+    places = [place for place in found.places if any(mode.place == place for mode in found.modes)]
+    names = list(dict.fromkeys(mode.name for mode in found.modes))
     cells = [
         [
-            CellGroup((_ratio(one.ratio, one.verdict),)) if (one := ratios.get((name, place))) else NOTHING
+            CellGroup((_ratio(mode.ratio, mode.verdict),)) if (mode := ratios.get((name, place))) else NOTHING
             for place in places
         ]
         for name in names
@@ -148,15 +164,15 @@ def _short_notes(found: Answer, marks: FlagMarks) -> list[str]:
 
 
 def _verdicts(found: Answer) -> list[str]:
-    """What stands beside ratios, in words."""
+    """Return the notes about the verdicts beside ratios."""
     verdicts = [entry.verdict for line in found.lines for entry in line.entries if entry.verdict]
-    verdicts += [one.verdict for one in found.modes]
-    tie = any(one.kind == TIE for one in verdicts)
+    verdicts += [item.verdict for item in found.modes]
+    tie = any(item.kind == TIE for item in verdicts)
     lines = [f"{NO_DIFFERENCE}: the interval of the difference includes 0."] * tie
     lines += dict.fromkeys(
-        f"{INCONCLUSIVE} {one.reason}: more than varies within a repetition, less than repetitions may differ by."
-        for one in verdicts
-        if one.kind == CANNOT_TELL
+        f"{INCONCLUSIVE} {item.reason}: more than varies within a repetition, less than repetitions may differ by."
+        for item in verdicts
+        if item.kind == CANNOT_TELL
     )
     return lines
 
@@ -194,8 +210,8 @@ def _bounds(entries: Sequence[Entry], reference: Reference | None) -> list[str]:
     substrates = dict.fromkeys(
         entry.row.identity.substrate for entry in entries if entry.row.tax_between_worker_hours is not None
     )
-    told = [reference[name].in_words(clean(name)) for name in substrates if reference and name in reference]
-    return [UNSPLIT, *told] if substrates else []
+    texts = [reference[name].in_words(clean(name)) for name in substrates if reference and name in reference]
+    return [UNSPLIT, *texts] if substrates else []
 
 
 def _tax(entry: Entry, measure: str) -> Pieces:
@@ -239,7 +255,7 @@ def _table(
 ) -> Section:
     """A cell per workload and substrate; the names of rows have the letters of their warnings."""
     lines = [{entry.place: _content(pieces(entry)) for entry in line.entries} for line in found.lines]
-    cells = [[own.get(place, NOTHING) for place in found.places] for own in lines]
+    cells = [[group.get(place, NOTHING) for place in found.places] for group in lines]
     works = [clean(line.name) for line in found.lines]
     if by != BY_SUBSTRATE:
         head = [HEAD, *map(_heading, found.places)]
@@ -247,8 +263,8 @@ def _table(
     else:
         cells = [list(column) for column in zip(*cells, strict=True)]
         head = ["sandbox", *works]
-        of_place = {place: [one for line in found.lines if (one := line.at(place))] for place in found.places}
-        names = [f"{_heading(place)}{_letters(own, marks)}".replace("\n", " ") for place, own in of_place.items()]
+        of_place = {place: [item for line in found.lines if (item := line.at(place))] for place in found.places}
+        names = [f"{_heading(place)}{_letters(group, marks)}".replace("\n", " ") for place, group in of_place.items()]
     return Section(heading, head, [[name, *row] for name, row in zip(names, cells, strict=True)], [])
 
 
@@ -257,8 +273,8 @@ def _content(pieces: Pieces) -> Content:
 
 
 def _letters(entries: Sequence[Entry], marks: FlagMarks | None) -> str:
-    found = dict.fromkeys(letter for entry in entries for letter in marks.of(entry.row.flags)) if marks else {}
-    return f" [{''.join(found)}]" if found else ""
+    result = dict.fromkeys(letter for entry in entries for letter in marks.of(entry.row.flags)) if marks else {}
+    return f" [{''.join(result)}]" if result else ""
 
 
 def _heading(place: Place) -> str:

@@ -1,1 +1,1 @@
-"""What ``taxtui decide`` writes: one page for people, the same as data for programs."""
+"""The output of ``taxtui decide``: one page for people, and the same as data for programs."""

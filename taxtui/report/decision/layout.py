@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from taxtui.report.cells import Content
 from taxtui.report.formats import Section, markdown_tables, plain_tables
 from taxtui.terminal_text import clean, wrap
 
+_SIGNS: Final = re.compile(r"[<*]|(?<!\w)_|_(?!\w)")
+"""Signs with a meaning in Markdown; an underscore within a word or an address has none."""
 MOST_COLUMNS: Final = 80
 """Paragraphs and lists are no wider in a terminal, however wide it is."""
 
@@ -32,10 +36,10 @@ class Code(NamedTuple):
 
 
 class TextTable(NamedTuple):
-    """Cells of text; the second line of a cell goes into parentheses in Markdown."""
+    """Typed cells; the second line of a cell goes into parentheses in Markdown."""
 
     head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[Content, ...], ...]
 
 
 Block = Paragraph | Items | Code | TextTable
@@ -77,13 +81,12 @@ def _markdown(block: Block) -> str:
 
 
 def _escape(text: str) -> str:
-    """What would be a tag or emphasis in Markdown; text between backticks stays code."""
+    """Escape signs that would be a tag or emphasis in Markdown; text between backticks stays code."""
     parts = clean(text).split("`")
     if len(parts) % 2 == 0:
         parts = ["'".join(parts)]
     for place in range(0, len(parts), 2):
-        for sign in ("<", "*", "_"):
-            parts[place] = parts[place].replace(sign, f"\\{sign}")
+        parts[place] = _SIGNS.sub(r"\\\g<0>", parts[place])
     return "`".join(parts)
 
 

@@ -15,10 +15,11 @@ from costmodel.projection.row import Share
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import poisoned_groups
 from costmodel.workload.scenario_range import Assumption
+from taxtui.report.cells import SHARE, SHORT, Content, TableCell, amount_cell
 from taxtui.report.decision.layout import Block, Code, Items, Page, PagePart, Paragraph, TextTable
 from taxtui.report.decision.sources import rests_on
-from taxtui.report.numbers import NOTHING, span
-from taxtui.report.projected.attributed import Unit, compact, money
+from taxtui.report.numbers import NOTHING, compact, money, percent, span
+from taxtui.report.projected.attributed import Unit
 from taxtui.report.words import CAUSES
 from taxtui.sandboxes import registry
 from taxtui.terminal_text import clean
@@ -74,17 +75,14 @@ def page(
     """
     unmeasured = [side for side in (found.start, found.goal) if side.candidate is not None]
     parts = [
-        *(
-            PagePart(f"What nobody measured at {side.name}", tuple(_ranges(found, side, effects)))
-            for side in unmeasured
-        ),
-        PagePart("What it costs", (_money(found),)),
-        PagePart("What the sandbox costs, by cause", tuple(_causes(found))),
-        PagePart("What else would turn it", tuple(_turning(turns))),
-        PagePart("What the answer rests on", (Items(tuple(rests_on(found, given))),)),
-        PagePart("What is not verified", tuple(_items(_doubts(found)))),
-        PagePart("What to measure next", tuple(_items(next_steps(found, effects, turns), numbered=True))),
-        PagePart("The same page again", (Code(command),)),
+        *(PagePart(f"Unmeasured inputs at {side.name}", tuple(_ranges(found, side, effects))) for side in unmeasured),
+        PagePart("Costs of the training run", (_money(found),)),
+        PagePart("Costs of the sandbox by cause", tuple(_causes(found))),
+        PagePart("Other inputs that turn the verdict", tuple(_turning(turns))),
+        PagePart("Not verified", tuple(_items(_doubts(found)))),
+        PagePart("Measure next", tuple(_items(next_steps(found, effects, turns), numbered=True))),
+        PagePart("Command that writes this page", (Code(command),)),
+        PagePart("Source of each input", (Items(tuple(rests_on(found, given))),)),
     ]
     return Page(_title(found), tuple(_lead(found, effects, turns, rough=rough)), tuple(parts))
 
@@ -95,7 +93,7 @@ def _items(texts: Sequence[str], *, numbered: bool = False) -> Iterator[Block]:
 
 
 def unit_of(found: Decision) -> Unit:
-    """What amounts are in."""
+    """Return the unit of all amounts."""
     return DOLLARS if found.unit == USD else HOURS
 
 
@@ -129,7 +127,7 @@ def _saves(found: Decision, saving: Interval) -> str:
 
 def _lead(found: Decision, effects: Sequence[InputEffect], turns: Sequence[Turn], *, rough: bool) -> Iterator[Block]:
     saving, whole, about = found.saving, found.start_bill.whole.value, "≈ " * rough
-    share = f", {abs(saving.value) / whole:.1%} of {unit_of(found).shown(whole)}" if whole else ""
+    share = f", {percent(abs(saving.value) / whole)} of {unit_of(found).shown(whole)}" if whole else ""
     verb, _, amount = _saves(found, saving).partition(" ")
     what = f"Moving to {name_of(found.goal)} {verb} this run {about}{amount}{share}"
     if not effects:
@@ -144,8 +142,10 @@ def _lead(found: Decision, effects: Sequence[InputEffect], turns: Sequence[Turn]
 
 
 def _over_ranges(found: Decision) -> str:
-    """What moving saves at the ends of the ranges."""
-    ends = ["the run would not end" if one is None else f"it {_saves(found, one)}" for one in (found.most, found.least)]
+    """Return the sentence about the savings at the ends of the ranges."""
+    ends = [
+        "the run would not end" if item is None else f"it {_saves(found, item)}" for item in (found.most, found.least)
+    ]
     count = len(found.inputs)
     return f"Over the ranges of {count} unmeasured inputs: at best {ends[0]}, at worst {ends[1]}."
 
@@ -159,12 +159,12 @@ def _reasons(found: Decision, effects: Sequence[InputEffect], turns: Sequence[Tu
             yield "The verdict holds over the whole range of every unmeasured input."
         nearest = next((turn for turn in turns if turn.at is not None), None)
         if nearest is not None:
-            yield f"What turns it soonest: {_turn_in_words(nearest)}."
+            yield f"The input that turns it soonest: {_turn_in_words(nearest)}."
         return
     turning = [effect for effect in effects if effect.at is not None]
     if turning:
-        told = "; ".join(f"{_input_name(effect)} at {_at(effect)}" for effect in turning)
-        yield f"The sign of the saving changes with one input alone, the nearest first: {told}."
+        text = "; ".join(f"{_input_name(effect)} at {_at(effect)}" for effect in turning)
+        yield f"The sign of the saving changes with one input alone, the nearest first: {text}."
     elif effects and not found.open_points:
         yield "No unmeasured input alone changes the sign of the saving; several of them together do."
     if found.saving.low is None and not found.open_points:
@@ -184,8 +184,8 @@ def _at(effect: InputEffect) -> str:
 
 def _ranges(found: Decision, side: Side, effects: Sequence[InputEffect]) -> Iterator[Block]:
     """The unmeasured inputs of one side: their ranges, what they change, and their sources."""
-    own = [effect for effect in effects if effect.side == side.name]
-    if not own:
+    group = [effect for effect in effects if effect.side == side.name]
+    if not group:
         return
     shown = unit_of(found).shown
 
@@ -200,7 +200,7 @@ def _ranges(found: Decision, side: Side, effects: Sequence[InputEffect]) -> Iter
             _two(cell(effect.best), cell(effect.worst)),
             NOTHING if effect.at is None else effect.input.short(effect.at),
         )
-        for effect in own
+        for effect in group
     ]
     yield TextTable(("input", "best … worst", "assumed", "saving then", "sign changes"), tuple(rows))
     yield Paragraph("Each input alone varies over its range, on this side; the others are as assumed. Sources:")
@@ -209,7 +209,7 @@ def _ranges(found: Decision, side: Side, effects: Sequence[InputEffect]) -> Iter
         tuple(
             f"{INPUTS[effect.input.name]}{others * effect.input.of_others}: {'; '.join(effect.input.sources)}"
             + (f". Plans: {', '.join(effect.input.plans)}" if effect.input.plans else "")
-            for effect in own
+            for effect in group
         )
     )
 
@@ -236,45 +236,43 @@ def _reversed(amount: Interval) -> Interval:
     return Interval(-value, None if high is None else -high, None if low is None else -low)
 
 
-def _amount(amount: Interval | None) -> str:
-    return NOTHING if amount is None else f"{compact(amount.value)}\n{span(amount, compact)}"
-
-
 def _money(found: Decision) -> TextTable:
     bills = found.start_bill, found.goal_bill
 
-    def line(name: str, of: Callable[[Bill], Interval | None]) -> tuple[str, ...]:
-        return name, *(_amount(of(one)) for one in bills)
+    def line(name: str, of: Callable[[Bill], Interval | None]) -> tuple[Content, ...]:
+        return name, *(amount_cell(of(item), SHORT) for item in bills)
 
-    rows = [line("the whole run", lambda one: one.whole), line("of that, the sandbox's part", lambda one: one.sandbox)]
+    rows: list[tuple[Content, ...]] = [
+        line("the whole run", lambda item: item.whole),
+        line("the sandbox's part of it", lambda item: item.sandbox),
+    ]
     if found.unit == USD:
         rows += [
-            line("GPUs, as long as it lasts", lambda one: one.gpus),
-            line("nodes", lambda one: one.nodes),
-            line("sandboxes and workers", lambda one: Interval(one.rest)),
+            line("GPUs, as long as it lasts", lambda item: item.gpus),
+            line("nodes", lambda item: item.nodes),
+            line("sandboxes and workers", lambda item: Interval(item.rest)),
         ]
-        for name, part in (("GPU-hours waiting", "waiting"), ("… stalled by the sandbox", "stalled")):
+        for name, part in (("GPU-hours waiting", "waiting"), ("GPU-hours stalled by the sandbox", "stalled")):
             waits = [side.row.attribution and side.row.attribution.waiting for side in (found.start, found.goal)]
             if all(waits):
-                rows.append((name, *(_hours(getattr(one, f"{part}_gpu_hours")) for one in waits)))
+                amounts = (getattr(item, f"{part}_gpu_hours") for item in waits)
+                rows.append((name, *(NOTHING if item is None else TableCell(item, SHORT) for item in amounts)))
         seconds = [
             side.row.attribution and side.row.attribution.usd_per_critical_second for side in (found.start, found.goal)
         ]
         if all(seconds):
-            rows.append(("a second more in every step", *(compact(one or 0.0) for one in seconds)))
+            rows.append(("a second more in every step", *(TableCell(item or 0.0, SHORT) for item in seconds)))
     if any(groups := [_poisoned(side) for side in (found.start, found.goal)]):
         rows.append(("groups with a failed attempt", *groups))
     return TextTable((unit_of(found).name, name_of(found.start), name_of(found.goal)), tuple(rows))
 
 
-def _poisoned(side: Side) -> str:
+def _poisoned(side: Side) -> Content:
     """The share of groups in which an attempt fails; "" where groups or the rate are unknown."""
     rate, group = side.demand.failure_rate, side.demand.group_size
-    return "" if rate is None or group is None else f"{poisoned_groups(rate, group, side.demand.failure_burst):.0%}"
-
-
-def _hours(amount: float | None) -> str:
-    return NOTHING if amount is None else f"{compact(amount)} h"
+    if rate is None or group is None:
+        return ""
+    return TableCell(poisoned_groups(rate, group, side.demand.failure_burst), SHARE)
 
 
 def _causes(found: Decision) -> Iterator[Block]:
@@ -283,8 +281,8 @@ def _causes(found: Decision) -> Iterator[Block]:
     unit = unit_of(found)
     splits = [side.row.attribution.causes if side.row.attribution else {} for side in (found.start, found.goal)]
 
-    def cell(share: Share | None) -> str:
-        return NOTHING if share is None else _amount(unit.of(share))
+    def cell(share: Share | None) -> Content:
+        return NOTHING if share is None else amount_cell(unit.of(share), SHORT)
 
     causes = [cause for cause in ATTRIBUTED if any(_counts(split.get(cause)) for split in splits)]
     rows = tuple((CAUSES[cause], *(cell(split.get(cause)) for split in splits)) for cause in causes)
@@ -317,19 +315,19 @@ def _turning(turns: Sequence[Turn]) -> Iterator[Block]:
         if turn.at is None
     ]
     if never:
-        yield Paragraph(f"These turn nothing, as far as they were tried: {'; '.join(never)}.")
+        yield Paragraph(f"These inputs turn nothing in the ranges that were tried: {'; '.join(never)}.")
     if turns:
         yield Paragraph("Each input alone, by bisection: the value at which both sides cost the same.")
 
 
 def _doubts(found: Decision) -> list[str]:
-    told = [f"{doubt.side or 'both'}: {doubt.words}" for doubt in found.doubts[:MOST_DOUBTS]]
+    texts = [f"{doubt.side or 'both'}: {doubt.words}" for doubt in found.doubts[:MOST_DOUBTS]]
     left = len(found.doubts) - MOST_DOUBTS
-    return [*told, f"and {left} lesser doubts, which `--format json` has"] if left > 0 else told
+    return [*texts, f"and {left} lesser doubts, which `--format json` has"] if left > 0 else texts
 
 
 def next_steps(found: Decision, effects: Sequence[InputEffect], turns: Sequence[Turn]) -> list[str]:
-    """What would change the answer most: unmeasured inputs in order, what is nearest to turning it, other doubts."""
+    """Return the steps that would change the answer most: unmeasured inputs, close thresholds, other doubts."""
     lines: dict[str, None] = {}
     sides = {side.name: side for side in (found.start, found.goal)}
     for effect in effects:

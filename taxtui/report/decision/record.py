@@ -29,7 +29,7 @@ def record(
         "to": _side(found.goal, found.goal_bill),
         "unmeasured": [_effect(effect) for effect in effects],
         "turns": [turn._asdict() for turn in turns],
-        "assumptions": [one._asdict() for one in given],
+        "assumptions": [item._asdict() for item in given],
         "measure": [measurement(side) for side in (found.start, found.goal) if side.row.provenance in UNMEASURED],
         "open_points": [point._asdict() for point in found.open_points],
         "doubts": [doubt._asdict() for doubt in found.doubts],
@@ -38,18 +38,18 @@ def record(
 
 def _effect(effect: InputEffect) -> dict[str, Any]:
     """A range with the savings at its ends; ``turns_at`` is null where the saving has one sign all over it."""
-    one = effect.input
+    item = effect.input
     return {
         "side": effect.side,
-        "input": one.name,
-        "unit": one.unit,
-        **{end: getattr(one, end) for end in ("assumed", "best", "worst")},
-        "labels": {end: one.label(getattr(one, end)) for end in ("assumed", "best", "worst")},
+        "input": item.name,
+        "unit": item.unit,
+        **{end: getattr(item, end) for end in ("assumed", "best", "worst")},
+        "labels": {end: item.label(getattr(item, end)) for end in ("assumed", "best", "worst")},
         "saving_at_best": _tried(effect.best),
         "saving_at_worst": _tried(effect.worst),
         "turns_at": effect.at,
-        "sources": list(one.sources),
-        "of_other_providers": one.of_others,
+        "sources": list(item.sources),
+        "of_other_providers": item.of_others,
     }
 
 

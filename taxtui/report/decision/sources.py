@@ -1,4 +1,4 @@
-"""Where each input of a decision comes from: measured, published, borrowed, given, a rule."""
+"""The source of each input of a decision: measured, published, borrowed, given, or a rule."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _INPUT_OF: Final = {
 
 def without_ranges(side: Side, assumptions: Sequence[Assumption]) -> list[Assumption]:
     """The assumptions of a side's row that no range of an unmeasured input replaces."""
-    ranged = set() if side.candidate is None else {one.name for one in side.candidate.inputs}
-    return [one for one in assumptions if _INPUT_OF.get(one.name, one.name) not in ranged and one.name != "prices"]
+    ranged = set() if side.candidate is None else {item.name for item in side.candidate.inputs}
+    return [item for item in assumptions if _INPUT_OF.get(item.name, item.name) not in ranged and item.name != "prices"]
 
 
 def rests_on(found: Decision, given: Sequence[Assumption]) -> Iterator[str]:
@@ -40,10 +40,10 @@ def rests_on(found: Decision, given: Sequence[Assumption]) -> Iterator[str]:
             )
             if side.candidate.provider.prices is not None:
                 prices = side.candidate.provider.prices
-                source = "; ".join(dict.fromkeys(one.source for one in prices.sandboxes))
+                source = "; ".join(dict.fromkeys(item.source for item in prices.sandboxes))
                 yield f"published for {side.name}: prices, {prices.title} ({prices.date}): {source}"
-    for one in given:
-        yield f"{_kind(one)}: {one.name} {one.value}; {one.source}"
+    for item in given:
+        yield f"{_kind(item)}: {item.name} {item.value}; {item.source}"
 
 
 def _kind(one: Assumption) -> str:

@@ -1,4 +1,4 @@
-"""What a report is made of, and the table of the formats that it can be told in: one file and one line each."""
+"""The content of a report, and the table of its formats: one file and one line each."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class Section(NamedTuple):
     rows: Sequence[Sequence[Content]]
     notes: list[str]
     bars: BarChart | None = None  # drawn below the notes, for people only
+    amounts: Sequence[str] = ()  # names of the amounts of a group, for a page that gives each a column
 
 
 class Report(NamedTuple):

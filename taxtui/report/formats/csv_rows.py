@@ -11,7 +11,7 @@ from taxtui.report.formats import Report
 from taxtui.terminal_text import clean
 
 FORMULA: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠")  # the wide ones begin a formula too
-"""What a formula begins with; a tab or the end of a line, behind which one may, is made visible."""
+"""Signs that begin a formula; a tab or the end of a line, behind which a formula may begin, is made visible."""
 
 
 def render(report: Report) -> str:

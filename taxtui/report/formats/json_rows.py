@@ -19,7 +19,7 @@ def render(report: Report) -> str:
 def printable(encoded: bytes) -> bytes:
     """JSON in which what a terminal would obey is written as its number."""
     text = encoded.decode()
-    return encoded if text.isascii() else UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+    return encoded if text.isascii() else UNPRINTABLE.sub(lambda result: f"\\u{ord(result[0]):04x}", text).encode()
 
 
 def _encoded(records: Any) -> bytes:
@@ -34,5 +34,5 @@ def _cleaned(value: Any) -> Any:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
-        return {_cleaned(key): _cleaned(each) for key, each in value.items()}
-    return [_cleaned(each) for each in value] if isinstance(value, list) else value
+        return {_cleaned(key): _cleaned(member) for key, member in value.items()}
+    return [_cleaned(member) for member in value] if isinstance(value, list) else value

@@ -13,9 +13,9 @@ from taxtui.terminal_text import clean
 WIDTH = 80
 """Columns of bars: they are in a block of code, which is not wrapped."""
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>&|#~!]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
-"""What Markdown means something by; GitHub makes links of bare addresses too."""
+"""Signs with a meaning in Markdown; GitHub makes links of bare addresses too."""
 _BEGINS = re.compile(r"^\s*(?=[-+=]|\d+[.)]\s)(\d*)")
-"""Of a line that would be a list or a heading."""
+"""Beginning of a line that would be a list or a heading."""
 
 
 def render(report: Report) -> str:

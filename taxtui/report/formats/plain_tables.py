@@ -9,20 +9,20 @@ from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from taxtui.report.bars import Pen, draw, pen_of
-from taxtui.report.cells import aligned
+from taxtui.report.cells import Content, aligned
 from taxtui.report.formats import Report, Section
 from taxtui.terminal_text import clean, clean_lines, cut, widest, wrap
 from taxtui.terminal_text import width as width_of
 
 WIDTH: Final = 80
-"""Of what knows no terminal: a pipe, unless ``COLUMNS`` says otherwise."""
+"""Columns of a pipe, unless ``COLUMNS`` says otherwise."""
 NARROWEST: Final = 50
 PROSE: Final = 100
 """Longer lines are hard to read; notes and titles are broken there, however wide the terminal is."""
 MIN_FIRST: Final = 12
 HATCHES: Final = Pen()
 MOST_LINES: Final = 12
-"""Of a name that is wider than the table."""
+"""Lines of a name that is wider than the table."""
 
 
 def render(report: Report) -> str:
@@ -65,7 +65,14 @@ def _fitted(section: Section, width: int) -> list[tuple[str, int | None]]:
     """Head and rows, in as many blocks of columns as it takes."""
     texts = [list(map(clean_lines, aligned(column))) for column in zip(*section.rows, strict=True)]
     texts = texts or [[] for _ in section.head]
-    columns = [_measured([head, *cells]) for head, cells in zip(section.head, texts, strict=True)]
+    left = [
+        True,
+        *([_is_text(column) for column in zip(*section.rows, strict=True)] or [False] * len(section.head))[1:],
+    ]
+    columns = [
+        _measured([head, *cells])._replace(left=side)
+        for head, cells, side in zip(section.head, texts, left, strict=True)
+    ]
     gap = 2 if _needed(columns, 2) <= width else 1
     if _needed(columns, gap) > width:
         columns = [column.with_head(_broken(column.head, column.below)) for column in columns]
@@ -80,12 +87,19 @@ def _fitted(section: Section, width: int) -> list[tuple[str, int | None]]:
     return lines
 
 
+def _is_text(column: Sequence[Content]) -> bool:
+    """Whether a column has words, which begin at its left edge, instead of amounts."""
+    words = [cell for cell in column if isinstance(cell, str)]
+    return len(words) == len(column) and any(letter.isalpha() for cell in words for letter in cell)
+
+
 class TextColumn(NamedTuple):
     """A head and its cells. How wide these are is measured once: a table may have very many."""
 
     head: str
     cells: Sequence[str]
     below: int  # columns of a terminal that the cells take
+    left: bool = False  # whether the cells begin at the left edge
 
     @property
     def width(self) -> int:
@@ -111,11 +125,11 @@ def _wrapped(names: TextColumn, room: int) -> TextColumn:
     room = max(MIN_FIRST, room)
     if names.width <= room:
         return names
-    told = []
+    texts = []
     for name in (names.head, *names.cells):
         lines = [part for line in name.split("\n") for part in wrap(line, room)]
-        told.append("\n".join([*lines[: MOST_LINES - 1], cut("".join(lines[MOST_LINES - 1 :]), room)]).rstrip("\n"))
-    return _measured(told)
+        texts.append("\n".join([*lines[: MOST_LINES - 1], cut("".join(lines[MOST_LINES - 1 :]), room)]).rstrip("\n"))
+    return _measured(texts)._replace(left=names.left)
 
 
 def _folded(column: TextColumn, room: int) -> TextColumn:
@@ -138,7 +152,7 @@ def _blocks(names: TextColumn, others: Sequence[TextColumn], width: int, gap: in
 def _table(columns: Sequence[TextColumn], gap: int) -> list[tuple[str, int | None]]:
     """Head, rule and rows."""
     widths = [column.width for column in columns]
-    left = {0} | {i for i, column in enumerate(columns) if column.head.startswith(("flags", "rule", "policy", "95"))}
+    left = {place for place, column in enumerate(columns) if column.left}
     head = [column.head for column in columns]
     rows = zip(*(column.cells for column in columns), strict=True)
     lines: list[tuple[str, int | None]] = [(line, None) for line in _lines_of(head, widths, left, gap)]

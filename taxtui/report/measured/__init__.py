@@ -1,1 +1,1 @@
-"""What ``taxtui report`` prints: exact samples of each cell, their percentiles, and the tables made of them."""
+"""The content of ``taxtui report``: exact samples of each cell, their percentiles, and the tables made of them."""

@@ -1,4 +1,4 @@
-"""What a cell sustains at each level of concurrency, and its knee, for ``taxtui report --table ladder`` and Results."""
+"""Throughput of a cell at each concurrency, and its saturation point: ``taxtui report --table ladder`` and Results."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from costmodel.analysis.concurrency_sweep import (
 )
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.scalability import Scalability
+from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, TableCell, amount_cell, duration_cell
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import PROVENANCES, Row
-from taxtui.report.numbers import CLOSED_LOOP, NOTHING, duration, number
+from taxtui.report.numbers import CLOSED_LOOP, NOTHING, number, span
 from taxtui.terminal_text import clean
 
 LADDER: Final = "ladder"
@@ -33,7 +34,7 @@ NONE: Final = "no cell was measured at two levels of concurrency with its lanes 
 
 
 def ladders_of(rows: Sequence[Row]) -> list[Ladder]:
-    """Of the cells of these rows."""
+    """Return the concurrency sweeps of the cells of these rows."""
     return ladders(row.cell for row in rows)
 
 
@@ -67,9 +68,9 @@ def in_words(ladder: Ladder) -> str:
     """The knee, and whose it is."""
     knee, last = ladder.knee, ladder.levels[-1]
     if knee.at is None:
-        told = f"most {_ranged(knee.throughput_per_s)} trials/s"
+        text = f"most {_ranged(knee.throughput_per_s)} trials/s"
         how = "" if knee.by_law else f"; with fewer than four levels: completion within {WITHIN:g}x of the first"
-        return f"knee: {knee.why}; {told}{how}"
+        return f"knee: {knee.why}; {text}{how}"
     by = "where the law's ceiling is reached" if knee.by_law else f"the last level within {WITHIN:g}x of the first"
     whose = {RUNNER: "the runner's, ", SUBSTRATE: "the substrate's: "}.get(knee.whose, "whose is not known: ")
     more = f" x {last.actions_per_s.value / last.throughput_per_s.value:.4g} actions"
@@ -87,29 +88,23 @@ def law_in_words(law: Scalability) -> str:
 
 
 def _ranged(interval: Interval) -> str:
-    if interval.low is None:
-        return number(interval.value)
-    high = "?" if interval.high is None else number(interval.high)
-    return f"{number(interval.value)} ({number(interval.low)}…{high})"
+    limits = span(interval)
+    return f"{number(interval.value)} ({limits})" if limits else number(interval.value)
 
 
-def _line(level: LadderLevel) -> list[str]:
+def _line(level: LadderLevel) -> list[Content]:
     load = level.runner
+    busy: Content = NOTHING
+    if load is not None:
+        busy = CellGroup((TableCell(load.cpu_permille / 1000, SHARE), TableCell(load.lag_p50_ns, NS)), below=True)
     return [
         f"{level.concurrency:,}\n",
-        f"{level.trials:,}\n{level.failures:,}",
-        _two_lines(level.throughput_per_s),
-        _two_lines(level.actions_per_s),
-        duration(level.action_p50_ns),
-        duration(level.action_p95_ns),
-        duration(level.completion_ns),
-        NOTHING if load is None else f"{load.cpu_permille / 10:.0f}%\n{duration(load.lag_p50_ns)}",
+        CellGroup((TableCell(level.trials, COUNT), TableCell(level.failures, COUNT)), below=True),
+        amount_cell(level.throughput_per_s),
+        amount_cell(level.actions_per_s),
+        *(duration_cell(ns) for ns in (level.action_p50_ns, level.action_p95_ns, level.completion_ns)),
+        busy,
     ]
-
-
-def _two_lines(interval: Interval) -> str:
-    low, high = (NOTHING if end is None else number(end) for end in (interval.low, interval.high))
-    return f"{number(interval.value)}\n{low}…{high}"
 
 
 def records(found: Sequence[Ladder]) -> list[dict[str, Any]]:

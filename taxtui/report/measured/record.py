@@ -28,7 +28,7 @@ _COLUMNS: Final = {"dispatch": "dispatch_total", "wrapper": "wrapper_total"}
 def record(row: Row, tables: Sequence[str]) -> dict[str, Any]:
     """The cell's identity, and what each of ``tables`` holds of it."""
     identity = row.identity
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "cell_id": identity.cell_id,
         **identity._asdict(),
         **row.length.record(),
@@ -40,21 +40,21 @@ def record(row: Row, tables: Sequence[str]) -> dict[str, Any]:
         "failure_rate": row.failures._asdict(),
     }
     for table in tables:
-        found |= {f"{name}_ns": _latency(row, name) for name in LATENCIES.get(table, ())}
+        result |= {f"{name}_ns": _latency(row, name) for name in LATENCIES.get(table, ())}
     if "breakdown" in tables:
-        found["mean_ns"] = {part: row.mean_ns(_COLUMNS.get(part, part)) for part in _PARTS}
+        result["mean_ns"] = {part: row.mean_ns(_COLUMNS.get(part, part)) for part in _PARTS}
     if LAWS in tables:
-        found |= laws.record(row)
+        result |= laws.record(row)
     if "tax" in tables:
-        found |= {"held_per_success_ns": row.held_ns, "work_per_success_ns": row.work_ns} | _tax(row.tax)
+        result |= {"held_per_success_ns": row.held_ns, "work_per_success_ns": row.work_ns} | _tax(row.tax)
     if "completion" in tables:
         stable = row.stability
-        found["in_time"] = stable._asdict() | {"modes": _fields(Modes, stable.modes)}
-    return {**found, "bad_seconds": _exposure(row.exposure), "flags": row.flags, "do": do_about(row)}
+        result["in_time"] = stable._asdict() | {"modes": _fields(Modes, stable.modes)}
+    return {**result, "bad_seconds": _exposure(row.exposure), "flags": row.flags, "do": do_about(row)}
 
 
 def _exposure(found: Exposure | None) -> dict[str, Any]:
-    """What the seconds in which the measuring process was not fit did to the mean trajectory."""
+    """Return the effect on the mean trajectory of seconds in which the measuring process was late or busy."""
     return {
         "exposed_trials": found.exposed if found else 0,
         "clean_trajectory_ns": found and found.clean_ns.value,

@@ -26,7 +26,7 @@ from taxtui.report.measured.summary import DurationSummary, not_negative, summar
 from taxtui.terminal_text import clean
 
 PROVENANCES: Final = {warnings.STAND_IN: "STAND-IN", warnings.IMPORTED: "IMPORTED"}
-"""What a row's label begins with where it was not measured at the provider."""
+"""Beginning of a row's label where it was not measured at the provider."""
 TAXES: Final = ("startup", "dispatch", "contention", "harness", "queued", "failed")
 """The causes of held that the tax consists of: all but work and think."""
 
@@ -48,17 +48,17 @@ class Ranks:
     def __init__(self, rivals: Sequence[DurationSummary]) -> None:
         """All of them."""
         self._count = len(rivals)
-        self._limits = _Limits([one.p50 for one in rivals])
+        self._limits = _Limits([item.p50 for item in rivals])
         by_runs: dict[frozenset[RunKey], list[DurationSummary]] = {}
-        for one in rivals:
-            by_runs.setdefault(one.estimate.runs, []).append(one)
+        for item in rivals:
+            by_runs.setdefault(item.estimate.runs, []).append(item)
         self._together = {
-            runs: (_Limits([one.p50 for one in own]), _Limits([one.middle for one in own]))
-            for runs, own in by_runs.items()
+            runs: (_Limits([item.p50 for item in group]), _Limits([item.middle for item in group]))
+            for runs, group in by_runs.items()
         }
 
     def of(self, own: DurationSummary) -> Rank | None:
-        """That of one of them; None where there is no other. No limit of its own median is beyond the other."""
+        """Return the rank of one row; None where there is no other. No limit of its own median is beyond the other."""
         if self._count < 2:
             return None
         apart, together = self._together[own.estimate.runs]
@@ -71,8 +71,8 @@ class _Limits:
     """The limits of some medians."""
 
     def __init__(self, medians: Sequence[Percentile]) -> None:
-        self._lows = sorted(one.low for one in medians if one.low is not None)
-        self._highs = sorted(one.high for one in medians if one.high is not None)
+        self._lows = sorted(median.low for median in medians if median.low is not None)
+        self._highs = sorted(median.high for median in medians if median.high is not None)
 
     def below(self, own: Percentile) -> int:
         """How many are surely below it."""
@@ -105,7 +105,7 @@ class Row:
         self.length = cell.length
         self.own_label = clean(f"{PROVENANCES.get(cell.provenance, '')} {cell.identity.label}".strip())
         self.scheduled = has_schedule(cell.identity.arrival)
-        untold = {name for one in cell.untold for name in UNTOLD.get(one, ())}
+        untold = {name for item in cell.untold for name in UNTOLD.get(item, ())}
         self.untold = frozenset(untold if self.scheduled else untold | {"response"})  # columns
         self.median_dispatch: MedianDispatch | None = None  # of the substrate, from a reference
         self.label = self.own_label  # numbered where others would look the same
@@ -136,7 +136,7 @@ class Row:
 
     @cached_property
     def exposure(self) -> Exposure | None:
-        """What bad seconds of the measuring process did to it."""
+        """The effect of bad seconds of the measuring process."""
         return self.cell.exposure
 
     @cached_property
@@ -151,7 +151,7 @@ class Row:
 
     @cached_property
     def basis(self) -> Basis | None:
-        """What the run-to-run part of its intervals rests on, as its completion shows it; None without a success."""
+        """The basis of the between-repetition part of its intervals, from completion; None without a success."""
         summary = self.summary("trajectory")
         return None if summary is None else basis(summary.estimate, self.assume)
 
@@ -185,14 +185,14 @@ class Row:
         contended = self.cell.contended
         taxes = [trial.measures.tax_ns(ok=trial.ok, contended=contended) for trial in trials]
         origins = [(trial.run, trial.block) for trial in trials]
-        found = estimate(taxes, [trial.ok for trial in trials], origins)
-        total = interval(found, self.assume)
+        result = estimate(taxes, [trial.ok for trial in trials], origins)
+        total = interval(result, self.assume)
         parts = (trial.measures.causes(ok=trial.ok, contended=contended) for trial in trials)
         sums = Causes(*map(sum, zip(*parts, strict=True)))
         causes = {cause: self._per_success(getattr(sums, f"{cause}_ns")) for cause in TAXES}
         if contended is None:
             causes["contention"] = None  # and part of work
-        return Tax(not_negative(total), found, total.value / held, causes)
+        return Tax(not_negative(total), result, total.value / held, causes)
 
     @cached_property
     def tax_between_ns(self) -> Between | None:
@@ -207,7 +207,7 @@ class Row:
         return Between(max(0, least) / len(self.good), most / len(self.good))
 
     def summary(self, name: str) -> DurationSummary | None:
-        """Of one of the cell's columns; None where it holds nothing."""
+        """Return the statistic of one of the cell's columns; None where the column is empty."""
         if name not in self._summaries:
             origins = [(trial.run, trial.block) for trial in self.good]
             told = name not in self.untold
@@ -215,7 +215,7 @@ class Row:
         return self._summaries[name]
 
     def mean_ns(self, name: str) -> float | None:
-        """Of one of the cell's columns; None where it holds nothing."""
+        """Return the statistic of one of the cell's columns; None where the column is empty."""
         if name == "contention":
             contended = self.cell.contended
             waits = sum(trial.measures.contention_ns(contended) for trial in self.good)
@@ -229,7 +229,7 @@ class Row:
         return mean - ((self.mean_ns("contention") or 0.0) if name == "work" else 0.0)
 
     def rank(self, name: str) -> Rank | None:
-        """Among its peers, the smallest median first; None where there is none to compare with, or it was disturbed.
+        """Return the rank among its peers, the smallest median first; None without a peer, or where it was disturbed.
 
         What was measured in the same runs is compared as it was; else how much runs differ is part of it.
         """
@@ -238,7 +238,7 @@ class Row:
             return None
         if name not in self.ranks:
             rivals = [row for row in self.peers if warnings.DISTURBED not in row.flags]
-            self.ranks[name] = Ranks([one for row in rivals if (one := row.summary(name))])
+            self.ranks[name] = Ranks([item for row in rivals if (item := row.summary(name))])
         return self.ranks[name].of(own)
 
     def _per_success(self, total_ns: int) -> float | None:
@@ -272,16 +272,16 @@ def bound(rows: Sequence[Row], reference: Reference) -> None:
 
 def namesakes(rows: Sequence[Row]) -> dict[str, str]:
     """Number the rows that would look the same; numbered label → what of its identity the others differ in."""
-    found = {}
+    result = {}
     names = [(row.own_label, row.details) for row in rows]
     for name in dict.fromkeys(names):
-        same = [row for row, own in zip(rows, names, strict=True) if own == name]
+        same = [row for row, group in zip(rows, names, strict=True) if group == name]
         fields = [field for field in CellIdentity._fields if len({getattr(row.identity, field) for row in same}) > 1]
         for number, row in enumerate(same if fields else (), 1):
             row.label = f"{row.own_label} #{number}"
             differing = (f"{field} {clean(str(getattr(row.identity, field)))}" for field in fields)
-            found[f"{row.label} {row.details}"] = ", ".join(differing)
-    return found
+            result[f"{row.label} {row.details}"] = ", ".join(differing)
+    return result
 
 
 def _flags(cell: Pool) -> list[str]:

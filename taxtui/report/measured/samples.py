@@ -31,15 +31,15 @@ class Column:
 
 def column(trials: Iterable[RecordedTrial], name: str) -> Column:
     """One kind of duration, as ``costmodel.recording.metrics`` has them, of trials that succeeded."""
-    found = Column()
+    result = Column()
     if (told := PER_TRIAL.get(name)) is None:
         for trial in trials:
-            found.add(PER_ACTION[name](trial))
-        return found
+            result.add(PER_ACTION[name](trial))
+        return result
     values = list(map(told, trials))
-    found.values.extend([value for value in values if value is not None])
-    found.sizes.extend([value is not None for value in values])
-    return found
+    result.values.extend([value for value in values if value is not None])
+    result.sizes.extend([value is not None for value in values])
+    return result
 
 
 def read_samples(paths: Iterable[Path]) -> tuple[list[Pool], list[Recording]]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from statistics import median
+from typing import Final, NamedTuple
 
 from costmodel.statistics.intervals import Interval, quantile
 from costmodel.statistics.quantiles import Percentile, percentile, with_runs, worths
 from costmodel.statistics.repetitions import WITHIN_ONLY, Assumed, Estimate, Origin, RunKey, estimate, interval
-from taxtui.report.measured.outliers import outliers
 from taxtui.report.measured.samples import Column
+
+OUTLIER_Z: Final = 3.5
 
 
 class DurationSummary(NamedTuple):
-    """What is known of one kind of duration, in ns."""
+    """The statistics of one kind of duration, in ns."""
 
     n: int
     p50: Percentile
@@ -38,9 +41,9 @@ def summarize(column: Column, origins: Sequence[Origin], assume: Assumed = WITHI
     sizes = column.sizes
     values = [column.values[start:end] for start, end in pairwise(accumulate(sizes, initial=0))]
     by_run: dict[RunKey, list[Sequence[int]]] = {}
-    for (run, _), own in zip(origins, values, strict=True):
-        if own:
-            by_run.setdefault(run, []).append(own)
+    for (run, _), value in zip(origins, values, strict=True):
+        if value:
+            by_run.setdefault(run, []).append(value)
 
     runs = list(by_run.values())
     worth_at = worths(runs)
@@ -51,8 +54,8 @@ def summarize(column: Column, origins: Sequence[Origin], assume: Assumed = WITHI
     def at(p: float, one: Percentile) -> Percentile:
         return with_runs(one, p, runs, assume)
 
-    found = estimate([sum(own) for own in values], sizes, origins)
-    mean = interval(found, assume)
+    result = estimate([sum(value) for value in values], sizes, origins)
+    mean = interval(result, assume)
     if ascending[0] >= 0:
         mean = not_negative(mean)
     middle, late, last = within(0.5), within(0.95), within(0.99)
@@ -64,10 +67,18 @@ def summarize(column: Column, origins: Sequence[Origin], assume: Assumed = WITHI
         mean=mean,
         outliers=outliers(ascending),
         middle=middle,
-        estimate=found,
+        estimate=result,
     )
 
 
 def not_negative(mean: Interval) -> Interval:
-    """Of something that cannot be below 0; the interval of a few very different values may be."""
+    """Cut an interval at 0, where the quantity cannot be negative."""
     return mean if mean.low is None else mean._replace(low=max(0.0, mean.low))
+
+
+def outliers(ascending: Sequence[int]) -> int:
+    """How many values have a modified z = 0.6745·|x − median| / MAD above 3.5 (Iglewicz and Hoaglin 1993)."""
+    middle = median(ascending)
+    distances = sorted(abs(value - middle) for value in ascending)
+    limit = OUTLIER_Z * median(distances) / 0.6745
+    return len(distances) - bisect_right(distances, limit)

@@ -92,20 +92,20 @@ def sections(
     differing = namesakes(rows)
     marks = marks_of(rows)
     names = {row: name_of(row, marks, row.flags) for row in rows}
-    found = []
+    results = []
     for table in tables:
         if table == RESPONSE:
-            found += _response(names, arranged)
+            results += _response(names, arranged)
         elif table in LATENCIES:
-            found += [_latencies(title, name, names, arranged) for name, title in LATENCIES[table].items()]
+            results += [_latencies(title, name, names, arranged) for name, title in LATENCIES[table].items()]
         elif table == "breakdown":
-            found += [_breakdown(names), _beside(names), *_bad_seconds(names)]
+            results += [_breakdown(names), _beside(names), *_bad_seconds(names)]
         elif table == LAWS:
-            found += laws.sections(names, HEAD)
+            results += laws.sections(names, HEAD)
         else:
-            found += [_tax(names)]
+            results += [_tax(names)]
     if "completion" in tables:
-        found += [section for section in [_in_time(names)] if section.rows]
+        results += [section for section in [_in_time(names)] if section.rows]
     brief = marks.brief()
     told = variation.in_words(row.basis for row in rows if row.basis)
     notes = [told] if told else []
@@ -115,7 +115,7 @@ def sections(
     notes += [f"{label}: the source's clock tells {duration(ns)}" for label, ns in coarse.items()]
     notes += [f"{name}: {what}" for name, what in differing.items()]
     notes += [f"Not shown: cells without a finished trial ({unfinished:,})."] if unfinished else []
-    return [*(section._replace(notes=section.notes + brief) for section in found), files(sources, notes)]
+    return [*(section._replace(notes=section.notes + brief) for section in results), files(sources, notes)]
 
 
 def marks_of(rows: Sequence[Row]) -> FlagMarks:
@@ -124,7 +124,7 @@ def marks_of(rows: Sequence[Row]) -> FlagMarks:
 
 
 def do_about(row: Row) -> list[str]:
-    """What to do about the flags that could move a row most."""
+    """Return the advice about the warnings that could move a row most."""
     return [f"{flag}: {DO[flag.partition(' ')[0]]}" for flag in row.flags[: warnings.MOST]]
 
 
@@ -137,7 +137,7 @@ _HOW_TO_READ: Final = [
     "Below each value its interval: order statistics for percentiles (a trial's actions count as a cluster), "
     "Hall's for the mean, Wilson's for failures. needs n≥…: too few values to bound the percentile from above.",
     "rank: by the median, among rows of equal work; 1-2 means that the intervals cannot separate these places, a tie. "
-    "What was measured in the same runs is ranked within them.",
+    "Rows of the same runs are ranked within these runs.",
     "outl.: values with |0.6745·(x − median)| / MAD > 3.5; none is removed.",
 ]
 
@@ -152,19 +152,19 @@ def _latencies(title: str, name: str, names: dict[Row, RowName], arranged: bool)
             lines.append([names[row], _counted(0, row), *[NOTHING] * 4, "", ""])
             continue
         line: list[Content] = [names[row], _counted(summary.n, row)]
-        line += [percentile(one) for one in (summary.p50, summary.p95, summary.p99)]
+        line += [percentile(item) for item in (summary.p50, summary.p95, summary.p99)]
         places = "" if rank is None else "-".join(map(str, dict.fromkeys(rank)))
         lines.append([*line, duration_cell(*summary.mean), places, TableCell(summary.outliers, COUNT)])
     return Section(title, head, lines, [])
 
 
 def _response(names: dict[Row, RowName], arranged: bool) -> list[Section]:
-    """Of rows whose arrival has a schedule; of others what they cannot see."""
+    """Return the response times of rows with a schedule, and a note about rows without one."""
     scheduled = {row: named for row, named in names.items() if row.scheduled}
     unseen = [CLOSED_LOOP] if len(scheduled) < len(names) else []
     titles = LATENCIES[RESPONSE].items() if scheduled else ()
-    found = [_latencies(title, name, scheduled, arranged) for name, title in titles]
-    return [*found, *([Section("", [], [], unseen)] if unseen else [])]
+    results = [_latencies(title, name, scheduled, arranged) for name, title in titles]
+    return [*results, *([Section("", [], [], unseen)] if unseen else [])]
 
 
 def ranked(rows: Sequence[Row], name: str) -> list[Row]:
@@ -179,17 +179,17 @@ def _median(row: Row, name: str) -> int:
 
 def _breakdown(names: dict[Row, RowName]) -> Section:
     optional = ("preload", "contention", "unsplit", "wrapper")
-    found = {part: mean for part, mean in PARTS.items() if part not in optional or any(map(mean, names))}
+    result = {part: mean for part, mean in PARTS.items() if part not in optional or any(map(mean, names))}
     columns = {"dispatch": "dispatch_total", "wrapper": "wrapper_total"}
     lines: list[list[Content]] = []
     for row, named in names.items():
         total = row.mean_ns("trajectory")
         if not row.cell.succeeded:
-            lines.append([named, *[NOTHING] * (len(found) + 1)])
+            lines.append([named, *[NOTHING] * (len(result) + 1)])
             continue
         shares = [
             NOTHING if columns.get(part, part) in row.untold else _share(mean(row), total)
-            for part, mean in found.items()
+            for part, mean in result.items()
         ]
         lines.append([named, *shares, duration_cell(total)])
     title = "Breakdown of completion: mean of each cause and its share"
@@ -197,9 +197,9 @@ def _breakdown(names: dict[Row, RowName]) -> Section:
         "work: the commands' own time in the sandbox, dispatch: the rest of theirs, for set-up and actions alike. "
         "harness: our own time between phases and commands."
     ]
-    if "wrapper" in found:
+    if "wrapper" in result:
         notes.append(WRAPPER)
-    return Section(title, [HEAD, *(f"{part}\n" for part in found), "all\n"], lines, notes)
+    return Section(title, [HEAD, *(f"{part}\n" for part in result), "all\n"], lines, notes)
 
 
 def _share(part_ns: float, total_ns: float | None) -> Content:
@@ -218,7 +218,7 @@ def _beside(names: dict[Row, RowName]) -> Section:
     lines = [[named, *(duration_cell(row.mean_ns(name)) for name in columns)] for row, named in names.items()]
     notes = [
         "orchestration: the part of create and ready before the sandbox's own process ran, where marks show it. "
-        "ready_again: a second no-op. setup: the phase, whose commands are in work and dispatch above. "
+        "ready again: a second no-op. setup: the phase, whose commands are in work and dispatch above. "
         "queued: throttles. held: what a worker is occupied for."
         + " verify: the task's own tests after the last action, in no sum."
         * ("verify" in columns)
@@ -233,15 +233,15 @@ def _in_time(names: dict[Row, RowName]) -> Section:
     """The rows whose completions are not alike in time, with what was found and its size."""
     lines: list[list[Content]] = []
     for row, named in names.items():
-        found = row.stability
-        if not any(found):
+        stability = row.stability
+        if not any(stability):
             continue
-        drift, first = (NOTHING if size is None else f"{size:+.0%}" for size in (found.drift, found.first))
+        drift, first = (NOTHING if size is None else f"{size:+.0%}" for size in (stability.drift, stability.first))
         neighbours = modes = NOTHING
-        if found.correlation is not None and found.worth is not None:
-            neighbours = f"{found.correlation:.2f}\n1 worth {found.worth:.2g}"
-        if found.modes is not None:
-            modes = f"{found.modes.share:.0%} slower\n{found.modes.ratio:.2g}x"
+        if stability.correlation is not None and stability.worth is not None:
+            neighbours = f"{stability.correlation:.2f}\n1 worth {stability.worth:.2g}"
+        if stability.modes is not None:
+            modes = f"{stability.modes.share:.0%} slower\n{stability.modes.ratio:.2g}x"
         lines.append([named, drift, neighbours, first, modes])
     notes = [
         "Completions in time order, tested at 1 % each; cells that are not here show nothing of it. drift: from the "
@@ -256,16 +256,18 @@ def _bad_seconds(names: dict[Row, RowName]) -> list[Section]:
     """Rows with trials in seconds in which the measuring process was not fit; no table where there are none."""
     lines: list[list[Content]] = []
     for row, named in names.items():
-        found = row.exposure
-        if found is None:
+        exposure = row.exposure
+        if exposure is None:
             continue
-        low, high = found.every_ns.low, found.every_ns.high
+        low, high = exposure.every_ns.low, exposure.every_ns.high
         resolved = None if low is None or high is None else (high - low) / 2
-        counts = CellGroup((TableCell(found.exposed, COUNT), TableCell(note=f"of {found.successes:,}")), below=True)
-        line: list[Content] = [named, counts, duration_cell(found.every_ns.value)]
-        line += [duration_cell(found.clean_ns.value), duration_cell(found.difference_ns), duration_cell(resolved)]
-        line.append(TableCell(found.share, SHARE))
-        lines.append([*line, "unknown" if found.throughout else "yes" if found.matters else "no"])
+        counts = CellGroup(
+            (TableCell(exposure.exposed, COUNT), TableCell(note=f"of {exposure.successes:,}")), below=True
+        )
+        line: list[Content] = [named, counts, duration_cell(exposure.every_ns.value)]
+        line += [duration_cell(exposure.clean_ns.value), duration_cell(exposure.difference_ns), duration_cell(resolved)]
+        line.append(TableCell(exposure.share, SHARE))
+        lines.append([*line, "unknown" if exposure.throughout else "yes" if exposure.matters else "no"])
     head = [
         HEAD,
         "trials in\nbad seconds",
@@ -331,8 +333,8 @@ def _below(*durations_ns: float | None) -> CellGroup:
 
 def references(rows: Iterable[Row]) -> list[str]:
     """Which dispatch bounds the tax, by substrate."""
-    found = {row.identity.substrate: row.median_dispatch for row in rows if row.median_dispatch and row.tax_between_ns}
-    return [median.in_words(clean(substrate)) for substrate, median in found.items()]
+    result = {row.identity.substrate: row.median_dispatch for row in rows if row.median_dispatch and row.tax_between_ns}
+    return [median.in_words(clean(substrate)) for substrate, median in result.items()]
 
 
 def files(sources: Sequence[Recording], notes: list[str]) -> Section:
@@ -347,7 +349,7 @@ def files(sources: Sequence[Recording], notes: list[str]) -> Section:
         if source.at_once > 1:
             lines += [_worker(number, fitness) for number, fitness in sorted(source.workers.items())]
     if any(source.at_once > 1 for source in sources):
-        notes = [*notes, "Of several workers the worst counts; each has its line."]
+        notes = [*notes, "With several workers the worst counts; each has its line."]
     head = ["recording\nrun", "trials\n", "loop lag\np99", "client\nCPU", "floor\n", "state\n"]
     return Section("Recordings", head, lines, notes)
 
@@ -358,18 +360,10 @@ def _worker(number: int, fitness: WorkerFitness) -> list[Content]:
     return [f"worker {number}\n", "", duration_cell(fitness.lag_p99_ns), cpu, "", state]
 
 
-def _failed(row: Row) -> str:
-    rate, low, high = (_percent(share or 0.0) for share in row.failures)
-    return f"{rate}% {low}…{high}"
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}"[:-1] if share >= 0.0995 else f"{100 * share:.2g}"
-
-
 def _counted(count: int, row: Row) -> CellGroup:
     """A number of values, and below it the share of trials that failed."""
-    return CellGroup((TableCell(count, COUNT), TableCell(note=_failed(row))), below=True)
+    rate, low, high = row.failures
+    return CellGroup((TableCell(count, COUNT), TableCell(rate, SHARE, low, high)), below=True)
 
 
 def percentile(one: Percentile) -> TableCell:

@@ -23,7 +23,7 @@ from taxtui.terminal_text import clean
 
 MOST_HEADLINES: Final = 4
 ELSEWHERE: Final = {COMPOSED: ["COMPOSED"], **{how: [told] for how, told in PROVENANCES.items()}}
-"""What a sentence begins with that is about no row that was measured here."""
+"""Beginning of a sentence about a row that was not measured here."""
 
 
 class AskedRun(NamedTuple):
@@ -45,12 +45,12 @@ class AskedRun(NamedTuple):
         """A sentence for each row whose run is one of steps: what the sandbox costs it; none where these are many."""
         if sum(row.attribution is not None for row in self.rows) > MOST_HEADLINES:
             return []
-        found = []
+        results = []
         for row in self.rows:
             if row.attribution is not None:
                 name = " ".join([*ELSEWHERE.get(row.provenance, ()), *name_of(row).split("\n")])
-                found.append(f"{name}: {clean(attributed.headline(row.attribution))}.")
-        return found
+                results.append(f"{name}: {clean(attributed.headline(row.attribution))}.")
+        return results
 
     def sections(self) -> list[Section]:
         """The answer, what it costs by cause, then every table of the projection; each once."""

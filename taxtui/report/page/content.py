@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from taxtui.report.answer import table
-from taxtui.report.formats import Section, csv_rows
+from taxtui.report.formats import Section
 from taxtui.report.measured.record import record
 from taxtui.report.measured.tables import TABLES, sections
 from taxtui.report.page.answer_view import answer_view
@@ -21,8 +17,8 @@ from taxtui.report.page.figures import failures, figures
 from taxtui.report.page.figures.attribution import NAME as ATTRIBUTION
 from taxtui.report.page.material import Material
 from taxtui.report.page.origins import commands, origins
-from taxtui.report.page.palette import style_sheet
 from taxtui.report.page.panel import Figure
+from taxtui.report.page.shell import chrome, csv_link, environment, text_of
 from taxtui.report.page.views import tables_of
 from taxtui.terminal_text import clean, cut
 
@@ -34,7 +30,7 @@ METHOD: Final = (
     "Intervals are 95 %. Percentiles: order statistics, a trial's actions as a cluster; means: Hall's; shares: "
     "Wilson's; ratios and differences: from both, paired where both were measured in the same run. How much runs "
     "differ is part of all of them: measured from three runs on, else assumed.",
-    "Nothing is removed as an outlier, and nothing is resampled. What too few trials support is not shown as a number.",
+    "Nothing is removed as an outlier, and nothing is resampled. A number that too few trials support is not shown.",
     "Only equal work that was asked for alike is ranked, and only what was come by in the same way: what imitates a "
     "provider, was imported, published or composed stands apart.",
 )
@@ -42,7 +38,7 @@ METHOD: Final = (
 
 def page(material: Material, options: Sequence[str] = (), command: str = "report") -> str:
     """The whole page. The same recordings and options give the same bytes; ``taxtui command`` makes it of them."""
-    found = figures(material)
+    result = figures(material)
     told = origins(material.paths, material.sources)
     names = ", ".join(cut(clean(path.name), 60) for path in material.paths[:3])
     more = f" and {len(material.paths) - 3} more" if len(material.paths) > 3 else ""
@@ -50,11 +46,15 @@ def page(material: Material, options: Sequence[str] = (), command: str = "report
     context: dict[str, Any] = {
         "title": f"{names}{more}",
         "sentence": table.said(material.run.answer if material.run else material.answer),
-        "answer": answer_view(material.answer, material.bounds),
+        "answer": answer_view(
+            material.answer,
+            material.bounds,
+            [f"{item.title}: from {item.source}" for item in material.published],
+        ),
         "run": material.run and {"title": material.run.title, "headlines": material.run.headlines},
         "run_tables": tables_of(material.run.sections()) if material.run else [],
-        "run_figures": [figure_view(figure) for figure in found if figure.name == ATTRIBUTION],
-        "figures": [figure_view(figure) for figure in found if figure.name != ATTRIBUTION],
+        "run_figures": [figure_view(figure) for figure in result if figure.name == ATTRIBUTION],
+        "figures": [figure_view(figure) for figure in result if figure.name != ATTRIBUTION],
         "tables": tables_of([failures.section(material.rows), *_tables(material)]),
         "method": METHOD,
         "origins": told,
@@ -71,37 +71,10 @@ def _tables(material: Material) -> list[Section]:
     return sections(material.rows, material.sources, TABLES, material.unfinished)
 
 
-def chrome(script: str) -> dict[str, Any]:
-    """The parts of any page: its style, its script, and the policy that lets nothing but these work."""
-    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return {
-        "style": Markup(style_sheet() + text_of("page.css")),
-        "script": Markup(script),
-        "policy": f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{allowed}'",
-    }
-
-
-def environment() -> Environment:
-    """Templates in which every text is escaped, and a name that is missing is an error."""
-    return Environment(
-        loader=PackageLoader("taxtui.report.page", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def csv_link(name: str, records: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """A file within the page, that a click saves without a script."""
-    text = csv_rows.to_text(records) + "\n"
-    return {"name": name, "href": f"data:text/csv;charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}"}
-
-
 def figure_view(figure: Figure) -> dict[str, Any]:
     """A figure for the template, drawn."""
     panels = [{"title": panel.title, "apart": panel.apart, "svg": Markup(inline_svg(panel))} for panel in figure.panels]
-    data = [{"panel": panel.name, **one} for panel in figure.panels for one in panel.data]
+    data = [{"panel": panel.name, **item} for panel in figure.panels for item in panel.data]
     return {
         "name": figure.name,
         "title": figure.title,
@@ -110,9 +83,3 @@ def figure_view(figure: Figure) -> dict[str, Any]:
         "notes": figure.notes,
         "csv": csv_link(f"taxtui-{figure.name}.csv", data),
     }
-
-
-def text_of(name: str) -> str:
-    """A style sheet or a script."""
-    path = files("taxtui.report.page").joinpath("templates", name)
-    return path.read_text(encoding="utf-8")

@@ -35,7 +35,7 @@ def inline_svg(panel: Panel) -> str:
     svg = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg [^>]*?) height="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", svg, count=1, flags=re.DOTALL)  # the page's has it
-    svg = re.sub(r'style="[^"]*"', lambda found: _themed(found[0]), svg)
+    svg = re.sub(r'style="[^"]*"', lambda result: _themed(result[0]), svg)
     return svg.replace("<svg ", f'<svg class="panel" data-name="{escape(panel.name)}" ', 1)
 
 
@@ -99,9 +99,9 @@ def _lean(svg: str) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->\s*", "", svg, flags=re.DOTALL)
     used = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg))
-    svg = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in used else "", svg)
+    svg = re.sub(r' id="([^"]*)"', lambda result: result[0] if result[1] in used else "", svg)
     svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
-    svg = re.sub(r' (?:d|x|y)="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), svg)
+    svg = re.sub(r' (?:d|x|y)="[^"]*"', lambda result: re.sub(r"(\.\d\d)\d+", r"\1", result[0]), svg)
     svg = re.sub(r'\s*\n(?=[A-Za-z\d"])', " ", svg)
     return re.sub(r">\s+<", ">\n<", svg)
 
@@ -111,4 +111,4 @@ def _named(svg: str, panel: Panel) -> str:
     name, title, about = escape(panel.name), escape(legible(panel.title)), escape(legible(panel.about))
     head = f'<title id="{name}-t">{title}</title><desc id="{name}-d">{about}</desc>'
     svg = svg.replace("<svg ", f'<svg role="img" aria-labelledby="{name}-t {name}-d" ', 1)
-    return re.sub(r"(<svg [^>]*>)", lambda found: found[1] + head, svg, count=1)
+    return re.sub(r"(<svg [^>]*>)", lambda result: result[1] + head, svg, count=1)

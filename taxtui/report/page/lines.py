@@ -13,14 +13,14 @@ from taxtui.terminal_text import cut, width
 
 LINE: Final = 33
 COLUMNS: Final = 58
-"""That a name and a value have together."""
+"""Columns of a name and a value together."""
 LEAST: Final = 12
 BAR: Final = 0.36
-"""Of a line's height."""
+"""Share of a line's height."""
 
 
 class MarkLine(NamedTuple):
-    """What stands above a mark: on the left what it is, on the right what it amounts to."""
+    """The text above a mark: its name on the left, its amount on the right."""
 
     name: str
     told: str
@@ -40,5 +40,5 @@ def lines_axes(sheet: Sheet, lines: Sequence[MarkLine], *, foot: int) -> Axes:
 
 
 def lines_height(count: int, foot: int) -> int:
-    """Of a panel with so many lines."""
+    """Return the height of a panel with this number of lines."""
     return LINE * count + 24 + foot

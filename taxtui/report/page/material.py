@@ -1,4 +1,4 @@
-"""What a page is made of: rows and projections, and how everything on it calls and colours them."""
+"""The content of a page: rows and projections, with their names and colours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MILLION = 1_000_000
 
 
 class Material:
-    """The recordings of one page. What several figures need is computed once."""
+    """The recordings of one page. Values that several figures need are computed once."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Material:
 
     @cached_property
     def looks(self) -> dict[str, Look]:
-        """Of every label, so that a substrate looks alike in all pictures."""
+        """The look of every label, so that a substrate looks alike in all pictures."""
         return looks(sorted(row.own_label for row in self.rows))
 
     def look(self, row: Row) -> Look:
@@ -74,7 +74,7 @@ class Material:
 
     @property
     def settings(self) -> list[Setting]:
-        """What panels are drawn of."""
+        """The groups of rows that panels draw."""
         return self._drawn[0]
 
     @property
@@ -92,7 +92,7 @@ class Material:
         kept = {(row.identity, row.cell.provenance) for row in self.rows}
         demand = replace(demand, run_sd=self.run_sd)
         shown = {identity for identity, _ in kept}
-        found = project(
+        result = project(
             self.sources,
             demand,
             None,
@@ -102,7 +102,7 @@ class Material:
             checked=False,
             stressed=False,
         )
-        return [*(row for row in found if (row.identity, row.provenance) in kept), *printed]
+        return [*(row for row in result if (row.identity, row.provenance) in kept), *printed]
 
     @cached_property
     def run(self) -> AskedRun | None:
@@ -114,9 +114,9 @@ class Material:
 
     def _wanted(self, identity: CellIdentity) -> bool:
         """Whether its work is shown, and its place, unless that is one which was recorded and is not."""
-        works = {(one.tier, one.tier_digest, one.actions, one.mode) for one in self._identities}
+        works = {(item.tier, item.tier_digest, item.actions, item.mode) for item in self._identities}
         hidden = {cell.identity.label for source in self.sources for cell in source.cells}
-        hidden -= {one.label for one in self._identities}
+        hidden -= {item.label for item in self._identities}
         work = identity.tier, identity.tier_digest, identity.actions, identity.mode
         return work in works and identity.label not in hidden
 
@@ -126,7 +126,7 @@ class Material:
 
     @cached_property
     def answer(self) -> Answer:
-        """What a delivered trajectory holds a worker for, as ``taxtui report`` has it."""
+        """The answer about occupied time, as ``taxtui report`` prints it."""
         return sorted_by(answer_of(self.per_million, HELD, run_sd=self.run_sd), self.sort)
 
     def projected(self, row: Row) -> Projection | None:
@@ -135,18 +135,18 @@ class Material:
 
     @cached_property
     def _projections(self) -> dict[tuple[CellIdentity, str], Projection]:
-        return {(one.identity, one.provenance): one for one in reversed(self.per_million) if one.worker_hours}
+        return {(item.identity, item.provenance): item for item in reversed(self.per_million) if item.worker_hours}
 
     def letters(self, row: Row) -> str:
-        """Of a row's flags."""
+        """Return the letters of a row's warnings."""
         return self.marks.of(row.flags)
 
     def kinds(self, rows: Sequence[Row]) -> dict[tuple[str, str], str]:
         """Label and mode → what a legend calls all rows that have them, with their trials and flags."""
-        found: dict[tuple[str, str], list[Row]] = {}
+        result: dict[tuple[str, str], list[Row]] = {}
         for row in rows:
-            found.setdefault((row.own_label, row.identity.mode), []).append(row)
-        return {kind: self._kind(own) for kind, own in found.items()}
+            result.setdefault((row.own_label, row.identity.mode), []).append(row)
+        return {kind: self._kind(group) for kind, group in result.items()}
 
     def _kind(self, rows: Sequence[Row]) -> str:
         return f"{kind_of(rows[0])}{self.lettered(rows)}, {counted(rows)}"

@@ -1,4 +1,4 @@
-"""Where a page's numbers come from: the files with their digests, what they were measured with, how to do it again."""
+"""The origin of a page's numbers: files with digests, software, and the commands that make the page again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PER_MILLION = f"--trajectories {MILLION} --workers 500"
 
 
 class Origin(NamedTuple):
-    """One file. Of its place only the name is told."""
+    """One file. The page has its name without its folder."""
 
     name: str
     sha256: str
@@ -33,7 +33,7 @@ class Origin(NamedTuple):
 
 
 def origins(paths: Sequence[Path], sources: Sequence[Recording]) -> list[Origin]:
-    """Of every recording, in the given order."""
+    """Return the origin of every recording, in the given order."""
     return [_origin(path, source) for path, source in zip(paths, sources, strict=True)]
 
 
@@ -51,7 +51,7 @@ def _origin(path: Path, source: Recording) -> Origin:
         _short(str(scenario.get("seed", ""))),
         source.trials,
         source.whole,
-        [(_short(name), _short(version)) for name, version in software],
+        [(_short(name.replace("_", " ")), _short(version)) for name, version in software],
     )
 
 
@@ -62,14 +62,14 @@ def _header(path: Path) -> events.Header | None:
 
 
 def commands(found: Sequence[Origin], options: Sequence[str] = (), command: str = "report") -> list[tuple[str, str]]:
-    """What to type to see the same again, each with what it does; in a folder that holds the recordings.
+    """Return the commands that print the same again in the folder of the recordings, each with its purpose.
 
     ``taxtui command`` with the options made the page.
     """
     files = " ".join(shlex.quote(origin.name) for origin in found)
     asked = "".join(f" {shlex.quote(clean(option))}" for option in options)
     projects = f" {files}{asked}" if command == "project" else f" {files} {PER_MILLION}"
-    told = [
+    texts = [
         (f"taxtui {command} {files}{asked} --html page.html", "makes this page"),
         (f"taxtui recordings verify {files}", "checks every byte of what it was made from"),
         (f"taxtui report {files} --format csv", "the numbers of the tables, in nanoseconds"),
@@ -77,8 +77,8 @@ def commands(found: Sequence[Origin], options: Sequence[str] = (), command: str 
         (f"taxtui project{projects} --explain", "the hours, with every formula"),
     ]
     names = dict.fromkeys(origin.scenario for origin in found if origin.scenario)
-    told += [(f"taxtui run {shlex.quote(name)}", "measures the same scenario anew") for name in names]
-    return told
+    texts += [(f"taxtui run {shlex.quote(name)}", "measures the same scenario anew") for name in names]
+    return texts
 
 
 def _short(text: str) -> str:

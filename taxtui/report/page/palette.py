@@ -63,15 +63,15 @@ class Look(NamedTuple):
 
 def looks(labels: Iterable[str]) -> dict[str, Look]:
     """Label (``docker:runc``) → its look: a substrate's own colour for its first variant, others' for the rest."""
-    found: dict[str, Look] = {}
+    result: dict[str, Look] = {}
     taken: set[str] = set()
     for label in dict.fromkeys(labels):
         own = label.removeprefix("STAND-IN ").removeprefix("IMPORTED ").partition(":")[0]
         free = [role for role in OTHERS if role not in taken]
         role = own if own in SUBSTRATES and own not in taken else (free or OTHERS)[0]
         taken.add(role)
-        found[label] = Look(role, MARKERS[len(found) % len(MARKERS)])
-    return found
+        result[label] = Look(role, MARKERS[len(result) % len(MARKERS)])
+    return result
 
 
 def style(mode: str) -> Any:
@@ -80,7 +80,7 @@ def style(mode: str) -> Any:
 
 
 def light(role: str) -> str:
-    """What a role is drawn in."""
+    """Return the light colour of a role."""
     return SHADES[role].light
 
 

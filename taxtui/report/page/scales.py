@@ -1,10 +1,12 @@
-"""Where an axis has its ticks and what stands beside them: round numbers of the unit that fits."""
+"""Ticks of an axis: round numbers in the unit that fits."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
+
+from taxtui.report.numbers import amount_tick, duration_tick
 
 NS: Final = 1e-9
 _UNITS: Final = ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s"), (60.0, "min"), (3600.0, "h"))
@@ -23,25 +25,20 @@ class Tick(NamedTuple):
 def durations(low_s: float, high_s: float, *, log: bool) -> list[Tick]:
     """Ticks for times in seconds; ``low_s`` is above 0 where the axis is logarithmic."""
     if not log:
-        unit_s, unit = next(((size, name) for size, name in reversed(_UNITS) if high_s >= size), _UNITS[0])
-        return [Tick(at * unit_s, _with_unit(at, unit)) for at in _even(high_s / unit_s)]
+        unit_s = next((size for size, _ in reversed(_UNITS) if high_s >= size), _UNITS[0][0])
+        return [Tick(at * unit_s, duration_tick(at * unit_s)) for at in _even(high_s / unit_s)]
     places = [at * size for size, name in _UNITS[:3] for at in _ROUND]
     places += [float(at) for at in _CLOCK] + [60.0 * at for at in _CLOCK] + [3600.0 * at for at in _ROUND]
-    return [Tick(at, _duration(at)) for at in _within(places, low_s, high_s)]
+    return [Tick(at, duration_tick(at)) for at in _within(places, low_s, high_s)]
 
 
 def amounts(low: float, high: float, *, log: bool, unit: str = "") -> list[Tick]:
     """Ticks for counts, hours and dollars: 10k, 1M."""
     if not log:
-        return [Tick(at, _amount(at, unit)) for at in _even(high)]
+        return [Tick(at, amount_tick(at, unit)) for at in _even(high)]
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     places = [step * 10.0**power for power in powers for step in (1, 2, 5)]
-    return [Tick(at, _amount(at, unit)) for at in _within(places, low, high)]
-
-
-def shares() -> list[Tick]:
-    """Ticks from 0 to 100 %."""
-    return [Tick(at / 4, f"{25 * at} %") for at in range(5)]
+    return [Tick(at, amount_tick(at, unit)) for at in _within(places, low, high)]
 
 
 def limits(values: Sequence[float], *, log: bool, room: float = 0.06) -> tuple[float, float]:
@@ -67,21 +64,21 @@ def _even(high: float) -> list[float]:
 
 
 def _within(places: Sequence[float], low: float, high: float) -> list[float]:
-    """Those between the ends, at most ``_MOST``; where there is hardly one, round steps between the ends instead."""
+    """Return the places between the ends, at most ``_MOST``; round steps instead where there are fewer than two."""
     inside = [at for at in places if low * (1 - 1e-9) <= at <= high * (1 + 1e-9)]
-    found = next(
+    result = next(
         (kept for first in ("125", "15", "1") if len(kept := _beginning(inside, first)) in range(2, _MOST + 1)),
         _thinned(inside, low, high),
     )
-    if len(found) > 1:
-        return found
+    if len(result) > 1:
+        return result
     (_, step, *_) = _even((high - low) * 1.2)
     first = math.ceil(low / step)
     return [step * number for number in range(first, math.floor(high / step) + 1)][:_MOST]
 
 
 def _beginning(places: Sequence[float], digits: str) -> list[float]:
-    """Those whose first digit is one of these; where all may be, all."""
+    """Return the places whose first digit is one of these digits."""
     return [at for at in places if digits == "125" or f"{at:e}"[0] in digits]
 
 
@@ -95,19 +92,3 @@ def _thinned(places: list[float], low: float, high: float) -> list[float]:
         if not kept or math.log(at / kept[-1]) >= apart * 0.8:
             kept.append(at)
     return kept
-
-
-def _duration(seconds: float) -> str:
-    size, unit = next((pair for pair in reversed(_UNITS) if seconds >= 0.9999 * pair[0]), _UNITS[0])
-    return _with_unit(seconds / size, unit)
-
-
-def _with_unit(value: float, unit: str) -> str:
-    return f"{value:g} {unit}" if value else "0"
-
-
-def _amount(value: float, unit: str) -> str:
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= size:
-            return f"{unit}{value / size:g}{letter}"
-    return f"{unit}{value:g}"

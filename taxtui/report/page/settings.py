@@ -21,7 +21,7 @@ MOST_TOLD: Final = 6
 """Names of what is not drawn, in a note; the tables have them all."""
 CHOOSE: Final = "To draw other rows choose some with --tier, --mode, --substrate or --actions."
 NAME_COLUMNS: Final = 30
-"""Of a row, in a picture; tables have it whole."""
+"""Columns of a row's name in a picture; tables have the whole name."""
 _FIELDS: Final = ("tier", *(field for field in WORK if field not in ("tier", "mode")))
 _WORDS: Final = {
     "concurrency": "concurrency {}",
@@ -77,9 +77,9 @@ def settings(rows: Sequence[Row]) -> list[Setting]:
     """All of them, what was measured here first; of one title each."""
     keyed = sorted(rows, key=_key)
     groups = [(key, list(group)) for key, group in groupby(keyed, _key)]
-    found: list[Setting] = []
-    for (provenance, *values), own in groups:
-        own.sort(key=lambda row: (float(row.length.mean), row.identity.mode, row.label))
+    results: list[Setting] = []
+    for (provenance, *values), members in groups:
+        members.sort(key=lambda row: (float(row.length.mean), row.identity.mode, row.label))
         same_tier = [dict(zip(_FIELDS, other[1:], strict=True)) for other, _ in groups if other[1] == values[0]]
         told = dict(zip(_FIELDS, values, strict=True))
         apart = PROVENANCES.get(provenance, "")
@@ -89,34 +89,34 @@ def settings(rows: Sequence[Row]) -> list[Setting]:
             if len({other[field] for other in same_tier}) > 1
         ]
         title = ", ".join([*([apart] if apart else []), cut(clean(str(told["tier"])), 40), *differing])
-        taken = sum(one.title.partition(" #")[0] == title for one in found)
+        taken = sum(item.title.partition(" #")[0] == title for item in results)
         title = f"{title} #{taken + 1}" if taken else title
-        found.append(Setting(title, apart, own[:MOST_ROWS], len(own[MOST_ROWS:])))
-    return sorted(found, key=lambda one: one.apart)
+        results.append(Setting(title, apart, members[:MOST_ROWS], len(members[MOST_ROWS:])))
+    return sorted(results, key=lambda item: item.apart)
 
 
 def drawn(found: Sequence[Setting]) -> tuple[list[Setting], list[str]]:
-    """Those with most trials, as many as a page can show, in their order; and a note of what is not drawn."""
+    """Return the groups with most trials that fit a page, in their order, and notes about the others."""
     by_trials = sorted(range(len(found)), key=lambda place: -found[place].trials)
     kept = sorted(by_trials[place] for place in fitting([len(found[place].rows) for place in by_trials]))
-    left_out = [one.title for place, one in enumerate(found) if place not in kept]
+    left_out = [item.title for place, item in enumerate(found) if place not in kept]
     shown = [found[place] for place in kept]
-    return shown, left_notes(left_out, [(one.title, one.hidden) for one in shown])
+    return shown, left_notes(left_out, [(item.title, item.hidden) for item in shown])
 
 
 def fitting(counts: Sequence[int]) -> list[int]:
     """Places of the panels of so many rows, at most ``MOST_ROWS``, that are drawn: each whole, as there is room."""
-    found: list[int] = []
+    results: list[int] = []
     left = MOST_DRAWN
     for place, count in enumerate(counts):
-        if count <= left and len(found) < MOST_SETTINGS:
-            found.append(place)
+        if count <= left and len(results) < MOST_SETTINGS:
+            results.append(place)
             left -= count
-    return found
+    return results
 
 
 def left_notes(left_out: Sequence[str], hidden: Sequence[tuple[str, int]]) -> list[str]:
-    """What a figure does not draw, and how to have it drawn: panels, and of those that it has so many rows."""
+    """Return notes about panels and rows that a figure does not draw, and how to choose them."""
     notes = [f"Not drawn, but in the tables: {_named(left_out)}."] if left_out else []
     notes += [f"{title}: {count:,} more rows in the tables." for title, count in hidden if count > 0]
     return [*notes, CHOOSE] if notes else []
@@ -129,7 +129,7 @@ def _named(left_out: Sequence[str]) -> str:
 
 
 def name_in(row: Row, rows: Sequence[Row], letters: str = "") -> str:
-    """What tells a row from the others of its panel, with the letters of its flags."""
+    """Return the name that separates a row from the others of its panel, with the letters of its warnings."""
     parts = [cut(row.label, NAME_COLUMNS)]
     if len({other.length for other in rows}) > 1:
         parts.append(str(row.length))
@@ -139,7 +139,7 @@ def name_in(row: Row, rows: Sequence[Row], letters: str = "") -> str:
 
 
 def identified(row: Row) -> dict[str, Any]:
-    """What the data of a picture say of a row before its numbers."""
+    """Return the columns that identify a row in the data of a picture."""
     return {
         "sandbox": row.label,
         "tier": row.identity.tier,

@@ -91,7 +91,7 @@ class Sheet:
 
 
 def legend_height(count: int, columns: int) -> int:
-    """What a legend of so many names takes."""
+    """Return the height of a legend with this number of names."""
     return LEGEND_ROW * -(-count // columns) + 2
 
 

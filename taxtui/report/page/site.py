@@ -14,14 +14,16 @@ from costmodel.pricing.sheet import Prices
 from costmodel.recording.reader import read_recording
 from costmodel.workload.pool import Pool, pools
 from taxtui.errors import RecordingError
+from taxtui.report.cells import DOLLARS, Content, amount_cell
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import Rank, Row, rows_of
-from taxtui.report.numbers import NOTHING, number, span, usd
+from taxtui.report.numbers import NOTHING
 from taxtui.report.page.answer_view import answer_view
-from taxtui.report.page.content import chrome, environment, figure_view, page, text_of
-from taxtui.report.page.figures import cold_start, pareto, scale
+from taxtui.report.page.content import figure_view, page
+from taxtui.report.page.figures import cold_start, pareto
 from taxtui.report.page.material import Material
 from taxtui.report.page.settings import file_name
+from taxtui.report.page.shell import chrome, environment, text_of
 from taxtui.report.page.standings import PlaceStanding, standings
 from taxtui.report.page.views import shown, table_of
 from taxtui.report.row_limits import PAGE
@@ -29,7 +31,7 @@ from taxtui.terminal_text import clean
 
 
 class Gap(NamedTuple):
-    """What is not in the comparison, and why."""
+    """A recording or row outside the comparison, and the reason."""
 
     name: str
     why: str
@@ -111,12 +113,12 @@ def index(book: Book, title: str, demand: Demand, prices: Prices | None) -> str:
     cells = pools(book.sources)
     material = _material(cells, book.sources, book.paths, demand.run_sd)
     gaps = [*book.gaps, *_gaps(cells, material.rows)]
-    found, unpriced = _projected(book.sources, demand, prices)
+    result, unpriced = _projected(book.sources, demand, prices)
     gaps += unpriced
-    works = {line.name: standings(line, demand.run_sd) for line in found.lines}
-    works = {clean(name): own for name, own in works.items() if own}
+    works = {line.name: standings(line, demand.run_sd) for line in result.lines}
+    works = {clean(name): group for name, group in works.items() if group}
     drawn = pareto.figure(works, material.looks)
-    figures = [*([drawn] if drawn else []), *cold_start.figures(material)[:1], *scale.figures(material)]
+    figures = [*([drawn] if drawn else []), *cold_start.figures(material)]
     context: dict[str, Any] = {
         "title": shown(title),
         "asked": f"{demand.trajectories:,} trajectories on {demand.workers:,} workers",
@@ -150,9 +152,9 @@ def _projected(sources: Sequence[Recording], demand: Demand, prices: Prices | No
                 gaps.setdefault(row.label, Gap(shown(row.label), "no price: not among the dollars"))
             except PriceError as error:
                 gaps.setdefault(row.label, Gap(shown(row.label), f"no price: {clean(str(error))}"))
-        own = [_only(source, set(priced)) for source in sources]
-        if any(trial.ok for source in own for cell in source.cells for trial in cell.trials):
-            dollars = {(row.identity, row.provenance): row for row in project(own, demand, prices, stressed=False)}
+        group = [_only(source, set(priced)) for source in sources]
+        if any(trial.ok for source in group for cell in source.cells for trial in cell.trials):
+            dollars = {(row.identity, row.provenance): row for row in project(group, demand, prices, stressed=False)}
             rows = [dollars.get((row.identity, row.provenance), row) for row in rows]
     return answer_of(rows, run_sd=demand.run_sd), list(gaps.values())
 
@@ -176,29 +178,22 @@ def _gaps(cells: Sequence[Pool], rows: Sequence[Row]) -> list[Gap]:
 def _ranks(works: dict[str, list[PlaceStanding]], *, priced: bool) -> Section:
     head = ["work\nsandbox", "worker-hours\n", "rank\n", *["dollars\n", "rank\n", "frontier\n"] * priced]
     lines = []
-    for work, own in works.items():
-        for one in own:
-            line = [f"{work}\n{clean(one.place.name)}", _cell(one.hours.value, span(one.hours)), _rank(one.hours_rank)]
-            if priced and one.usd is not None:
-                dollars = f"{usd(one.usd.value)}\n{span(one.usd, usd)}"
-                line += [dollars, _rank(one.usd_rank), one.frontier or NOTHING]
-            elif priced:
-                line += [NOTHING] * 3
-            lines.append([*line])
+    for work, group in works.items():
+        for item in group:
+            line: list[Content] = [f"{work}\n{clean(item.place.name)}", amount_cell(item.hours), _rank(item.hours_rank)]
+            if priced:
+                line += [amount_cell(item.usd, DOLLARS), _rank(item.usd_rank), item.frontier or NOTHING]
+            lines.append(line)
     notes = [
         "rank: by the mean, among places of equal work; 1-2 means that the intervals of the differences cannot "
-        "separate these places, a tie. What was measured in the same runs is compared as it was.",
+        "separate these places, a tie. Rows of the same runs are compared within these runs.",
     ]
     if priced:
         notes.append("frontier: whether anything is better in hours and in dollars; tie: something is, but not surely.")
         notes += dict.fromkeys(
-            f"Prices: {clean(one.row.cost.sheet)}." for own in works.values() for one in own if one.row.cost
+            f"Prices: {clean(item.row.cost.sheet)}." for group in works.values() for item in group if item.row.cost
         )
     return Section("Ranks", head, lines, notes)
-
-
-def _cell(value: float, below: str) -> str:
-    return f"{number(value)}\n{below}"
 
 
 def _rank(rank: Rank | None) -> str:
@@ -214,7 +209,7 @@ def _recording(path: Path, source: Recording, name: str) -> dict[str, Any]:
         "name": shown(path.name),
         "run_id": shown(source.run_id),
         "sandboxes": [shown(label) for label in labels][:8],
-        "provenances": [shown(one) for one in provenances],
+        "provenances": [shown(provenance) for provenance in provenances],
         "cells": len(source.cells),
         "trials": source.trials,
         "failed": failed,

@@ -1,4 +1,4 @@
-"""Bars of several parts, one below the other: where a mean goes, in time or in shares of the whole."""
+"""Bars of several parts, one below the other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matplotlib.patches import Patch
 
 from taxtui.report.page.lines import BAR, MarkLine, lines_axes, lines_height
 from taxtui.report.page.palette import SURFACE, light
-from taxtui.report.page.scales import Tick, limits, shares
+from taxtui.report.page.scales import Tick, limits
 from taxtui.report.page.sheet import Sheet, along_x, legend_height
 
 COLUMNS = 4
@@ -32,19 +32,18 @@ def stacks_height(stacks: Sequence[Stack]) -> int:
     return lines_height(len(stacks), legend_height(len(roles_of(stacks)), COLUMNS))
 
 
-def draw_stacks(sheet: Sheet, stacks: Sequence[Stack], roles: Mapping[str, str], ticks: Sequence[Tick] | None) -> None:
-    """``roles``: part → its colour; without ``ticks`` every bar is a whole and its parts are shares."""
+def draw_stacks(sheet: Sheet, stacks: Sequence[Stack], roles: Mapping[str, str], ticks: Sequence[Tick]) -> None:
+    """Draw the bars; ``roles``: part → the role of its colour."""
     parts = roles_of(stacks)
     axes = lines_axes(sheet, [stack.line for stack in stacks], foot=legend_height(len(parts), COLUMNS))
     totals = [sum(stack.parts.values()) for stack in stacks]
-    wholes = [1.0 if ticks is not None else total or 1.0 for total in totals]
     lefts = [0.0] * len(stacks)
     at = [number + 0.08 for number in range(len(stacks))]
     for part in parts:
-        widths = [stack.parts.get(part, 0.0) / whole for stack, whole in zip(stacks, wholes, strict=True)]
+        widths = [stack.parts.get(part, 0.0) for stack in stacks]
         fill, gap = light(roles[part]), light(SURFACE)
         axes.barh(at, widths, left=lefts, height=BAR, color=fill, edgecolor=gap, linewidth=0.5)
         lefts = [left + width for left, width in zip(lefts, widths, strict=True)]
-    axes.set_xlim(0, 1.0 if ticks is None else limits(totals, log=False, room=0.02)[1])
-    along_x(axes, shares() if ticks is None else ticks)
+    axes.set_xlim(0, limits(totals, log=False, room=0.02)[1])
+    along_x(axes, ticks)
     sheet.legend([(part, Patch(color=light(roles[part]))) for part in parts], COLUMNS)

@@ -15,7 +15,7 @@ from taxtui.report.measured.rows import Rank
 ON: Final = "on it"
 TIED: Final = "tie"
 OFF: Final = "off it"
-"""Of the frontier: nothing is better in both; something is, but not surely; something surely is."""
+"""Relation to the frontier: nothing is better in both; something may be; something surely is."""
 
 
 class PlaceStanding(NamedTuple):
@@ -33,13 +33,13 @@ class PlaceStanding(NamedTuple):
 def standings(line: WorkLine, run_sd: float | None = None) -> list[PlaceStanding]:
     """The ranked entries of one work, the fewest hours first; none where there is nothing to compare."""
     rows = [(entry.place, entry.row) for entry in line.ranked if entry.row.worker_hours is not None]
-    found = []
+    results = []
     for place, row in rows:
         others = [other for _, other in rows if other is not row]
         priced = [other for other in others if usd_of(other) is not None]
         assert row.worker_hours is not None
         usd = usd_of(row)
-        found.append(
+        results.append(
             PlaceStanding(
                 place,
                 row,
@@ -50,7 +50,7 @@ def standings(line: WorkLine, run_sd: float | None = None) -> list[PlaceStanding
                 None if usd is None else _frontier(row, priced, run_sd),
             )
         )
-    return sorted(found, key=lambda one: one.hours.value)
+    return sorted(results, key=lambda item: item.hours.value)
 
 
 def hours_of(row: Projection) -> Interval | None:
@@ -77,8 +77,8 @@ Amount = Callable[[Projection], Interval | None]
 
 
 def _surely_below(row: Projection, other: Projection, amount: Amount, run_sd: float | None) -> bool:
-    found = judged(row, other, amount(row), amount(other), run_sd)
-    return found.verdict.kind == DIFFERS and found.value.value < 0
+    result = judged(row, other, amount(row), amount(other), run_sd)
+    return result.verdict.kind == DIFFERS and result.value.value < 0
 
 
 def _rank(row: Projection, others: Sequence[Projection], amount: Amount, run_sd: float | None) -> Rank:
@@ -90,10 +90,10 @@ def _rank(row: Projection, others: Sequence[Projection], amount: Amount, run_sd:
 
 def _frontier(row: Projection, others: Sequence[Projection], run_sd: float | None) -> str:
     def below(other: Projection, amount: Amount) -> bool:
-        own, theirs = amount(row), amount(other)
-        assert own is not None
+        group, theirs = amount(row), amount(other)
+        assert group is not None
         assert theirs is not None
-        return theirs.value < own.value
+        return theirs.value < group.value
 
     better = [other for other in others if below(other, hours_of) and below(other, usd_of)]
     if any(

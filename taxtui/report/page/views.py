@@ -1,27 +1,23 @@
-"""Tables of text as a page shows them: each line of a cell with what it can be sorted by and told in other units."""
+"""Typed tables as a page shows them: each line of a cell with the exact amount for sorting and for other units."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from markupsafe import Markup, escape
 
-from taxtui.report.cells import NS, Content, PrintedLine, lines_of, number_of, text_of
+from taxtui.report.cells import NS, CellGroup, Content, PrintedLine, lines_of, number_of, text_of
 from taxtui.report.formats import Section
+from taxtui.report.numbers import NOTHING
 from taxtui.terminal_text import clean, cut
 
-NS_OF: Final = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 6e10, "h": 3.6e12}
 MOST_COLUMNS: Final = 160
-"""Of a line in a cell; a longer name is whole in the CSV."""
-_NUMBER: Final = r"[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?"
-_VALUE: Final = re.compile(rf"(?:[≥≤<~$±]\s?)?({_NUMBER})(?:\s?(ns|µs|ms|s|min|h)\b)?")
-_SPAN: Final = re.compile(rf"({_NUMBER})\s?(?:…|to)\s?({_NUMBER})")
+"""Columns of a line in a cell; the CSV has longer names whole."""
 
 
 class CellLine(NamedTuple):
-    """One line of a cell. Where it is a duration, or the interval of one, it can be told in another unit."""
+    """One line of a cell. A duration or its interval can be converted to another unit."""
 
     text: str
     ns: str = ""
@@ -52,12 +48,29 @@ class PageTable(NamedTuple):
 
 def table_of(section: Section) -> PageTable:
     """A section with its texts clean."""
-    return PageTable(
-        clean(section.title),
-        [[clean(line) for line in cell.split("\n") if line] for cell in section.head],
-        [[named(text_of(row[0])), *map(cell_of, row[1:])] for row in section.rows],
-        [clean(note) for note in section.notes],
-    )
+    columns = list(zip(*section.rows, strict=True)) or [()] * len(section.head)
+    head: list[list[str]] = []
+    cells: list[list[PageCell]] = []
+    for place, (title, column) in enumerate(zip(section.head, columns, strict=True)):
+        lines = [clean(line) for line in title.split("\n") if line]
+        if place and section.amounts and any(isinstance(cell, CellGroup) for cell in column):
+            for number, name in enumerate(section.amounts):
+                amounts = [_amount(cell, number) for cell in column]
+                if any(amount != NOTHING for amount in amounts):
+                    head.append([*lines, name])
+                    cells.append(list(map(cell_of, amounts)))
+        else:
+            head.append(lines)
+            cells.append([cell_of(cell) if place else named(text_of(cell)) for cell in column])
+    rows = [list(row) for row in zip(*cells, strict=True)]
+    return PageTable(clean(section.title), head, rows, [clean(note) for note in section.notes])
+
+
+def _amount(content: Content, number: int) -> Content:
+    """Return one amount of a group; a dash where the group has fewer."""
+    if not isinstance(content, CellGroup):
+        return NOTHING
+    return content.cells[number] if number < len(content.cells) and any(content.cells[number]) else NOTHING
 
 
 def tables_of(sections: Sequence[Section]) -> list[PageTable]:
@@ -72,10 +85,9 @@ def named(text: str) -> PageCell:
 
 def cell_of(content: Content) -> PageCell:
     """A cell as the command line prints it, with its exact amounts: ``253 ms`` above ``219…291``."""
-    if isinstance(content, str):
-        return _text_cell(content)
     number = number_of(content)
-    return PageCell(tuple(map(_line, lines_of(content))), "" if number is None else f"{number:.12g}")
+    lines = tuple(_line(line) for line in lines_of(content) if line.text.strip())
+    return PageCell(lines, "" if number is None else f"{number:.12g}")
 
 
 def _line(line: PrintedLine) -> CellLine:
@@ -87,29 +99,6 @@ def _line(line: PrintedLine) -> CellLine:
     return CellLine(line.text, low_ns=f"{amount.low:.9g}", high_ns=f"{amount.high:.9g}")
 
 
-def _text_cell(text: str) -> PageCell:
-    """A cell of a table whose cells are texts yet."""
-    lines = [shown(line) for line in text.split("\n") if line.strip()]
-    found: list[CellLine] = []
-    factor: float | None = None
-    sort = ""
-    for line in lines:
-        value, span = _VALUE.fullmatch(line), _SPAN.fullmatch(line)
-        if value is not None:
-            factor = NS_OF[value[2]] if value[2] else factor
-            amount = _number(value[1])
-            sort = sort or f"{amount * (NS_OF[value[2]] if value[2] else 1.0):.9g}"
-            found.append(CellLine(line, ns=f"{amount * NS_OF[value[2]]:.9g}" if value[2] else ""))
-        elif span is not None and factor is not None:
-            low, high = (f"{_number(end) * factor:.9g}" for end in span.groups())
-            found.append(CellLine(line, low_ns=low, high_ns=high))
-        else:
-            beginning = _VALUE.match(line)
-            sort = sort or (f"{_number(beginning[1]):.9g}" if beginning is not None else "")
-            found.append(CellLine(line))
-    return PageCell(tuple(found), sort)
-
-
 def shown(text: str) -> str:
     """A text from a recording, clean, and no longer than a table can hold."""
     return cut(clean(text).strip(), MOST_COLUMNS)
@@ -119,7 +108,3 @@ def _html(line: CellLine) -> str:
     own = f' data-ns="{line.ns}"' if line.ns else ""
     own += f' data-low="{line.low_ns}" data-high="{line.high_ns}"' if line.low_ns else ""
     return f'<span class="line"{own}>{escape(line.text)}</span>'
-
-
-def _number(text: str) -> float:
-    return float(text.replace(",", ""))

@@ -1,1 +1,1 @@
-"""What ``taxtui project`` and ``taxtui compare`` print: one module per format, each from the same projections."""
+"""The content of ``taxtui project`` and ``taxtui compare``."""

@@ -1,4 +1,4 @@
-"""What the sandbox costs a run in steps, in words and tables: the headline, its causes, what was assumed."""
+"""Costs of the sandbox in a training run with steps: headline, causes, assumptions."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from costmodel.projection.row import Attribution, Projection, Share
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import Demand
 from costmodel.workload.scenario_range import Assumption
+from taxtui.report.cells import SHORT, Content, TableCell, amount_cell
 from taxtui.report.formats import Section
-from taxtui.report.numbers import NOTHING, hours, rounded_seconds, span
+from taxtui.report.numbers import NOTHING, compact, duration, money, number, span
 from taxtui.report.projected import waiting
 from taxtui.report.projected.sections import name_of
 from taxtui.report.words import CAUSES
 from taxtui.terminal_text import clean
 
 IN_DETAIL: Final = 3
-"""So many rows have a table of causes each; of more, one table has a line each."""
+"""Up to this number of rows each row has a table of causes; more rows share one table."""
 TOLD: Final = 3
 """Causes that the headline names."""
 
 
 class Unit(NamedTuple):
-    """What a run is paid in: dollars where anything of it has a price, else workers' time."""
+    """The unit of a run's costs: dollars where anything has a price, else workers' time."""
 
     name: str
     usd: bool
@@ -44,24 +45,6 @@ def unit_of(found: Attribution) -> Unit:
     return Unit("$", True) if found.run.usd is not None else Unit("worker-hours", False)
 
 
-def compact(amount: float) -> str:
-    """Three digits: ``3.1``, ``347``, ``91.0k``, ``1.27M``."""
-    size, sign = abs(amount), "-" if amount < 0 else ""
-    for least, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
-        if size >= 0.9995 * least:
-            return f"{sign}{_three(size / least)}{letter}"
-    return f"{sign}{_three(size)}" if size else "0"
-
-
-def money(amount: float) -> str:
-    """Dollars to three digits, as a sentence has them: ``$347``, ``$91.0k``, ``-$3.10``."""
-    return f"-${compact(-amount)}" if amount < 0 else f"${compact(amount)}"
-
-
-def _three(number: float) -> str:
-    return f"{number:.2f}" if number < 9.995 else f"{number:.1f}" if number < 99.95 else f"{number:.0f}"
-
-
 def headline(found: Attribution) -> str:
     """The answer: ``the sandbox costs this run $X (low … high) of $Y: failures $…, image pulls $…``; it names no cause
     that may as well cost nothing."""
@@ -74,8 +57,8 @@ def headline(found: Attribution) -> str:
     limits = " (too few trials for limits)"
     if whole.low is not None:
         limits = f" ({in_words(whole, money if unit.usd else compact)})"
-    told = f"the sandbox costs this run {unit.shown(whole.value)}{limits} of {unit.shown(total.value)}"
-    return f"{told}: {causes}" if causes else told
+    text = f"the sandbox costs this run {unit.shown(whole.value)}{limits} of {unit.shown(total.value)}"
+    return f"{text}: {causes}" if causes else text
 
 
 def in_words(amount: Interval, show: Callable[[float], str]) -> str:
@@ -84,21 +67,21 @@ def in_words(amount: Interval, show: Callable[[float], str]) -> str:
 
 
 def critical_second(found: Attribution) -> str:
-    """What one second more in every step costs: ``one second on the critical path = $347``."""
+    """Return the cost of one more second in every step: ``one second on the critical path = $347``."""
     if found.usd_per_critical_second is None:
-        return f"One second on the critical path of every step = {hours(found.steps / 3600)} h of wall-clock."
+        return f"One second on the critical path of every step = {duration(found.steps * 1e9)} of wall-clock."
     return f"One second on the critical path of every step = {money(found.usd_per_critical_second)}."
 
 
 def sections(rows: Sequence[Projection], demand: Demand) -> list[Section]:
     """The causes of each row, and what its GPUs wait for; nothing where no row is of a run in steps."""
-    found = [(name_of(row), row.attribution) for row in rows if row.attribution is not None]
-    if not found:
+    results = [(name_of(row), row.attribution) for row in rows if row.attribution is not None]
+    if not results:
         return []
-    tables = [_causes(name, one) for name, one in found] if len(found) <= IN_DETAIL else [_rows(found)]
+    tables = [_causes(name, item) for name, item in results] if len(results) <= IN_DETAIL else [_rows(results)]
     tables[-1] = tables[-1]._replace(notes=[*tables[-1].notes, *_too_few(rows)])
     waits = waiting.section([(name_of(row), row) for row in rows if row.attribution is not None], demand)
-    return [*tables, *[waits] * bool(waits.rows), _assumptions(found)]
+    return [*tables, *[waits] * bool(waits.rows), _assumptions(results)]
 
 
 def _too_few(rows: Sequence[Projection]) -> list[str]:
@@ -122,12 +105,11 @@ def _causes(name: str, found: Attribution) -> Section:
     """One row: what each cause takes of everything that a run is paid in."""
     gpus, dollars = found.run.gpu_hours is not None, found.run.usd is not None
 
-    def line(title: str, share: Share | None) -> list[str]:
+    def line(title: str, share: Share | None) -> list[Content]:
         if share is None:
             return [title, *[NOTHING] * (2 + gpus + dollars)]
-        cells = [_cell(share.step_s), _cell(share.worker_hours)]
-        cells += [_cell(share.gpu_hours)] * gpus + [_cell(share.usd)] * dollars
-        return [title, *cells]
+        amounts = [share.step_s, share.worker_hours, *[share.gpu_hours] * gpus, *[share.usd] * dollars]
+        return [title, *(amount_cell(amount, SHORT) for amount in amounts)]
 
     lines = [line(CAUSES[cause], share) for cause, share in found.causes.items() if share is None or _anything(share)]
     lines += [line("interaction", found.interaction), line("the sandbox", found.sandbox), line("the run", found.run)]
@@ -138,7 +120,7 @@ def _causes(name: str, found: Attribution) -> Section:
         "Each cause: the same run simulated without it, with the same random numbers. interaction: what is saved only "
         "when two go together, or by either of two. the sandbox: all of them at once.",
         f"{found.replicates} replicates of {found.simulated_steps:,} of {found.steps:,} steps; the simulation's own "
-        f"error is ± {rounded_seconds(found.error_s)} s per step.",
+        f"error is ± {number(found.error_s)} s per step.",
     ]
     if unknown:
         notes.insert(1, f"–: the data do not tell {', '.join(unknown)}.")
@@ -147,42 +129,39 @@ def _causes(name: str, found: Attribution) -> Section:
 
 def _anything(share: Share) -> bool:
     """Whether there is anything of it."""
-    return any(one is not None and one != Interval(0.0, 0.0, 0.0) and any(one) for one in share)
-
-
-def _cell(amount: Interval | None) -> str:
-    return NOTHING if amount is None else f"{compact(amount.value)}\n{span(amount, compact)}"
+    return any(item is not None and item != Interval(0.0, 0.0, 0.0) and any(item) for item in share)
 
 
 def _rows(found: Sequence[tuple[str, Attribution]]) -> Section:
     """Many rows: the whole and its largest causes, in one unit."""
-    unit = Unit("$", True) if all(one.run.usd is not None for _, one in found) else Unit("worker-hours", False)
+    unit = Unit("$", True) if all(item.run.usd is not None for _, item in found) else Unit("worker-hours", False)
     total = {
-        cause: sum(unit.of(share).value for _, one in found if (share := one.causes[cause]) is not None)
+        cause: sum(unit.of(share).value for _, item in found if (share := item.causes[cause]) is not None)
         for cause in found[0][1].causes
     }
     columns = [cause for cause in sorted(total, key=lambda cause: -total[cause]) if total[cause]][:TOLD]
-    lines = []
-    for name, one in found:
-        whole, run = unit.of(one.sandbox), unit.of(one.run).value
-        shares = [one.causes[cause] for cause in columns]
-        parts = [NOTHING if share is None else compact(unit.of(share).value) for share in shares]
-        lines.append([name, _cell(whole), compact(run), *parts])
+    lines: list[list[Content]] = []
+    for name, item in found:
+        shares = [item.causes[cause] for cause in columns]
+        parts = (NOTHING if share is None else TableCell(unit.of(share).value, SHORT) for share in shares)
+        lines.append(
+            [name, amount_cell(unit.of(item.sandbox), SHORT), TableCell(unit.of(item.run).value, SHORT), *parts]
+        )
     head = ["sandbox\ntier n mode", f"the sandbox\n{unit.name}", f"the run\n{unit.name}"]
     head += [CAUSES[cause].replace(" ", "\n") for cause in columns]
     note = f"The largest causes of all rows. Up to {IN_DETAIL} rows have every cause: -s, -t, --mode and -n pick one."
-    return Section("What the sandbox costs this run", head, lines, [note])
+    return Section("Costs of the sandbox in this training run", head, lines, [note])
 
 
 def _assumptions(found: Sequence[tuple[str, Attribution]]) -> Section:
-    """What was not measured by the trials, once for all rows that share it; a letter for each source."""
+    """Return the inputs that the trials did not measure, once for all rows, with a letter for each source."""
     rows: dict[Assumption, list[str]] = {}
-    for name, one in found:
-        for assumption in one.assumptions:
+    for name, item in found:
+        for assumption in item.assumptions:
             rows.setdefault(assumption, []).append(_one_line(name))
     sources = dict.fromkeys(clean(assumption.source) for assumption in rows)
     letters = dict(zip(sources, chain(ascii_lowercase, map("({})".format, count(1))), strict=False))
-    lines = []
+    lines: list[list[Content]] = []
     for assumption, names in rows.items():
         of = "" if len(names) == len(found) else f"\n{', '.join(names)}"
         lines.append([f"{clean(assumption.name)}: {clean(assumption.value)}{of}", letters[clean(assumption.source)]])

@@ -11,7 +11,7 @@ from costmodel.simulation.renewal import bounds, expected_max
 from costmodel.statistics.intervals import Interval, student_t, wilson
 from costmodel.statistics.repetitions import run_limits
 from costmodel.training.run import Demand
-from taxtui.report.numbers import hours, seconds
+from taxtui.report.numbers import exact, hours, seconds
 from taxtui.report.projected.sections import tax_in_words
 from taxtui.terminal_text import clean, wrap
 
@@ -40,8 +40,8 @@ def to_text(row: Projection, demand: Demand, width: int = WIDTH) -> str:
         lines += _table(
             [
                 ("L, published latency", f"{seconds(latency)} s"),
-                ("worker-hours", f"N·L/3600 = {n:,} · {seconds(latency)} / 3600 = {_exact(total)}"),
-                ("wall-clock", f"N·L/W = {_exact(total)} / {w:,} = {_exact(row.wall_clock_hours.value)} h"),
+                ("worker-hours", f"N·L/3600 = {n:,} · {seconds(latency)} / 3600 = {exact(total)}"),
+                ("wall-clock", f"N·L/W = {exact(total)} / {w:,} = {exact(row.wall_clock_hours.value)} h"),
             ],
             width,
         )
@@ -111,7 +111,7 @@ def _worker_hours(row: Projection, evidence: Evidence, demand: Demand) -> Iterat
     )
     if row.steps is not None and row.steps.wasted_worker_hours is not None:
         steps, wasted = row.steps, row.steps.wasted_worker_hours
-        yield "", f"= {_exact(demand.trajectories * evidence.busy_ns.mean / S / 3600)} without over-provisioning"
+        yield "", f"= {exact(demand.trajectories * evidence.busy_ns.mean / S / 3600)} without over-provisioning"
         yield (
             "launched per step",
             f"⌈B·(1 + {demand.over_provision:g})⌉ = {steps.launched:,}, B = {steps.batch:,} are kept",
@@ -119,32 +119,35 @@ def _worker_hours(row: Projection, evidence: Evidence, demand: Demand) -> Iterat
         carried = ", and goes on in the next step" if demand.partial_rollouts else ""
         yield "held", f"each launch from its start until it is done or the step ends{carried}: simulated"
         kept = row.worker_hours.value - wasted - evidence.waited_ns / S / 3600
-        yield "worker-hours", f"{_exact(kept)} kept + {_exact(wasted)} thrown away"
+        yield "worker-hours", f"{exact(kept)} kept + {exact(wasted)} thrown away"
     if demand.create_rate is not None:
-        yield "throttled", f"+ {_exact(evidence.waited_ns / S / 3600)} with a worker held: simulated"
-    yield "", f"= {_exact(row.worker_hours.value)}{_limits(row.worker_hours)}"
+        yield "throttled", f"+ {exact(evidence.waited_ns / S / 3600)} with a worker held: simulated"
+    yield "", f"= {exact(row.worker_hours.value)}{_limits(row.worker_hours)}"
     yield from _interval(held, evidence)
 
 
 def _interval(held: Interval, evidence: Evidence) -> Iterator[tuple[str, str]]:
     """How the 95 % interval of what is held per success comes about, level by level."""
-    one, basis = evidence.held.scaled(1 / S), evidence.basis
+    item, basis = evidence.held.scaled(1 / S), evidence.basis
     yield (
         "within the run",
-        f"{_limits(one.within).strip() or 'too few trials'} s: Hall's transformed interval over trials, "
+        f"{_limits(item.within).strip() or 'too few trials'} s: Hall's transformed interval over trials, "
         "or over blocks where wider; neighbouring trials count as what they are worth",
     )
     if held.low is None:
         return
-    tau_s, shares = basis.sd * one.moving, sum(part.share**2 for part in one.parts)
+    tau_s, shares = basis.sd * item.moving, sum(part.share**2 for part in item.parts)
     if not basis.measured:
-        below, above = run_limits(one, basis.sd)
+        below, above = run_limits(item, basis.sd)
         yield "between runs", f"sd {100 * basis.sd:g} %, not measured ({basis.source})"
-        yield "", f"exp(±1.96 · {basis.sd:g} · √{shares:.3g}) · {seconds(one.moving)} s: −{below:.6g} s, +{above:.6g} s"
+        yield (
+            "",
+            f"exp(±1.96 · {basis.sd:g} · √{shares:.3g}) · {seconds(item.moving)} s: −{below:.6g} s, +{above:.6g} s",
+        )
         yield "both", f"distances to each limit add in squares:{_limits(held)} s"
         return
-    freedom, within = basis.runs - 1, math.fsum(part.share**2 * part.variance for part in one.parts)
-    for part in one.parts:
+    freedom, within = basis.runs - 1, math.fsum(part.share**2 * part.variance for part in item.parts)
+    for part in item.parts:
         sd = math.sqrt(part.variance)
         yield f"run {part.run.repetition + 1}", f"{seconds(part.value)} ± {sd:.4g} s, share {part.share:.4g}"
     yield "τ, between runs", f"{tau_s:.6g} s ({100 * basis.sd:.3g} %), Paule and Mandel"
@@ -185,14 +188,14 @@ def _wall_clock(row: Projection, evidence: Evidence, demand: Demand) -> Iterator
         yield "training of a step", f"{seconds(demand.train_s)} s, {demand.effective_policy.name}"
     if row.gpu is not None:
         yield from _waiting(row.gpu[demand.effective_policy.name], demand)
-    error = "" if wall.error is None else f" ± {_exact(wall.error)}"
+    error = "" if wall.error is None else f" ± {exact(wall.error)}"
     yield from _last_jobs(evidence)
-    yield "wall-clock", f"{_exact(wall.value)}{error} h{_limits(Interval(wall.value, wall.low, wall.high))}"
-    yield "fluid, N·L/W", f"worker-hours / W = {_exact(wall.fluid)} h: without the tail of the last trajectories"
+    yield "wall-clock", f"{exact(wall.value)}{error} h{_limits(Interval(wall.value, wall.low, wall.high))}"
+    yield "fluid, N·L/W", f"worker-hours / W = {exact(wall.fluid)} h: without the tail of the last trajectories"
 
 
 def _last_jobs(evidence: Evidence) -> Iterator[tuple[str, str]]:
-    """What the wall-clock's interval consists of."""
+    """Yield the parts of the wall-clock's interval."""
     tail = evidence.tail
     if not tail.sooner_ns and tail.later_ns == 0:
         yield "interval", "the worker-hours' in proportion, ± the error: the last jobs take less than the tolerance"
@@ -210,13 +213,13 @@ def _waiting(stall: GpuWaiting, demand: Demand) -> Iterator[tuple[str, str]]:
     yield (
         "GPUs not training",
         f"{demand.gpus:,} · (wall-clock − {steps:,} · {seconds(demand.train_s)} / 3600) = "
-        f"{_exact(stall.waiting_gpu_hours)} GPU-hours, generation included{_dollars(stall.waiting_usd)}",
+        f"{exact(stall.waiting_gpu_hours)} GPU-hours, generation included{_dollars(stall.waiting_usd)}",
     )
     generation = stall.generation_gpu_hours
     if generation is None:
         yield "... for generation", "none: there is no think time in these trajectories; --think TIME adds it"
     else:
-        yield "... for generation", f"less without think time: {_exact(generation)}{_dollars(stall.generation_usd)}"
+        yield "... for generation", f"less without think time: {exact(generation)}{_dollars(stall.generation_usd)}"
 
 
 def _dollars(usd: float | None) -> str:
@@ -226,12 +229,12 @@ def _dollars(usd: float | None) -> str:
 def _causes(row: Projection) -> Iterator[tuple[str, str]]:
     if row.by_cause_worker_hours is not None:
         for cause, value in row.by_cause_worker_hours.told().items():
-            yield cause, hours(value) if value is None else _exact(value)
+            yield cause, hours(value) if value is None else exact(value)
     if row.tax_worker_hours is not None:
         causes = tax_in_words(row.by_cause_worker_hours is not None and row.by_cause_worker_hours.cleanup is not None)
-        yield "tax", f"{causes} = {_exact(row.tax_worker_hours.value)} worker-hours{_limits(row.tax_worker_hours)}"
+        yield "tax", f"{causes} = {exact(row.tax_worker_hours.value)} worker-hours{_limits(row.tax_worker_hours)}"
     if row.tax_between_worker_hours is not None:
-        least, most = map(_exact, row.tax_between_worker_hours)
+        least, most = map(exact, row.tax_between_worker_hours)
         yield "tax between", f"{least} worker-hours, if unsplit is work but for a --reference's dispatch, and {most}"
 
 
@@ -251,13 +254,9 @@ def _quota(demand: Demand) -> str:
     return "" if demand.quota is None else f" (the smaller of {demand.workers:,} and the quota {demand.quota:,})"
 
 
-def _exact(value: float) -> str:
-    return f"{value:,.9g}" if abs(value) < 1e9 else f"{value:.9g}"
-
-
 def _limits(interval: Interval) -> str:
     if interval.low is None:
         return ""
     if interval.high is None:
-        return f", at least {_exact(interval.low)}"
-    return f" [{_exact(interval.low)}, {_exact(interval.high)}]"
+        return f", at least {exact(interval.low)}"
+    return f" ({exact(interval.low)} to {exact(interval.high)})"

@@ -1,4 +1,4 @@
-"""What was asked of a projection, value by value, each with where it comes from."""
+"""The values of a projection's training run, each with its source."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def given(context: click.Context, spec: str = "") -> list[Assumption]:
     """Return the values of a training run, each with its source; ``spec``: of one substrate."""
     file: TrainingFile | None = context.params["file"]
     tables = {} if file is None else file.at.get(spec, {})
-    found = []
+    results = []
     for option in asked_of(context, OPTIONS):
         name = str(option.name)
         if name in NO_VALUES:
@@ -39,18 +39,18 @@ def given(context: click.Context, spec: str = "") -> list[Assumption]:
         source = COMMAND_LINE if typed else DEFAULT
         if in_file and not typed and file is not None:
             source = file.sources.get(field, file.path)
-        found.append(Assumption(field, _shown(value), source))
+        results.append(Assumption(field, _shown(value), source))
         if name == "profile":
             from costmodel.providers.limits import load_profile
 
-            found += _filled(load_profile(value), asked_at(spec, context))
-    return found
+            results += _filled(load_profile(value), asked_at(spec, context))
+    return results
 
 
 def sourced(assumptions: Iterable[Assumption], sources: Iterable[Assumption]) -> tuple[Assumption, ...]:
     """The assumptions of an attribution, each with the source of the value that was given, where one was."""
-    known = {one.name: one.source for one in sources}
-    return tuple(one._replace(source=known.get(one.name, one.source)) for one in assumptions)
+    known = {item.name: item.source for item in sources}
+    return tuple(item._replace(source=known.get(item.name, item.source)) for item in assumptions)
 
 
 def _filled(profile: Profile, asked: Mapping[str, Any]) -> list[Assumption]:

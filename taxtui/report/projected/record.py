@@ -73,13 +73,13 @@ def _levels(found: LevelLaw | None) -> dict[str, Any] | None:
 def _trajectory(row: Projection) -> dict[str, float | None]:
     latency = row.trajectory_s
     ends: tuple[float | None, ...] = latency.mean if latency else (None, None, None)
-    found = dict(zip(("mean", "low", "high"), ends, strict=True))
+    result = dict(zip(("mean", "low", "high"), ends, strict=True))
     for name in ("p50", "p95", "p99"):
         quantile: Quantile | None = getattr(latency, name, None)
-        found[name] = quantile.value if quantile else None
+        result[name] = quantile.value if quantile else None
         for part in ("low", "high", "needs_trials"):
-            found[f"{name}_{part}"] = getattr(quantile, part, None)
-    return found
+            result[f"{name}_{part}"] = getattr(quantile, part, None)
+    return result
 
 
 def _cost(row: Projection) -> dict[str, Any] | None:
@@ -131,7 +131,7 @@ def _steps(row: Projection) -> dict[str, Any] | None:
 
 
 def _attribution(found: Attribution | None) -> dict[str, Any] | None:
-    """Of a run in steps; None where the run is not in steps."""
+    """Return the attribution of a run in steps as data; None without steps."""
     if found is None:
         return None
     return {
@@ -141,7 +141,10 @@ def _attribution(found: Attribution | None) -> dict[str, Any] | None:
         "run": _share(found.run),
         "waiting": found.waiting and found.waiting._asdict(),
         "usd_per_critical_second": found.usd_per_critical_second,
-        "assumptions": {one.name: {"value": one.value, "source": one.source} for one in found.assumptions},
+        "assumptions": {
+            assumption.name: {"value": assumption.value, "source": assumption.source}
+            for assumption in found.assumptions
+        },
         "steps": found.steps,
         "simulated_steps": found.simulated_steps,
         "replicates": found.replicates,
@@ -160,7 +163,7 @@ def _warm_pool(row: Projection) -> dict[str, Any] | None:
 
 
 def _held_out(row: Projection) -> dict[str, Any] | None:
-    """By step, as ``10_to_50``: a check for every pair of lengths that was measured."""
+    """Return the checks of the extrapolation, one for each pair of measured lengths, as ``10_to_50``."""
     return {
         f"{check.from_actions}_to_{check.to_actions}": {
             "predicted_s": _interval(check.predicted_s),

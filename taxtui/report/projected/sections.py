@@ -4,31 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from costmodel.analysis.sensitivity import levers, sensitivity
 from costmodel.projection.row import Projection
 from costmodel.projection.tax_bounds import Reference
 from costmodel.projection.warnings import DO, TAIL
 from costmodel.recording.published import Published
-from costmodel.statistics.intervals import Interval
 from costmodel.statistics.verdict import CANNOT_TELL, TIE, Finding
 from costmodel.training.run import Demand
+from costmodel.units import NS_PER_S
 from taxtui.report import variation
+from taxtui.report.cells import (
+    COUNT,
+    DOLLARS,
+    NS,
+    SHARE,
+    TIMES,
+    CellGroup,
+    Content,
+    TableCell,
+    amount_cell,
+    hours_cell,
+)
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.numbers import (
     NOTHING,
     UNSPLIT,
     WRAPPER,
-    between,
-    clock,
-    hours,
     left_out,
-    rounded_seconds,
-    seconds,
-    span,
-    usd,
 )
 from taxtui.report.projected import waiting
+from taxtui.report.words import UNDECIDED
 from taxtui.terminal_text import clean
 
 
@@ -36,13 +41,20 @@ def sections(
     rows: Sequence[Projection], demand: Demand, sources: Sequence[object], reference: Reference | None = None
 ) -> list[Section]:
     """Every table that has something to say, the main one first; ``reference`` is what bounds a tax, in its notes."""
-    parts = (_main, _causes, _money, _steps, _gpu, _pool, _stress, _break_even, _held_out, _sensitivity)
-    found = [section for part in parts if (section := part(rows, demand)).rows]
-    notes = [f"{clean(one.name)}: {clean(note)}" for one in sources if isinstance(one, Published) for note in one.notes]
-    notes += [f"{clean(one.name)}: from {clean(one.source)}" for one in sources if isinstance(one, Published)]
+    parts = (_main, _causes, _money, _steps, _gpu, _pool, _stress, _break_even, _held_out)
+    results = [section for part in parts if (section := part(rows, demand)).rows]
+    notes = [
+        f"{clean(source.name)}: {clean(note)}"
+        for source in sources
+        if isinstance(source, Published)
+        for note in source.notes
+    ]
+    notes += [
+        f"{clean(source.name)}: from {clean(source.source)}" for source in sources if isinstance(source, Published)
+    ]
     bounded = dict.fromkeys(row.identity.substrate for row in rows if row.tax_between_worker_hours)
     notes += [reference[name].in_words(clean(name)) for name in bounded if reference and name in reference]
-    return [found[0]._replace(notes=found[0].notes + notes), *found[1:]]
+    return [results[0]._replace(notes=results[0].notes + notes), *results[1:]]
 
 
 def tax_in_words(cleanup: bool) -> str:
@@ -56,7 +68,7 @@ def marks_of(rows: Sequence[Projection]) -> FlagMarks:
 
 
 def title(rows: Sequence[Projection], demand: Demand) -> str:
-    """What was asked, in one line."""
+    """Return the training run in one line."""
     lengths = {row.length for row in rows}
     of = f" of {min(lengths)} actions" if len(lengths) == 1 else ""
     plural = "s" if demand.workers != 1 else ""
@@ -74,7 +86,7 @@ def _short(label: str) -> str:
 
 
 def name_of(row: Projection) -> str:
-    """What a row is, on two lines."""
+    """Return the name of a row, on two lines."""
     details = [part for part in (row.identity.tier, str(row.length), row.identity.mode) if part]
     return f"{clean(row.label)}\n{clean(' '.join(details))}"
 
@@ -82,17 +94,15 @@ def name_of(row: Projection) -> str:
 def _main(rows: Sequence[Projection], demand: Demand) -> Section:
     marks = marks_of(rows)
     baseline = next((row.versus.label for row in rows if row.versus), None)
-    head = ["sandbox\ntier n mode", "trajectory\nmean s", "worker-hours\n", "wall-clock\nh"]
-    table = []
+    head = ["sandbox\ntier n mode", "trajectory\nmean", "worker-hours\n", "wall-clock\n"]
+    table: list[list[Content]] = []
     for row in rows:
         latency, wall = row.trajectory_s, row.wall_clock_hours
-        mean = latency.mean if latency else None
-        limits = Interval(wall.value, wall.low, wall.high) if wall else None
-        line = [
+        line: list[Content] = [
             name_of(row),
-            f"{seconds(mean.value if mean else None)}\n{span(mean, rounded_seconds)}",
-            f"{hours(row.worker_hours.value if row.worker_hours else None)}\n{span(row.worker_hours)}",
-            f"{clock(wall.value if wall else None)}\n{span(limits, clock)}",
+            amount_cell(latency.mean.times(NS_PER_S) if latency else None, NS),
+            amount_cell(row.worker_hours),
+            NOTHING if wall is None else hours_cell(wall.value, wall.low, wall.high),
         ]
         if baseline is not None:
             line.append(_versus(row))
@@ -103,7 +113,10 @@ def _main(rows: Sequence[Projection], demand: Demand) -> Section:
         told = variation.in_words(row.evidence.basis for row in rows if row.evidence)
         notes.insert(0, f"Second lines: {told}{_at_least(rows)}")
         if any(row.versus and row.versus.verdict.together for row in rows):
-            notes.insert(1, "vs: paired within the run, so that what both shared cancels; tie: its interval spans 0.")
+            notes.insert(
+                1,
+                "vs: paired within the run, so the load cancels; no difference: the interval includes 0.",
+            )
         notes[1:1] = dict.fromkeys(
             f"{clean(row.label)} vs {clean(row.versus.label)}: {row.versus.verdict.words}."
             for row in rows
@@ -113,12 +126,12 @@ def _main(rows: Sequence[Projection], demand: Demand) -> Section:
 
 
 def mark(verdict: Finding) -> str:
-    """What follows a difference in a table; the words for ``?`` stand below it."""
+    """The sign behind a difference on the Projection screen."""
     return {TIE: " tie", CANNOT_TELL: " ?"}.get(verdict.kind, "")
 
 
 def _at_least(rows: Sequence[Projection]) -> str:
-    """What the sign before a lower limit means, where there is one."""
+    """Return the note about lower limits, where there are any."""
     needs = sorted({row.wall_clock_hours.needs_trials or 0 for row in rows if row.wall_clock_hours} - {0})
     if not needs:
         return ""
@@ -126,39 +139,46 @@ def _at_least(rows: Sequence[Projection]) -> str:
     return f" ≥: at least; an upper limit takes {wanted} successes, or a bound on the longest: --set timeout_s=S."
 
 
-def _versus(row: Projection) -> str:
+def _versus(row: Projection) -> Content:
     if row.versus is None:
         return NOTHING
-    delta = row.versus.worker_hours
-    limits = span(delta, signed=True)
-    return f"{hours(delta.value, signed=True)}{mark(row.versus.verdict)}\n{limits}"
+    value, low, high = row.versus.worker_hours
+    return TableCell(value, "", low, high, UNDECIDED.get(row.versus.verdict.kind, ""), signed=True)
 
 
 def _table(
-    name: str, head: list[str], rows: Sequence[Projection], cells: Callable[[Projection], list[str] | None], *notes: str
+    name: str,
+    head: list[str],
+    rows: Sequence[Projection],
+    cells: Callable[[Projection], list[Content] | None],
+    *notes: str,
 ) -> Section:
     """A section with one line per row for which ``cells`` has any."""
-    lines = [[name, *line] for name, row in zip(_names(rows), rows, strict=True) if (line := cells(row)) is not None]
+    lines: list[list[Content]] = [
+        [name, *line] for name, row in zip(_names(rows), rows, strict=True) if (line := cells(row)) is not None
+    ]
     return Section(name, ["sandbox\n", *head], lines, list(notes))
 
 
 def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
-    def cells(row: Projection) -> list[str] | None:
+    def cells(row: Projection) -> list[Content] | None:
         if row.by_cause_worker_hours is None or row.worker_hours is None:
             return None
         total = row.worker_hours.value
-        tax = NOTHING
+        tax: Content = NOTHING
         if row.tax_worker_hours is not None and total:
-            tax = f"{hours(row.tax_worker_hours.value)}\n{row.tax_worker_hours.value / total:.1%}"
+            value = row.tax_worker_hours.value
+            tax = CellGroup((TableCell(value), TableCell(value / total, SHARE)), below=True)
         elif row.tax_between_worker_hours is not None:
-            tax = between(row.tax_between_worker_hours, hours)
-        parts = {name: hours(part) for name, part in row.by_cause_worker_hours._asdict().items()}
-        return [tax, *("\n".join(parts.get(name, "") for name in column.split("\n")) for column in head[1:])]
+            tax = TableCell(None, "", *row.tax_between_worker_hours)
+        parts = {name: TableCell(part) for name, part in row.by_cause_worker_hours._asdict().items()}
+        names = ([name for name in column.split("\n") if name] for column in head[1:])
+        return [tax, *(CellGroup(tuple(parts[name] for name in group), below=True) for group in names)]
 
     causes = [row.by_cause_worker_hours for row in rows if row.by_cause_worker_hours]
-    known = any(one.contention is not None for one in causes)
-    unsplit = any(one.unsplit is not None for one in causes)
-    wrapper = any(one.wrapper is not None for one in causes)
+    known = any(cause.contention is not None for cause in causes)
+    unsplit = any(cause.unsplit is not None for cause in causes)
+    wrapper = any(cause.wrapper is not None for cause in causes)
     head = ["tax\n", "startup\nqueued", "dispatch\nharness", "slowdown\ncontention" if known else "slowdown\n"]
     head += ["work\n", "think\n", "failed\n", *["unsplit\n"] * unsplit, *["wrapper\n"] * wrapper]
     head += ["cleanup\n"] * demand.include_cleanup + ["wasted\n"] * (demand.over_provision > 0)
@@ -185,18 +205,21 @@ def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
         notes.append(
             "wasted: rollouts launched in excess, until they were done or cut; the other columns are the kept."
         )
-    return _table("Where the worker-hours go", head, rows, cells, *notes)
+    return _table("Causes of the worker-hours", head, rows, cells, *notes)
 
 
 def _money(rows: Sequence[Projection], demand: Demand) -> Section:
-    def cells(row: Projection) -> list[str] | None:
+    def cells(row: Projection) -> list[Content] | None:
         if row.cost is None:
             return None
         cost = row.cost
-        sandbox = f"{usd(cost.sandbox_usd.value)}\n{span(cost.sandbox_usd, usd)}"
-        rate = f"{cost.usd_per_sandbox_hour:.5f}".rstrip("0")
         others = (cost.idle_pool_usd, cost.worker_usd, cost.total_usd)
-        return [rate, f"{cost.billed_ratio:.2f}x", sandbox, *map(usd, others)]
+        return [
+            TableCell(cost.usd_per_sandbox_hour),
+            TableCell(cost.billed_ratio, TIMES),
+            amount_cell(cost.sandbox_usd, DOLLARS),
+            *(NOTHING if amount is None else TableCell(amount, DOLLARS) for amount in others),
+        ]
 
     head = ["sandbox\n$/h", "billed\n/ used", "sandboxes\n$", "idle pool\n$", "workers\n$", "total\n$"]
     sheets = dict.fromkeys(row.cost.sheet for row in rows if row.cost)
@@ -204,17 +227,18 @@ def _money(rows: Sequence[Projection], demand: Demand) -> Section:
 
 
 def _steps(rows: Sequence[Projection], demand: Demand) -> Section:
-    def cells(row: Projection) -> list[str] | None:
+    def cells(row: Projection) -> list[Content] | None:
         if row.steps is None:
             return None
         steps = row.steps
-        value_s, error_s = steps.step.value_ns / 1e9, steps.step.error_ns / 1e9
-        ends = span(Interval(value_s, steps.low_s, steps.high_s), rounded_seconds) or f"± {rounded_seconds(error_s)}"
-        step = f"{rounded_seconds(value_s)}\n{ends}"
-        line = [f"{steps.steps:,}", f"{steps.launched:,}", step, hours(steps.idle_worker_hours)]
-        return [*line, hours(steps.busy_worker_hours), hours(steps.wasted_worker_hours)]
+        value, error = steps.step.value_ns, steps.step.error_ns
+        low, high = (None if end is None else end * NS_PER_S for end in (steps.low_s, steps.high_s))
+        step = TableCell(value, NS, value - error, value + error) if low is None else TableCell(value, NS, low, high)
+        amounts = (steps.idle_worker_hours, steps.busy_worker_hours, steps.wasted_worker_hours)
+        counts = (TableCell(steps.steps, COUNT), TableCell(steps.launched, COUNT))
+        return [*counts, step, *(NOTHING if amount is None else TableCell(amount) for amount in amounts)]
 
-    head = ["steps\n", "launched\nper step", "rollouts\ns per step", "barrier idle\nworker-hours"]
+    head = ["steps\n", "launched\nper step", "rollouts\nof a step", "barrier idle\nworker-hours"]
     head += ["busy\nworker-hours", "thrown away\nworker-hours"]
     policy = (
         f"Training steps of {demand.step_rollouts:,}, {demand.effective_policy.name}" if demand.step_rollouts else ""
@@ -227,68 +251,52 @@ def _gpu(rows: Sequence[Projection], demand: Demand) -> Section:
 
 
 def _pool(rows: Sequence[Projection], demand: Demand) -> Section:
-    def cells(row: Projection) -> list[str] | None:
+    def cells(row: Projection) -> list[Content] | None:
         if row.warm_pool is None:
             return None
-        return [f"{row.warm_pool.hit:.1%}", f"{row.warm_pool.idle_sandboxes:,.1f}", row.warm_pool.rule]
+        return [TableCell(row.warm_pool.hit, SHARE), TableCell(row.warm_pool.idle_sandboxes), row.warm_pool.rule]
 
     note = "A hit skips create and ready; the set-up is still done."
     return _table(f"Warm pool of {demand.warm_pool}", ["hits\n", "idle\nsandboxes", "rule\n"], rows, cells, note)
 
 
 def _stress(rows: Sequence[Projection], demand: Demand) -> Section:
-    def cells(row: Projection) -> list[str] | None:
+    def cells(row: Projection) -> list[Content] | None:
         if row.stress is None or TAIL not in row.flags:
             return None
-        return [hours(row.stress.worker_hours), clock(row.stress.wall_clock_hours)]
+        return [TableCell(row.stress.worker_hours), hours_cell(row.stress.wall_clock_hours)]
 
     return _table(
-        "Stress: if 1 % of trajectories took 30 times as long", ["worker-hours\n", "wall-clock\nh"], rows, cells
+        "Stress: if 1 % of trajectories took 30 times as long", ["worker-hours\n", "wall-clock\n"], rows, cells
     )
 
 
 def _break_even(rows: Sequence[Projection], demand: Demand) -> Section:
-    def cells(row: Projection) -> list[str] | None:
+    def cells(row: Projection) -> list[Content] | None:
         even = row.break_even
         if even is None:
             return None
-        at = "at no length" if even.actions is None else f"{even.actions:,.1f}"
-        if not even.bounded:
-            return [at, "unbounded: the data exclude no length"]
-        return [at, "" if even.low is None or even.high is None else f"{even.low:,.1f} … {even.high:,.1f}"]
+        at: Content = "at no length"
+        if even.actions is not None:
+            at = TableCell(even.actions, "", even.low, even.high) if even.bounded else TableCell(even.actions)
+        return [at, "" if even.bounded else "unbounded: the data exclude no length"]
 
-    return _table("Break-even with the baseline", ["actions\n", "95 % interval\n"], rows, cells)
+    return _table("Break-even with the baseline", ["actions\n", "note\n"], rows, cells)
 
 
 def _held_out(rows: Sequence[Projection], demand: Demand) -> Section:
     series = {row.identity._replace(actions=0): row for row in rows if row.held_out}
-    lines = []
+    lines: list[list[Content]] = []
     for row in series.values():
         for check in row.held_out:
             error = check.predicted_s.value / check.measured_s.value - 1 if check.measured_s.value else 0.0
             predicted, measured = (
-                f"{rounded_seconds(one.value)}\n{span(one, rounded_seconds)}"
-                for one in (check.predicted_s, check.measured_s)
+                amount_cell(item.times(NS_PER_S), NS) for item in (check.predicted_s, check.measured_s)
             )
             route = f"{check.from_actions:,} to {check.to_actions:,}"
             inside = "" if check.inside is None else "yes" if check.inside else "no"
             name = f"{clean(row.label)}\n{clean(f'{row.identity.tier} {row.identity.mode}')}"
-            lines.append([name, route, predicted, measured, f"{error:+.1%}", inside])
-    head = ["sandbox\ntier mode", "actions\n", "predicted\ns", "measured\ns", "error\n", "inside\n"]
+            lines.append([name, route, predicted, measured, TableCell(error, SHARE, signed=True), inside])
+    head = ["sandbox\ntier mode", "actions\n", "predicted\n", "measured\n", "error\n", "inside\n"]
     note = "Every length predicted from every shorter one. inside: the measured mean is in the predicted interval."
     return Section("Length extrapolation against what was measured", head, lines, [note])
-
-
-def _sensitivity(rows: Sequence[Projection], demand: Demand) -> Section:
-    lines = []
-    for length in sorted({row.length for row in rows if row.worker_hours}):
-        effects = sensitivity(demand, length.actions)
-        lines += [[effect.change, str(length), hours(effect.worker_hours, signed=True)] for effect in effects]
-    notes = []
-    for row in rows:
-        for effect in levers(row)[:1]:
-            saved = hours(-effect.worker_hours)
-            notes.append(
-                f"{_short(row.label)}, {row.length} actions: {effect.change} saves most, {saved} worker-hours."
-            )
-    return Section("What a change adds", ["change\n", "actions\n", "worker-hours\n"], lines, notes)

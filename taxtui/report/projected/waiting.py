@@ -1,4 +1,4 @@
-"""What the trainer's GPUs wait for, always in its parts: most of it is the model's, and no tax of the sandbox."""
+"""Waiting time of the trainer's GPUs by part: most of it is the model's, and no tax of the sandbox."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Final
 
 from costmodel.projection.row import GpuWaiting, Projection
 from costmodel.training.run import Demand
+from taxtui.report.cells import DOLLARS, CellGroup, Content, TableCell, hours_cell
 from taxtui.report.formats import Section
-from taxtui.report.numbers import NOTHING, clock, hours, usd
+from taxtui.report.numbers import NOTHING
 
 PARTS: Final = ("waiting", "generation", "commands", "stalled")
 NOTE: Final = (
@@ -26,23 +27,23 @@ def waits(row: Projection, demand: Demand) -> dict[str, GpuWaiting]:
 
 def section(rows: Sequence[tuple[str, Projection]], demand: Demand) -> Section:
     """A line per row, by its name, and policy; none where nothing waits."""
-    found = [(name, policy, one) for name, row in rows for policy, one in waits(row, demand).items()]
-    lines = [
-        [name, policy, clock(one.wall_clock_hours), *(_amount(one, part) for part in PARTS)]
-        for name, policy, one in found
+    results = [(name, policy, item) for name, row in rows for policy, item in waits(row, demand).items()]
+    lines: list[list[Content]] = [
+        [name, policy, hours_cell(item.wall_clock_hours), *(_amount(item, part) for part in PARTS)]
+        for name, policy, item in results
     ]
     unit = "GPU-hours" if demand.gpu_usd_hour is None else "GPU-h, $"
-    head = ["sandbox\n", "policy\n", "wall-clock\nh", *(f"{part}\n{unit}" for part in PARTS)]
+    head = ["sandbox\n", "policy\n", "wall-clock\n", *(f"{part}\n{unit}" for part in PARTS)]
     notes = [NOTE]
-    if any(one.generation_gpu_hours is None for _, _, one in found):
+    if any(item.generation_gpu_hours is None for _, _, item in results):
         notes.append("generation –: there is no think time in the row; --think TIME adds it.")
-    if any(one.stalled_gpu_hours is None for _, _, one in found):
+    if any(item.stalled_gpu_hours is None for _, _, item in results):
         notes.append("stalled –: the commands' own time is unknown, so what is theirs and what the sandbox's is too.")
-    return Section(f"What {demand.gpus} GPUs wait for", head, lines, notes)
+    return Section(f"Waiting time of {demand.gpus} GPUs", head, lines, notes)
 
 
-def _amount(waiting: GpuWaiting, part: str) -> str:
+def _amount(waiting: GpuWaiting, part: str) -> Content:
     amount, price = getattr(waiting, f"{part}_gpu_hours"), getattr(waiting, f"{part}_usd")
     if amount is None:
         return NOTHING
-    return f"{hours(amount)}\n{'' if price is None else usd(price)}"
+    return TableCell(amount) if price is None else CellGroup((TableCell(amount), TableCell(price, DOLLARS)), below=True)

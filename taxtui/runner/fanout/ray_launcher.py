@@ -63,8 +63,8 @@ def place_workers(nodes: Sequence[RayNode], workers: int, per_node: int | None) 
         room_text = "a core each" if per_node is None else f"a core each and at most {per_node} on a node"
         have = ", ".join(f"{node.address}: {node.cores}" for node in nodes) or "none"
         raise UsageError(
-            f"--engine ray: {workers} workers, {room_text}, find room for {sum(room.values())} (cores offered: {have})",
-            fix="ask for fewer --processes, or more --per-node, or add nodes",
+            f"--ray: {workers} workers, {room_text}, find room for {sum(room.values())} (cores offered: {have})",
+            fix="ask for fewer --processes, or a greater --set per_node, or add nodes",
         )
     placed: list[RayNode] = []
     while len(placed) < workers:
@@ -89,7 +89,7 @@ def named_paths(plan: Plan) -> list[str]:
                 continue
             if not path.is_absolute():
                 raise UsageError(
-                    f"--engine ray: {cell.substrate.name}:{option}={value} is relative to this folder",
+                    f"--ray: {cell.substrate.name}:{option}={value} is relative to this folder",
                     fix="give an absolute path that every node has",
                 )
             paths[value] = None
@@ -111,9 +111,7 @@ class RayLauncher:
         except ImportError:
             installed_ray = False
         if not installed_ray:
-            raise SubstrateUnavailable(
-                "--engine ray: the module 'ray' is not installed", fix=installed.extra_command("ray")
-            )
+            raise SubstrateUnavailable("--ray: the module 'ray' is not installed", fix=installed.extra_command("ray"))
         self._options, self._workers = options, plan.workers
         self._paths = named_paths(plan)
         self._ray: Any = None
@@ -300,8 +298,8 @@ async def _unanswered(address: str) -> str:
 
 def _no_cluster(address: str, why: str) -> UsageError:
     return UsageError(
-        f"--engine ray: no cluster at --address {address}: {why}",
-        fix="start one (ray start --head), or give --address HOST:PORT of one",
+        f"no cluster at --ray {address}: {why}",
+        fix="start one (ray start --head), or give --ray HOST:PORT of one",
     )
 
 

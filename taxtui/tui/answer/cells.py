@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from costmodel.analysis.headline import sentence
 from costmodel.analysis.ranking import Answer, Entry, Place, WorkLine
 from taxtui.report.answer import table
+from taxtui.report.answer.table import said
 from taxtui.report.cells import Content, TableCell
 from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, parts
@@ -171,4 +171,4 @@ def section(found: Answer, asked: Arrangement) -> Section:
         cells = [" ".join(filter(None, cell_of(line.at(place), found, line))) for place in found.places]
         rows.append([clean(line.name), *cells])
     head = ["work", *(clean(place.name) for place in found.places)]
-    return Section(clean(sentence(found)), head, rows, [])
+    return Section(said(found), head, rows, [])

@@ -11,8 +11,8 @@ from costmodel.analysis.ranking import WorkLine
 from costmodel.analysis.sensitivity import Curve
 from costmodel.projection.row import BreakEven
 from taxtui.report.bars import Bar
-from taxtui.report.numbers import number
-from taxtui.report.projected.attributed import compact, money, unit_of
+from taxtui.report.numbers import compact, money, number
+from taxtui.report.projected.attributed import unit_of
 from taxtui.terminal_text import clean
 
 Picture = Literal["cost", "actions", "workers", "causes"]

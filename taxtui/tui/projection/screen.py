@@ -14,10 +14,11 @@ from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 from textual.widgets import Static
 
-from costmodel.analysis.headline import sentence
 from costmodel.analysis.ranking import Answer, WorkLine
 from costmodel.projection.row import Projection
 from costmodel.recording.reader import CellIdentity
+from taxtui.live import catalogue
+from taxtui.report.answer.table import said
 from taxtui.report.projected.attributed import headline
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
@@ -33,7 +34,6 @@ from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector, Re
 from taxtui.tui.projection.picture_panel import PicturePanel
 from taxtui.tui.projection.rows import ProjectionRows
 from taxtui.tui.projection.typing_screen import TypingScreen
-from taxtui.tui.recordings import catalogue
 from taxtui.tui.top_bar import TopBar
 
 PAUSE_S: Final = 0.08  # in typing, before it is answered
@@ -248,7 +248,7 @@ class ProjectionScreen(TypingScreen):
         costs = [entry for entry in line.entries if entry.row.attribution] if line else []
         told = [f"{clean(one.place.name)}: {headline(one.row.attribution)}" for one in costs if one.row.attribution]
         if found is not None and found.lines:
-            told.append(f"{self._approximately}{clean(sentence(found))}")
+            told.append(f"{self._approximately}{said(found)}")
         return told
 
     def _say(self) -> None:

@@ -13,9 +13,9 @@ from textual.message_pump import MessagePump
 from costmodel.errors import SourceError
 from costmodel.recording.follower import Follower
 from costmodel.recording.framing import MAX_LENGTH, PREFIX
+from taxtui.live.catalogue import CatalogueEntry, shown
 from taxtui.terminal_text import clean
 from taxtui.tui.background import Newest
-from taxtui.tui.recordings.catalogue import CatalogueEntry, shown
 
 SLICE_BYTES: Final = PREFIX.size + MAX_LENGTH
 """Read at once: at least one frame, so that a slice without one is the end."""

@@ -16,7 +16,8 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
-from costmodel.analysis.headline import sentence
+from taxtui.live import catalogue
+from taxtui.report.answer.table import said
 from taxtui.report.measured import ladders
 from taxtui.report.measured.tables import HEAD
 from taxtui.terminal_text import clean
@@ -30,7 +31,6 @@ from taxtui.tui.clipboard import copy
 from taxtui.tui.dialogs import Choice, Choose
 from taxtui.tui.ladder_plot import LadderPlot, LadderPoint
 from taxtui.tui.lists.cursor_list import CursorList
-from taxtui.tui.recordings import catalogue
 from taxtui.tui.results.model import (
     ANSWER,
     METRICS,
@@ -167,7 +167,7 @@ class ResultsScreen(ArrangedScreen):
         answers.present(found, self.arrangement)
         results.present([arranged_part(part, self.arrangement) for part in self.shown.parts])
         self.show_ladder()
-        self.query_one("#said", Static).update(clean(sentence(found)) if found else "")
+        self.query_one("#said", Static).update(said(found) if found else "")
         order = self.arrangement.in_words(self.columns) or "o sorts · b groups · / filters"
         answers.entitle(Text(f"what one trajectory holds a worker for · {order} · enter: all of it"))
         results.entitle(Text(order))

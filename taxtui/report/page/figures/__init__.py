@@ -10,20 +10,17 @@ if TYPE_CHECKING:
     from taxtui.report.page.material import Material
     from taxtui.report.page.panel import Figure
 
-MODULES: Final = (
-    *("attribution", "cold_start", "composition", "by_length", "break_even"),
-    *("scale", "tax", "failures", "run_means", "health"),
-)
+MODULES: Final = (*("attribution", "composition", "cold_start", "by_length", "break_even", "failures"),)
 """In the order of the page."""
 
 
 def figures(material: Material) -> list[Figure]:
     """All that the material has something to show for."""
-    found: list[Figure] = []
+    results: list[Figure] = []
     for name in MODULES:
-        found += import_module(f"{__name__}.{name}").figures(material)
+        results += import_module(f"{__name__}.{name}").figures(material)
     taken: Counter[str] = Counter()
-    return [_distinct(figure, taken) for figure in found if figure.panels]
+    return [_distinct(figure, taken) for figure in results if figure.panels]
 
 
 def _distinct(figure: Figure, taken: Counter[str]) -> Figure:

@@ -1,4 +1,4 @@
-"""What the sandbox costs the run that was asked for, by cause: in dollars where there are prices, else in hours."""
+"""Costs of the sandbox in the training run by cause: in dollars where there are prices, else in hours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from costmodel.projection.row import ByCause
 from costmodel.statistics.intervals import Interval
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import PROVENANCES
-from taxtui.report.numbers import NOTHING, number, span
+from taxtui.report.numbers import NOTHING, money, number, span
 from taxtui.report.page.lines import MarkLine
 from taxtui.report.page.material import Material
 from taxtui.report.page.palette import role_of
@@ -21,7 +21,7 @@ from taxtui.report.page.panel import Figure, Panel
 from taxtui.report.page.scales import amounts
 from taxtui.report.page.settings import MOST_ROWS, NAME_COLUMNS, file_name, fitting, left_notes
 from taxtui.report.page.stacks import Stack, draw_stacks, stacks_height
-from taxtui.report.projected.attributed import money, unit_of
+from taxtui.report.projected.attributed import unit_of
 from taxtui.report.projected.sections import marks_of
 from taxtui.report.words import CAUSES
 from taxtui.terminal_text import clean, cut
@@ -44,7 +44,7 @@ def figures(material: Material) -> list[Figure]:
     rows.sort(key=lambda row: (row.provenance != MEASURED, row.provenance, row.identity.tier))
     groups = [(key, list(group)) for key, group in groupby(rows, key=lambda row: (row.provenance, row.identity.tier))]
     marks = marks_of(rows)
-    drawn = fitting([min(MOST_ROWS, len(own)) for _, own in groups])
+    drawn = fitting([min(MOST_ROWS, len(members)) for _, members in groups])
     panels = [_panel(*groups[place][0], groups[place][1], marks) for place in drawn]
     notes = [
         "Each cause: what the same run would save without it, simulated with the same random numbers; on the right all "
@@ -54,19 +54,19 @@ def figures(material: Material) -> list[Figure]:
     ]
     notes += [*marks.of_all(), *marks.brief()]
     left = [clean(tier) for place, ((_, tier), _) in enumerate(groups) if place not in drawn]
-    hidden = [(clean(tier), len(own) - MOST_ROWS) for (_, tier), own in map(groups.__getitem__, drawn)]
+    hidden = [(clean(tier), len(members) - MOST_ROWS) for (_, tier), members in map(groups.__getitem__, drawn)]
     notes += left_notes(left, hidden)
-    return [Figure(NAME, "What the sandbox costs this run", panels, notes)]
+    return [Figure(NAME, "Costs of the sandbox in this training run", panels, notes)]
 
 
 def _panel(provenance: str, tier: str, rows: Sequence[Projection], marks: FlagMarks) -> Panel:
     rows = rows[:MOST_ROWS]
     dollars = all(row.attribution is not None and row.attribution.run.usd is not None for row in rows)
-    found = [_parts(row, dollars=dollars) for row in rows]
+    results = [_parts(row, dollars=dollars) for row in rows]
     causes = STEPS if any(row.attribution is not None for row in rows) else HOURS
     show = money if dollars else number
     stacks = []
-    for row, (whole, parts) in zip(rows, found, strict=True):
+    for row, (whole, parts) in zip(rows, results, strict=True):
         ends = span(whole, money if dollars else number)
         told = NOTHING if whole is None else f"{show(whole.value)}{f' ({ends})' if ends else ''}"
         drawn = {CAUSES[cause]: max(0.0, amount) for cause, amount in parts.items()}
@@ -79,7 +79,7 @@ def _panel(provenance: str, tier: str, rows: Sequence[Projection], marks: FlagMa
         roles={CAUSES[cause]: role_of(cause) for cause in causes},
         ticks=amounts(0, top, log=False, unit=unit),
     )
-    data = [_record(row, whole, parts, unit) for row, (whole, parts) in zip(rows, found, strict=True)]
+    data = [_record(row, whole, parts, unit) for row, (whole, parts) in zip(rows, results, strict=True)]
     apart = PROVENANCES.get(provenance, "" if provenance == MEASURED else provenance.upper())
     title = ", ".join(part for part in (apart, cut(clean(tier), 40), "dollars" if dollars else "worker-hours") if part)
     about = "; ".join(f"{stack.line.name}: {stack.line.told}" for stack in stacks)

@@ -1,4 +1,4 @@
-"""Where two substrates cost the same: held per trajectory as a fixed part and a part per action."""
+"""Break-even of two substrates: occupied time as a fixed part and a part per action."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS: Final = 1
 def figures(material: Material) -> list[Figure]:
     """A panel per setting and mode in which two substrates were measured."""
     panels = []
-    told: list[str] = []
+    texts: list[str] = []
     for setting in material.settings:
         for mode, group in groupby(
             sorted(setting.rows, key=lambda row: row.identity.mode), lambda row: row.identity.mode
@@ -32,26 +32,26 @@ def figures(material: Material) -> list[Figure]:
             if len(lines) > 1:
                 panel, words = _panel(material, setting, mode, lines)
                 panels.append(panel)
-                told += words
+                texts += words
     notes = [
-        "What a delivered trajectory holds a worker for, as a fixed part and a part per action, from the trials of the "
+        "Occupied time of a delivered trajectory, as a fixed part and a part per action, from the trials of the "
         "longest length that was measured; the cheapest per trajectory there is what the others are compared with. "
-        "Where two lines cross, both cost the same; the band is Fieller's 95 % interval of that.",
-        *told,
+        "Both cost the same where two lines cross; the band is Fieller's 95 % interval of the crossing.",
+        *texts,
         *material.flagged(),
     ]
     return [Figure("break-even", "Break-even", panels, notes)]
 
 
 def _lines(material: Material, rows: Sequence[Row]) -> list[tuple[Row, Projection]]:
-    """By label the row of the greatest length, the cheapest first."""
-    found: dict[str, tuple[Row, Projection]] = {}
+    """Return the row of the greatest length for each label, the cheapest first."""
+    result: dict[str, tuple[Row, Projection]] = {}
     for row in rows:
-        one = material.projected(row)
-        if one is not None and one.evidence is not None and one.evidence.line is not None and row.length.mean:
-            found[row.label] = (row, one)
-    longest = max((row.length.mean for row, _ in found.values()), default=0)
-    same = [(row, one) for row, one in found.values() if row.length.mean == longest]
+        item = material.projected(row)
+        if item is not None and item.evidence is not None and item.evidence.line is not None and row.length.mean:
+            result[row.label] = (row, item)
+    longest = max((row.length.mean for row, _ in result.values()), default=0)
+    same = [(row, item) for row, item in result.values() if row.length.mean == longest]
     return sorted(same, key=lambda pair: pair[1].held_per_success_s.value if pair[1].held_per_success_s else 0.0)
 
 
@@ -64,10 +64,10 @@ def _panel(
     title = f"{setting.title} {mode_of(base)}".strip()
     data, told = [], []
     crossings: list[BreakEven] = []
-    for row, one in lines:
-        assert one.evidence is not None
-        assert one.evidence.line is not None
-        line = one.evidence.line
+    for row, item in lines:
+        assert item.evidence is not None
+        assert item.evidence.line is not None
+        line = item.evidence.line
         own: dict[str, Any] = {**identified(row), "fixed_s": line.fixed_s, "per_action_s": line.per_action_s}
         if row is not base:
             even = crossing(line, cheapest.evidence.line)
@@ -82,13 +82,13 @@ def _panel(
         axes = sheet.axes(left=48, bottom=38 + foot, top=20)
         near = [even.actions for even in crossings if even.actions and even.actions < 4 * longest]
         end = max([longest, *near]) * 1.08
-        top = max(one["fixed_s"] + one["per_action_s"] * end for one in data)
+        top = max(item["fixed_s"] + item["per_action_s"] * end for item in data)
         axes.set_xlim(0, end)
         axes.set_ylim(0, top * 1.05)
         along_x(axes, [Tick(at, f"{at:g}") for at in _round_to(end)], "actions")
         along_y(axes, durations(0, top, log=False), "held per delivered trajectory")
-        for one, (row, _) in zip(data, lines, strict=True):
-            ends = [one["fixed_s"] + one["per_action_s"] * at for at in (0, end)]
+        for item, (row, _) in zip(data, lines, strict=True):
+            ends = [item["fixed_s"] + item["per_action_s"] * at for at in (0, end)]
             axes.plot([0, end], ends, color=light(material.look(row).role), linewidth=1.4)
         for even in crossings:
             if even.actions is None or even.actions > end:
@@ -113,7 +113,7 @@ def shown(row: Row) -> str:
 
 
 def in_words(even: BreakEven) -> str:
-    """Where two lines cross, with its interval."""
+    """Return the crossing of two lines with its interval."""
     if not even.bounded:
         where = "at no length" if even.actions is None else f"at {even.actions:,.1f} actions"
         return f"{where}, but the data exclude none"

@@ -1,4 +1,4 @@
-"""Over the number of actions: completion, and what it comes to per action."""
+"""Completion over the number of actions."""
 
 from __future__ import annotations
 
@@ -13,71 +13,71 @@ from taxtui.report.page.settings import Setting, identified, kind_of
 from taxtui.report.page.sheet import Sheet, along_x, along_y, key, legend_height
 
 COLUMNS: Final = 1
-_MEASURES: Final = {"trajectory": "Completion", "amortized_per_action": "Per action, amortised: completion / actions"}
+MEASURE: Final = "trajectory"
 
 
 def figures(material: Material) -> list[Figure]:
-    """Completion, and its share per action."""
+    """A panel per setting in which several lengths were measured."""
     notes = material.notes(
         "Medians with their 95 % intervals; both axes are logarithmic. Solid: exec, dashed: session. A fixed start is "
         "spread over more actions the longer the trajectory is: no command becomes faster.",
     )
     panels = [
-        _panel(material, setting, measure)
-        for setting in material.settings
-        for measure in _MEASURES
-        if len({row.length for row in _rows(setting, measure)}) > 1
+        _panel(material, setting) for setting in material.settings if len({row.length for row in _rows(setting)}) > 1
     ]
     return [Figure("length", "Completion by length", panels, notes)]
 
 
-def _rows(setting: Setting, measure: str) -> list[Row]:
-    return [row for row in setting.rows if row.length.mean and row.summary(measure)]
+def _rows(setting: Setting) -> list[Row]:
+    return [row for row in setting.rows if row.length.mean and row.summary(MEASURE)]
 
 
-def _panel(material: Material, setting: Setting, measure: str) -> Panel:
-    data = [_point(row, measure) for row in _rows(setting, measure)]
-    rows = _rows(setting, measure)
+def _panel(material: Material, setting: Setting) -> Panel:
+    data = [_point(row) for row in _rows(setting)]
+    rows = _rows(setting)
     kinds = material.kinds(rows)
     foot = legend_height(len(kinds), COLUMNS)
 
     def draw(sheet: Sheet) -> None:
         axes = sheet.axes(left=48, bottom=38 + foot, top=20)
-        at = sorted({one["mean_actions"] for one in data})
-        ends = [end * NS for one in data for end in (one["low_ns"], one["p50_ns"], one["high_ns"]) if end]
+        at = sorted({item["mean_actions"] for item in data})
+        ends = [end * NS for item in data for end in (item["low_ns"], item["p50_ns"], item["high_ns"]) if end]
         low, high = limits(ends, log=True)
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlim(*limits(at, log=True))
         axes.set_ylim(low, high)
         along_x(axes, [Tick(actions, f"{actions:g}") for actions in at], "actions")
-        along_y(axes, durations(low, high, log=True), _MEASURES[measure])
+        along_y(axes, durations(low, high, log=True), "completion")
         for label, mode in kinds:
-            own = [
-                one for row, one in zip(rows, data, strict=True) if (row.own_label, row.identity.mode) == (label, mode)
+            group = [
+                item
+                for row, item in zip(rows, data, strict=True)
+                if (row.own_label, row.identity.mode) == (label, mode)
             ]
             look = material.looks[label]
             colour = light(look.role)
-            x, y = [one["mean_actions"] for one in own], [one["p50_ns"] * NS for one in own]
+            x, y = [item["mean_actions"] for item in group], [item["p50_ns"] * NS for item in group]
             axes.plot(x, y, color=colour, linestyle=style(mode), linewidth=1.2, marker=look.marker, markersize=4)
-            for one in own:
-                if one["low_ns"] is not None and one["high_ns"] is not None:
+            for item in group:
+                if item["low_ns"] is not None and item["high_ns"] is not None:
                     axes.plot(
-                        [one["mean_actions"]] * 2, [one["low_ns"] * NS, one["high_ns"] * NS], color=colour, linewidth=1
+                        [item["mean_actions"]] * 2,
+                        [item["low_ns"] * NS, item["high_ns"] * NS],
+                        color=colour,
+                        linewidth=1,
                     )
         sheet.legend([(name, key(material.looks[label], mode)) for (label, mode), name in kinds.items()], COLUMNS)
 
-    about = f"{_MEASURES[measure]} over actions: " + "; ".join(
-        f"{kind_of(row)} at {one['actions']}: {one['p50_ns'] / 1e6:.3g} ms, n={one['n']}"
-        for row, one in zip(rows, data, strict=True)
+    about = "Completion over actions: " + "; ".join(
+        f"{kind_of(row)} at {item['actions']}: {item['p50_ns'] / 1e6:.3g} ms, n={item['n']}"
+        for row, item in zip(rows, data, strict=True)
     )
-    kind = "completion" if measure == "trajectory" else "per-action"
-    title = setting.title if measure == "trajectory" else f"{setting.title}, per action"
-    return Panel(f"length-{kind}-{setting.name}", title, about, 230 + foot, draw, data, setting.apart)
+    return Panel(f"length-{setting.name}", setting.title, about, 230 + foot, draw, data, setting.apart)
 
 
-def _point(row: Row, measure: str) -> dict[str, Any]:
-    summary = row.summary(measure)
+def _point(row: Row) -> dict[str, Any]:
+    summary = row.summary(MEASURE)
     assert summary is not None
     p50 = summary.p50
     values = {"p50_ns": p50.value, "low_ns": p50.low, "high_ns": p50.high}

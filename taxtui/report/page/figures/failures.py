@@ -71,11 +71,11 @@ def _told(row: Row) -> str:
 
 def _draw(sheet: Sheet, lines: list[MarkLine], data: list[dict[str, Any]], roles: list[str]) -> None:
     axes = lines_axes(sheet, lines, foot=0)
-    end = min(1.0, max(one["high"] or one["failure_rate"] for one in data) * 1.08)
+    end = min(1.0, max(item["high"] or item["failure_rate"] for item in data) * 1.08)
     axes.set_xlim(0, end)
     step = next(step for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.25) if end / step <= 5.01)
     along_x(axes, [Tick(step * number, f"{100 * step * number:g} %") for number in range(int(end / step + 1e-9) + 1)])
-    for number, (one, role) in enumerate(zip(data, roles, strict=True)):
-        if one["low"] is not None and one["high"] is not None:
-            axes.plot([one["low"], one["high"]], [number + 0.1] * 2, color=light(role), linewidth=1.2)
-        axes.plot(one["failure_rate"], number + 0.1, "o", color=light(role), markersize=4.5)
+    for number, (item, role) in enumerate(zip(data, roles, strict=True)):
+        if item["low"] is not None and item["high"] is not None:
+            axes.plot([item["low"], item["high"]], [number + 0.1] * 2, color=light(role), linewidth=1.2)
+        axes.plot(item["failure_rate"], number + 0.1, "o", color=light(role), markersize=4.5)

@@ -19,12 +19,12 @@ MOST_PANELS: Final = 9
 
 
 def figure(works: Mapping[str, Sequence[PlaceStanding]], looks: Mapping[str, Look]) -> Figure | None:
-    """Of the works at which two places or more have a price; None without one."""
-    priced = {name: [one for one in own if one.usd is not None] for name, own in works.items()}
-    shown = {name: _nearest(own) for name, own in priced.items() if len(own) > 1}
+    """Draw the workloads for which two substrates or more have a price; None without such a workload."""
+    priced = {name: [item for item in group if item.usd is not None] for name, group in works.items()}
+    shown = {name: _nearest(group) for name, group in priced.items() if len(group) > 1}
     if not shown:
         return None
-    panels = [_panel(name, own, looks) for name, own in list(shown.items())[:MOST_PANELS]]
+    panels = [_panel(name, group, looks) for name, group in list(shown.items())[:MOST_PANELS]]
     notes = [
         "Each place with the 95 % intervals of both. Line: from one to the next of those that nothing beats in hours "
         "and in dollars; hollow: something surely does. Both axes are logarithmic.",
@@ -37,21 +37,22 @@ def figure(works: Mapping[str, Sequence[PlaceStanding]], looks: Mapping[str, Loo
 
 
 def _nearest(own: Sequence[PlaceStanding]) -> list[PlaceStanding]:
-    """Those that a panel has room for: first what nothing beats, then the fewest hours; in their order."""
+    """Return the substrates that fit a panel: first those on the frontier, then by hours; in their order."""
     least = sorted(range(len(own)), key=lambda place: own[place].frontier == OFF)[:MOST_ROWS]
     return [own[place] for place in sorted(least)]
 
 
 def _panel(name: str, own: Sequence[PlaceStanding], looks: Mapping[str, Look]) -> Panel:
-    data = [_record(name, one) for one in own]
-    told = [
-        f"{cut(clean(one.place.name), NAME_COLUMNS)}: {number(one.hours.value)} h, ${usd(one.usd and one.usd.value)}"
-        for one in own
+    data = [_record(name, item) for item in own]
+    texts = [
+        f"{cut(clean(item.place.name), NAME_COLUMNS)}: {number(item.hours.value)} h, ${usd(item.usd.value)}"
+        for item in own
+        if item.usd is not None
     ]
     foot = legend_height(len(own), 1)
-    draw = partial(_draw, data=data, names=told, looks=[looks[one.row.label] for one in own])
+    draw = partial(_draw, data=data, names=texts, looks=[looks[item.row.label] for item in own])
     title = cut(clean(name), 60)
-    return Panel(f"pareto-{file_name(title)}", title, "; ".join(told), 220 + foot, draw, data)
+    return Panel(f"pareto-{file_name(title)}", title, "; ".join(texts), 220 + foot, draw, data)
 
 
 def _record(work: str, one: PlaceStanding) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def _record(work: str, one: PlaceStanding) -> dict[str, Any]:
 def _draw(sheet: Sheet, data: Sequence[dict[str, Any]], names: Sequence[str], looks: Sequence[Look]) -> None:
     axes = sheet.axes(left=48, bottom=38 + legend_height(len(data), 1), top=20)
     ends = {
-        axis: [one[end] for one in data for end in (axis, f"{axis}_low", f"{axis}_high") if one[end]]
+        axis: [item[end] for item in data for end in (axis, f"{axis}_low", f"{axis}_high") if item[end]]
         for axis in ("worker_hours", "usd")
     }
     axes.set_xscale("log")
@@ -85,18 +86,18 @@ def _draw(sheet: Sheet, data: Sequence[dict[str, Any]], names: Sequence[str], lo
     axes.set_ylim(bottom, top)
     along_x(axes, amounts(left, right, log=True), "worker-hours")
     along_y(axes, amounts(bottom, top, log=True, unit="$"), "dollars")
-    best = sorted((one["worker_hours"], one["usd"]) for one in data if one["frontier"] != OFF)
+    best = sorted((item["worker_hours"], item["usd"]) for item in data if item["frontier"] != OFF)
     axes.plot([x for x, _ in best], [y for _, y in best], color=light(INK), linewidth=0.8, linestyle=(0, (2, 2)))
     marks = []
-    for one, name, look in zip(data, names, looks, strict=True):
-        colour, x, y = light(look.role), one["worker_hours"], one["usd"]
-        if one["worker_hours_low"] and one["worker_hours_high"]:
-            axes.plot([one["worker_hours_low"], one["worker_hours_high"]], [y, y], color=colour, linewidth=1)
-        if one["usd_low"] and one["usd_high"]:
-            axes.plot([x, x], [one["usd_low"], one["usd_high"]], color=colour, linewidth=1)
-        face = light(SURFACE) if one["frontier"] == OFF else colour
+    for item, name, look in zip(data, names, looks, strict=True):
+        colour, x, y = light(look.role), item["worker_hours"], item["usd"]
+        if item["worker_hours_low"] and item["worker_hours_high"]:
+            axes.plot([item["worker_hours_low"], item["worker_hours_high"]], [y, y], color=colour, linewidth=1)
+        if item["usd_low"] and item["usd_high"]:
+            axes.plot([x, x], [item["usd_low"], item["usd_high"]], color=colour, linewidth=1)
+        face = light(SURFACE) if item["frontier"] == OFF else colour
         axes.plot(x, y, marker=look.marker, markersize=6, color=colour, markerfacecolor=face, linestyle="none")
-        label = legible(cut(one["place"], 16))
+        label = legible(cut(item["place"], 16))
         ends_right = x * x > left * right  # in the right half: towards the middle, where there is room
         axes.annotate(
             label,

@@ -8,7 +8,7 @@
       const in_unit = (ns) => digits(ns / units[name]);
       line.textContent = !units[name] ? own
         : line.dataset.ns ? `${in_unit(line.dataset.ns)} ${name}`
-        : `(${in_unit(line.dataset.low)}…${in_unit(line.dataset.high)})`;
+        : `(${in_unit(line.dataset.low)}–${in_unit(line.dataset.high)})`;
     }
   };
   const choice = document.createElement("label");
@@ -18,7 +18,7 @@
   for (const name of Object.keys(units)) select.append(new Option(name, name));
   select.addEventListener("change", () => tell(select.value));
   choice.append(select);
-  document.querySelector("nav").append(choice);
+  if (told.length) document.querySelector("nav").append(choice);
 
   const key = (row, column) => {
     const cell = row.cells[column];

@@ -224,6 +224,19 @@ def scan(feed: Path | None = None, *, running: bool = False, known: Iterable[Cat
     return Listing(tuple(order), folder, problem)
 
 
+def listed(folder: Path | None) -> tuple[tuple[CatalogueEntry, ...], str]:
+    """Return the recordings of a folder, the newest first, and why they cannot be listed; None: as ``scan``."""
+    if folder is None:
+        listing = scan()
+        return listing.entries, listing.problem
+    try:
+        paths = recordings(folder)
+    except OSError as error:
+        return (), f"cannot list {clean(str(folder))}: {error.strerror}"
+    entries = [entry for path in paths if (entry := inspect(path)) is not None]
+    return tuple(sorted(entries, key=lambda entry: (-entry.when_ns, entry.name))), ""
+
+
 def inspect(path: Path, *, shipped: bool = False, running: bool = False) -> CatalogueEntry | None:
     """What the ends of a file say, whatever its length; None where there is no file, or no ordinary one.
 

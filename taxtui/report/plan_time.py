@@ -9,13 +9,14 @@ from typing import Final, NamedTuple
 
 from costmodel.errors import SourceError
 from costmodel.recording.follower import Follower
+from taxtui.live import catalogue
+from taxtui.live.catalogue import CatalogueEntry
 from taxtui.live.state import RunState
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
-from taxtui.tui.recordings import catalogue
-from taxtui.tui.recordings.catalogue import CatalogueEntry
+from taxtui.report.numbers import rough_duration
 
 MOST_BYTES: Final = 64 << 20
-"""Of recordings, the newest first: beyond it older ones are left unread."""
+"""Bytes of recordings that are read, the newest first."""
 
 SLICE_BYTES: Final = 64 << 10
 WHOLE: Final = ("0s", "create")
@@ -23,7 +24,7 @@ WHOLE: Final = ("0s", "create")
 
 
 class PastTrial(NamedTuple):
-    """What a recorded cell says of its trials."""
+    """The mean trial of a recorded cell."""
 
     label: str  # substrate and variant: docker:runsc
     tier: str
@@ -61,7 +62,7 @@ class Table:
         return next(iter(fitting), None)
 
     def trial(self, cell: CellPlan, label: str | None) -> PastTrial | None:
-        """What comes nearest to a planned cell: the same concurrency, else 1, else any; then the nearest length."""
+        """Return the closest recorded trial: the same concurrency, else 1, else any; then the closest length."""
         same = self._cells.get((label or "", cell.tier.name, cell.mode), {}).values()
 
         def distance(trial: PastTrial) -> tuple[int, float]:
@@ -72,7 +73,7 @@ class Table:
 
 
 class Expected(NamedTuple):
-    """What is expected of a planned cell; None where no recording says."""
+    """The expected time of a planned cell; None where no recording has such a cell."""
 
     cell: CellPlan
     variant: str  # of the substrate, "" where it is not known
@@ -83,20 +84,20 @@ class Expected(NamedTuple):
 
 def expect(plan: Plan, table: Table, variants: Mapping[str, str]) -> list[Expected]:
     """Every cell of a plan beside what was recorded of it; ``variants`` by substrate, as ``-s`` takes it."""
-    found = []
+    results = []
     for cell in plan.cells:
         told = variants.get(str(cell.substrate))
         label = table.label(cell.substrate, told)
         trial = table.trial(cell, label) if cell.acquire == WHOLE[1] else None
         variant = (label or "").partition(":")[2] if told is None else told
         if trial is None:
-            found.append(Expected(cell, variant, None, None, None))
+            results.append(Expected(cell, variant, None, None, None))
             continue
         think_ns = cell.actions * cell.think.mean_ns
         measured_ns = trial.trial_ns + (cell.actions - trial.actions) * trial.action_ns
         trial_ns = max(measured_ns, cell.actions * trial.action_ns) + think_ns
-        found.append(Expected(cell, variant, trial, trial_ns, _wall_ns(cell, trial_ns)))
-    return found
+        results.append(Expected(cell, variant, trial, trial_ns, _wall_ns(cell, trial_ns)))
+    return results
 
 
 def _wall_ns(cell: CellPlan, trial_ns: float) -> float:
@@ -107,31 +108,22 @@ def _wall_ns(cell: CellPlan, trial_ns: float) -> float:
 def time_words(plan: Plan, expected: Sequence[Expected]) -> str:
     """``~22 min, estimated from 2 recordings``, with what is not known and what a budget cuts."""
     known: dict[str, float] = {}
-    for one in expected:
-        if one.wall_ns is not None:
-            name = str(one.cell.substrate)
-            known[name] = known.get(name, 0.0) + one.wall_ns
+    for item in expected:
+        if item.wall_ns is not None:
+            name = str(item.cell.substrate)
+            known[name] = known.get(name, 0.0) + item.wall_ns
     missing = _missing(expected)
-    limit = f"at most {about(plan.budget_s * 1e9)}, the budget" if plan.budget_s else ""
+    limit = f"at most {rough_duration(plan.budget_s * 1e9)}, the budget" if plan.budget_s else ""
     if not known:
         unknown = f"unknown for {missing}: no recording of it yet"
         return f"{limit}; {unknown}" if limit else unknown
     once_ns = max(known.values()) if plan.side_by_side else sum(known.values())
     total_ns = plan.repeat * once_ns + (plan.repeat - 1) * plan.gap_s * 1e9
-    words = f"~{about(total_ns)}" + (f" + {missing} (not measured yet)" if missing else "")
-    source = _source([one.trial for one in expected if one.trial])
+    words = f"~{rough_duration(total_ns)}" + (f" + {missing} (not measured yet)" if missing else "")
+    source = _source([item.trial for item in expected if item.trial])
     if plan.budget_s and (missing or total_ns > plan.budget_s * 1e9):
         return f"{limit} ({words} without it, {source})"
     return f"{words}, {source}"
-
-
-def about(ns: float) -> str:
-    """``40 s``, ``22 min``, ``1 h 20 min``: as exact as an estimate deserves."""
-    seconds = ns / 1e9
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60:,} h {minutes % 60} min"
 
 
 def _source(trials: Sequence[PastTrial]) -> str:
@@ -141,11 +133,11 @@ def _source(trials: Sequence[PastTrial]) -> str:
 
 
 def _missing(expected: Sequence[Expected]) -> str:
-    """What was never measured, as coarsely as that is true: ``ec2``, ``docker T2``, ``docker T2 session``."""
+    """Return the cells without a recording, as coarsely as is true: ``ec2``, ``docker T2``, ``docker T2 session``."""
     named: dict[str, None] = {}
-    for one in expected:
-        if one.wall_ns is None:
-            words = [str(one.cell.substrate), one.cell.tier.name, one.cell.mode]
+    for item in expected:
+        if item.wall_ns is None:
+            words = [str(item.cell.substrate), item.cell.tier.name, item.cell.mode]
             depth = next(d for d in (1, 2, 3) if not any(_within(words[:d], e) for e in expected) or d == 3)
             named[" ".join(words[:depth])] = None
     shown = list(named)[:3]
@@ -181,7 +173,7 @@ class HistoryReader:
         self._read: dict[tuple[Path, tuple[int, int]], list[PastTrial]] = {}
 
     def table(self, stop: Callable[[], bool]) -> Table:
-        """What the newest recordings say, up to ``MOST_BYTES`` of them; less than that once ``stop`` says so."""
+        """Return the table of the newest recordings, up to ``MOST_BYTES``; less where ``stop`` returns true."""
         left_bytes = MOST_BYTES
         trials: list[PastTrial] = []
         kept: dict[tuple[Path, tuple[int, int]], list[PastTrial]] = {}
@@ -190,13 +182,13 @@ class HistoryReader:
                 continue
             left_bytes -= entry.size_bytes
             key = entry.path, entry.stamp
-            found = self._read.get(key)
-            if found is None:
-                found = _trials(entry, stop)
-                if found is None:
+            result = self._read.get(key)
+            if result is None:
+                result = _trials(entry, stop)
+                if result is None:
                     break
-            kept[key] = found
-            trials += found
+            kept[key] = result
+            trials += result
         self._read = self._read | kept if stop() else kept
         return Table(trials)
 

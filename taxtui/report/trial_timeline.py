@@ -8,11 +8,16 @@ from itertools import pairwise
 from typing import Final
 
 from costmodel.recording import events
+from costmodel.recording.events import UNKNOWN
 from costmodel.recording.runner_health import LAG_LIMIT_NS
+from taxtui.live.trial_story import TrialStory
+from taxtui.report.cells import COUNT, Content, TableCell, duration_cell
+from taxtui.report.formats import Section
 from taxtui.report.numbers import duration
 from taxtui.terminal_text import clean, fit, wrap
-from taxtui.tui.trial.story import TrialStory
 
+WIDEST: Final = 100
+"""Columns of the lines in a terminal, however wide it is."""
 EIGHTHS: Final = "▁▂▃▄▅▆▇█"
 NAME: Final = 14
 LEAST_BAR: Final = 10
@@ -20,8 +25,25 @@ LEAST_BAR: Final = 10
 
 def lines(story: TrialStory, width: int) -> str:
     """Everything, in at most ``width`` columns."""
-    told = [*_heading(story, width), "", *_phases(story, width), *_actions(story, width)]
-    return "\n".join([*told, *_marks(story, width), *_runner(story, width)])
+    texts = [*_heading(story, width), "", *_phases(story, width), *_actions(story, width)]
+    return "\n".join([*texts, *_marks(story, width), *_runner(story, width)])
+
+
+def commands(story: TrialStory) -> Section:
+    """Return a table with a line per command of the set-up and per action."""
+    rows: list[list[Content]] = []
+    for batch in story.actions:
+        wrappers = batch.wrapper_ns or [UNKNOWN] * len(batch.duration_ns)
+        codes = batch.exit_code or [0] * len(batch.duration_ns)
+        inside = batch.run_ns or [0] * len(batch.duration_ns)
+        for place, took_ns in enumerate(batch.duration_ns):
+            name = f"{'action' if batch.step == events.ACTION else 'set-up'} {batch.first + place + 1}"
+            parts = (took_ns, inside[place], wrappers[place])
+            dispatch = took_ns - inside[place] - max(0, wrappers[place]) if inside[place] != UNKNOWN else UNKNOWN
+            code = "–" if codes[place] == UNKNOWN else TableCell(codes[place], COUNT)
+            rows.append([name, *(duration_cell(None if ns == UNKNOWN else ns) for ns in (*parts, dispatch)), code])
+    notes = ["dispatch: getting the command in and its result out; the time that is neither in-sandbox nor wrapper."]
+    return Section("", ["command", "took", "in sandbox", "wrapper", "dispatch", "exit code"], rows, notes)
 
 
 def _heading(story: TrialStory, width: int) -> list[str]:
@@ -31,29 +53,29 @@ def _heading(story: TrialStory, width: int) -> list[str]:
     where = f" in {clean(end.phase)}" if end and end.phase else ""
     warm_up = "warm-up · " if story.warm_up else ""
     first = f"{warm_up}{cell.label} {cell.workload} {cell.mode} · {how}{where} · started {when}"
-    told = [*wrap(first, width), *wrap(f"sandbox {story.sandbox}", width)]
+    texts = [*wrap(first, width), *wrap(f"sandbox {story.sandbox}", width)]
     if end is not None and (end.error or end.message):
-        told += ["", *wrap(clean(": ".join(filter(None, (end.error, end.message)))), width)]
-    return told
+        texts += ["", *wrap(clean(": ".join(filter(None, (end.error, end.message)))), width)]
+    return texts
 
 
 def _phases(story: TrialStory, width: int) -> list[str]:
     """``create        +0 ns    40.0 ms  ███░░░``: each where it was in the whole."""
     whole_ns = max(1, story.last_ns - story.began_ns)
     spans = [(clean(phase.phase), phase.start_ns, phase.duration_ns) for phase in story.phases]
-    between = [one for batch in story.actions if batch.step == events.ACTION for one in batch.duration_ns]
+    between = [duration_n for batch in story.actions if batch.step == events.ACTION for duration_n in batch.duration_ns]
     if between and (span := _acting(story)):
         spans.append((f"{len(between):,} actions", *span))
     spans.sort(key=lambda span: span[1])
     room = max(LEAST_BAR, width - NAME - 2 * 11)
-    told = [f"{'phase':<{NAME}}{'from':>10} {'took':>10}"]
+    texts = [f"{'phase':<{NAME}}{'from':>10} {'took':>10}"]
     for name, start_ns, duration_ns in spans:
         first = min(round((start_ns - story.began_ns) / whole_ns * room), room - 1)
         cells = max(1, round(duration_ns / whole_ns * room))
         bar = f"{' ' * max(0, first)}{'█' * min(cells, room - max(0, first))}"
         begins, took = f"+{duration(start_ns - story.began_ns)}", duration(duration_ns)
-        told.append(f"{fit(name, NAME)}{begins:>10} {took:>10} {bar}".rstrip())
-    return told
+        texts.append(f"{fit(name, NAME)}{begins:>10} {took:>10} {bar}".rstrip())
+    return texts
 
 
 def _acting(story: TrialStory) -> tuple[int, int] | None:
@@ -73,9 +95,9 @@ def _actions(story: TrialStory, width: int) -> list[str]:
     worst = max(range(len(durations_ns)), key=durations_ns.__getitem__)
     middle = duration(ordered[len(ordered) // 2])
     thinks = sum(sum(batch.think_ns) for batch in story.actions)
-    told = f"median {middle}, longest {duration(ordered[-1])} (action {worst + 1:,})"
-    told += f", think time {duration(thinks)}" if thinks else ""
-    return ["", *wrap(f"actions, one after the other: {told}", width), strip(durations_ns, width)]
+    text = f"median {middle}, longest {duration(ordered[-1])} (action {worst + 1:,})"
+    text += f", think time {duration(thinks)}" if thinks else ""
+    return ["", *wrap(f"actions, one after the other: {text}", width), strip(durations_ns, width)]
 
 
 def strip(durations_ns: Sequence[int], width: int) -> str:
@@ -90,8 +112,8 @@ def strip(durations_ns: Sequence[int], width: int) -> str:
 def _marks(story: TrialStory, width: int) -> list[str]:
     if not story.marks:
         return []
-    told = [f"{clean(mark.name)} +{duration(mark.at_ns - story.began_ns)}" for mark in story.marks]
-    return ["", *wrap(f"seen: {', '.join(told)}", width)]
+    texts = [f"{clean(mark.name)} +{duration(mark.at_ns - story.began_ns)}" for mark in story.marks]
+    return ["", *wrap(f"seen: {', '.join(texts)}", width)]
 
 
 def _runner(story: TrialStory, width: int) -> list[str]:

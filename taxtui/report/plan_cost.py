@@ -1,4 +1,4 @@
-"""What a plan is likely to cost by a price sheet, and the options of ``taxtui run`` that keep it from costing more."""
+"""The likely cost of a plan by a price sheet, and the options of ``taxtui run`` that limit it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from costmodel.errors import NoPrice, PriceError
 from costmodel.pricing.sheet import SHIPPED, Prices, load_prices, priced
 from taxtui.plan.spec import Limits, Plan
-from taxtui.tui.setup.availability import CheckedSubstrate
-from taxtui.tui.setup.estimate import Expected
+from taxtui.report.numbers import dollars
+from taxtui.report.plan_time import Expected
 
 MARGIN: Final = Fraction(3, 2)
 """The limit that is proposed, over the estimate: room for a slow day, none for a runaway."""
@@ -21,8 +23,27 @@ MARGIN_UNMEASURED: Final = 2
 """The same over the least that can be billed, as ``taxtui run`` proposes it where nothing was measured."""
 
 
+class CheckedSubstrate(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of ``taxtui doctor -s NAME --format json``, as far as the picker shows it."""
+
+    name: str  # with its options, where it was asked for with some
+    ok: bool | None = None  # None: not checked
+    detail: str = ""
+    fix: str = ""
+    version: str = ""
+    variant: str | None = None  # None: not known
+    latency_ns: int = 0
+    prices: str = ""  # the shipped price sheet that the substrate names as the one which holds for it
+    capabilities: dict[str, Any] = {}
+
+    @property
+    def paid(self) -> bool:
+        """Using it costs dollars."""
+        return self.capabilities.get("paid") is True
+
+
 class ExpectedBill(NamedTuple):
-    """What the sandboxes of a paid substrate cost."""
+    """The cost of the sandboxes of a paid substrate."""
 
     name: str  # with options, as ``-s`` takes it
     sandboxes: int  # warm-ups too
@@ -33,14 +54,14 @@ class ExpectedBill(NamedTuple):
     def words(self) -> str:
         """``ecs ~$1.84``."""
         if self.usd is not None:
-            return f"{self.name} {dollars(self.usd, about='~')}"
+            return f"{self.name} ~{dollars(float(self.usd))}"
         if self.least_usd is not None:
-            return f"{self.name} from {dollars(self.least_usd)}"
+            return f"{self.name} from {dollars(float(self.least_usd))}"
         return f"{self.name}: price unknown"
 
 
 class Expense(NamedTuple):
-    """The money side of a plan."""
+    """The dollars side of a plan."""
 
     words: str  # local $0 · ecs ~$1.84 (max $2.76)
     options: tuple[str, ...] = ()  # for ``taxtui run``; () where nothing is paid
@@ -53,7 +74,7 @@ class Expense(NamedTuple):
 def expense(
     plan: Plan, expected: Sequence[Expected], answers: Mapping[str, CheckedSubstrate], sheet: str = "", most: str = ""
 ) -> Expense:
-    """What a plan costs and how it is held to that.
+    """Return the cost of a plan and its limits.
 
     ``sheet`` is a price sheet and ``most`` a limit in dollars, as typed; "" leaves both to what is known.
     """
@@ -84,14 +105,9 @@ def expense(
     options += ["--max-cost", f"{float(most_usd):.2f}", "--prices", sheet]
     questions = {name: _question(bill, most_usd, alone=len(paid) == 1) for name, bill in bills.items()}
     together = "" if len(paid) == 1 else " in all"
-    return Expense(f"{words} (max {dollars(most_usd)}{together})", tuple(options), questions, sheet=sheet, paid=True)
-
-
-def dollars(usd: Fraction | float, about: str = "") -> str:
-    """``$0``, ``$1.84``, ``$1,840``, ``<$0.01``; ``about`` goes before what is not exact."""
-    if 0 < usd < 0.01:
-        return "<$0.01"
-    return "$0" if not usd else f"{about}${float(usd):,.2f}" if usd < 1000 else f"{about}${round(usd):,}"
+    return Expense(
+        f"{words} (max {dollars(float(most_usd))}{together})", tuple(options), questions, sheet=sheet, paid=True
+    )
 
 
 def _unpaid(name: str, answer: CheckedSubstrate | None) -> str:
@@ -126,7 +142,7 @@ def _load(sheet: str) -> Prices | None:
 
 def _share(plan: Plan, expected: Sequence[Expected]) -> Fraction:
     """How much of the plan a budget leaves: a run that it cuts short has measured every cell in proportion."""
-    walls_ns = [one.wall_ns for one in expected if one.wall_ns is not None]
+    walls_ns = [item.wall_ns for item in expected if item.wall_ns is not None]
     if plan.budget_s is None or len(walls_ns) < len(expected) or plan.side_by_side:
         return Fraction(1)
     return min(Fraction(1), Fraction(plan.budget_s) * 10**9 / Fraction(max(1.0, sum(walls_ns))))
@@ -148,21 +164,21 @@ def _limit(typed: str, plan: Plan) -> Fraction | None:
 def _bill(
     name: str, expected: Sequence[Expected], prices: Prices | None, limits: Limits, share: Fraction
 ) -> ExpectedBill:
-    """What a paid substrate's cells cost. Raises ``PriceError`` where the sheet has no price for it."""
-    cells = [one for one in expected if str(one.cell.substrate) == name]
-    sandboxes = sum(one.cell.trials + one.cell.warmup for one in cells)
+    """Return the cost of a paid substrate's cells. Raises ``PriceError`` where the sheet has no price for it."""
+    cells = [item for item in expected if str(item.cell.substrate) == name]
+    sandboxes = sum(item.cell.trials + item.cell.warmup for item in cells)
     if prices is None:
         return ExpectedBill(name, sandboxes, None, None)
     usd: Fraction | None = Fraction(0)
     least_usd = Fraction(0)
-    for one in cells:
-        identity = priced(one.cell.substrate.name, one.variant, limits.cpus, limits.memory_mib)
-        price, number = prices.sandbox(identity), one.cell.trials + one.cell.warmup
+    for item in cells:
+        identity = priced(item.cell.substrate.name, item.variant, limits.cpus, limits.memory_mib)
+        price, number = prices.sandbox(identity), item.cell.trials + item.cell.warmup
         least_usd += number * price.usd(identity, 1)
-        if one.trial_ns is None:
+        if item.trial_ns is None:
             usd = None
         elif usd is not None:
-            usd += number * price.usd(identity, round(one.trial_ns))
+            usd += number * price.usd(identity, round(item.trial_ns))
     return ExpectedBill(name, sandboxes, None if usd is None else usd * share, least_usd * share)
 
 
@@ -178,8 +194,8 @@ def _question(bill: ExpectedBill, most_usd: Fraction | None, *, alone: bool) -> 
     """``daytona: up to 404 sandboxes, about $1.84, stops at $2.60.``."""
     sandboxes = f"{bill.name}: up to {bill.sandboxes:,} sandboxes"
     if most_usd is None:
-        return f"{sandboxes} that cost money. Their price is not known: only their number is limited."
-    stops = f"{'stops' if alone else 'the whole run stops'} at {dollars(most_usd)}"
+        return f"{sandboxes} that cost dollars. Their price is not known: only their number is limited."
+    stops = f"{'stops' if alone else 'the whole run stops'} at {dollars(float(most_usd))}"
     if bill.usd is not None:
-        return f"{sandboxes}, {dollars(bill.usd, about='about ')}, {stops}."
-    return f"{sandboxes}, at least {dollars(bill.least_usd or 0)} (not measured yet), {stops}."
+        return f"{sandboxes}, about {dollars(float(bill.usd))}, {stops}."
+    return f"{sandboxes}, at least {dollars(float(bill.least_usd or 0))} (not measured yet), {stops}."

@@ -1,0 +1,46 @@
+"""A decision as one self-contained page, in the look of the other pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from taxtui.report.decision.layout import Block, Code, Items, Page, Paragraph
+from taxtui.report.formats import Section
+from taxtui.report.page.shell import chrome, environment, text_of
+from taxtui.report.page.views import table_of
+from taxtui.terminal_text import clean
+
+_ADDRESS: Final = re.compile(r"(https?://[^\s;,)]+[^\s;,).:])")
+
+
+def to_html(page: Page) -> str:
+    """Return the page as one text of HTML that loads nothing."""
+    parts = [(part.heading, list(map(_view, part.blocks))) for part in page.parts if part.blocks]
+    context = {"title": clean(page.title), "lead": list(map(_view, page.lead)), "parts_of_page": parts}
+    return environment().get_template("decision.html").render(**context, **chrome(text_of("page.js")))
+
+
+def _view(block: Block) -> dict[str, Any]:
+    """Return a block for the template, by its kind."""
+    match block:
+        case Paragraph(text):
+            return {"kind": "paragraph", "text": list(_pieces(text))}
+        case Code(text):
+            return {"kind": "code", "text": clean(text)}
+        case Items(texts, numbered):
+            return {"kind": "items", "texts": [list(_pieces(text)) for text in texts], "numbered": numbered}
+    section = Section("", list(block.head), [list(row) for row in block.rows], [])
+    return {"kind": "table", "table": table_of(section)}
+
+
+def _pieces(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the pieces of a text, each with its kind: ``code`` between backticks, ``link``, or nothing."""
+    for place, piece in enumerate(clean(text).split("`")):
+        if place % 2:
+            yield "code", piece
+            continue
+        for number, part in enumerate(_ADDRESS.split(piece)):
+            if part:
+                yield ("link" if number % 2 else ""), part
