@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from random import Random
 from typing import Final, NamedTuple
 
@@ -20,10 +19,10 @@ from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import by_clock
 from costmodel.projection.row import CAUSES
 from costmodel.simulation.attempts import AttemptTimes, Trials, timed
-from costmodel.simulation.config import StepRules
+from costmodel.simulation.rules import StepRules
 from costmodel.simulation.random_streams import ThinkQuantiles, View, World
-from costmodel.simulation.step_sampling import Horizon, HorizonPart, horizon, is_alike, rollouts_of
-from costmodel.simulation.timeline import StepTaken, taken
+from costmodel.simulation.step_sampling import Horizon, HorizonPart, horizon, is_alike, rollouts_of, smaller
+from costmodel.simulation.timeline import StepTaken, simulate_steps
 from costmodel.statistics.repetitions import assumed
 from costmodel.training.run import KEEP, MASK, RESAMPLE, Demand
 from costmodel.workload.pool import Pool
@@ -76,7 +75,7 @@ class _Asked(NamedTuple):
         """Successes and failures without these causes; those of plain worlds, whose ``factor`` is 1, are made once."""
         if factor == 1.0 and without in self.known:
             return self.known[without]
-        made = timed(self.trials.successes, without, factor), timed(self.trials.failures, without, factor)
+        made = timed(self.trials.successes, without, factor), timed(self.trials.failures, without, factor, ok=False)
         if factor == 1.0:
             self.known[without] = made
         return made
@@ -249,7 +248,7 @@ class Replications:
             first, rules = _world(asked, ones, demand.seed), asked.rules(frozenset())
         if sampling is None:
             count = WORLDS[effort >= ROUGH]
-            most = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.rules.launched(rules.size) * 2 * count))
+            most = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.launched(rules.size) * 2 * count))
             plan = horizon(demand, rules, first, min(MOST_STEPS, most))
             while count > WORLDS[0] and each * _rollouts(plan) * 2 * count > effort * ATTEMPTS:
                 count -= 1
@@ -328,48 +327,13 @@ class Replications:
         rules = self._asked.rules(without)
         steps: list[StepTaken] = []
         for part in plan:
-            steps += taken(rules, view, part.stretch, self._asked.bill)[part.lead :]
+            steps += simulate_steps(rules, view, part.stretch, self._asked.bill)[part.lead :]
         return steps
 
 
 def _rollouts(plan: Horizon) -> int:
     """Of one round of one counterfactual."""
     return sum(sum(part.stretch.sizes) for part in plan.parts)
-
-
-def smaller(demand: Demand, scale: int) -> tuple[int, Demand]:
-    """The same steps with 1/``scale`` of their rollouts, workers, nodes, and of all that they share.
-
-    Or less small than that, so that there is still one group, one pod for each of it, and one worker.
-    """
-    size, group = demand.step_rollouts or 1, demand.group_size or 1
-    scale = min(scale, size // group, demand.workers, demand.trajectories)
-    if demand.nodes is not None and demand.pods is not None:
-        scale = min(scale, demand.nodes, demand.pods // group)
-    if scale <= 1:
-        return 1, demand
-    prompts = None if demand.prompts is None else max(1, round(demand.prompts / scale))
-    kept = max(1, round(size / scale)) if prompts is None else prompts * group
-
-    share = kept / size
-
-    def less(count: int | None) -> int | None:
-        return None if count is None else max(1, round(count * share))
-
-    full, rest = divmod(demand.trajectories, size)
-    return scale, replace(
-        demand,
-        trajectories=full * kept + max(1, round(rest * share)) * (rest > 0),
-        workers=max(1, round(demand.workers * share)),
-        prompts=prompts,
-        batch=None if prompts is not None else kept,
-        quota=less(demand.quota),
-        create_rate=None if demand.create_rate is None else demand.create_rate * share,
-        create_burst=max(1, round(demand.create_burst * share)),
-        warm_pool=demand.warm_pool if demand.image_pool else less(demand.warm_pool),
-        refill_rate=None if demand.refill_rate is None else demand.refill_rate * share,
-        nodes=less(demand.nodes),
-    )
 
 
 def _checked_chance(asked: _Asked, world: World) -> float:
@@ -379,7 +343,7 @@ def _checked_chance(asked: _Asked, world: World) -> float:
         DemandError: next to none does, so that a rollout would hardly ever end.
     """
     demand, trials = asked.demand, asked.trials
-    view = View(world, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0))
+    view = View(world, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False))
     told = view.first(world.step(FOR_CHANCE, ASKED))
     limit_ns = math.inf if demand.timeout_s is None else demand.timeout_s * 1e9
     chance = sum(ok and span <= limit_ns for ok, span, *_ in told) / len(told)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from costmodel.errors import DemandError
 from costmodel.training.images import GB_PER_GIB, Images
 from costmodel.training.length import Length
-from costmodel.training.policies import POLICIES, Async, Policy, Sync
+from costmodel.training.policies import ASYNC, POLICIES, SYNC, Policy
 
 SPREAD, COLOCATED, PREPULLED, PREFETCHED = PLACEMENTS = ("spread", "colocated", "prepulled", "prefetched")
 """Which node a sandbox goes to, and when its image is pulled: docs/step-model.md."""
@@ -77,6 +77,11 @@ def check_counts(trajectories: int, workers: int) -> None:
     for name, count, least in (("trajectories", trajectories, 0), ("workers", workers, 1)):
         if not isinstance(count, int) or isinstance(count, bool) or count < least:
             raise DemandError(f"{name} must be a whole number of at least {least}, not {count}")
+
+
+def launched(size: int, over_provision: float) -> int:
+    """How many rollouts a step begins with that keeps ``size``."""
+    return math.ceil(size * (1 + over_provision) - 1e-9)
 
 
 def poisoned_groups(rate: float, group: int, burst: int = 1) -> float:
@@ -335,7 +340,7 @@ class Demand:
     @property
     def effective_policy(self) -> Policy:
         """The policy asked for, or the one that a batch implies."""
-        return POLICIES[self.policy or (Async.name if self.step_rollouts is None else Sync.name)]
+        return POLICIES[self.policy] if self.policy else ASYNC if self.step_rollouts is None else SYNC
 
     @property
     def usable_workers(self) -> int:

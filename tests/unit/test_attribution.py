@@ -15,7 +15,7 @@ from costmodel import Attribution, Demand, DemandError, Images, Interval, Projec
 from costmodel.attribution import replications
 from costmodel.attribution.shares import interval_of
 from costmodel.projection.row import CAUSES, Share
-from costmodel.simulation.config import StepRules
+from costmodel.simulation.rules import StepRules
 from costmodel.simulation.step_sampling import horizon
 from costmodel.workload.pool import pools
 from tests.support.costmodel_files import S, cell, trial, write
