@@ -19,8 +19,8 @@ from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import by_clock
 from costmodel.projection.row import CAUSES
 from costmodel.simulation.attempts import AttemptTimes, Trials, timed
-from costmodel.simulation.rules import StepRules
 from costmodel.simulation.random_streams import ThinkQuantiles, View, World
+from costmodel.simulation.rules import StepRules
 from costmodel.simulation.step_sampling import Horizon, HorizonPart, horizon, is_alike, rollouts_of, smaller
 from costmodel.simulation.timeline import StepTaken, simulate_steps
 from costmodel.statistics.repetitions import assumed

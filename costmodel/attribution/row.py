@@ -15,8 +15,8 @@ from costmodel.projection import warnings
 from costmodel.projection.cost import no_surer, nodes_usd, plus
 from costmodel.projection.row import Attribution, Cost, PoolUse, Projection, Share, Steps, WallClock
 from costmodel.projection.tail_limits import LEAST_TRIALS
-from costmodel.simulation.rules import StepRules
 from costmodel.simulation.makespan import Makespan
+from costmodel.simulation.rules import StepRules
 from costmodel.simulation.timeline import StepTaken
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import Demand
@@ -69,6 +69,8 @@ def attributed(
         told = told._replace(assumptions=borrowed(told.assumptions))
     if demand.step_model:
         row = _answered(row, pool, demand, prices, found, told)
+    if told.waiting is not None:
+        row = replace(row, gpu={demand.effective_policy.name: told.waiting})
     return replace(row, attribution=told) if effort else row
 
 

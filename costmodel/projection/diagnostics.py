@@ -23,7 +23,9 @@ FROM_POOL: Final = "pool:"
 """How an ``acquire`` begins that takes sandboxes from a pool which stands anyway."""
 
 
-def evidence_of(timed: TimedRun, demand: Demand, held: Estimate, line: StraightLine | None, tail: TailLimits) -> Evidence:
+def evidence_of(
+    timed: TimedRun, demand: Demand, held: Estimate, line: StraightLine | None, tail: TailLimits
+) -> Evidence:
     """The intermediate values of a row; ``held`` is per success, ``line`` through the successes' times."""
     tally, retries, law, run = timed.tally, timed.retries, timed.law, timed.run
     creates = float(retries.attempts) * demand.trajectories

@@ -95,7 +95,7 @@ def tail_limits(
 
 
 def _last(values: Sequence[float], met: Sequence[float], jobs: int, excess: int) -> float:
-    """E[the longest of ``jobs`` but for the ``excess`` longest]; each value, descending, is met or exceeded so often."""
+    """E[the longest of ``jobs`` without the ``excess`` longest], from the share that meets each descending value."""
     parts = zip(pairwise([*values, 0.0]), met, strict=True)
     return math.fsum((high - low) * _more_than(excess, jobs, share) for (high, low), share in parts)
 

@@ -279,9 +279,7 @@ def _limits(run: WholeRun, makespan: Makespan, demand: Demand, size: int, mean: 
     if run.parts and demand.effective_policy.barrier:
         jobs = launched(size, demand.over_provision)
     if demand.timeout_s is not None:
-        timeout = Timeout(
-            round(demand.timeout_s * NS_PER_S), round(demand.backoff_s * NS_PER_S), demand.max_attempts
-        )
+        timeout = Timeout(round(demand.timeout_s * NS_PER_S), round(demand.backoff_s * NS_PER_S), demand.max_attempts)
     tail = tail_limits(
         run.law,
         jobs,

@@ -68,7 +68,9 @@ class Trials:
         """Successes that take as long as the law says, and nothing but command time."""
         trials = cls.__new__(cls)
         durations = enumerate(zip(law.values, law.counts, strict=True))
-        trials.successes = [Parts(number, count, 0, 0, 0, 0, 0, 0, 0, 0, 0, ns, 0, 0, 0) for number, (ns, count) in durations]
+        trials.successes = [
+            Parts(number, count, 0, 0, 0, 0, 0, 0, 0, 0, 0, ns, 0, 0, 0) for number, (ns, count) in durations
+        ]
         trials.failures, trials.known, trials.count = [], True, len(law.values)
         return trials
 

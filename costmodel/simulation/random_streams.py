@@ -281,5 +281,7 @@ class View:
 
 def _shifted(attempt: AttemptTimes, think_ns: int, warm: bool) -> AttemptTimes:
     """The attempt with think time, and without its startup if its sandbox stands ready."""
+    if not think_ns and not warm:
+        return attempt
     ok, span, queued, cleanup, startup = attempt
     return AttemptTimes(ok, span + think_ns - startup * warm, queued, cleanup, startup)

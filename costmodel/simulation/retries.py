@@ -58,7 +58,9 @@ def with_retries(
     weights: Counter[int] = Counter()
     for number, stratum in enumerate(strata):
         failures = min(int(math.log((number + 0.5) / CHAINS) / scale), longest)
-        busy = int(sum(rng.choices(failure.values, cum_weights=failure.cumulative, k=int(failures)))) + backoff_ns * int(min(failures, longest - 1))
+        busy = int(
+            sum(rng.choices(failure.values, cum_weights=failure.cumulative, k=int(failures)))
+        ) + backoff_ns * int(min(failures, longest - 1))
         if failures < longest:
             index = (2 * stratum + 1) * success.size // (2 * CHAINS)
             busy += success.values[bisect_right(success.cumulative, index)]

@@ -64,6 +64,7 @@ class Simulator:
         self._line: deque[Worker] = deque()  # they wait for a pod
         self._idle: list[Worker] = []
         self._heap: list[tuple[int, int, int]] = []
+        self._latest = start  # when the last rollout ends whose end is no event
 
     def start(self, carried: Iterable[Worker]) -> None:
         """Begin with the rollouts of ``carried`` workers of the last step, then with the queue."""
@@ -77,6 +78,8 @@ class Simulator:
             self._next(worker, now + old.due, old.stage)
         if state.asked.workers_only:
             self._one_after_another()
+        elif not first and self._together():
+            self._all_at_once()
         else:
             self._begin(self._workers[first:], now)
 
@@ -102,6 +105,39 @@ class Simulator:
         self.done += len(state.first) - first
         state.launched = len(state.first)
         self.now = max(free)
+
+    def _together(self) -> bool:
+        """Whether every rollout of the queue begins now, and none of them is ever cut."""
+        state, asked = self.state, self.state.asked
+        waits = self._cuts or self._more is not None or asked.pool is not None or asked.timeout_ns or asked.gap_ns
+        queue = len(state.first) - state.launched
+        return not waits and queue <= len(self._workers) and (state.nodes is None or state.pods_free(self.now) >= queue)
+
+    def _all_at_once(self) -> None:
+        """Run a queue in which every rollout begins now: its end is known, and is no event unless it fails."""
+        state, now, include, nodes = self.state, self.now, self.state.asked.include_cleanup, self.state.nodes
+        begun, clocks, releases, latest = state.launched, state.clocks_ns, [], now
+        for worker, rollout in zip(self._workers, range(begun, len(state.first)), strict=False):
+            ok, span, queued, cleanup, _ = state.first[rollout]
+            end = now + span
+            if nodes is not None:
+                node, there = nodes.take(state.image[rollout], now)
+                end += there - now
+                releases.append((end + cleanup, node))
+            clocks.append(span - queued + cleanup if span > queued else 0)
+            until = end + cleanup if include else end
+            if ok:
+                state.held_ns += until - now
+                state.delivered += 1
+                self.done += 1
+                latest = max(latest, until)
+            else:
+                worker.rollout, worker.tries = rollout, 1
+                self._failed(worker, until)
+        state.attempts += len(state.first) - begun
+        state.launched = len(state.first)
+        state.occupy_all(releases)
+        self._latest = latest
 
     def work(self, keep: int, most: float = float("inf")) -> None:
         """Go on until ``keep`` rollouts are done in all, or nothing is left to do before ``most``."""
@@ -142,6 +178,8 @@ class Simulator:
                     self._next(worker, until, GRANTED)
                 else:
                     self._let_through(worker, now)
+        if self.done >= keep or not heap:
+            self.now = max(self.now, self._latest)
 
     def cut(self, *, over: bool = False) -> list[Worker]:
         """End the step: rollouts that have begun go on in the next one if they may, else they are cut.

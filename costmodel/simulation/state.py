@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from costmodel.simulation.cluster import Nodes
-from costmodel.simulation.rules import StepRules
 from costmodel.simulation.attempts import AttemptTimes
+from costmodel.simulation.cluster import Nodes
 from costmodel.simulation.random_streams import StepDraws, View
+from costmodel.simulation.rules import StepRules
 from costmodel.training.run import RESAMPLE
 
 
@@ -86,7 +86,14 @@ class State:
         pulled = 0.0 if self.nodes is None else self.nodes.pulled_gb
         idle = self._idle_ns + self._stock * now + sum(now - since for since in self._ready if since < now)
         return Totals(
-            self.held_ns + self.waited_ns, self.waited_ns, self.wasted_ns, self.delivered, self.attempts, self.hits, idle, pulled
+            self.held_ns + self.waited_ns,
+            self.waited_ns,
+            self.wasted_ns,
+            self.delivered,
+            self.attempts,
+            self.hits,
+            idle,
+            pulled,
         )
 
     def load(self, draws: StepDraws, count: int, step: int) -> None:
@@ -192,6 +199,11 @@ class State:
         """The sandbox has its pod, if there are any, until it is cleaned up."""
         if sandbox.node >= 0:
             heappush(self._releases, (sandbox.end + sandbox.cleanup, sandbox.node))
+
+    def occupy_all(self, releases: Iterable[tuple[int, int]]) -> None:
+        """Pods of these nodes are in use until then."""
+        self._releases += releases
+        heapify(self._releases)
 
     def vacate(self, sandbox: Sandbox) -> None:
         """Take back when the sandbox's pod is released."""

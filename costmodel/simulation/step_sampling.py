@@ -19,8 +19,8 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from costmodel.simulation.cluster import Nodes
-from costmodel.simulation.rules import StepRules
 from costmodel.simulation.random_streams import World
+from costmodel.simulation.rules import StepRules
 from costmodel.simulation.timeline import Stretch
 from costmodel.training.run import Demand
 
@@ -247,9 +247,7 @@ def _places(asked: StepRules, world: World, count: int, most: int, whole: float)
     """Steps along a run whose disks fill up; between two of them everything is on a straight line. Where they are full
     at the last of these, all other rounds are there."""
     lead = (
-        0
-        if not asked.policy.overlaps and not (asked.cluster and asked.cluster.ahead) and not asked.partial
-        else LEAD
+        0 if not asked.policy.overlaps and not (asked.cluster and asked.cluster.ahead) and not asked.partial else LEAD
     )
     wanted = max(3, most // (lead + 1))
     disks = _filling(asked, world, count, wanted, lead)

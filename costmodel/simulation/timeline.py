@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from costmodel.simulation.rules import StepRules
 from costmodel.simulation.random_streams import View
+from costmodel.simulation.rules import StepRules
 from costmodel.simulation.simulator import Simulator, Worker
 from costmodel.simulation.state import State, Totals
 

@@ -139,7 +139,9 @@ def test_retries_are_walds_identity(good: list[int], bad: list[int], cap: int, b
     found = retried(good, bad, jobs, 5, max_attempts=cap, backoff_s=backoff / S)
     failure = len(bad) / (len(good) + len(bad))
     attempts = jobs * (1 - failure**cap) / (1 - failure)
-    assert abs(found.attempts.value - attempts) <= 3 * found.attempts.error + 0.2 * attempts * (found.attempts.error == 0)
+    assert abs(found.attempts.value - attempts) <= 3 * found.attempts.error + 0.2 * attempts * (
+        found.attempts.error == 0
+    )
     mean = (sum(good) + sum(bad)) / (len(good) + len(bad))
     held = found.attempts.value * mean + (found.attempts.value - jobs) * backoff
     assert found.held_ns.value == pytest.approx(held, rel=0.05, abs=5)
@@ -151,7 +153,9 @@ def test_retries_are_walds_identity(good: list[int], bad: list[int], cap: int, b
 def test_what_is_launched_is_kept_or_wasted(
     law: Distribution, batch: int, extra: int, workers: int, partial: bool
 ) -> None:
-    found = expect(law, 3 * batch, workers, batch=batch, over_provision=extra / batch, partial_rollouts=partial and extra > 0)
+    found = expect(
+        law, 3 * batch, workers, batch=batch, over_provision=extra / batch, partial_rollouts=partial and extra > 0
+    )
     if not extra:
         assert not found.clocks
         return

@@ -8,8 +8,8 @@ from typing import Any
 
 from costmodel import Demand
 from costmodel.simulation.attempts import Parts, timed
-from costmodel.simulation.rules import StepRules
 from costmodel.simulation.random_streams import ThinkQuantiles, View, World
+from costmodel.simulation.rules import StepRules
 from costmodel.simulation.timeline import StepTaken, Stretch, simulate_steps
 
 S = 1_000_000_000
