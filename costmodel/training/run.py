@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Final, NamedTuple
 
 from costmodel.errors import DemandError
 from costmodel.training.images import GB_PER_GIB, Images
@@ -27,11 +27,6 @@ STEP_MODEL: Final = (
     "failure_burst",
     "on_failure",
 )
-_SANDBOXES: Final = {
-    *STEP_MODEL,
-    *("quota", "create_rate", "create_burst", "warm_pool", "refill_s", "refill_rate"),
-    *("prompts", "group_size", "pods_per_node", "node_usd_hour", "node_disk_gib", "pull_gb_s", "placement"),
-}
 _COUNTS: Final = (
     "max_attempts",
     "quota",
@@ -297,12 +292,6 @@ class Demand:
     def step_model(self) -> list[str]:
         """Which fields are asked for that only the simulation of steps answers."""
         return [one.name for one in fields(self) if one.name in STEP_MODEL and getattr(self, one.name) != one.default]
-
-    def unlimited(self) -> Demand:
-        """The same rollouts, trainer and workers, with sandboxes that nothing limits and that fail as they were
-        recorded."""
-        usual: dict[str, Any] = {one.name: one.default for one in fields(Demand) if one.name in _SANDBOXES}
-        return replace(self, **usual | {"batch": self.step_rollouts})
 
     @property
     def step_rollouts(self) -> int | None:

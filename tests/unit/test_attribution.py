@@ -158,8 +158,8 @@ def test_a_step_option_keeps_the_rows_own_doubt_about_the_slowest(varied: Path, 
     plain, asked = row(varied, **GPUS, **shared), row(varied, **GPUS, **option)
     assert plain.wall_clock_hours is not None
     assert asked.wall_clock_hours is not None
-    assert (plain.wall_clock_hours.high, plain.wall_clock_hours.needs_trials) == (None, 149)
-    assert (asked.wall_clock_hours.high, asked.wall_clock_hours.needs_trials) == (None, 149)
+    assert (plain.wall_clock_hours.high, plain.wall_clock_hours.needs_trials) == (None, 119)
+    assert (asked.wall_clock_hours.high, asked.wall_clock_hours.needs_trials) == (None, 119)
     for found in (plain.attribution, asked.attribution):
         assert found is not None
         for share in (found.run, found.sandbox, found.causes["dispatch"], found.interaction):
