@@ -15,7 +15,7 @@ from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import cost
 from costmodel.projection.option_support import option
 from costmodel.projection.row import PoolUse, WallClock
-from costmodel.projection.timed import timed_run
+from costmodel.projection.wall_clock import timed_run
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import Demand
@@ -130,7 +130,7 @@ def _point(pool: Pool, sample: Sequence[Attempt], demand: Demand, prices: Prices
     hit = idle = 0.0
     busy_ns = float(timed.law.mean) * demand.trajectories
     if outcome is not None:
-        busy_ns = outcome.busy_ns
+        busy_ns = outcome.held_ns.value
         hit = outcome.hits.value / outcome.attempts.value if size else 0.0
         idle = outcome.idle_ns.value / outcome.wall_ns.value if size and outcome.wall_ns.value else 0.0
     worker_hours = busy_ns / NS_PER_HOUR

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from costmodel.errors import DemandError
@@ -12,8 +11,8 @@ from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import by_clock
 from costmodel.projection.row import CAUSES
 from costmodel.simulation.attempts import AttemptTimes, Trials, timed
-from costmodel.simulation.config import StepRules
 from costmodel.simulation.random_streams import ThinkQuantiles, View, World
+from costmodel.simulation.rules import StepRules
 from costmodel.training.run import KEEP, MASK, RESAMPLE, Demand
 from costmodel.workload.pool import Pool
 
@@ -45,45 +44,10 @@ class Counterfactuals(NamedTuple):
         """Return successes and failures without these causes, times a factor; with factor 1 they are made once."""
         if factor == 1.0 and without in self.known:
             return self.known[without]
-        made = timed(self.trials.successes, without, factor), timed(self.trials.failures, without, factor)
+        made = timed(self.trials.successes, without, factor), timed(self.trials.failures, without, factor, ok=False)
         if factor == 1.0:
             self.known[without] = made
         return made
-
-
-def smaller(demand: Demand, scale: int) -> tuple[int, Demand]:
-    """Return the same steps with 1/``scale`` of their rollouts, workers, nodes, and of all that they share.
-
-    The scale is smaller where there would be no whole group, no pod for each of its rollouts, or no worker.
-    """
-    size, group = demand.step_rollouts or 1, demand.group_size or 1
-    scale = min(scale, size // group, demand.workers, demand.trajectories)
-    if demand.nodes is not None and demand.pods is not None:
-        scale = min(scale, demand.nodes, demand.pods // group)
-    if scale <= 1:
-        return 1, demand
-    prompts = None if demand.prompts is None else max(1, round(demand.prompts / scale))
-    kept = max(1, round(size / scale)) if prompts is None else prompts * group
-
-    share = kept / size
-
-    def less(count: int | None) -> int | None:
-        return None if count is None else max(1, round(count * share))
-
-    full, rest = divmod(demand.trajectories, size)
-    return scale, replace(
-        demand,
-        trajectories=full * kept + max(1, round(rest * share)) * (rest > 0),
-        workers=max(1, round(demand.workers * share)),
-        prompts=prompts,
-        batch=None if prompts is not None else kept,
-        quota=less(demand.quota),
-        create_rate=None if demand.create_rate is None else demand.create_rate * share,
-        create_burst=max(1, round(demand.create_burst * share)),
-        warm_pool=demand.warm_pool if demand.image_pool else less(demand.warm_pool),
-        refill_rate=None if demand.refill_rate is None else demand.refill_rate * share,
-        nodes=less(demand.nodes),
-    )
 
 
 def chance_of_success(asked: Counterfactuals, world: World) -> float:
@@ -93,7 +57,7 @@ def chance_of_success(asked: Counterfactuals, world: World) -> float:
         DemandError: hardly any attempt succeeds, so a rollout would hardly ever end.
     """
     demand, trials = asked.demand, asked.trials
-    view = View(world, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0))
+    view = View(world, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False))
     attempts = view.first(world.step(CHANCE_STEP, CHANCE_ATTEMPTS))
     limit_ns = math.inf if demand.timeout_s is None else demand.timeout_s * 1e9
     chance = sum(ok and span <= limit_ns for ok, span, *_ in attempts) / len(attempts)

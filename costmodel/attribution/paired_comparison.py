@@ -11,14 +11,13 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from costmodel.attribution.counterfactuals import smaller
 from costmodel.attribution.replications import Progress, Replications, repeated
 from costmodel.attribution.shares import PRECISE, RUN, TINY, Amount, units, with_run
 from costmodel.attribution.world_intervals import Steps, interval_of, standard_error
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.row import Attribution, Share
-from costmodel.simulation.config import StepRules
-from costmodel.simulation.step_sampling import following
+from costmodel.simulation.rules import StepRules
+from costmodel.simulation.step_sampling import following, smaller
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import Demand
 from costmodel.workload.pool import Pool

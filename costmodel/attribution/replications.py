@@ -19,7 +19,6 @@ from costmodel.attribution.counterfactuals import (
     acting_causes,
     bill_of,
     chance_of_success,
-    smaller,
     world_of,
 )
 from costmodel.attribution.resamples import draws_runs, halved, resampled
@@ -27,8 +26,8 @@ from costmodel.pricing.sheet import Prices
 from costmodel.projection.row import CAUSES
 from costmodel.simulation.attempts import Trials
 from costmodel.simulation.random_streams import ThinkQuantiles, View, World
-from costmodel.simulation.step_sampling import Horizon, HorizonPart, horizon, is_alike, rollouts_of
-from costmodel.simulation.timeline import StepTaken, taken
+from costmodel.simulation.step_sampling import Horizon, HorizonPart, horizon, is_alike, rollouts_of, smaller
+from costmodel.simulation.timeline import StepTaken, simulate_steps
 from costmodel.statistics.repetitions import assumed
 from costmodel.training.run import Demand
 from costmodel.workload.pool import Pool
@@ -222,7 +221,7 @@ class Replications:
             first, rules = world_of(asked, ones, demand.seed), asked.rules(frozenset())
         if sampling is None:
             count = WORLDS[effort >= ROUGH]
-            most = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.rules.launched(rules.size) * 2 * count))
+            most = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.launched(rules.size) * 2 * count))
             plan = horizon(demand, rules, first, min(MOST_STEPS, most))
             while count > WORLDS[0] and each * _rollouts(plan) * 2 * count > effort * ATTEMPTS:
                 count -= 1
@@ -301,7 +300,7 @@ class Replications:
         rules = self._asked.rules(without)
         steps: list[StepTaken] = []
         for part in plan:
-            steps += taken(rules, view, part.stretch, self._asked.bill)[part.lead :]
+            steps += simulate_steps(rules, view, part.stretch, self._asked.bill)[part.lead :]
         return steps
 
 

@@ -15,8 +15,8 @@ from costmodel.projection import warnings
 from costmodel.projection.cost import no_surer, nodes_usd, plus
 from costmodel.projection.row import Attribution, Cost, PoolUse, Projection, Share, Steps, WallClock
 from costmodel.projection.tail_limits import LEAST_TRIALS
-from costmodel.simulation.config import StepRules
 from costmodel.simulation.makespan import Makespan
+from costmodel.simulation.rules import StepRules
 from costmodel.simulation.timeline import StepTaken
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import Demand
@@ -69,6 +69,8 @@ def attributed(
         told = told._replace(assumptions=borrowed(told.assumptions))
     if demand.step_model:
         row = _answered(row, pool, demand, prices, found, told)
+    if told.waiting is not None:
+        row = replace(row, gpu={demand.effective_policy.name: told.waiting})
     return replace(row, attribution=told) if effort else row
 
 
@@ -166,10 +168,10 @@ def _answered(
     fluid = hours.value / demand.usable_workers
     needs = row.wall_clock_hours and row.wall_clock_hours.needs_trials
     wall_clock = WallClock(*wall, fluid, "events", told.error_s * plan.steps / 3600, needs)
-    step_s = told.run.step_s.value - demand.train_s * rules.rules.policy.linear
+    step_s = told.run.step_s.value - demand.train_s * (not rules.policy.overlaps)
     step = Makespan(step_s * 1e9, told.error_s * 1e9, "events")
-    held = demand.usable_workers * step_s * plan.steps / 3600 if rules.rules.policy.linear else hours.value
-    launched = rules.rules.launched(rules.size)
+    held = demand.usable_workers * step_s * plan.steps / 3600 if not rules.policy.overlaps else hours.value
+    launched = rules.launched(rules.size)
     idle_hours = found.times * mean(lambda step: step.idle_ns) / NS_PER_HOUR
     pool_use = None
     if row.warm_pool is not None:
@@ -188,7 +190,7 @@ def _answered(
         by_cause_worker_hours=None,
         wall_clock_hours=wall_clock,
         steps=Steps(plan.steps, rules.size, launched, step, max(0.0, held - hours.value), None, None),
-        gpu=None if told.waiting is None else {rules.rules.policy.name: told.waiting},
+        gpu=None if told.waiting is None else {rules.policy.name: told.waiting},
         warm_pool=pool_use,
         cost=row.cost
         and _cost(row.cost, pool, demand, prices, part * mean(lambda step: step.usd), idle_hours, hours, wall_clock),

@@ -10,7 +10,7 @@ from costmodel.pricing.sheet import Prices
 from costmodel.pricing.tariff import ACTIVE, FREE, Meter, SandboxPrice, billed_ns
 from costmodel.projection import warnings
 from costmodel.projection.row import Cost, PoolUse, WallClock
-from costmodel.projection.timed import TimedRun, launched
+from costmodel.projection.wall_clock import TimedRun, launched_amount
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.recording.reader import CellIdentity
 from costmodel.statistics.intervals import Interval
@@ -147,7 +147,7 @@ def _sandboxes(timed: TimedRun, demand: Demand, meter: Meter, use: _Most) -> Int
     exists, cpu = (float(tally.total(part)) / whole for part in (use.exists_ns, use.cpu_ns))
     clocks = run.outcome.clocks.items()
     paid = sum(count * meter.billed(round(ns * exists), round(ns * cpu)) for ns, count in clocks)
-    return launched(one_by_one, Meter.usd(paid), run.outcome)
+    return launched_amount(one_by_one, Meter.usd(paid), run.outcome)
 
 
 def nodes_usd(

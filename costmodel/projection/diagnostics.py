@@ -9,8 +9,8 @@ from costmodel.projection import warnings
 from costmodel.projection.cost import doubts
 from costmodel.projection.option_support import untold
 from costmodel.projection.row import Evidence
-from costmodel.projection.tail_limits import Reach
-from costmodel.projection.timed import TimedRun
+from costmodel.projection.tail_limits import TailLimits
+from costmodel.projection.wall_clock import TimedRun
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.simulation.retries import effective_workers, throttle_floor_ns
 from costmodel.statistics.repetitions import MIN_RUNS, Estimate, basis
@@ -23,9 +23,11 @@ FROM_POOL: Final = "pool:"
 """How an ``acquire`` begins that takes sandboxes from a pool which stands anyway."""
 
 
-def evidence_of(timed: TimedRun, demand: Demand, held: Estimate, line: StraightLine | None, tail: Reach) -> Evidence:
+def evidence_of(
+    timed: TimedRun, demand: Demand, held: Estimate, line: StraightLine | None, tail: TailLimits
+) -> Evidence:
     """The intermediate values of a row; ``held`` is per success, ``line`` through the successes' times."""
-    tally, retries, law, _, run = timed
+    tally, retries, law, run = timed.tally, timed.retries, timed.law, timed.run
     creates = float(retries.attempts) * demand.trajectories
     rate, busy_ns = demand.create_rate, law.mean / float(retries.attempts)
     return Evidence(

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import cost
 from costmodel.projection.diagnostics import beyond_recorded_ns, evidence_of, reasons, trust
-from costmodel.projection.gpu_waiting import with_split
 from costmodel.projection.option_support import untold
 from costmodel.projection.row import ByCause, PoolUse, Projection, Steps, Stress, Trajectory, WallClock
 from costmodel.projection.tax_bounds import Reference, tax_between
-from costmodel.projection.timed import TimedRun, launched, timed_run
-from costmodel.projection.wall_clock import Ends, WholeRun, limits, run_in_time
-from costmodel.simulation.engine.estimate import SimulatedRun
+from costmodel.projection.wall_clock import (
+    Limits,
+    TimedRun,
+    WholeRun,
+    launched_amount,
+    limits,
+    run_in_time,
+    timed_run,
+)
 from costmodel.statistics.intervals import Between, Interval
 from costmodel.statistics.quantiles import Percentile, Quantile
 from costmodel.statistics.repetitions import interval
@@ -23,6 +29,10 @@ from costmodel.units import NS_PER_HOUR, NS_PER_S
 from costmodel.workload.estimator import Tally, Value
 from costmodel.workload.length_extrapolation import Margin
 from costmodel.workload.pool import Pool, attempts
+
+if TYPE_CHECKING:
+    from costmodel.simulation.attempts import Trials
+    from costmodel.simulation.run import SimulatedRun
 
 STRESS_SHARE, STRESS_FACTOR = 100, 30
 """One trajectory in 100 takes 30 times as long."""
@@ -50,7 +60,7 @@ def measured_row(
     if timed is None:
         return replace(row, flags=warnings.ordered({warnings.NO_SUCCESS: None, **trust(pool)}))
 
-    tally, retries, law, _, run = timed
+    tally, retries, law, run = timed.tally, timed.retries, timed.law, timed.run
     backoff_ns = round(demand.backoff_s * NS_PER_S)
     doubt_ns = beyond_recorded_ns(tally, pool)
     estimated = tally.estimate(lambda sample: sample.held_ns, lambda sample: sample.think_ns)
@@ -66,13 +76,13 @@ def measured_row(
     tax_hours = tax and _shifted(doubt_ns.around(tax).times(hours), waiting_hours).not_negative()
     by_cause = _by_cause(tally, pool, demand, hours, waiting_hours)
     between = tax_between(tally, (reference or {}).get(pool.identity.substrate), hours, waiting_hours)
-    ends = limits(run, demand, worker_hours)
-    wall_clock = _wall_clock(run, worker_hours, demand, ends.run)
+    whole, step = limits(run, demand, worker_hours)
+    wall_clock = _wall_clock(run, worker_hours, demand, whole)
     outcome = run.outcome
     if outcome is not None and demand.over_provision > 0:
-        own_ns = outcome.held_ns.value + outcome.backoff_ns.value
+        own_ns = outcome.held_ns.value - outcome.waited_ns.value
         kept = (own_ns - outcome.wasted_ns.value) / (law.mean * demand.trajectories or 1.0)
-        worker_hours = launched(worker_hours, own_ns / NS_PER_HOUR, outcome)
+        worker_hours = launched_amount(worker_hours, own_ns / NS_PER_HOUR, outcome)
         tax_hours = tax_hours and tax_hours.times(kept)
         by_cause = by_cause.kept(kept, outcome.wasted_ns.value / NS_PER_HOUR)
         between = between and Between(kept * between.low, kept * between.high)
@@ -97,14 +107,14 @@ def measured_row(
         tax_between_worker_hours=between,
         by_cause_worker_hours=by_cause,
         wall_clock_hours=wall_clock,
-        steps=run.steps and _with_limits(run.steps, ends.step),
-        gpu=run.gpu and with_split(run.gpu, sample, pool, demand, known=tally.run_known),
+        steps=run.steps and _with_limits(run.steps, step),
+        gpu=run.gpu,
         warm_pool=warm_pool,
         cost=None if prices is None else cost(timed, pool, prices, demand, worker_hours, wall_clock, warm_pool),
         stress=_stress(timed, demand, worker_hours) if stressed and not by_steps else None,
         unused=untold(pool, tally, demand),
         flags=reasons(pool, timed, demand, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
-        evidence=evidence_of(timed, demand, estimated, tally.line(), ends.run.tail),
+        evidence=evidence_of(timed, demand, estimated, tally.line(), whole.tail),
     )
 
 
@@ -172,7 +182,7 @@ def _by_cause(tally: Tally, pool: Pool, demand: Demand, hours: float, waiting_ho
     )
 
 
-def _wall_clock(run: WholeRun, worker_hours: Interval, demand: Demand, ends: Ends) -> WallClock:
+def _wall_clock(run: WholeRun, worker_hours: Interval, demand: Demand, ends: Limits) -> WallClock:
     """Hours, between the ``ends``; these do not know how rollouts and training overlap, the value does."""
     value, error = run.wall.value_ns / NS_PER_HOUR, run.wall.error_ns / NS_PER_HOUR
     fluid = worker_hours.value / demand.usable_workers
@@ -181,23 +191,26 @@ def _wall_clock(run: WholeRun, worker_hours: Interval, demand: Demand, ends: End
     return WallClock(value, low, high, fluid, run.wall.method, error, ends.tail.needs_trials)
 
 
-def _with_limits(steps: Steps, step: Ends) -> Steps:
+def _with_limits(steps: Steps, step: Limits) -> Steps:
     low_s, high_s = (None if end is None else end * 3600 for end in (step.low, step.high))
     return steps._replace(low_s=low_s, high_s=high_s, needs_trials=step.tail.needs_trials)
 
 
 def _stress(timed: TimedRun, demand: Demand, worker_hours: Interval) -> Stress:
-    law, source = timed.law, timed.source
+    law, factor = timed.law, (STRESS_SHARE - 1 + STRESS_FACTOR) / STRESS_SHARE
+
+    def stressed() -> tuple[Trials, None]:
+        return timed.source()[0].stressed(STRESS_SHARE, STRESS_FACTOR), None
+
     run = run_in_time(
         law.mixed(STRESS_SHARE - 1, law.scaled(STRESS_FACTOR, 1), 1),
-        replace(demand, gpus=None, gpu_usd_hour=None),
-        source.mixed(STRESS_SHARE - 1, source.scaled(STRESS_FACTOR), 1),
-        aside=True,
+        replace(demand, effort=demand.effort * ENDS),
+        stressed,
+        failing=timed.tally.failure > 0,
     )
     wall_hours = run.wall.value_ns / NS_PER_HOUR
     if run.outcome is not None and (demand.over_provision or demand.create_rate or demand.warm_pool):
-        return Stress(run.outcome.busy_ns / NS_PER_HOUR, wall_hours)
-    factor = (STRESS_SHARE - 1 + STRESS_FACTOR) / STRESS_SHARE
+        return Stress(run.outcome.held_ns.value / NS_PER_HOUR, wall_hours)
     return Stress(worker_hours.value * factor, wall_hours)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, NamedTuple
 
-from costmodel.projection.tail_limits import Reach
+from costmodel.projection.tail_limits import TailLimits
 from costmodel.recording.reader import CellIdentity
 from costmodel.simulation.makespan import Makespan
 from costmodel.statistics.distribution import Distribution
@@ -208,7 +208,7 @@ class Evidence(NamedTuple):
     waited_ns: float  # for creates to be let through, by all trajectories
     work_per_success_ns: Fraction | None
     line: StraightLine | None
-    tail: Reach  # how much the wall-clock, or a step's, hangs on jobs rarer than any trial
+    tail: TailLimits  # how much the wall-clock, or a step's, hangs on jobs rarer than any trial
 
 
 class Share(NamedTuple):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Container, Sequence
 from dataclasses import replace
 from itertools import accumulate, compress
 from typing import NamedTuple
 
 from costmodel.recording.breakdown import UNKNOWN
+from costmodel.statistics.distribution import Distribution
 from costmodel.training.run import Demand
 from costmodel.workload.attempts import Attempt
 from costmodel.workload.pool import Pool, attempts
@@ -37,10 +39,11 @@ class Parts(NamedTuple):
 class AttemptTimes(NamedTuple):
     """One attempt in one world, in ns."""
 
-    startup: int  # create and ready, which a hit skips
-    span: int  # all up to its end, think time of the demand's law apart
-    cleanup: int
+    ok: bool
+    span: int  # from when its create is let through to its end
     queued: int  # of that, before there was a sandbox
+    cleanup: int
+    startup: int  # create and ready, which a sandbox of the warm pool saves
 
 
 class Trials:
@@ -58,6 +61,33 @@ class Trials:
         self.known = all(one.run_ns != UNKNOWN for one in sample if one.ok)
         if demand.failure_rate is not None or demand.failure_hazard is not None:
             self.failures = []
+        self.count = len(pool.trials)
+
+    @classmethod
+    def of(cls, law: Distribution) -> Trials:
+        """Successes that take as long as the law says, and nothing but command time."""
+        trials = cls.__new__(cls)
+        durations = enumerate(zip(law.values, law.counts, strict=True))
+        trials.successes = [
+            Parts(number, count, 0, 0, 0, 0, 0, 0, 0, 0, 0, ns, 0, 0, 0) for number, (ns, count) in durations
+        ]
+        trials.failures, trials.known, trials.count = [], True, len(law.values)
+        return trials
+
+    def stressed(self, share: int, factor: int) -> Trials:
+        """The same trials where one attempt in ``share`` is ``factor`` times as long, think time of a law apart."""
+        trials = copy.copy(self)
+        trials.successes, trials.failures = (
+            sorted(
+                [
+                    *(one._replace(weight=one.weight * (share - 1)) for one in parts),
+                    *(Parts(*one[:3], *(factor * ns for ns in one[3:])) for one in parts),
+                ],
+                key=lambda one: sum(one[3:]),
+            )
+            for parts in (self.successes, self.failures)
+        )
+        return trials
 
     def weighted(self, times: Sequence[int]) -> tuple[list[int], list[int], float]:
         """With each trial ``times`` times: cumulative weights of both, and the share of attempts that fail."""
@@ -69,8 +99,11 @@ class Trials:
         return ok, failed, bad / (bad + ok[-1]) if ok[-1] else 1.0
 
 
-def timed(parts: Sequence[Parts], without: Container[str], factor: float) -> list[AttemptTimes]:
-    """The attempts without these causes, or without ``think``; all but think time takes ``factor`` times as long."""
+def timed(parts: Sequence[Parts], without: Container[str], factor: float, *, ok: bool = True) -> list[AttemptTimes]:
+    """The attempts without these causes, or without ``think``; all but think time takes ``factor`` times as long.
+
+    Think time of the demand's law is not in them.
+    """
     kept = [cause not in without for cause in _CAUSES]
     queued, create, ready, *_ = kept
     cleaned, thinks = factor * ("cleanup" not in without), "think" not in without
@@ -79,11 +112,8 @@ def timed(parts: Sequence[Parts], without: Container[str], factor: float) -> lis
         moving = sum(compress(one[3:11], kept)) + one.work + one.other
         startup = one.create * create + one.ready * ready
         span = max(0, round(factor * moving)) + one.think * thinks
-        found.append(
-            AttemptTimes(
-                round(factor * startup), span, round(cleaned * one.cleanup), round(factor * one.queued * queued)
-            )
-        )
+        queue, cleanup = round(factor * one.queued * queued), round(cleaned * one.cleanup)
+        found.append(AttemptTimes(ok, span, queue, cleanup, round(factor * startup)))
     return found
 
 

@@ -1,34 +1,42 @@
-"""How long N jobs take on W identical workers that serve one queue, first come first served."""
+"""How long N jobs take on W identical workers that serve one queue, first come first served.
+
+Closed forms in O(distinct durations): the maximum where each job has a worker, bounds (Graham 1969), and the renewal
+form. Workers that take one job after another are W independent renewal processes. Once they have lost step, the job in
+progress at a random instant has the equilibrium residual law (Feller, volume II, XI.4), which gives the expected
+makespan. How well they have lost step is read off the characteristic function. Otherwise the queue is simulated.
+"""
 
 from __future__ import annotations
 
+import cmath
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heapreplace
 from itertools import islice, pairwise
 from random import Random
 from typing import Final, NamedTuple
 
 from costmodel.errors import DemandError
-from costmodel.simulation import renewal
-from costmodel.simulation.sampling import EXACT, drawer
 from costmodel.statistics.distribution import Distribution
-from costmodel.statistics.end_effect import Survival, overrun
 from costmodel.statistics.intervals import student_t
 from costmodel.training.run import check_counts
 
-DRAWS: Final = 2_000_000
-"""Random durations that one simulated expectation may cost: about a quarter of a second."""
+DRAWS: Final = 400_000
+"""Random durations that one simulated expectation may cost: about a fifth of a second."""
 MIN_REPLICATES: Final = 4
 MAX_REPLICATES: Final = 30
 CONFIDENCE: Final = 0.997
+MAX_EVALUATIONS: Final = 400
+SETTLED: Final = 2
+"""A run lasts at least this many of its longest job before the jobs in progress are those of the equilibrium."""
 
 
 class Makespan(NamedTuple):
-    """An expected makespan, how far off it may be, and how it was found.
+    """An expected makespan, how far off it may be, and its method.
 
     ``order-statistic`` is exact for the law; ``bounds`` is the middle of guaranteed bounds; ``renewal`` the closed
-    form for workers out of step; ``simulation`` a mean of seeded replicates with its 99.7 % interval.
+    form for workers out of step; ``simulation`` a mean of seeded replicates with its 99.7 % interval; ``events`` a run
+    simulated from event to event.
     """
 
     value_ns: float
@@ -37,7 +45,7 @@ class Makespan(NamedTuple):
 
 
 def list_makespan(jobs_ns: Iterable[float], workers: int) -> int:
-    """The makespan of this very list of whole ns in this very order; the reference for all else.
+    """The makespan of this list of whole ns in this order; the reference for every other method.
 
     Raises:
         DemandError: no worker, or a negative duration.
@@ -60,8 +68,7 @@ def _checked(durations: list[float]) -> list[float]:
 
 def random_makespan(law: Distribution, jobs: int, workers: int, rng: Random) -> int:
     """Draw the jobs, and give each to the worker that is free first; ns, in O(N log W) time."""
-    latest = (jobs // workers + 1) * law.values[-1]
-    return list_makespan(drawer(law, rng, float if latest < EXACT else int)(jobs), workers)
+    return list_makespan(rng.choices(law.values, cum_weights=law.cumulative, k=jobs), workers)
 
 
 def expected_makespan(
@@ -75,8 +82,8 @@ def expected_makespan(
 ) -> Makespan:
     """E[makespan] of ``trajectories`` jobs drawn from the sample, within ``error_ns`` and inside guaranteed bounds.
 
-    Aims at a relative error of ``tolerance``; where that would cost more than about a second it says how far off
-    it may be instead; ``effort`` is a share of that. O(distinct durations) in the usual case, never O(trajectories).
+    Aims at a relative error of ``tolerance``. Where a simulation would cost more than about a second, the error is
+    larger; ``effort`` is a share of that time. O(distinct durations) in the usual case, never O(trajectories).
 
     Raises:
         DemandError: trajectories below 0, workers below 1, or a sample that is empty, negative or not finite.
@@ -86,13 +93,13 @@ def expected_makespan(
     if trajectories == 0 or law.mean == 0:
         return Makespan(0.0, 0.0, "order-statistic")
     if trajectories <= workers:
-        return Makespan(renewal.expected_max(law, trajectories), 0.0, "order-statistic")
-    low, high = renewal.bounds(law, trajectories, workers)
+        return Makespan(expected_max(law, trajectories), 0.0, "order-statistic")
+    low, high = bounds(law, trajectories, workers)
     middle = Makespan((low + high) / 2, (high - low) / 2, "bounds")
     if middle.error_ns <= tolerance / 10 * low:
         return middle
-    if renewal.out_of_step(law, trajectories, workers, tolerance):
-        value = min(max(renewal.renewal_makespan(law, trajectories, workers), low), high)
+    if out_of_step(law, trajectories, workers, tolerance):
+        value = min(max(renewal_makespan(law, trajectories, workers), low), high)
         return Makespan(value, min(tolerance * value, high - low), "renewal")
     if middle.error_ns <= tolerance * low:
         return middle
@@ -105,25 +112,125 @@ def expected_makespan(
     return Makespan(value, error, "simulation") if error < middle.error_ns else middle
 
 
+def unseen_chance(replicates: int) -> float:
+    """The highest probability of an outcome that none of so many replicates had."""
+    return 1 - math.pow(1 - CONFIDENCE, 1 / replicates)
+
+
 def _error_of_mean(ends: list[int], possible: float) -> float:
     """Half the width of the 99.7 % interval of the mean, where the ends can differ by ``possible``."""
     if min(ends) == max(ends):  # an outcome this rare may still be missing
-        return possible * (1 - math.pow(1 - CONFIDENCE, 1 / len(ends)))
+        return possible * unseen_chance(len(ends))
     mean = sum(ends) / len(ends)
     variance = math.fsum((end - mean) ** 2 for end in ends) / (len(ends) - 1)
     return student_t(len(ends) - 1, CONFIDENCE) * math.sqrt(variance / len(ends))
 
 
 def _unseen(law: Distribution, jobs: int, workers: int, ends: list[int]) -> float:
-    """What outcomes beyond all replicates may add to, or take from, the mean: they happen with at most this chance.
+    """How far outcomes that no replicate had may move the mean: later by their longest job, or sooner.
 
-    The end is below x only if every job is, which has the probability F(x)^N.
+    The end is below x only if every job is, which has the probability F(x)^N. It is at most an even share of the work
+    and the longest job later than 0.
     """
-    chance = 1 - math.pow(1 - CONFIDENCE, 1 / len(ends))
-    survival = Survival(law.values, law.counts)
+    chance = unseen_chance(len(ends))
     sooner = math.fsum(
         min(chance, math.exp(jobs * math.log(below / law.size))) * (min(upper, min(ends)) - lower)
         for below, (lower, upper) in zip(law.cumulative, pairwise(law.values), strict=False)
         if lower < min(ends)
     )
-    return max(sooner, overrun(survival, jobs, workers, max(ends), chance))
+    room = max(ends) - jobs * law.mean / workers  # an end later than all takes a job longer than this
+    later = min(expected_max(law, jobs, room) - room, chance * max(0.0, law.values[-1] - room))
+    return max(sooner, later)
+
+
+def expected_max(law: Distribution, jobs: int, at_least: float = 0.0) -> float:
+    """E[max of ``jobs`` draws and ``at_least``] in ns: x_last − Σ F(x_k)^jobs · (x_{k+1} − x_k) above that."""
+    if jobs <= 0 or at_least >= law.values[-1]:
+        return at_least
+    size = law.size
+    shortfall = math.fsum(
+        math.exp(jobs * math.log1p((below - size) / size)) * (upper - max(lower, at_least))
+        for below, (lower, upper) in zip(law.cumulative, pairwise(law.values), strict=False)
+        if upper > at_least
+    )
+    return law.values[-1] - shortfall
+
+
+def bounds(law: Distribution, jobs: int, workers: int) -> tuple[float, float]:
+    """Guaranteed bounds in ns on the expected makespan of first-come-first-served list scheduling (Graham 1969)."""
+    waves = -(-jobs // workers)
+    fluid = jobs * law.mean / workers
+    longest = expected_max(law, jobs)
+    low = max(fluid, longest, waves * law.values[0])
+    high = min(fluid + (1 - 1 / workers) * longest, waves * law.values[-1])
+    return low, max(low, high)  # equal up to rounding where all jobs are equal
+
+
+def renewal_makespan(law: Distribution, jobs: int, workers: int) -> float:
+    """E[makespan] in ns once workers are out of step: the last start, then the longest of what is still running.
+
+    (Nμ − μ − (W−1)·m₂/2μ)/W + E[max(L, R₁ … R_{W−1})], with L a fresh job and R from the residual law, whose
+    distribution function is piecewise linear, so that each piece integrates in closed form.
+    """
+    left_over = law.mean + (workers - 1) * law.second_moment / (2 * law.mean)
+    last_start = (jobs * law.mean - left_over) / workers
+    shortfall = []
+    finished = 0  # Σ of the durations up to here
+    for below, count, (lower, upper) in zip(law.cumulative, law.counts, pairwise(law.values), strict=False):
+        finished += lower * count
+        width = upper - lower
+        end = (finished + (law.size - below) * upper) / law.total  # residual law at `upper`
+        rise = (law.size - below) * width / law.total  # ... minus that at `lower`
+        ratio = math.log1p(-rise / end) if rise < end else -math.inf
+        integral = width * end**workers * -math.expm1(workers * ratio) / (workers * rise)
+        shortfall.append(below / law.size * integral)
+    return last_start + law.values[-1] - math.fsum(shortfall)
+
+
+def out_of_step(law: Distribution, jobs: int, workers: int, tolerance: float) -> bool:
+    """Whether the workers provably lost step before the end, so that ``renewal_makespan`` holds to ``tolerance``.
+
+    The r-th harmonic of the renewal density displaces the end by at most μ/(πr) · |φ(2πr/μ)|^(N/W). Harmonics
+    beyond 1/(π · tolerance · N/W) are below the tolerance whatever φ is. What φ does not show: as long as the longest
+    job takes, fewer are in progress than later, because none began before the run did.
+    """
+    waves = jobs / workers
+    if SETTLED * law.values[-1] > waves * law.mean:
+        return False
+    beyond = tolerance * math.pi * waves
+    return _stays_below(law, 0.5, 1 / beyond, lambda r: (beyond * r) ** (1 / waves))
+
+
+def _stays_below(law: Distribution, start: float, stop: float, ceiling: Callable[[float], float]) -> bool:
+    """Prove |φ(2πr/μ)| ≤ ceiling(r), a growing function, on [start, stop] by branch and bound; False if unproved.
+
+    |φ| changes by at most E|X − c| per unit of frequency whatever c is, because a shift only turns its phase.
+    """
+    slope = 2 * math.pi / law.mean * _mean_absolute_deviation(law)
+    pending = [(start, stop)]
+    for _ in range(MAX_EVALUATIONS):
+        if not pending:
+            return True
+        low, high = pending.pop()
+        if low >= high:
+            continue
+        middle = (low + high) / 2
+        height = _characteristic(law, 2 * math.pi * middle / law.mean)
+        if height > ceiling(middle):
+            return False
+        if height + slope * (high - low) / 2 > ceiling(low):
+            pending += [(middle, high), (low, middle)]
+    return not pending
+
+
+def _characteristic(law: Distribution, frequency: float) -> float:
+    """|φ| at ``frequency``, in 1/ns."""
+    turn = 1j * frequency
+    exp = cmath.exp
+    waves = sum([count * exp(turn * value) for value, count in zip(law.values, law.counts, strict=True)])
+    return abs(waves) / law.size
+
+
+def _mean_absolute_deviation(law: Distribution) -> float:
+    """E|X − mean| in ns."""
+    return sum([count * abs(value - law.mean) for value, count in zip(law.values, law.counts, strict=True)]) / law.size

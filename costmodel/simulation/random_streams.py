@@ -95,11 +95,6 @@ class AgainDraws(NamedTuple):
     failed_think_ns: int
 
 
-Told = tuple[bool, int, int, int, int]
-"""One attempt as it happens in one world: whether it succeeds; in ns what it takes until then, of that before there is
-a sandbox, its clean-up, and create and ready."""
-
-
 class World:
     """One replicate: a resample of the trials and a seed."""
 
@@ -227,7 +222,7 @@ class View:
         failing: bool = True,
         thinking: bool = True,
     ) -> None:
-        """The attempts as ``attempts.timed`` tells them; where nothing is ``failing`` every attempt succeeds."""
+        """The attempts as ``attempts.timed`` returns them; unless ``failing``, every attempt succeeds."""
         self.world = world
         self._thinking = thinking
         self._successes = successes
@@ -235,31 +230,23 @@ class View:
         self._failure = world.failure if failing else 0.0
         self._hazard = world.hazard if failing else 0.0
 
-    def first(self, draws: StepDraws, *, warm: bool = False) -> list[Told]:
-        """The first attempts of a step's rollouts; ``warm`` as hits."""
-        rows = map(self._successes.__getitem__, draws.rows)
-        thinks_ns = draws.think_ns if self._thinking else [0] * len(draws.rows)
-        if warm:
-            told = [
-                (True, span - startup + think, queued, cleanup, startup)
-                for (startup, span, cleanup, queued), think in zip(rows, thinks_ns, strict=True)
-            ]
+    def first(self, draws: StepDraws, *, warm: bool = False) -> list[AttemptTimes]:
+        """The first attempts of a step's rollouts; ``warm`` with a sandbox that stands ready."""
+        if self._thinking:
+            pairs = zip(draws.rows, draws.think_ns, strict=True)
+            found = [self._success(row, think_ns, warm) for row, think_ns in pairs]
         else:
-            told = [
-                (True, span + think, queued, cleanup, startup)
-                for (startup, span, cleanup, queued), think in zip(rows, thinks_ns, strict=True)
-            ]
+            found = [self._success(row, 0, warm) for row in draws.rows]
         if self._hazard:
-            for rollout, patience_h in enumerate(draws.patience_h):
-                told[rollout] = self._struck(told[rollout], patience_h)
-        elif self._failure:
-            limit = self._failure
+            pairs_h = zip(found, draws.patience_h, strict=True)
+            return [self._struck(attempt, patience_h) for attempt, patience_h in pairs_h]
+        if self._failure:
             for rollout, chance in enumerate(draws.chances):
-                if chance < limit:
-                    told[rollout] = self._failed(self.world.apart(draws, rollout, 0), warm)
-        return told
+                if chance < self._failure:
+                    found[rollout] = self._failed(self.world.apart(draws, rollout, 0), warm)
+        return found
 
-    def again(self, draws: StepDraws, rollout: int, tries: int, *, warm: bool = False) -> Told:
+    def again(self, draws: StepDraws, rollout: int, tries: int, *, warm: bool = False) -> AttemptTimes:
         """Attempt number ``tries`` of a rollout whose attempts failed so far."""
         own = self.world.apart(draws, rollout, tries)
         if self._hazard:
@@ -276,19 +263,25 @@ class View:
         later = (self.world.apart(draws, rollout, before).chance for before in range(1, tries))
         return first >= self._failure or any(chance >= self._failure for chance in later)
 
-    def _success(self, row: int, think_ns: int, warm: bool) -> Told:
-        startup, span, cleanup, queued = self._successes[row]
-        return True, span + think_ns * self._thinking - startup * warm, queued, cleanup, startup
+    def _success(self, row: int, think_ns: int, warm: bool) -> AttemptTimes:
+        return _shifted(self._successes[row], think_ns * self._thinking, warm)
 
-    def _struck(self, told: Told, patience_h: float) -> Told:
+    def _struck(self, attempt: AttemptTimes, patience_h: float) -> AttemptTimes:
         """The attempt, should the hazard strike before it is over."""
-        _, span, queued, cleanup, startup = told
-        until = queued + round(patience_h / self._hazard * NS_PER_HOUR)
-        return (False, until, queued, cleanup, startup) if until < span else told
+        until = attempt.queued + round(patience_h / self._hazard * NS_PER_HOUR)
+        return attempt._replace(ok=False, span=until) if until < attempt.span else attempt
 
-    def _failed(self, own: AgainDraws, warm: bool) -> Told:
+    def _failed(self, own: AgainDraws, warm: bool) -> AttemptTimes:
         if self.world.as_recorded:
-            startup, span, cleanup, queued = self._failures[own.failed_row]
-            return False, span + own.failed_think_ns * self._thinking - startup * warm, queued, cleanup, startup
-        _, span, queued, cleanup, startup = self._success(own.row, own.think_ns, warm)
-        return False, queued + round(own.moment * (span - queued)), queued, cleanup, startup
+            return _shifted(self._failures[own.failed_row], own.failed_think_ns * self._thinking, warm)
+        attempt = self._success(own.row, own.think_ns, warm)
+        queued = attempt.queued
+        return attempt._replace(ok=False, span=queued + round(own.moment * (attempt.span - queued)))
+
+
+def _shifted(attempt: AttemptTimes, think_ns: int, warm: bool) -> AttemptTimes:
+    """The attempt with think time, and without its startup if its sandbox stands ready."""
+    if not think_ns and not warm:
+        return attempt
+    ok, span, queued, cleanup, startup = attempt
+    return AttemptTimes(ok, span + think_ns - startup * warm, queued, cleanup, startup)

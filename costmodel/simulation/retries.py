@@ -10,7 +10,6 @@ from functools import lru_cache
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel.simulation.sampling import drawer
 from costmodel.statistics.distribution import Distribution
 
 CHAINS: Final = 2_000
@@ -56,11 +55,12 @@ def with_retries(
     longest = retries.cap if retries.cap is not None else math.inf
     strata = list(range(CHAINS))
     rng.shuffle(strata)
-    draw = drawer(failure, rng)
     weights: Counter[int] = Counter()
     for number, stratum in enumerate(strata):
         failures = min(int(math.log((number + 0.5) / CHAINS) / scale), longest)
-        busy = int(sum(draw(int(failures)))) + backoff_ns * int(min(failures, longest - 1))
+        busy = int(
+            sum(rng.choices(failure.values, cum_weights=failure.cumulative, k=int(failures)))
+        ) + backoff_ns * int(min(failures, longest - 1))
         if failures < longest:
             index = (2 * stratum + 1) * success.size // (2 * CHAINS)
             busy += success.values[bisect_right(success.cumulative, index)]

@@ -1,367 +1,346 @@
-"""From one event to the next: workers, tokens, pods, images, attempts that fail, and prompts that are redone.
+"""The workers of a run, from one event to the next: they wait for tokens, pods and images, try again and redo prompts.
 
-As in ``engine.events`` every busy worker has one entry in a heap: when its next event is, in the high bits of a whole
-number, and the worker in the low ones. Pods that are being cleaned up have a heap of their own, which is looked at
-only when somebody wants a pod.
+A heap has one live event per busy worker: when, the number of the worker, and which of its events this is. An event
+with an older number is void. Pods that are being cleaned up have a heap of their own in ``State``, which is read only
+while a worker waits for a pod. Events at one instant come in the order of the workers' numbers.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush, heapreplace
-from typing import NamedTuple
+from typing import Final
 
-from costmodel.simulation.random_streams import Told
-from costmodel.simulation.state import CarriedOn, Seat, State, Totals
+from costmodel.simulation.attempts import AttemptTimes
+from costmodel.simulation.state import Sandbox, State, Totals
 from costmodel.training.run import KEEP, MASK, RESAMPLE
 
-DONE, GIVEN_UP, BROKEN, ASKS, GRANTED, LINED, TRAINED = range(7)
-"""What a worker's next event is: its rollout succeeds, ends without, or breaks its prompt; it asks for a sandbox, its
-create is let through, or its time is over while it stands in line for a pod. The last is the trainer's."""
+DONE, GIVEN_UP, BROKEN, ASKS, GRANTED, EXPIRED = range(6)
+"""A worker's next event: its rollout succeeds, ends without success, or breaks its prompt; it asks for a sandbox; its
+create is let through; or its time limit passes while it waits for a pod."""
+NONE: Final = -1
+"""The rollout of an idle worker."""
 
 
-class Waiting(NamedTuple):
-    """An attempt whose create was let through, and that has no pod yet. ns."""
+class Worker:
+    """A worker with the attempt that it is at, and its next event. Times are ns from the start of the run."""
 
-    told: Told
-    ready: int  # when its sandbox is, if that is a hit; below 0: it is none
-    limit: int  # when its time is over; 0: never
+    __slots__ = (
+        *("attempt", "due", "earlier_ns", "event", "limit", "number", "ready", "rollout", "sandbox", "since", "stage"),
+        "tries",
+    )
+
+    def __init__(self, number: int, now: int) -> None:
+        """An idle worker."""
+        self.number = number
+        self.rollout = NONE
+        self.tries = 0  # attempts at this rollout so far
+        self.since = now  # when it took the rollout, or the step began; later by what it waited for creates
+        self.earlier_ns = 0  # that the rollout held workers for in earlier steps
+        self.stage = ASKS
+        self.due = now  # when its next event is
+        self.event = 0  # the number of that event
+        self.sandbox: Sandbox | None = None
+        self.attempt: AttemptTimes | None = None  # that waits for a pod
+        self.ready = NONE  # when the pool's sandbox for it is ready; NONE: one has to be made
+        self.limit = 0  # when its time is over; 0: never
 
 
-class StepSimulator:
+class Simulator:
     """The workers from one start to the end of that step, or of the stream."""
 
     def __init__(self, state: State, start: int, count: int, more: Callable[[int], bool] | None = None) -> None:
-        """``count`` workers begin at ``start``. Of a stream, ``more`` may add rollouts when the queue is empty, given
-        how many steps are trained."""
+        """``count`` workers begin at ``start``. Of a stream, ``more`` adds rollouts to an empty queue if it can; its
+        argument is how many steps are trained."""
         self.state = state
         self.now = start
         self.done = 0
-        self.trained: list[tuple[int, Totals, int]] = []  # of a stream: when each step is, and how things stood
+        self.trained: list[tuple[int, int, Totals, int]] = []  # of a stream: each batch as ``timeline`` needs it
         self.steps_trained = 0
         self._more = more
-        self._count = count
-        self._shift = (count + 1).bit_length()
-        self._job = [-1] * count  # the rollout; below 0: none
-        self._tries = [0] * count
-        self._stage = [ASKS] * count + [TRAINED]
-        self._since = [start] * count  # it took its rollout
-        self._due = [0] * count  # the code of its next event
-        self._seat: list[Seat | None] = [None] * count
-        self._waits: dict[int, Waiting] = {}
-        self._line: deque[int] = deque()  # workers that wait for a pod
-        self._idle: list[int] = []
-        self._heap: list[int] = []
-        self._void: Counter[int] = Counter()  # events that will not happen
-        rules = state.asked.rules
-        self._whole = more is None and rules.over_provision == 0 and state.redone is None
-        """Whether nothing is ever cut, so that who has the last rollouts is done as soon as their ends are known."""
-        self._last = False  # whether there are no others
-        self._latest = start  # when the last of those ends
+        self._cuts = state.asked.over_provision > 0 or state.redone is not None  # whether an attempt may be cut
+        self._workers = [Worker(number, start) for number in range(count)]
+        self._line: deque[Worker] = deque()  # they wait for a pod
+        self._idle: list[Worker] = []
+        self._heap: list[tuple[int, int, int]] = []
+        self._latest = start  # when the last rollout ends whose end is no event
 
-    def start(self, carried: list[CarriedOn]) -> None:
-        """Begin with what is carried, then with the queue."""
-        for worker, one in enumerate(carried):
-            self._job[worker], self._tries[worker] = one.rollout, one.tries
-            if one.seat is not None:
-                seat, now = one.seat, self.now
-                seat = seat._replace(begin=seat.begin + now, end=seat.end + now)
-                self._seat[worker] = self.state.seated(seat)
-            self._next(worker, self.now + one.left, one.stage)
-        state = self.state
-        self._last = self._whole and len(state.told) - state.launched <= self._count
+    def start(self, carried: Iterable[Worker]) -> None:
+        """Begin with the rollouts of ``carried`` workers of the last step, then with the queue."""
+        state, now, first = self.state, self.now, 0
+        for first, old in enumerate(carried, 1):
+            worker = self._workers[first - 1]
+            worker.rollout, worker.tries, worker.earlier_ns = old.rollout, old.tries, old.earlier_ns
+            if old.sandbox is not None:
+                worker.sandbox = old.sandbox.later(now)
+                state.occupy(worker.sandbox)
+            self._next(worker, now + old.due, old.stage)
         if state.asked.workers_only:
             self._one_after_another()
-        elif self._last and state.simple and self._each_has_a_pod():
+        elif not first and self._together():
             self._all_at_once()
         else:
-            self._begin(range(len(carried), self._count), self.now)
-
-    def _each_has_a_pod(self) -> bool:
-        """Whether there is one for every worker, whenever its create is let through."""
-        state = self.state
-        return state.nodes is None or (not state.gap_ns and state.pods_free(self.now) >= self._count)
+            self._begin(self._workers[first:], now)
 
     def _one_after_another(self) -> None:
-        """Nothing but workers holds a rollout up: whoever is free first takes the next."""
-        state, rules, start = self.state, self.state.asked.rules, self.now
-        first, clocks, include = state.launched, state.clocks_ns, state.asked.include_cleanup
-        free = [start] * self._count
-        held = 0
-        for rollout, told in enumerate(state.told[first:], first):
+        """Run the queue where rollouts wait for nothing but workers: each goes to the worker that is free first."""
+        state, asked = self.state, self.state.asked
+        first, clocks, include = state.launched, state.clocks_ns, asked.include_cleanup
+        free = [self.now] * len(self._workers)
+        for rollout, attempt in enumerate(state.first[first:], first):
             tries, busy = 1, 0
-            ok, span, queued, cleanup, _ = told
-            while not ok and tries != rules.cap:
-                clocks.append(span - queued + cleanup)
-                busy += (span + cleanup if include else span) + rules.backoff_ns
-                ok, span, queued, cleanup, _ = state.again(rollout, tries, warm=False)
+            while not attempt.ok and tries != asked.cap:
+                clocks.append(attempt.span - attempt.queued + attempt.cleanup)
+                busy += attempt.span + attempt.cleanup * include + asked.backoff_ns
+                attempt = state.again(rollout, tries, warm=False)
                 tries += 1
+            ok, span, queued, cleanup, _ = attempt
             clocks.append(span - queued + cleanup)
-            busy += span + cleanup if include else span
-            held += busy
+            busy += span + cleanup * include
+            heapreplace(free, free[0] + busy)
+            state.held_ns += busy
             state.attempts += tries
             state.delivered += ok
-            heapreplace(free, free[0] + busy)
-        state.held_ns += held
-        self.done += len(state.told) - first
-        state.launched = len(state.told)
-        self._latest = max(free)
+        self.done += len(state.first) - first
+        state.launched = len(state.first)
+        self.now = max(free)
+
+    def _together(self) -> bool:
+        """Whether every rollout of the queue begins now, and none of them is ever cut."""
+        state, asked = self.state, self.state.asked
+        waits = self._cuts or self._more is not None or asked.pool is not None or asked.timeout_ns or asked.gap_ns
+        queue = len(state.first) - state.launched
+        return not waits and queue <= len(self._workers) and (state.nodes is None or state.pods_free(self.now) >= queue)
 
     def _all_at_once(self) -> None:
-        """Every rollout has a worker and a pod, and nothing but the create limit holds it up."""
-        state, now, include, heap = self.state, self.now, self.state.asked.include_cleanup, self._heap
-        first, nodes, clocks = state.launched, state.nodes, state.clocks_ns
-        gap = state.gap_ns
-        begin = latest = now
-        held, freed = 0, []
-        for rollout, (ok, span, queued, cleanup, _) in enumerate(state.told[first:], first):
-            if gap:
-                begin = int(state.granted(now))
-            end = begin + span
+        """Run a queue in which every rollout begins now: its end is known, and is no event unless it fails."""
+        state, now, include, nodes = self.state, self.now, self.state.asked.include_cleanup, self.state.nodes
+        begun, clocks, releases, latest = state.launched, state.clocks_ns, [], now
+        for worker, rollout in zip(self._workers, range(begun, len(state.first)), strict=False):
+            ok, span, queued, cleanup, _ = state.first[rollout]
+            end = now + span
             if nodes is not None:
                 node, there = nodes.take(state.image[rollout], now)
                 end += there - now
-                freed.append((end + cleanup, node))
-            clocks.append(span - queued + cleanup if span > queued or not gap else 0)
+                releases.append((end + cleanup, node))
+            clocks.append(span - queued + cleanup if span > queued else 0)
             until = end + cleanup if include else end
             if ok:
-                held += until - now
+                state.held_ns += until - now
+                state.delivered += 1
                 self.done += 1
-                if until > latest:
-                    latest = until
-                continue
-            worker = rollout - first
-            self._job[worker] = rollout
-            self._tries[worker] = 1
-            self._failed(worker, until)
-            if gap and heap[0] >> self._shift == now:  # it asks again before the next one does for the first time
-                state.launched = rollout + 1
-                break
-        else:
-            state.launched = len(state.told)
-        state.free_all_at(freed)
-        state.held_ns += held
-        state.delivered += self.done
-        state.attempts += state.launched - first
+                latest = max(latest, until)
+            else:
+                worker.rollout, worker.tries = rollout, 1
+                self._failed(worker, until)
+        state.attempts += len(state.first) - begun
+        state.launched = len(state.first)
+        state.occupy_all(releases)
         self._latest = latest
-        self._begin(range(state.launched - first, self._count), now)
 
     def work(self, keep: int, most: float = float("inf")) -> None:
         """Go on until ``keep`` rollouts are done in all, or nothing is left to do before ``most``."""
-        state, heap, stage, line = self.state, self._heap, self._stage, self._line
-        shift, mask, gap, void = self._shift, (1 << self._shift) - 1, state.gap_ns, self._void
+        state, heap, line, workers = self.state, self._heap, self._line, self._workers
         while self.done < keep:
-            if line and 0 <= (freed := state.next_release()) <= most and (not heap or freed <= heap[0] >> shift):
+            if line and 0 <= (freed := state.next_release()) <= most and (not heap or freed <= heap[0][0]):
                 self.now = freed
                 state.release()
-                self._sit(line.popleft(), freed)
+                self._place(line.popleft(), freed)
                 continue
-            if not heap or heap[0] >> shift > most:
+            if not heap or heap[0][0] > most:
                 break
-            code = heappop(heap)
-            if void and void[code]:
-                void[code] -= 1
-                continue
-            self.now = now = code >> shift
-            worker = code & mask
-            step = stage[worker]
-            if step < ASKS:
-                if not self._ended(worker, step, now, keep):
-                    continue
-            elif step == LINED:
-                line.remove(worker)
-                del self._waits[worker]
-                self._failed(worker, now)
-                continue
-            elif step == TRAINED:
+            now, number, event = heappop(heap)
+            if number == len(workers):  # the trainer's
+                self.now = now
                 self.steps_trained += 1
                 idle, self._idle = self._idle, []
                 self._begin(idle, now)
                 continue
-            if gap and step != GRANTED:
-                granted = state.granted(now)
+            worker = workers[number]
+            if event != worker.event:
+                continue
+            self.now, stage = now, worker.stage
+            if stage == EXPIRED:
+                line.remove(worker)
+                worker.attempt = None
+                self._failed(worker, now)
+            elif stage == BROKEN:
+                self._break(worker, now)
+            elif stage == GRANTED:
+                self._let_through(worker, now)
+            elif stage == ASKS or self._takes_next(worker, now, keep):
+                granted = state.granted(now) if state.gap_ns else now
                 if granted > now:
-                    self._next(worker, int(granted), GRANTED)
-                    continue
-            self._let_through(worker, now)
+                    until = int(granted)
+                    state.waited_ns += until - now
+                    worker.since += until - now
+                    self._next(worker, until, GRANTED)
+                else:
+                    self._let_through(worker, now)
         if self.done >= keep or not heap:
             self.now = max(self.now, self._latest)
 
-    def cut(self) -> list[CarriedOn]:
-        """The step has ended: what has begun and goes on; without partial rollouts it is cut."""
+    def cut(self, *, over: bool = False) -> list[Worker]:
+        """End the step: rollouts that have begun go on in the next one if they may, else they are cut.
+
+        ``over``: there is no next one. The times of the workers that go on count from now.
+        """
         state, now, beyond = self.state, self.now, []
-        for worker, rollout in enumerate(self._job):
-            if rollout < 0:
+        partial = state.asked.partial and not over
+        for worker in self._workers:
+            if worker.rollout == NONE:
                 continue
-            state.held_ns += now - self._since[worker]
-            stage, tries, seat = self._stage[worker], self._tries[worker], self._seat[worker]
-            lined = worker in self._waits
-            if stage == GRANTED:
+            spent = now - worker.since
+            if worker.stage == GRANTED:  # the token that it was promised is given back
                 state.full_again -= state.gap_ns
-            if state.asked.rules.partial and tries:
-                if lined or stage == GRANTED:
-                    beyond.append(CarriedOn(rollout, tries - lined, ASKS, 0, None))
-                    continue
-                left = (self._due[worker] >> self._shift) - now
-                if seat is not None and seat.end > now:
-                    state.unseat(seat)
-                    seat = seat._replace(begin=seat.begin - now, end=seat.end - now)
+                state.waited_ns -= worker.due - now
+                spent += worker.due - now
+            state.held_ns += spent
+            sandbox, worker.sandbox = worker.sandbox, None
+            in_line = worker.attempt is not None
+            if partial and worker.tries:
+                worker.earlier_ns += spent
+                if in_line or worker.stage == GRANTED:  # it asks anew
+                    worker.tries -= in_line
+                    worker.stage, worker.due = ASKS, 0
                 else:
-                    seat = None
-                beyond.append(CarriedOn(rollout, tries, stage, left, seat))
-            elif seat is not None:
-                state.drop(seat, now)
-        state.launched = len(state.told)
+                    worker.due -= now
+                    if sandbox is not None and sandbox.end > now:
+                        state.vacate(sandbox)
+                        worker.sandbox = sandbox.later(-now)
+                beyond.append(worker)
+                continue
+            if worker.tries:
+                state.wasted_ns += worker.earlier_ns + spent
+            if sandbox is not None:
+                state.drop(sandbox, now)
+        state.launched = len(state.first)
         return beyond
 
-    def _begin(self, workers: list[int] | range, now: int) -> None:
-        """These workers, who have nothing to do, take rollouts."""
+    def _begin(self, workers: list[Worker], now: int) -> None:
+        """Give rollouts to idle workers, in their order."""
         for place, worker in enumerate(workers):
             if not self._take(worker, now):
                 self._idle += workers[place + 1 :]
                 return
             self._next(worker, now, ASKS)
 
-    def _take(self, worker: int, now: int) -> bool:
-        """Whether there is a rollout for this worker."""
+    def _take(self, worker: Worker, now: int) -> bool:
+        """Whether there is a rollout for this worker; without one it is idle."""
         state = self.state
-        while state.launched < len(state.told) and state.dead and state.prompt[state.launched] in state.dead:
+        while state.launched < len(state.first) and state.dead and state.prompt[state.launched] in state.dead:
             state.launched += 1
-        if state.launched == len(state.told) and (self._more is None or not self._more(self.steps_trained)):
-            self._job[worker] = -1
+        if state.launched == len(state.first) and (self._more is None or not self._more(self.steps_trained)):
+            worker.rollout = NONE
             self._idle.append(worker)
             return False
-        self._job[worker] = state.launched
-        self._tries[worker] = 0
-        self._since[worker] = now
+        worker.rollout, worker.tries, worker.since, worker.earlier_ns = state.launched, 0, now, 0
         state.launched += 1
-        self._last = self._whole and state.launched == len(state.told)
         return True
 
-    def _next(self, worker: int, when: int, stage: int) -> None:
-        self._stage[worker] = stage
-        self._due[worker] = code = when << self._shift | worker
-        heappush(self._heap, code)
+    def _next(self, worker: Worker, when: int, stage: int) -> None:
+        worker.stage, worker.due = stage, when
+        worker.event += 1
+        heappush(self._heap, (when, worker.number, worker.event))
 
-    def _let_through(self, worker: int, now: int) -> None:
-        """A create is let through: what it will take, and the pod for it."""
-        state, rollout, tries = self.state, self._job[worker], self._tries[worker]
-        self._tries[worker] = tries + 1
+    def _let_through(self, worker: Worker, now: int) -> None:
+        """The create is let through: draw the attempt, and find a pod for it."""
+        state, rollout, tries, timeout = self.state, worker.rollout, worker.tries, self.state.asked.timeout_ns
+        worker.tries = tries + 1
         state.attempts += 1
-        told = state.again(rollout, tries, warm=False) if tries else state.told[rollout]
-        ready = -1
+        attempt = state.again(rollout, tries, warm=False) if tries else state.first[rollout]
+        worker.ready = NONE
         if state.pool is not None:
-            ready = state.claim(state.prompt[rollout], now, told[4])
-            if ready >= 0:
-                told = state.again(rollout, tries, warm=True)
-        timeout = state.asked.timeout_ns
-        limit = now + timeout if timeout else 0
-        if state.nodes is not None and (self._line or not state.pods_free(now)):
-            self._waits[worker] = Waiting(told, ready, limit)
-            self._line.append(worker)
-            if timeout:
-                self._next(worker, limit, LINED)
+            worker.ready = state.claim(state.prompt[rollout], now, attempt.startup)
+            if worker.ready >= 0:
+                attempt = state.again(rollout, tries, warm=True)
+        worker.attempt, worker.limit = attempt, now + timeout if timeout else 0
+        if state.nodes is None or (not self._line and state.pods_free(now)):
+            self._place(worker, now)
             return
-        self._place(worker, now, told, ready, limit)
+        self._line.append(worker)
+        if timeout:
+            self._next(worker, worker.limit, EXPIRED)
 
-    def _sit(self, worker: int, now: int) -> None:
-        """The first in line has its pod."""
-        waits = self._waits.pop(worker)
-        if waits.limit:
-            self._void[self._due[worker]] += 1
-        self._place(worker, now, *waits)
-
-    def _place(self, worker: int, now: int, told: Told, ready: int, limit: int) -> None:
-        """An attempt that begins as soon as its image, or its sandbox, is there."""
-        state, asked = self.state, self.state.asked
-        ok, span, queued, cleanup, _ = told
-        node, begin = -1, now
+    def _place(self, worker: Worker, now: int) -> None:
+        """The attempt has a pod: it begins as soon as its image, or its sandbox, is there."""
+        state, attempt = self.state, worker.attempt
+        assert attempt is not None
+        worker.attempt = None
+        ok, span, queued, cleanup, startup = attempt
+        node, begin = NONE, now
         if state.nodes is not None:
-            node, begin = state.sit(self._job[worker], now, hit=ready >= 0)
-        if ready > begin:
-            begin = ready
+            node, begin = state.nodes.take(state.image[worker.rollout], now, hit=worker.ready >= 0)
+        begin = max(begin, worker.ready)
         end = begin + span
-        until = end + cleanup if asked.include_cleanup else end
-        if limit and until > limit:
-            ok, until, end = False, limit, min(end, limit)
+        until = end + cleanup if state.asked.include_cleanup else end
+        if worker.limit and until > worker.limit:
+            ok, until, end = False, worker.limit, min(end, worker.limit)
         begin += queued
+        if worker.ready >= 0:  # it was made before, and is billed from then on
+            begin -= startup
         state.clocks_ns.append(end - begin + cleanup if end > begin else 0)
-        if self._last:
-            if node >= 0:
-                state.free_at(end + cleanup, node)
-            if ok:
-                state.held_ns += until - self._since[worker]
-                state.delivered += 1
-                self.done += 1
-                self._job[worker] = -1
-                self._latest = max(self._latest, until)
-                return
-        else:
-            self._seat[worker] = state.seated(Seat(begin, end, cleanup, node, len(state.clocks_ns) - 1))
+        if node >= 0 or self._cuts:
+            worker.sandbox = Sandbox(begin, end, cleanup, node, len(state.clocks_ns) - 1)
+            state.occupy(worker.sandbox)
         if ok:
             self._next(worker, until, DONE)
         else:
             self._failed(worker, until)
 
-    def _failed(self, worker: int, until: int) -> None:
-        """What follows a failure that is over at ``until``."""
-        rules, how = self.state.asked.rules, self.state.asked.on_failure
-        if how == RESAMPLE:
+    def _failed(self, worker: Worker, until: int) -> None:
+        """Decide what follows a failure that is over at ``until``."""
+        asked = self.state.asked
+        if asked.on_failure == RESAMPLE:
             self._next(worker, until, BROKEN)
-        elif how == KEEP:  # delivered, with reward 0
+        elif asked.on_failure == KEEP:  # delivered, with reward 0
             self._next(worker, until, DONE)
-        elif how == MASK or self._tries[worker] == rules.cap:
+        elif asked.on_failure == MASK or worker.tries == asked.cap:
             self._next(worker, until, GIVEN_UP)
         else:
-            self._next(worker, until + rules.backoff_ns, ASKS)
+            self._next(worker, until + asked.backoff_ns, ASKS)
 
-    def _ended(self, worker: int, step: int, now: int, keep: int) -> bool:
-        """A worker's rollout is over; whether it has another, and asks for its sandbox at once."""
-        state = self.state
-        if step == BROKEN:
-            self._break(worker, now)
-            return False
-        state.held_ns += now - self._since[worker]
-        state.delivered += step == DONE
-        self.done += step == DONE or state.asked.on_failure != MASK or self._more is not None
-        self._seat[worker] = None
+    def _takes_next(self, worker: Worker, now: int, keep: int) -> bool:
+        """End the worker's rollout; whether it has another, and asks for a sandbox at once."""
+        state, delivered = self.state, worker.stage == DONE
+        state.held_ns += now - worker.since
+        state.delivered += delivered
+        self.done += delivered or state.asked.on_failure != MASK or self._more is not None
+        worker.sandbox = None
         if state.redone is not None:
-            state.finished[state.prompt[self._job[worker]]] += 1
+            state.finished[state.prompt[worker.rollout]] += 1
         if self._more is not None and (self.done % state.asked.size == 0 or self.done == keep):
             self._train(now)
         if self.done == keep:
-            self._job[worker] = -1
+            worker.rollout = NONE
             return False
         return self._take(worker, now)
 
     def _train(self, now: int) -> None:
-        """Of a stream: a batch is done."""
+        """Train a batch of a stream."""
         before = self.trained[-1][0] if self.trained else 0
-        trained = max(now, before) + self.state.asked.rules.train_ns
-        self.trained.append((trained, self.state.totals(now), len(self.state.clocks_ns)))
+        trained = max(now, before) + self.state.asked.train_ns
+        self.trained.append((trained, now, self.state.totals(now), len(self.state.clocks_ns)))
         if self.state.asked.staleness:
-            heappush(self._heap, trained << self._shift | self._count)
+            heappush(self._heap, (trained, len(self._workers), 0))
 
-    def _break(self, worker: int, now: int) -> None:
-        """A rollout has failed, and all of its prompt are redone."""
+    def _break(self, broken: Worker, now: int) -> None:
+        """A rollout has failed: end all rollouts of its prompt, which is redone."""
         state = self.state
-        prompt = state.prompt[self._job[worker]]
-        free = [one for one, rollout in enumerate(self._job) if rollout >= 0 and state.prompt[rollout] == prompt]
-        for one in free:
-            state.held_ns += now - self._since[one]
-            seat, self._seat[one], self._job[one] = self._seat[one], None, -1
-            if one in self._waits:
-                self._line.remove(one)
-                if self._waits.pop(one).limit:
-                    self._void[self._due[one]] += 1
-            elif one != worker:
-                self._void[self._due[one]] += 1
-            if seat is not None:
-                state.drop(seat, now)
+        prompt = state.prompt[broken.rollout]
+        free = [one for one in self._workers if one.rollout != NONE and state.prompt[one.rollout] == prompt]
+        for worker in free:
+            state.held_ns += now - worker.since
+            if worker.attempt is not None:
+                self._line.remove(worker)
+            if worker.sandbox is not None:
+                state.drop(worker.sandbox, now)
+            worker.rollout, worker.attempt, worker.sandbox = NONE, None, None
+            worker.event += 1  # its next event is void
         lost = state.finished.pop(prompt, 0)
         self.done -= lost
         state.delivered -= lost
         self.done += state.redo(prompt)
         idle, self._idle = self._idle, []
-        self._begin(sorted(free + idle), now)
+        self._begin(sorted(free + idle, key=lambda worker: worker.number), now)

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from costmodel.simulation.attempts import AttemptTimes
 from costmodel.simulation.cluster import Nodes
-from costmodel.simulation.config import StepRules
-from costmodel.simulation.random_streams import StepDraws, Told, View
+from costmodel.simulation.random_streams import StepDraws, View
+from costmodel.simulation.rules import StepRules
 from costmodel.training.run import RESAMPLE
 
-_NODE_BITS: Final = 24
-_NODES: Final = (1 << _NODE_BITS) - 1
 
-
-class Seat(NamedTuple):
-    """A sandbox, and the pod that it is in. ns."""
+class Sandbox(NamedTuple):
+    """A sandbox, and the node that its pod is on. ns."""
 
     begin: int
     end: int  # clean-up apart
@@ -25,21 +23,17 @@ class Seat(NamedTuple):
     node: int  # below 0: there are no nodes
     bill: int  # its place among the clocks
 
-
-class CarriedOn(NamedTuple):
-    """A rollout that goes on in the next step."""
-
-    rollout: int
-    tries: int
-    stage: int
-    left: int  # until its worker's next event
-    seat: Seat | None  # with times from the cut on; None: it asks anew
+    def later(self, ns: int) -> Sandbox:
+        """The same sandbox so much later."""
+        return self._replace(begin=self.begin + ns, end=self.end + ns)
 
 
 class Totals(NamedTuple):
     """What has happened since the start of the run; ns are sums over workers or sandboxes."""
 
-    held_ns: float = 0
+    held_ns: float = 0  # by workers
+    waited_ns: float = 0  # of that, for a create to be let through
+    wasted_ns: float = 0  # of that, by rollouts that were cut
     delivered: float = 0
     attempts: float = 0
     hits: float = 0
@@ -61,25 +55,23 @@ class State:
 
     def __init__(self, asked: StepRules, view: View, disks: Sequence[Iterable[int]] = ()) -> None:
         """Everything is ready: the burst unused, the pool full. ``disks`` are what nodes hold already."""
-        rules = asked.rules
         self.asked = asked
         self.view = view
-        self.gap_ns, self.allowance_ns = rules.gap_ns, (rules.burst - 1) * rules.gap_ns
+        self.gap_ns, self.allowance_ns = asked.gap_ns, (asked.burst - 1) * asked.gap_ns
         self.full_again = 0.0  # when the create limit has its whole burst again
         self.nodes = None if asked.cluster is None else Nodes(asked.cluster, disks)
         self.clocks_ns: list[int] = []  # of each sandbox, in the order in which they begin
-        self.held_ns = self.delivered = self.attempts = self.hits = 0
+        self.held_ns = self.waited_ns = self.wasted_ns = self.delivered = self.attempts = self.hits = 0
         self._idle_ns = 0
-        self.pool = rules.pool
-        shared = rules.pool is not None and rules.pool.group is None
-        self._stock = rules.pool.size if rules.pool is not None and shared else 0  # ready from the start, not taken
+        self.pool = pool = asked.pool
+        self._stock = pool.size if pool is not None and pool.group is None else 0  # ready from the start, not taken
         self._ready: deque[int] = deque()  # when each sandbox that replaces one is ready, ascending
         self._left: dict[int, int] = {}  # by prompt, what its own pool has left
-        self._releases: list[int] = []  # when pods are free again, and in the low bits their node
-        self._void: Counter[int] = Counter()  # releases that will not happen then
+        self._releases: list[tuple[int, int]] = []  # when pods are free again, and their node
+        self._void: Counter[tuple[int, int]] = Counter()  # releases that will not happen then
         # Of each rollout, by its number since the start of the run:
-        self.told: list[Told] = []
-        self.warm: list[Told] = []
+        self.first: list[AttemptTimes] = []  # its first attempt
+        self.warm: list[AttemptTimes] = []  # ... with a sandbox of the pool
         self.image: list[int] = []
         self.prompt: list[int] = []
         self._drawn: list[tuple[StepDraws, int]] = []  # where it was drawn, and the number of the first there
@@ -93,7 +85,16 @@ class State:
         """So far."""
         pulled = 0.0 if self.nodes is None else self.nodes.pulled_gb
         idle = self._idle_ns + self._stock * now + sum(now - since for since in self._ready if since < now)
-        return Totals(self.held_ns, self.delivered, self.attempts, self.hits, idle, pulled)
+        return Totals(
+            self.held_ns + self.waited_ns,
+            self.waited_ns,
+            self.wasted_ns,
+            self.delivered,
+            self.attempts,
+            self.hits,
+            idle,
+            pulled,
+        )
 
     def load(self, draws: StepDraws, count: int, step: int) -> None:
         """The first ``count`` rollouts of a step join the queue."""
@@ -110,7 +111,7 @@ class State:
         assert self.redone is not None
         self.dead.add(prompt)
         one = self.redone.pop(prompt)
-        if one.times + 1 == self.asked.rules.cap:
+        if one.times + 1 == self.asked.cap:
             return one.rollouts
         again = one._replace(times=one.times + 1)
         draws = self.view.world.step(one.step, one.rollouts, prompt=one.number, redone=again.times)
@@ -119,8 +120,8 @@ class State:
 
     def _join(self, draws: StepDraws, count: int) -> int:
         """The number of the first prompt of those that join."""
-        first, base = len(self.told), self.prompt[-1] + 1 if self.prompt else 0
-        self.told += self.view.first(draws)[:count]
+        first, base = len(self.first), self.prompt[-1] + 1 if self.prompt else 0
+        self.first += self.view.first(draws)[:count]
         if self.pool is not None:
             self.warm += self.view.first(draws, warm=True)[:count]
         self.image += draws.images[:count]
@@ -128,7 +129,7 @@ class State:
         self._drawn += [(draws, first)] * count
         return base
 
-    def again(self, rollout: int, tries: int, *, warm: bool) -> Told:
+    def again(self, rollout: int, tries: int, *, warm: bool) -> AttemptTimes:
         """Attempt number ``tries`` of a rollout; the first, which is 0, as a hit."""
         if not tries:
             return self.warm[rollout]
@@ -169,66 +170,50 @@ class State:
             ready.append((latest if latest > now else now) + (pool.gap_ns or 0))
         return max(now, since)
 
-    @property
-    def simple(self) -> bool:
-        """Whether no pool or time limit stands between a worker and its sandbox."""
-        return self.pool is None and not self.asked.timeout_ns
-
     def pods_free(self, now: int) -> int:
-        """How many pods nobody has, for who asks now: one that is free again at this very moment is not yet."""
+        """How many pods are free for a worker that asks now: a pod that is released at this instant is not yet."""
         assert self.nodes is not None
-        releases, void, most = self._releases, self._void, (now << _NODE_BITS) - 1
-        freed = []
-        while releases and releases[0] <= most:
-            code = heappop(releases)
-            if void and void[code]:
-                void[code] -= 1
+        releases, freed = self._releases, []
+        while releases and releases[0][0] < now:
+            release = heappop(releases)
+            if self._void[release]:
+                self._void[release] -= 1
             else:
-                freed.append(code & _NODES)
+                freed.append(release[1])
         self.nodes.let_go(freed)
         return self.nodes.free
 
     def next_release(self) -> int:
         """When the next pod is free again; below 0: none is in use."""
         releases, void = self._releases, self._void
-        while releases and void and void[releases[0]]:
+        while releases and void[releases[0]]:
             void[heappop(releases)] -= 1
-        return releases[0] >> _NODE_BITS if releases else -1
+        return releases[0][0] if releases else -1
 
     def release(self) -> None:
-        """That pod is free."""
+        """Free the pod that is released next."""
         assert self.nodes is not None
-        self.nodes.let_go([heappop(self._releases) & _NODES])
+        self.nodes.let_go([heappop(self._releases)[1]])
 
-    def sit(self, rollout: int, now: int, *, hit: bool) -> tuple[int, int]:
-        """A pod for a rollout: its node, and when its image is there."""
-        assert self.nodes is not None
-        return self.nodes.take(self.image[rollout], now, hit=hit)
+    def occupy(self, sandbox: Sandbox) -> None:
+        """The sandbox has its pod, if there are any, until it is cleaned up."""
+        if sandbox.node >= 0:
+            heappush(self._releases, (sandbox.end + sandbox.cleanup, sandbox.node))
 
-    def free_at(self, when: int, node: int) -> None:
-        """A pod of this node will be."""
-        heappush(self._releases, when << _NODE_BITS | node)
-
-    def free_all_at(self, seats: Iterable[tuple[int, int]]) -> None:
-        """The same of many, each with its node."""
-        self._releases += [when << _NODE_BITS | node for when, node in seats]
+    def occupy_all(self, releases: Iterable[tuple[int, int]]) -> None:
+        """Pods of these nodes are in use until then."""
+        self._releases += releases
         heapify(self._releases)
 
-    def seated(self, seat: Seat) -> Seat:
-        """Its pod is free again after the clean-up."""
-        if seat.node >= 0:
-            self.free_at(seat.end + seat.cleanup, seat.node)
-        return seat
+    def vacate(self, sandbox: Sandbox) -> None:
+        """Take back when the sandbox's pod is released."""
+        if sandbox.node >= 0:
+            self._void[sandbox.end + sandbox.cleanup, sandbox.node] += 1
 
-    def unseat(self, seat: Seat) -> None:
-        """As if it had never been said when its pod will be free."""
-        if seat.node >= 0:
-            self._void[seat.end + seat.cleanup << _NODE_BITS | seat.node] += 1
-
-    def drop(self, seat: Seat, now: int) -> None:
-        """A sandbox is let go before its time."""
-        if seat.end <= now:
+    def drop(self, sandbox: Sandbox, now: int) -> None:
+        """End a sandbox before its time."""
+        if sandbox.end <= now:
             return
-        self.unseat(seat)
-        self.seated(seat._replace(end=now))
-        self.clocks_ns[seat.bill] = now - seat.begin + seat.cleanup if now > seat.begin else 0
+        self.vacate(sandbox)
+        self.occupy(sandbox._replace(end=now))
+        self.clocks_ns[sandbox.bill] = now - sandbox.begin + sandbox.cleanup if now > sandbox.begin else 0

@@ -14,12 +14,13 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from costmodel.simulation.cluster import Nodes
-from costmodel.simulation.config import StepRules
 from costmodel.simulation.random_streams import World
+from costmodel.simulation.rules import StepRules
 from costmodel.simulation.timeline import Stretch
 from costmodel.training.run import Demand
 
@@ -83,26 +84,50 @@ class Horizon(NamedTuple):
         ]
 
 
-def horizon(demand: Demand, asked: StepRules, world: World, most: int) -> Horizon:
-    """The run of this demand; a round simulates ``most`` steps or a few more, of a stream as many as it takes."""
+def settling(asked: StepRules, busy_ns: float) -> float:
+    """Rollouts until the burst of the create limit and the stock of the pool are used up, if they ever are.
+
+    ``busy_ns`` is how long a worker is busy with one.
+    """
+    takes, rollouts = asked.workers / max(busy_ns, 1.0), 0.0  # creates per ns, if nothing holds them up
+
+    def used_up(stock: int, made: float) -> float:
+        return 1.5 * stock * takes / (takes - made) if takes > 1.02 * made else 0.0
+
+    if asked.gap_ns:
+        rollouts += used_up(asked.burst, 1 / asked.gap_ns)
+        takes = min(takes, 1 / asked.gap_ns)
+    pool = asked.pool
+    if pool is not None and pool.gap_ns is not None:
+        rollouts += used_up(pool.size, 1 / max(1, pool.gap_ns))
+    elif pool is not None and pool.refill_ns is not None and pool.size < 1.05 * takes * pool.refill_ns:
+        rollouts += 3 * takes * pool.refill_ns
+    return rollouts
+
+
+def horizon(demand: Demand, asked: StepRules, world: World, most: int, settled: float = 0.0) -> Horizon:
+    """The run of this demand; a round simulates ``most`` steps or a few more, of a stream as many as it takes.
+
+    After ``settled`` rollouts a limit or a pool is as it will be.
+    """
     full, rest = divmod(demand.trajectories, asked.size)
     count = full + (rest > 0)
-    alike = _alike(asked)
     pulls = asked.cluster is not None and bool(asked.cluster.pull_ns)
-    sizes = (asked.size,) * full + (rest,) * (rest > 0)
     whole = demand.trajectories / asked.size
-    if not asked.rules.policy.barrier:
-        return _of_a_stream(asked, world, sizes, pulls=pulls)
-    most = max(FEW, most)
+    if not asked.policy.barrier:
+        return _of_a_stream(asked, world, count, rest or asked.size, most, settled)
+    before = 0 if _alike(asked) else math.ceil(settled / asked.launched(asked.size))
+    most = max(FEW, most, 2 * before + 1 if before else 0)
     if count <= (2 * most if pulls else most):
+        sizes = (asked.size,) * full + (rest,) * (rest > 0)
         return Horizon(count, (HorizonPart(Stretch(0, sizes), (1.0,) * count),), float(count))
     if pulls:
         return _places(asked, world, count, most, whole)
     last = (rest,) if rest and count < MANY else ()
     like = full if last else count
-    first = 0 if alike else most // 2
+    first = 0 if _alike(asked) else most // 2
     stands_for = (1.0,) * first + ((like - first) / (most - first),) * (most - first) + (1.0,) * len(last)
-    stretch = Stretch(0, (asked.size,) * most + last)
+    stretch = Stretch(0, (asked.size,) * most + last, after=0 if last else asked.size)
     return Horizon(count, (HorizonPart(stretch, stands_for),), float(count) if last else whole)
 
 
@@ -110,7 +135,7 @@ def following(other: Horizon, asked: StepRules) -> Horizon | None:
     """The steps of another run of as many, for one that pulls no images; None: it pulls some."""
     if asked.cluster is not None and asked.cluster.pull_ns:
         return None
-    if not asked.rules.policy.barrier:
+    if not asked.policy.barrier:
         return other
 
     def follows(part: HorizonPart) -> HorizonPart:
@@ -122,12 +147,46 @@ def following(other: Horizon, asked: StepRules) -> Horizon | None:
     return other._replace(parts=tuple(map(follows, other.parts)), later=tuple(map(follows, other.later)))
 
 
+def smaller(demand: Demand, scale: int) -> tuple[int, Demand]:
+    """The same steps with 1/``scale`` of their rollouts, workers, nodes, and of all that they share.
+
+    Or less small than that, so that there is still one group, one pod for each of it, and one worker.
+    """
+    size, group = demand.step_rollouts or 1, demand.group_size or 1
+    scale = min(scale, size // group, demand.workers, demand.trajectories)
+    if demand.nodes is not None and demand.pods is not None:
+        scale = min(scale, demand.nodes, demand.pods // group)
+    if scale <= 1:
+        return 1, demand
+    prompts = None if demand.prompts is None else max(1, round(demand.prompts / scale))
+    kept = max(1, round(size / scale)) if prompts is None else prompts * group
+
+    share = kept / size
+
+    def less(count: int | None) -> int | None:
+        return None if count is None else max(1, round(count * share))
+
+    full, rest = divmod(demand.trajectories, size)
+    return scale, replace(
+        demand,
+        trajectories=full * kept + max(1, round(rest * share)) * (rest > 0),
+        workers=max(1, round(demand.workers * share)),
+        prompts=prompts,
+        batch=None if prompts is not None else kept,
+        quota=less(demand.quota),
+        create_rate=None if demand.create_rate is None else demand.create_rate * share,
+        create_burst=max(1, round(demand.create_burst * share)),
+        warm_pool=demand.warm_pool if demand.image_pool else less(demand.warm_pool),
+        refill_rate=None if demand.refill_rate is None else demand.refill_rate * share,
+        nodes=less(demand.nodes),
+    )
+
+
 def rollouts_of(demand: Demand, asked: StepRules) -> int:
     """How many rollouts a round simulates at least, of each counterfactual."""
-    if asked.rules.policy.barrier:
-        return asked.rules.launched(asked.size) * FEW
-    settling, lasting, ending = _stream_steps(asked)
-    return min(demand.trajectories, (settling + lasting + ending) * asked.size)
+    if asked.policy.barrier:
+        return asked.launched(asked.size) * FEW
+    return min(demand.trajectories, sum(_stream_steps(asked)) * asked.size)
 
 
 def is_alike(asked: StepRules) -> bool:
@@ -137,39 +196,38 @@ def is_alike(asked: StepRules) -> bool:
 
 def _alike(asked: StepRules) -> bool:
     """Whether nothing but images is carried from step to step."""
-    rules = asked.rules
-    alike = rules.policy.linear and not rules.gap_ns and not rules.partial
-    return alike and (rules.pool is None or rules.pool.group is not None)
+    alike = not asked.policy.overlaps and not asked.gap_ns and not asked.partial
+    return alike and (asked.pool is None or asked.pool.group is not None)
 
 
 def _stream_steps(asked: StepRules) -> tuple[int, int, int]:
     """How many steps a stream takes to settle, how many stand for the rest, and at how many its end shows."""
-    at_once = asked.rules.workers
+    at_once = asked.workers
     if asked.staleness:
         at_once = min(at_once, asked.staleness * asked.size)
     waves = at_once / asked.size
-    settling = max(FEW, math.ceil(SETTLING * waves))
-    return settling, max(LASTING, math.ceil(LASTING * waves)), math.ceil(waves) + 1
+    return max(FEW, math.ceil(SETTLING * waves)), max(LASTING, math.ceil(LASTING * waves)), math.ceil(waves) + 1
 
 
-def _of_a_stream(asked: StepRules, world: World, sizes: tuple[int, ...], *, pulls: bool) -> Horizon:
-    """The start of a stream, a good while of it, and its end, in one piece."""
-    count = len(sizes)
-    settling, lasting, ending = _stream_steps(asked)
-    if pulls:
-        settling = max(settling, _until_full(asked, world, count))
-    simulated = settling + lasting + ending
-    if count <= simulated:
-        return Horizon(count, (HorizonPart(Stretch(0, sizes), (1.0,) * count),), float(count))
-    stands_for = (1.0,) * settling + ((count - settling - ending) / lasting,) * lasting + (1.0,) * ending
-    stretch = Stretch(0, (asked.size,) * (simulated - 1) + sizes[-1:])
+def _of_a_stream(asked: StepRules, world: World, count: int, last: int, most: int, settled: float) -> Horizon:
+    """The start of a stream, a good while of it, and its end, in one piece; the ``last`` step may be smaller."""
+    start, lasting, ending = _stream_steps(asked)
+    start += min(count, math.ceil(settled / asked.size))
+    if asked.cluster is not None and asked.cluster.pull_ns:
+        start = max(start, _until_full(asked, world, count))
+    lasting = max(lasting, most - start - ending)
+    simulated = min(count, start + lasting + ending)
+    stands_for = (1.0,) * simulated
+    if simulated < count:
+        stands_for = (1.0,) * start + ((count - start - ending) / lasting,) * lasting + (1.0,) * ending
+    stretch = Stretch(0, (asked.size,) * (simulated - 1) + (last,))
     return Horizon(count, (HorizonPart(stretch, stands_for),), float(count))
 
 
 def _until_full(asked: StepRules, world: World, count: int) -> int:
     """After how many steps of a stream nodes pull no less than before, if each worker always has a pod."""
     assert asked.cluster is not None
-    nodes, workers = Nodes(asked.cluster), asked.rules.workers
+    nodes, workers = Nodes(asked.cluster), asked.workers
     waves = max(1, math.ceil(workers / asked.size))  # steps that are in flight
     seated: deque[int] = deque()
     pulled: list[float] = []
@@ -189,9 +247,7 @@ def _places(asked: StepRules, world: World, count: int, most: int, whole: float)
     """Steps along a run whose disks fill up; between two of them everything is on a straight line. Where they are full
     at the last of these, all other rounds are there."""
     lead = (
-        0
-        if asked.rules.policy.linear and not (asked.cluster and asked.cluster.ahead) and not asked.rules.partial
-        else LEAD
+        0 if not asked.policy.overlaps and not (asked.cluster and asked.cluster.ahead) and not asked.partial else LEAD
     )
     wanted = max(3, most // (lead + 1))
     disks = _filling(asked, world, count, wanted, lead)
@@ -222,8 +278,8 @@ def _filling(asked: StepRules, world: World, count: int, wanted: int, lead: int)
     """What disks hold before ``lead`` steps before each of ``wanted`` ones, by number: from where each attempt would
     go if all began at once, wave after wave, and none failed."""
     assert asked.cluster is not None
-    nodes, workers = Nodes(asked.cluster), asked.rules.workers
-    launched = asked.rules.launched(asked.size)
+    nodes, workers = Nodes(asked.cluster), asked.workers
+    launched = asked.launched(asked.size)
     kept: dict[int, list[list[int]]] = {}
     pulled: list[float] = []
     places = {round(count ** (place / (wanted - 1))) - 1 for place in range(wanted)} if wanted > 1 else {0}

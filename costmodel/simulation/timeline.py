@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from costmodel.simulation.config import StepRules
 from costmodel.simulation.random_streams import View
-from costmodel.simulation.simulator import StepSimulator
-from costmodel.simulation.state import CarriedOn, State, Totals
+from costmodel.simulation.rules import StepRules
+from costmodel.simulation.simulator import Simulator, Worker
+from costmodel.simulation.state import State, Totals
 
 Bill = Callable[[Sequence[int]], float]
 """What sandboxes cost that existed for so many ns each."""
@@ -18,8 +18,11 @@ class StepTaken(NamedTuple):
     """What one step adds to a run. ns."""
 
     wall_ns: float  # until it is trained, from when the one before it was
-    held_ns: float  # by workers
+    rollouts_ns: float  # from the first start to the last end of its rollouts; of a stream, from the last batch's end
     usd: float  # of sandboxes
+    held_ns: float  # by workers
+    waited_ns: float  # of that, for creates to be let through
+    wasted_ns: float  # of that, by rollouts that were cut
     delivered: float
     attempts: float
     hits: float
@@ -36,47 +39,57 @@ class Stretch(NamedTuple):
     after: int = 0  # rollouts that the step keeps which follows them; 0: the run is over
 
 
-def taken(asked: StepRules, view: View, stretch: Stretch, bill: Bill) -> list[StepTaken]:
+def simulate_steps(asked: StepRules, view: View, stretch: Stretch, bill: Bill) -> list[StepTaken]:
     """The steps of a stretch, one by one."""
     state = State(asked, view, stretch.disks)
     if state.nodes is not None and not any(stretch.disks):
         _pull_ahead(state, stretch.first, stretch.sizes[0], 0)
-    told = (_in_turn if asked.rules.policy.barrier else _stream)(state, stretch)
-    before, found = (0, Totals(), 0), []
-    for now in told:
-        usd = bill(state.clocks_ns[before[2] : now[2]])
-        held, delivered, attempts, hits, idle, pulled = (b - a for a, b in zip(before[1], now[1], strict=True))
-        found.append(StepTaken(now[0] - before[0], held, usd, delivered, attempts, hits, idle, pulled))
-        before = now
+    steps = (_in_turn if asked.policy.barrier else _stream)(state, stretch)
+    trained, totals, clocks, found = 0, Totals(), 0, []
+    for step in steps:
+        usd = bill(state.clocks_ns[clocks : step.clocks])
+        added = (now - before for before, now in zip(totals, step.totals, strict=True))
+        found.append(StepTaken(step.trained - trained, step.rollouts_ns, usd, *added))
+        trained, totals, clocks = step.trained, step.totals, step.clocks
     return found
 
 
-def _in_turn(state: State, stretch: Stretch) -> list[tuple[int, Totals, int]]:
-    """When each step is trained, how things stood then, and how many clocks were told; with a barrier."""
-    rules = state.asked.rules
+class _Step(NamedTuple):
+    """How things stand at the end of a step. ns since the start of the run."""
+
+    trained: int
+    rollouts_ns: int
+    totals: Totals
+    clocks: int  # how many sandboxes there were
+
+
+def _in_turn(state: State, stretch: Stretch) -> list[_Step]:
+    """Steps with a barrier."""
+    asked = state.asked
     start = trained = 0
-    carried: list[CarriedOn] = []
+    carried: list[Worker] = []
     found = []
     following = (*stretch.sizes[1:], stretch.after)
     for number, (keep, coming) in enumerate(zip(stretch.sizes, following, strict=True), stretch.first):
-        launched = rules.launched(keep)
+        launched = asked.launched(keep)
         fresh = max(0, launched - len(carried))
         state.load(state.view.world.step(number, launched), fresh, number)
-        crew = StepSimulator(state, start, min(rules.workers, len(carried) + fresh))
+        crew = Simulator(state, start, min(asked.workers, len(carried) + fresh))
         crew.start(carried)
         if state.nodes is not None and state.nodes.pulls_ahead:
             crew.work(keep, most=start)
             _pull_ahead(state, number + 1, coming, start)
         crew.work(keep)
-        carried = crew.cut()
-        before, trained = trained, max(crew.now, trained) + rules.train_ns
-        start = rules.policy.next_start(crew.now, before, trained)
-        found.append((trained, state.totals(start), len(state.clocks_ns)))
+        carried = crew.cut(over=not coming)
+        rollouts_ns = crew.now - start
+        before, trained = trained, max(crew.now, trained) + asked.train_ns
+        start = max(crew.now, before) if asked.policy.overlaps else trained
+        found.append(_Step(trained, rollouts_ns, state.totals(start), len(state.clocks_ns)))
     return found
 
 
-def _stream(state: State, stretch: Stretch) -> list[tuple[int, Totals, int]]:
-    """The same of rollouts that do not wait for the trainer."""
+def _stream(state: State, stretch: Stretch) -> list[_Step]:
+    """Rollouts that do not wait for the trainer."""
     asked = state.asked
     coming = list(enumerate(stretch.sizes, stretch.first))
 
@@ -91,14 +104,18 @@ def _stream(state: State, stretch: Stretch) -> list[tuple[int, Totals, int]]:
         return True
 
     total = sum(stretch.sizes)
-    crew = StepSimulator(state, 0, min(asked.rules.workers, total), more)
+    crew = Simulator(state, 0, min(asked.workers, total), more)
     crew.start([])
     crew.work(total)
-    return crew.trained
+    ends = [0, *(now for _, now, _, _ in crew.trained)]
+    return [
+        _Step(trained, now - before, totals, clocks)
+        for before, (trained, now, totals, clocks) in zip(ends, crew.trained, strict=False)
+    ]
 
 
 def _pull_ahead(state: State, number: int, size: int, now: int) -> None:
-    """The images of a step that keeps ``size`` rollouts, if they are pulled before it starts."""
+    """Pull the images of a step that keeps ``size`` rollouts, if they are pulled before it starts."""
     if state.nodes is not None and state.nodes.pulls_ahead:
-        images = state.view.world.images(number, state.asked.rules.launched(size))
+        images = state.view.world.images(number, state.asked.launched(size))
         state.nodes.pull_ahead(images[:: state.asked.group], now)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Final, NamedTuple
 
 from costmodel.errors import DemandError
 from costmodel.training.images import GB_PER_GIB, Images
 from costmodel.training.length import Length
-from costmodel.training.policies import POLICIES, Async, Policy, Sync
+from costmodel.training.policies import ASYNC, POLICIES, SYNC, Policy
 
 SPREAD, COLOCATED, PREPULLED, PREFETCHED = PLACEMENTS = ("spread", "colocated", "prepulled", "prefetched")
 """Which node a sandbox goes to, and when its image is pulled: docs/simulation.md."""
@@ -27,11 +27,6 @@ STEP_MODEL: Final = (
     "failure_burst",
     "on_failure",
 )
-_SANDBOXES: Final = {
-    *STEP_MODEL,
-    *("quota", "create_rate", "create_burst", "warm_pool", "refill_s", "refill_rate"),
-    *("prompts", "group_size", "pods_per_node", "node_usd_hour", "node_disk_gib", "pull_gb_s", "placement"),
-}
 _COUNTS: Final = (
     "max_attempts",
     "quota",
@@ -77,6 +72,11 @@ def check_counts(trajectories: int, workers: int) -> None:
     for name, count, least in (("trajectories", trajectories, 0), ("workers", workers, 1)):
         if not isinstance(count, int) or isinstance(count, bool) or count < least:
             raise DemandError(f"{name} must be a whole number of at least {least}, not {count}")
+
+
+def launched(size: int, over_provision: float) -> int:
+    """How many rollouts a step begins with that keeps ``size``."""
+    return math.ceil(size * (1 + over_provision) - 1e-9)
 
 
 def poisoned_groups(rate: float, group: int, burst: int = 1) -> float:
@@ -293,12 +293,6 @@ class Demand:
         """Which fields are asked for that only the simulation of steps answers."""
         return [one.name for one in fields(self) if one.name in STEP_MODEL and getattr(self, one.name) != one.default]
 
-    def unlimited(self) -> Demand:
-        """The same rollouts, trainer and workers, with sandboxes that nothing limits and that fail as they were
-        recorded."""
-        usual: dict[str, Any] = {one.name: one.default for one in fields(Demand) if one.name in _SANDBOXES}
-        return replace(self, **usual | {"batch": self.step_rollouts})
-
     @property
     def step_rollouts(self) -> int | None:
         """Trajectories that a training step keeps; None: there are no steps."""
@@ -335,7 +329,7 @@ class Demand:
     @property
     def effective_policy(self) -> Policy:
         """The policy asked for, or the one that a batch implies."""
-        return POLICIES[self.policy or (Async.name if self.step_rollouts is None else Sync.name)]
+        return POLICIES[self.policy] if self.policy else ASYNC if self.step_rollouts is None else SYNC
 
     @property
     def usable_workers(self) -> int:

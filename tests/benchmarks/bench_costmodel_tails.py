@@ -24,7 +24,7 @@ HOUR_NS: Final = 3600 * S
 WORKERS: Final = 512
 WAVES: Final = (1, 2, 5, 20, 200)
 """N/W."""
-TRIALS: Final = (30, 100, 300)
+TRIALS: Final = (30, 100, 300, 4000)
 REPEATS: Final = 200
 EVENTS: Final = 1_500_000
 """Random jobs from which one true wall-clock is found."""
@@ -48,6 +48,11 @@ def slow_share(share: float, slow: float) -> Callable[[Random], float]:
     return lambda rng: (slow if rng.random() < share else 1.0) * rng.gammavariate(100, 0.01)
 
 
+def straggling(share: float) -> Callable[[Random], float]:
+    """Lognormal, of which a share takes 30 times as long."""
+    return lambda rng: rng.lognormvariate(0, 0.5) * (30 if rng.random() < share else 1)
+
+
 LAWS: Final = (
     Law("gamma, CV 0.3", lambda rng: rng.gammavariate(1 / 0.09, 0.09), 1.0),
     Law("lognormal, sigma 0.5", lambda rng: rng.lognormvariate(0, 0.5), math.exp(0.125)),
@@ -55,6 +60,10 @@ LAWS: Final = (
     Law("Pareto, index 2.5", lambda rng: rng.paretovariate(2.5), 2.5 / 1.5, 4 * EVENTS),
     Law("90 % 1 s, 10 % 11.4 s", slow_share(0.1, 11.4), 0.9 + 1.14),
     Law("98 % 1 s, 2 % 21 s", slow_share(0.02, 21), 0.98 + 0.42),
+    *(
+        Law(f"{share:.1%} x 30", straggling(share), math.exp(0.125) * (1 + 29 * share), 2 * EVENTS)
+        for share in (0.001, 0.003, 0.01)
+    ),
 )
 
 
@@ -104,7 +113,7 @@ def coverage(
         mean = mean_interval(sample).times(demand.trajectories / HOUR_NS)
         low, high = scaled(run.wall.value_ns, run.wall.error_ns, mean)
         before += low <= truth_s <= high
-        ends = limits(run, demand, mean).run
+        ends, _ = limits(run, demand, mean)
         assert ends.low is not None
         reached = ends.low * 3600 <= truth_s
         if ends.high is None:

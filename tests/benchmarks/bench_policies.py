@@ -1,4 +1,4 @@
-"""Every combination of policies against the SimPy twin, and how many events a second the engine handles.
+"""Every combination of policies against the SimPy twin, and how many attempts a second are simulated.
 
     python -m tests.benchmarks.bench_policies [FILE [CASES]]
 
@@ -16,18 +16,18 @@ import time
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
-from costmodel.simulation.engine.events import System
-from costmodel.simulation.engine.rules import Rules, WarmPool
-from costmodel.simulation.engine.tries import Source, Try
+from costmodel.simulation.attempts import Parts
 from costmodel.statistics.distribution import Distribution
-from costmodel.training.policies import Async
+from costmodel.training.run import Demand
 from tests.support.policy_cases import a_case, compared
 from tests.support.simpy_twin import Asked, Recorded, Twin
+from tests.support.stepping import parts, stepped
 
 CASES, RUNS = 200, 40
 S = 10**9
-ATTEMPTS, SIMPY_ATTEMPTS, ROUNDS = 300_000, 6_000, 3
+ATTEMPTS, SIMPY_ATTEMPTS = 100_000, 6_000
 
 
 def study(cases: int) -> list[str]:
@@ -59,34 +59,29 @@ def study(cases: int) -> list[str]:
 
 
 def speed() -> list[str]:
-    """Events of the engine a second, beside the twin's in the same run."""
+    """Attempts of the simulator a second, beside the twin's in the same run."""
     rng = Random(1)
     law = Distribution.of([round(S * rng.lognormvariate(3, 0.4)) for _ in range(100)])
-    plain = Source.of(law)
-    failing = Source((Try.plain(value, ok=number % 10 > 0), 1) for number, value in enumerate(law.values))
-    pool = WarmPool(100, refill_ns=10 * S)
-    systems = {
-        "workers alone": (Rules(workers=500, policy=Async()), plain),
-        "retries, backoff": (Rules(workers=500, backoff_ns=S, policy=Async()), failing),
-        "create rate": (Rules(workers=500, gap_ns=S / 20, burst=10, policy=Async()), plain),
-        "rate, pool, retries": (Rules(workers=500, gap_ns=S / 40, pool=pool, policy=Async()), failing),
+    trials = [parts(create=1, work=value / S) for value in law.values]
+    failing = [trials[number] for number in range(0, len(trials), 10)]
+    ask: dict[str, Any] = {"trajectories": ATTEMPTS, "workers": 500, "batch": 500, "policy": "async"}
+    systems: dict[str, tuple[dict[str, Any], list[Parts]]] = {
+        "workers alone": ({}, []),
+        "retries, backoff": ({"backoff_s": 1.0}, failing),
+        "create rate": ({"create_rate": 20.0, "create_burst": 10}, []),
+        "rate, pool, retries": ({"create_rate": 40.0, "warm_pool": 100, "refill_s": 10.0}, failing),
     }
-    lines = [f"{'500 workers':22} {'M attempts/s':>13} {'M events/s':>12}"]
-    for name, (rules, source) in systems.items():
-        best = float("inf")
-        for _ in range(ROUNDS):
-            system = System(rules, source.draws(Random(2)))
-            begin = time.process_time()
-            system.phase(0, ATTEMPTS, ATTEMPTS)
-            best = min(best, time.process_time() - begin)
-        attempts = system.counts.attempts
-        events = attempts * (3 if rules.gap_ns else 2)  # it asks, is let through where that is an event, and ends
-        lines.append(f"{name:22} {attempts / best / 1e6:13.2f} {events / best / 1e6:12.2f}")
-    trials = [Recorded(True, 0.0, (value / S,)) for value in law.values]
+    lines = [f"{'500 workers':22} {'M attempts/s':>13}"]
+    for name, (more, failures) in systems.items():
+        begin = time.process_time()
+        steps = stepped(Demand(**ask | more), trials, failures, steps=ATTEMPTS // 500)
+        took = time.process_time() - begin
+        lines.append(f"{name:22} {sum(step.attempts for step in steps) / took / 1e6:13.2f}")
+    recorded = [Recorded(True, 0.0, (value / S,)) for value in law.values]
     begin = time.process_time()
-    Twin(Asked(trials=trials, rollouts=SIMPY_ATTEMPTS, workers=500, rate=20.0, burst=10), Random(3)).run()
+    Twin(Asked(trials=recorded, rollouts=SIMPY_ATTEMPTS, workers=500, rate=20.0, burst=10), Random(3)).run()
     took = time.process_time() - begin
-    return [*lines, f"{'SimPy twin, create rate':22} {SIMPY_ATTEMPTS / took / 1e6:12.3f}"]
+    return [*lines, f"{'SimPy twin, create rate':22} {SIMPY_ATTEMPTS / took / 1e6:13.3f}"]
 
 
 def main(cases: int = CASES) -> str:

@@ -31,7 +31,7 @@ def test_no_limit_is_below_the_training_alone(
     law.trials = trials
     demand = Demand(trajectories=batch * steps, workers=7, batch=batch, policy=policy, train_s=train_s)
     run = run_in_time(law, demand)
-    low, high, tail = limits(run, demand, Interval(1.0, 1 - doubt, 1 + doubt)).run
+    low, high, tail = limits(run, demand, Interval(1.0, 1 - doubt, 1 + doubt))[0]
     assert low is not None
     assert (high is None) == (tail.needs_trials is not None)
     assert steps * train_s / 3600 <= low * (1 + 1e-9)

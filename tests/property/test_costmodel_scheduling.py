@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import list_makespan
-from costmodel.simulation.makespan import random_makespan
-from costmodel.simulation.renewal import bounds, expected_max
+from costmodel.simulation.makespan import bounds, expected_max, random_makespan
 from costmodel.statistics.distribution import Distribution
 
 jobs = st.lists(st.integers(0, 10**12), min_size=1, max_size=60)

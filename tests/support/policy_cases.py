@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Final
 
 from costmodel import Demand, Recording, Think, load_prices, project, read
-from costmodel.projection.timed import timed_run
+from costmodel.projection.wall_clock import timed_run
 from costmodel.workload.pool import attempts, pools
 from tests.support.costmodel_files import S, cell, trial, write
 from tests.support.simpy_twin import Asked, Recorded, Twin
@@ -151,9 +151,9 @@ def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
     if outcome is not None:
         hours_error = outcome.waited_ns.error / 1e9
         if case.demand.over_provision:
-            hours_error = outcome.busy_error_ns / 1e9
+            hours_error = outcome.held_ns.error / 1e9
         elif case.demand.warm_pool:
-            hours_error += (outcome.held_ns.error + outcome.backoff_ns.error) / 1e9
+            hours_error += outcome.held_ns.error / 1e9
     busy = mean(lambda one: one.held_s + one.backoff_s + one.waited_s)
     yield Compared("worker-hours", row.worker_hours.value * hour, hours_error, *busy)
     if row.gpu is not None:

@@ -8,6 +8,7 @@ import pytest
 
 from costmodel.attribution import replications
 from costmodel.projection import wall_clock
+from costmodel.simulation import run
 from costmodel.simulation.makespan import Makespan, expected_makespan
 from costmodel.statistics.distribution import Distribution
 
@@ -34,5 +35,4 @@ def attribute_coarsely(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run_coarsely(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have runs that no closed form answers simulated with few attempts."""
-    monkeypatch.setattr(wall_clock, "ATTEMPTS", 1_000)
-    monkeypatch.setattr(wall_clock, "ASIDE", 1_000)
+    monkeypatch.setattr(run, "ATTEMPTS", 1_000)

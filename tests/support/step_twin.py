@@ -194,7 +194,7 @@ class StepTwin:
                 yield from self.waits("image", env.timeout(min(there_at, limit_at) - env.now))
                 if env.now < there_at:
                     return (yield from self.clean(rollout, limit_at, ok=False))
-        rollout.doing, rollout.born_s = "works", env.now
+        rollout.doing, rollout.born_s = "works", env.now - (worked.start_s if hit else 0.0)
         length = worked.work_s + (0.0 if hit else worked.start_s)
         fails_s = worked.fails_s(asked, self.named("failure", *name), length)
         lasts = min(length, fails_s, limit_at - env.now)

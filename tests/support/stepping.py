@@ -8,9 +8,9 @@ from typing import Any
 
 from costmodel import Demand
 from costmodel.simulation.attempts import Parts, timed
-from costmodel.simulation.config import StepRules
 from costmodel.simulation.random_streams import ThinkQuantiles, View, World
-from costmodel.simulation.timeline import StepTaken, Stretch, taken
+from costmodel.simulation.rules import StepRules
+from costmodel.simulation.timeline import StepTaken, Stretch, simulate_steps
 
 S = 1_000_000_000
 
@@ -44,14 +44,14 @@ def stepped(
     view = View(
         World(demand, successes, failures, weights, law, seed),
         timed(successes, without, 1.0),
-        timed(failures, without, 1.0),
+        timed(failures, without, 1.0, ok=False),
         failing="failures" not in without,
         thinking="think" not in without,
     )
     size = demand.step_rollouts
     assert size is not None
     stretch = Stretch(0, tuple(sizes) or (size,) * steps, after=after)
-    return taken(StepRules.of(demand, without), view, stretch, lambda ns: sum(ns) / 3600 / S)
+    return simulate_steps(StepRules.of(demand, without), view, stretch, lambda ns: sum(ns) / 3600 / S)
 
 
 def demand(**asked: Any) -> Demand:

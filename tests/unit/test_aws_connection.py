@@ -6,7 +6,7 @@ import pytest
 
 from taxtui.errors import SubstrateUnavailable
 from taxtui.substrates.aws import AwsOptions
-from taxtui.substrates.aws.connection import found, open_clients, provenance, tag_list
+from taxtui.substrates.aws.connection import labelled, open_clients, provenance, tag_list
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_without_credentials_one_line_says_what_to_do(monkeypatch: pytest.Monkey
 def test_labels_survive_as_tags() -> None:
     labels = {"taxtui.run": "r1", "taxtui.trial": "3", "taxtui.deadline": "1700000000"}
     for tags in (tag_list("n", labels), tag_list("n", labels, "key", "value")):
-        ours = found(tags, "h", 0.0)
+        ours = labelled(tags, "h", 0.0)
         assert ours is not None
         assert (ours.name, ours.handle, ours.run_id, ours.deadline_unix_s) == ("n", "h", "r1", 1_700_000_000)
-    assert found([{"Key": "Name", "Value": "other"}], "h", 0.0) is None
+    assert labelled([{"Key": "Name", "Value": "other"}], "h", 0.0) is None

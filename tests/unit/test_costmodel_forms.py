@@ -25,7 +25,6 @@ from costmodel.statistics.intervals import (
     student_t,
     wilson,
 )
-from costmodel.training.policies import POLICIES
 from tests.support.costmodel_files import CELL
 
 S = 10**9
@@ -64,16 +63,6 @@ def test_throttles() -> None:
     assert effective_workers(500, 20, 5 * S) == 100
     assert effective_workers(50, 20, 5 * S) == 50
     assert effective_workers(50, None, 5 * S) == 50
-
-
-def test_wall_clock_of_the_three_policies() -> None:
-    steps = [(3, 10.0), (1, 4.0)]
-    assert POLICIES["sync"].wall(steps, 30.0, 2.0) == 3 * 12 + 6
-    assert POLICIES["one-step-off"].wall(steps, 30.0, 2.0) == 10 + 10 + 10 + 4 + 2
-    assert POLICIES["one-step-off"].wall(steps, 30.0, 50.0) == 10 + 3 * 50 + 50
-    assert POLICIES["async"].wall(steps, 30.0, 2.0) == 32
-    assert POLICIES["async"].wall(steps, 40.0, 50.0) == 10 + 150 + 50
-    assert POLICIES["sync"].wall([], 0.0, 2.0) == 0
 
 
 def test_billing_by_hand() -> None:

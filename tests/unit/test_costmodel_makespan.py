@@ -10,8 +10,7 @@ from random import Random
 import pytest
 
 from costmodel import DemandError, expected_makespan, list_makespan
-from costmodel.simulation.makespan import random_makespan
-from costmodel.simulation.renewal import bounds, expected_max, out_of_step, renewal_makespan
+from costmodel.simulation.makespan import bounds, expected_max, out_of_step, random_makespan, renewal_makespan
 from costmodel.statistics.distribution import Distribution
 
 S = 10**9

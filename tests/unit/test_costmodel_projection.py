@@ -181,8 +181,10 @@ def test_training_steps_and_gpus(folder: Path) -> None:
     assert row.steps.idle_worker_hours * HOUR == pytest.approx(4 * steps_s - 25 * 6)
     assert row.gpu["sync"].waiting_gpu_hours * HOUR == pytest.approx(8 * steps_s)
     assert row.gpu["sync"].waiting_usd == pytest.approx(3 * 8 * steps_s / HOUR)
-    assert row.gpu["one-step-off"].waiting_gpu_hours * HOUR == pytest.approx(8 * 18)
-    assert row.gpu["async"].waiting_gpu_hours * HOUR == pytest.approx(8 * 18)  # batches at 18, 30 and 42 s
+    for policy in ("one-step-off", "async"):  # batches of the stream at 18, 30 and 42 s
+        other = one(file, trajectories=25, workers=4, batch=10, train_s=30.0, gpus=8, policy=policy)
+        assert other.gpu is not None
+        assert other.gpu[policy].waiting_gpu_hours * HOUR == pytest.approx(8 * 18)
     assert one(file, trajectories=25, workers=4, batch=10, gpus=8).gpu["sync"].waiting_usd is None  # type: ignore[index]
     off = one(file, trajectories=25, workers=4, batch=10, policy="async")
     assert off.wall_clock_hours is not None

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from costmodel.projection import measured_row, wall_clock
 from costmodel.projection.row import Stress
-from costmodel.projection.timed import TimedRun
+from costmodel.projection.wall_clock import TimedRun
 from costmodel.recording.events import MAX_CELLS
 from costmodel.simulation.makespan import Makespan
 from costmodel.statistics import quantiles

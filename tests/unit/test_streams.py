@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from costmodel import Demand, Images, Projection, project, read
-from costmodel.simulation.config import StepRules
 from costmodel.simulation.random_streams import World
+from costmodel.simulation.rules import StepRules
 from costmodel.simulation.step_sampling import horizon
 from tests.support.costmodel_files import S, trial, write
 from tests.support.step_cases import StepCase, a_trial, compared

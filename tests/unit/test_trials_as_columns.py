@@ -11,7 +11,6 @@ from costmodel import Demand
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.recording.load import read_recordings
 from costmodel.recording.trial import RecordedTrial, TrialColumns
-from costmodel.simulation.engine.tries import Source, Try
 from costmodel.training.length import Length
 from costmodel.training.run import Think
 from costmodel.workload.attempts import Attempt, Sample
@@ -122,25 +121,6 @@ def test_equal_columns_are_estimated_once_and_their_idle_part_is_their_own(tmp_p
     again = tally.estimate(lambda sample: list(sample.held_ns))
     assert again.parts is held.parts
     assert again.moving == again.value > held.moving
-
-
-def test_a_source_of_columns_is_one_of_tries() -> None:
-    tries = [Try(n % 3 > 0, 10 * n, 11 * n, True, 5 * n, 6 * n) for n in range(9)]
-    weights = [n % 4 for n in range(9)]
-    plain, told = Source(zip(tries, weights, strict=True)), Source.of_columns(weights, list(zip(*tries, strict=True)))
-    for one, other in (
-        (plain, told),
-        (plain.scaled(30), told.scaled(30)),
-        (plain.mixed(9, plain, 1), told.mixed(9, told, 1)),
-    ):
-        assert (one.size, one.failures, one.mean_ns, one.warm_mean_ns) == (
-            other.size,
-            other.failures,
-            other.mean_ns,
-            other.warm_mean_ns,
-        )
-        assert list(one.tries) == list(other.tries)
-        assert list(one.weights) == list(other.weights)
 
 
 def test_unknown_is_no_time(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from costmodel.projection.row import Evidence, GpuWaiting, Projection
 from costmodel.projection.warnings import DO, WORDS
-from costmodel.simulation.renewal import bounds, expected_max
+from costmodel.simulation.makespan import bounds, expected_max
 from costmodel.statistics.intervals import Interval, student_t, wilson
 from costmodel.statistics.repetitions import run_limits
 from costmodel.training.run import Demand
@@ -204,7 +204,7 @@ def _last_jobs(evidence: Evidence) -> Iterator[tuple[str, str]]:
     if tail.later_ns is None:
         yield "... and later", f"by how much is unknown: that takes {tail.needs_trials:,} successes, or a timeout"
     else:
-        yield "... and later", f"by {seconds(tail.later_ns / S)} s: a generalised Pareto tail, or the timeout"
+        yield "... and later", f"by {seconds(tail.later_ns / S)} s: order statistics, or the timeout"
     yield "interval", "√(worker-hours' in proportion² + that²) ± the error, on either side"
 
 

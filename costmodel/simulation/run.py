@@ -1,0 +1,255 @@
+"""The expectation of one whole run: its wall-clock, and what throttles, a warm pool and over-provisioning take.
+
+The run is simulated in independent random worlds until the error of its wall-clock is below the tolerance, or the
+attempts that it may cost are used up. The mean of what an attempt holds its worker for is known exactly: how far a
+world's attempts are off takes the same noise out of everything that follows from them (a control variate).
+
+Trajectories without training steps are a stream that is trained in no time. A step of many rollouts for each worker
+is simulated at two smaller sizes; on the straight line through both lies the step itself. A system that is still too
+large is simulated smaller, and the error contains what a smaller system can lose: its queue is longer, and the
+longest of fewer is shorter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from costmodel.simulation.attempts import Trials, timed
+from costmodel.simulation.makespan import CONFIDENCE, expected_max, unseen_chance
+from costmodel.simulation.random_streams import ThinkQuantiles, View, World
+from costmodel.simulation.rules import StepRules
+from costmodel.simulation.step_sampling import Horizon, horizon, settling, smaller
+from costmodel.simulation.timeline import StepTaken, simulate_steps
+from costmodel.statistics.distribution import Distribution
+from costmodel.statistics.intervals import student_t
+from costmodel.training.policies import ASYNC
+from costmodel.training.run import Demand
+
+ATTEMPTS: Final = 64_000
+"""Attempts that one run may cost: some tenths of a second."""
+ENOUGH: Final = 5
+"""At least this part of them is simulated before a small error is believed."""
+WORLDS: Final = 8
+MOST_WORLDS: Final = 512
+MOST_STEPS: Final = 40
+LONG, SHORT = 26, 13
+"""Rollouts of each worker in a step that stands for longer ones, and in the one that shows how it grows."""
+
+
+class SimulatedValue(NamedTuple):
+    """An expectation, and half its 99.7 % interval with what a smaller system may lose."""
+
+    value: float
+    error: float = 0.0
+
+
+class SimulatedRun(NamedTuple):
+    """Expectations of a whole run. ns are sums over workers or sandboxes, except the first three."""
+
+    wall_ns: SimulatedValue
+    step_ns: SimulatedValue  # the rollouts of a full step
+    rollouts_ns: SimulatedValue  # ... summed over the steps
+    held_ns: SimulatedValue  # by workers, waits for creates and backoff included
+    waited_ns: SimulatedValue  # of that, for creates
+    wasted_ns: SimulatedValue  # of that, by rollouts that were cut
+    attempts: SimulatedValue
+    hits: SimulatedValue  # of the warm pool
+    idle_ns: SimulatedValue  # of ready sandboxes
+    clocks: dict[int, float]  # with over-provisioning: how many sandboxes existed for so many ns
+
+
+_COUNTED: Final = ("held_ns", "waited_ns", "wasted_ns", "attempts", "hits", "idle_ns")
+
+
+class _Plan(NamedTuple):
+    """What is simulated of a run, and how much of the run that is."""
+
+    rules: StepRules
+    horizon: Horizon
+    share: float  # rollouts of the run for each that is simulated and counted
+    weight: float  # of this plan in the sum
+
+
+def simulate_run(
+    trials: Trials, demand: Demand, law: Distribution, attempt_ns: tuple[float, float] | None
+) -> SimulatedRun:
+    """Expect what a run takes whose attempts are drawn from these trials.
+
+    ``law`` is of how long a worker is busy with one trajectory. ``attempt_ns`` is how long an attempt holds its worker
+    on average, with a sandbox that has to be made and with one of the pool; None: unknown.
+    """
+    scale, plans = _plans(trials, demand, law, max(WORLDS, demand.effort * ATTEMPTS))
+    thinking = None
+    if demand.think is not None:
+        thinking = ThinkQuantiles(demand.think, [one.pauses for one in (*trials.successes, *trials.failures)])
+    successes, failures = timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False)
+    weights = trials.weighted([1] * trials.count)
+    found: list[list[float]] = []
+    off: list[float] = []
+    clocks: Counter[int] = Counter()
+    spent = 0.0
+    controlled = attempt_ns is not None and demand.over_provision == 0
+    while True:
+        seed = demand.seed + (len(found) + 1 << 32)
+        world = World(demand, trials.successes, trials.failures, weights, thinking, seed)
+        view = View(world, successes, failures)
+        totals = [0.0] * (3 + len(_COUNTED))
+        noise = 0.0
+        for plan in plans:
+            steps = _steps(plan, view, clocks)
+            for place, amount in enumerate(_amounts(steps, plan)):
+                totals[place] += plan.weight * amount
+            if controlled and attempt_ns is not None:
+                noise += plan.weight * plan.share * _noise(steps, plan.rules, attempt_ns)
+            spent += sum(step.attempts for _, step, _ in steps)
+        found.append(totals)
+        off.append(noise)
+        looks = len(found) % WORLDS == 0 and (len(found) // WORLDS).bit_count() == 1
+        full = spent >= demand.effort * ATTEMPTS or len(found) >= MOST_WORLDS
+        if len(found) >= WORLDS and (full or (looks and ENOUGH * spent >= demand.effort * ATTEMPTS)):
+            values = [expected(column, off if controlled else None) for column in zip(*found, strict=True)]
+            wall, step, rollouts, *counted = values
+            wall = _rare(wall, [world[0] for world in found], law)
+            if full or wall.error <= demand.tolerance / 2 * wall.value:
+                break
+    each = {ns: times / len(found) for ns, times in clocks.items()}
+    outcome = SimulatedRun(wall, step, rollouts, **dict(zip(_COUNTED, counted, strict=True)), clocks=each)
+    return _with_size(outcome, demand, law, scale) if scale > 1 else outcome
+
+
+def _steps(plan: _Plan, view: View, clocks: Counter[int]) -> list[tuple[float, StepTaken, int]]:
+    """Each simulated step with how many of the run it stands for, and its size."""
+    found: list[tuple[float, StepTaken, int]] = []
+    kept: list[Sequence[int]] = []
+
+    def bill(clocks_ns: Sequence[int]) -> float:
+        if plan.rules.over_provision:
+            kept.append(clocks_ns)
+        return 0.0
+
+    for part in plan.horizon.parts:
+        steps = simulate_steps(plan.rules, view, part.stretch, bill)
+        found += zip(part.stands_for, steps[part.lead :], part.stretch.sizes[part.lead :], strict=True)
+    for (times, _, _), clocks_ns in zip(found, kept, strict=False):
+        for ns in clocks_ns:
+            clocks[ns] += plan.weight * plan.share * times  # type: ignore[assignment]
+    return found
+
+
+def _amounts(steps: Sequence[tuple[float, StepTaken, int]], plan: _Plan) -> Iterable[float]:
+    """What one world tells of the whole run, in the order of ``SimulatedRun``."""
+    full = [(times, step.rollouts_ns) for times, step, size in steps if size == plan.rules.size]
+    yield math.fsum(times * step.wall_ns for times, step, _ in steps)
+    yield math.fsum(times * ns for times, ns in full) / math.fsum(times for times, _ in full)
+    yield math.fsum(times * step.rollouts_ns for times, step, _ in steps)
+    for name in _COUNTED:
+        yield plan.share * math.fsum(times * getattr(step, name) for times, step, _ in steps)
+
+
+def _noise(steps: Iterable[tuple[float, StepTaken, int]], rules: StepRules, attempt_ns: tuple[float, float]) -> float:
+    """How much longer the attempts held their workers than expected. Its expectation is 0."""
+    made_ns, pooled_ns = attempt_ns
+    return math.fsum(
+        times
+        * (
+            step.held_ns
+            - step.waited_ns
+            - (step.attempts - size) * rules.backoff_ns
+            - (step.attempts - step.hits) * made_ns
+            - step.hits * pooled_ns
+        )
+        for times, step, size in steps
+    )
+
+
+def _plans(trials: Trials, demand: Demand, law: Distribution, budget: float) -> tuple[int, list[_Plan]]:
+    """How many times smaller the simulated system is, and its plans: two where a step is long."""
+    run, workers, group = demand, demand.usable_workers, demand.group_size or 1
+    if run.step_rollouts is None:
+        size = min(run.trajectories, -(-workers // group) * group)
+        run = replace(run, batch=size, prompts=None, policy=ASYNC.name, train_s=0.0)
+    size = run.step_rollouts or 1
+    steps, long = -(-run.trajectories // size), run.effective_policy.barrier and size > LONG * workers
+    if long:
+        run = _with_steps(run, LONG, steps)
+    rules = StepRules.of(run)
+    settled = settling(rules, law.mean)
+    needed = settled + (3 * rules.launched(rules.size) if rules.policy.barrier else LONG * workers)
+    scale, less = smaller(run, math.ceil(min(run.trajectories, needed) * WORLDS / budget))
+    parts = [(1.0, less)]
+    if long:
+        parts = [(1.0, _with_steps(less, LONG, steps)), (0.0, _with_steps(less, SHORT, steps))]
+        waves, (longer, shorter) = size / workers, ((one.step_rollouts or 1) / one.usable_workers for _, one in parts)
+        more = (waves - longer) / (longer - shorter)
+        parts = [(1 + more, parts[0][1]), (-more, parts[1][1])]
+    plans = []
+    for weight, part in parts:
+        rules = StepRules.of(part)
+        most = int(budget / WORLDS / rules.launched(rules.size))
+        world = World(part, trials.successes, trials.failures, trials.weighted([1] * trials.count), None, 0)
+        plan = horizon(part, rules, world, most if not rules.policy.barrier else min(MOST_STEPS, most), settled / scale)
+        # A long step has as many waves as the part has; else the part has all of the run's rollouts.
+        rollouts = demand.trajectories if not long else part.trajectories * workers / part.usable_workers
+        plans.append(_Plan(rules, plan, rollouts / part.trajectories * plan.whole / plan.steps, weight))
+    return scale, plans
+
+
+def _with_steps(demand: Demand, waves: int, steps: int) -> Demand:
+    """The same system with steps of so many rollouts for each worker."""
+    group = demand.group_size or 1
+    size = -(-waves * demand.usable_workers // group) * group
+    return replace(demand, batch=size, prompts=None, trajectories=size * steps)
+
+
+def expected(values: Sequence[float], off: Sequence[float] | None) -> SimulatedValue:
+    """The mean with its error; ``off`` is what of the noise has an expectation of 0."""
+    count = len(values)
+    mean = math.fsum(values) / count
+    deviations = [value - mean for value in values]
+    freedom = count - 1
+    if off is not None:
+        center = math.fsum(off) / count
+        around = [one - center for one in off]
+        square = math.fsum(one * one for one in around)
+        if square > 0:
+            slope = math.fsum(d * one for d, one in zip(deviations, around, strict=True)) / square
+            deviations = [d - slope * one for d, one in zip(deviations, around, strict=True)]
+            mean -= slope * center
+            freedom -= 1
+    variance = math.fsum(d * d for d in deviations) / freedom
+    return SimulatedValue(mean, student_t(freedom, CONFIDENCE) * math.sqrt(variance / count))
+
+
+def _rare(wall: SimulatedValue, walls: Sequence[float], law: Distribution) -> SimulatedValue:
+    """With what an outcome could add that no world had, where all worlds had the same."""
+    if max(walls) > min(walls):
+        return wall
+    return wall._replace(error=wall.error + (law.values[-1] - law.values[0]) * unseen_chance(len(walls)))
+
+
+def _with_size(outcome: SimulatedRun, demand: Demand, law: Distribution, scale: int) -> SimulatedRun:
+    """With what the smaller system may be off by."""
+    at_once = min(demand.trajectories, demand.step_rollouts or demand.trajectories)
+    steps = -(-demand.trajectories // at_once)
+    missed = 0.0
+    if demand.over_provision == 0:
+        missed = expected_max(law, at_once) - expected_max(law, max(1, round(at_once / scale)))
+    least = (outcome.held_ns.value - outcome.waited_ns.value) / demand.usable_workers
+    if demand.create_rate is not None:
+        least = max(least, (outcome.attempts.value - demand.create_burst) / demand.create_rate * 1e9)
+    lost = 1 - 1 / math.sqrt(scale) if demand.create_rate is not None or demand.warm_pool is not None else 0.0
+    error = steps * missed + max(0.0, outcome.rollouts_ns.value - least) * lost
+
+    def more(one: SimulatedValue, by: float) -> SimulatedValue:
+        return SimulatedValue(one.value, one.error + by)
+
+    return outcome._replace(
+        wall_ns=more(outcome.wall_ns, error),
+        step_ns=more(outcome.step_ns, error / steps),
+        rollouts_ns=more(outcome.rollouts_ns, error),
+        waited_ns=more(outcome.waited_ns, outcome.waited_ns.value * lost),
+    )
