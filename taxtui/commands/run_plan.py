@@ -112,24 +112,23 @@ def describe(plan: Plan, sheet: str) -> list[str]:
     import msgspec
 
     from taxtui.plan.crowding import cores, words
-    from taxtui.tui.setup import estimate
-    from taxtui.tui.setup.availability import CheckedSubstrate
-    from taxtui.tui.setup.expense import expense
+    from taxtui.report import plan_time
+    from taxtui.report.plan_cost import CheckedSubstrate, expense
 
     names = list(dict.fromkeys(str(cell.substrate) for cell in plan.cells))
     answers = {row["name"]: msgspec.convert(row, CheckedSubstrate) for row in _checked(names)}
     variants = {name: answer.variant for name, answer in answers.items() if answer.variant is not None}
-    expected = estimate.expect(plan, estimate.HistoryReader().table(lambda: False), variants)
+    expected = plan_time.expect(plan, plan_time.HistoryReader().table(lambda: False), variants)
     rows: list[tuple[str, ...]] = [("substrate", "tier", "n", "mode", "concurrency", "trials", "time")]
     for one in expected:
-        cell, time = one.cell, "unknown" if one.wall_ns is None else f"~{estimate.about(one.wall_ns)}"
+        cell, time = one.cell, "unknown" if one.wall_ns is None else f"~{plan_time.about(one.wall_ns)}"
         texts = (cell.tier.name, cell.actions, cell.mode, cell.concurrency, cell.trials)
         rows.append((str(cell.substrate), *map(str, texts), time))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     trials = plan.repeat * sum(cell.trials for cell in plan.cells)
     lines += ["", f"trials  {trials:,}{f' in {plan.repeat} repetitions' if plan.repeated else ''}"]
-    lines += [f"time    {estimate.time_words(plan, expected)}"]
+    lines += [f"time    {plan_time.time_words(plan, expected)}"]
     lines += [f"money   {expense(plan, expected, answers, sheet).words}"]
     lines += [f"note    {crowd}"] if (crowd := words(plan, cores())) else []
     for name, answer in answers.items():

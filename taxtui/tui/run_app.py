@@ -59,7 +59,7 @@ class RunApp(App[None]):
             return self.chosen
         if self.feed and self.feed.path.exists():
             return (self.feed.path,)
-        from taxtui.tui.recordings import catalogue
+        from taxtui.live import catalogue
 
         newest = catalogue.newest(succeeded=succeeded)
         return (newest,) if newest else ()

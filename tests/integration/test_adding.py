@@ -233,7 +233,7 @@ from taxtui.recording.events import Cell, TrialStarted
 from taxtui.recording.reader import read
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.lists.cycle import Cycle
-from taxtui.tui.setup.estimate import _wall_ns
+from taxtui.report.plan_time import _wall_ns
 
 said(*"run -s local:isolation=plain -t T0 -n 1 --mode exec --trials 3 --warmup 0 --concurrency 3".split(),
     *"--arrival ramp:3ms -o ramp.msgpack".split())

@@ -15,10 +15,10 @@ from textual.css.stylesheet import Stylesheet
 from textual.css.types import CSSLocation
 
 from taxtui import folders
+from taxtui.live import catalogue
 from taxtui.plan import crowding
+from taxtui.report import plan_time
 from taxtui.sandboxes import registry
-from taxtui.tui.recordings import catalogue
-from taxtui.tui.setup import estimate
 from taxtui.tui.setup.screen import SetupScreen
 from tests.support import waiting
 from tests.support.simulating import simulate_once
@@ -79,7 +79,7 @@ def same_everywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, clone: Path
     monkeypatch.setattr(pilot, "wait_for_idle", idle)
     monkeypatch.setattr(Stylesheet, "_parse_rules", parsed_once)
     monkeypatch.setattr(registry, "names", lambda: ["daytona", "docker", "ec2", "local"])
-    monkeypatch.setattr(estimate, "listing", lambda: ())
+    monkeypatch.setattr(plan_time, "listing", lambda: ())
     monkeypatch.setattr(folders, "cache", lambda: tmp_path / "cache")
     monkeypatch.setattr(crowding, "cores", lambda: 64)
     simulate_once(monkeypatch)

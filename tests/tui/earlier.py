@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from taxtui import folders
+from taxtui.live import catalogue
 from taxtui.plan import scenario
 from taxtui.plan.scenario import CellBlock, ScenarioFile
 from taxtui.plan.spec import Plan
 from taxtui.recording.events import Cell, Event
-from taxtui.tui.recordings import catalogue
-from taxtui.tui.setup import estimate
+from taxtui.report import plan_time
 from tests.tui import story
 from tests.tui.story import MS, S, record
 
@@ -51,7 +51,7 @@ def only_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """This folder has the recordings, and nothing else has any."""
     monkeypatch.setattr(folders, "recordings", lambda: folder)
     monkeypatch.setattr(catalogue, "SHIPPED", ())
-    monkeypatch.setattr(estimate, "listing", lambda: catalogue.scan().entries)
+    monkeypatch.setattr(plan_time, "listing", lambda: catalogue.scan().entries)
 
 
 def write(folder: Path, name: str, events: list[Event], age_s: int = 0) -> Path:

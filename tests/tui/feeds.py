@@ -9,9 +9,9 @@ from msgspec import structs
 
 from taxtui.live.state import RunState
 from taxtui.recording.events import Event
+from taxtui.report.plan_cost import CheckedSubstrate
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.live.feed import Feed, RunFeed
-from taxtui.tui.setup.availability import CheckedSubstrate
 
 ANSWERS = {
     "local": CheckedSubstrate(

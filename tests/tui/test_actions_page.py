@@ -8,7 +8,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from taxtui.tui.recordings import catalogue
+from taxtui.live import catalogue
 from tests.tui.driving import SIZE, covers, looking_at, until
 from tests.tui.shelf import said
 from tests.tui.story import record

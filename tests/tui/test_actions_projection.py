@@ -281,7 +281,7 @@ async def test_a_click_on_a_track_takes_the_value_there(path: Path) -> None:
 
 
 async def test_without_a_recording_it_says_how_to_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taxtui.tui.recordings.catalogue.newest", lambda **_: None)
+    monkeypatch.setattr("taxtui.live.catalogue.newest", lambda **_: None)
     async with looking_at().run_test(size=SIZE) as pilot:
         await pilot.press("4")
         await until(pilot, lambda: "no recording yet" in projection(pilot).refusal)

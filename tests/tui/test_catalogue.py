@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from taxtui.errors import RecordingError
+from taxtui.live import catalogue
+from taxtui.live.catalogue import END_BYTES, HOPELESS, CatalogueEntry, inspect, newest, scan
 from taxtui.live.state import RunState
 from taxtui.recording import events
 from taxtui.recording.frames import Sealer, frame
 from taxtui.recording.reader import read
-from taxtui.tui.recordings import catalogue
-from taxtui.tui.recordings.catalogue import END_BYTES, HOPELESS, CatalogueEntry, inspect, newest, scan
 from taxtui.tui.recordings.list import progress
 from tests.tui import story
 from tests.tui.story import record

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from taxtui.live import catalogue
 from taxtui.plan.spec import Plan
-from taxtui.tui.recordings import catalogue
-from taxtui.tui.setup import estimate
-from taxtui.tui.setup.estimate import HistoryReader, Table, expect, time_words
+from taxtui.report import plan_time
+from taxtui.report.plan_time import HistoryReader, Table, expect, time_words
 from tests.tui import story
 from tests.tui.earlier import RUNC, TRIAL_NS, never, only_here, plan, started, told, write
 from tests.tui.story import MS, S
@@ -185,7 +185,7 @@ def test_substrates_take_turns_unless_they_run_side_by_side(folder: Path) -> Non
     [(0.2, "1 s"), (89.4, "89 s"), (90, "2 min"), (22 * 60, "22 min"), (80 * 60, "80 min"), (5 * 3600, "5 h 0 min")],
 )
 def test_an_estimate_is_said_no_more_exactly_than_it_is_known(seconds: float, said: str) -> None:
-    assert estimate.about(seconds * 1e9) == said
+    assert plan_time.about(seconds * 1e9) == said
 
 
 # ------------------------------------------------------------------------------------------------------ reading them
@@ -196,12 +196,12 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the recordings that were read."""
     seen: list[str] = []
 
-    class Follower(estimate.Follower):
+    class Follower(plan_time.Follower):
         def __init__(self, path: Path) -> None:
             seen.append(path.name)
             super().__init__(path)
 
-    monkeypatch.setattr(estimate, "Follower", Follower)
+    monkeypatch.setattr(plan_time, "Follower", Follower)
     return seen
 
 
@@ -222,7 +222,7 @@ def test_only_so_much_is_read_and_the_newest_first(
     folder: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes = [write(folder, f"r{n}", started(told([RUNC]), 9_000 - n)).stat().st_size for n in range(4)]
-    monkeypatch.setattr(estimate, "MOST_BYTES", sum(sizes[:2]) + 1)
+    monkeypatch.setattr(plan_time, "MOST_BYTES", sum(sizes[:2]) + 1)
     HistoryReader().table(never)
     assert opened == ["r0.msgpack", "r1.msgpack"]
 

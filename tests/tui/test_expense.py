@@ -10,9 +10,8 @@ import msgspec
 import pytest
 
 from costmodel.pricing.sheet import load_prices, priced
-from taxtui.tui.setup.availability import CheckedSubstrate
-from taxtui.tui.setup.estimate import HistoryReader, Table, expect
-from taxtui.tui.setup.expense import Expense, dollars, expense
+from taxtui.report.plan_cost import CheckedSubstrate, Expense, dollars, expense
+from taxtui.report.plan_time import HistoryReader, Table, expect
 from tests.tui import story
 from tests.tui.earlier import RUNC, TRIAL_NS, never, only_here, plan, told, write
 from tests.tui.story import MS, S

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from taxtui.errors import TaxtuiError
+from taxtui.live import catalogue
 from taxtui.tui.dialogs import Choose
-from taxtui.tui.recordings import catalogue
 from tests.tui import story
 from tests.tui.driving import SIZE, running, until
 from tests.tui.feeds import StoryRun, app

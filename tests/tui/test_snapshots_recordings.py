@@ -10,11 +10,11 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
+from taxtui.live import catalogue
 from taxtui.recording import events
 from taxtui.recording.frames import Sealer
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.dialogs import Choose, Confirm
-from taxtui.tui.recordings import catalogue
 from taxtui.tui.recordings.screen import RecordingsScreen
 from taxtui.tui.recordings.verification import Verification
 from tests.tui import story

@@ -85,7 +85,7 @@ def test_of_failures_only(snap_compare: Compare, tmp_path: Path, key: str, size:
 @in_both_sizes
 @pytest.mark.parametrize("key", ["3", "4"], ids=["results", "projection"])
 def test_of_nothing(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, key: str, size: tuple[int, int]) -> None:
-    monkeypatch.setattr("taxtui.tui.recordings.catalogue.newest", lambda **_: None)
+    monkeypatch.setattr("taxtui.live.catalogue.newest", lambda **_: None)
     assert snap_compare(looking_at(), terminal_size=size, run_before=press(key))
 
 

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from taxtui.errors import RecordingError
+from taxtui.live.trial_story import read_story, slowest, story_of
 from taxtui.recording import events
 from taxtui.terminal_text import widest
-from taxtui.tui.trial.story import read_story, slowest, story_of
 from taxtui.tui.trial.timeline import lines, strip
 from tests.tui import story
 from tests.tui.story import MS, S, record

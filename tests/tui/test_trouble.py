@@ -15,13 +15,14 @@ from costmodel.errors import PriceError
 from taxtui.commands.replay import command as replay_command
 from taxtui.errors import RecordingError, UsageError
 from taxtui.recording import events
+from taxtui.report import plan_cost
 from taxtui.tui.background import Newest, Unfolding
 from taxtui.tui.dialogs import Confirm
 from taxtui.tui.live import feed as feed_module
 from taxtui.tui.projection.form_panel import FormPanel
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.results.screen import ResultsScreen
-from taxtui.tui.setup import expense, form
+from taxtui.tui.setup import form
 from tests.support.simulating import run_coarsely
 from tests.tui import story
 from tests.tui.driving import SIZE, finished, live, looking_at, running, setup, until
@@ -186,7 +187,7 @@ async def test_where_there_is_nothing_to_filter_slash_opens_no_hidden_field(
 ) -> None:
     (tmp_path / "recordings").mkdir()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("taxtui.tui.recordings.catalogue.SHIPPED", ())
+    monkeypatch.setattr("taxtui.live.catalogue.SHIPPED", ())
     async with app().run_test(size=SIZE) as pilot:
         await pilot.press(key)
         await pilot.pause(0.2)
@@ -251,7 +252,7 @@ def test_presets_pass_over_what_is_no_readable_file(tmp_path: Path) -> None:
 
 def test_a_price_sheet_whose_name_is_too_long_is_refused() -> None:
     with pytest.raises(PriceError):
-        expense._load("x" * 5000)
+        plan_cost._load("x" * 5000)
 
 
 @pytest.mark.parametrize("speed", ["inf", "nan"])

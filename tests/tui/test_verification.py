@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from taxtui.errors import TaxtuiError
+from taxtui.live.catalogue import CatalogueEntry, inspect
 from taxtui.recording import events
 from taxtui.recording.frames import Sealer, frame
 from taxtui.tui.recordings import trash, verification
-from taxtui.tui.recordings.catalogue import CatalogueEntry, inspect
 from taxtui.tui.recordings.verification import Verdict, Verification
 from tests.tui import story
 from tests.tui.story import record

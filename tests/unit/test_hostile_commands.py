@@ -17,13 +17,13 @@ import costmodel
 from taxtui.cli import app
 from taxtui.commands import clean, run
 from taxtui.errors import RecordingError, TaxtuiError, UsageError
+from taxtui.live import catalogue
 from taxtui.recording.frames import frame
 from taxtui.sandboxes.conformance import __main__ as conformance
 from taxtui.sandboxes.protocol import Availability
 from taxtui.substrates.local.substrate import LocalSubstrate
 from taxtui.terminal_text import UNPRINTABLE, width
 from taxtui.tui.live.replay import ReplayFeed
-from taxtui.tui.recordings import catalogue
 from taxtui.tui.recordings.verification import Verification
 from tests.support import hostile
 from tests.support.costmodel_files import FINISHED, cell, header, trial, write

@@ -106,7 +106,7 @@ def test_the_first_frame_waits_for_no_import_that_it_can_do_without() -> None:
     assert packages(modules) & (SDKS | {"costmodel", "msgspec", "plotext", "textual_plotext"}) == set()
     late = {"live", "plan", "recording", "report", "sandboxes"}
     assert modules & {f"taxtui.{name}" for name in late} == set()
-    late = {"dialogs", "live", "setup.availability", "setup.estimate", "setup.expense", "setup.form", "recordings"}
+    late = {"dialogs", "live", "setup.availability", "setup.form", "recordings"}
     assert modules & {f"taxtui.tui.{name}" for name in late} == set()
 
 
@@ -129,7 +129,7 @@ asyncio.run(main())
 
 def test_setup_draws_no_chart_and_loads_no_sdk() -> None:
     modules = imported(f"exec({SETUP_IS_WHOLE!r})")
-    assert "taxtui.tui.setup.estimate" in modules
+    assert "taxtui.report.plan_time" in modules
     assert packages(modules) & (SDKS | {"plotext", "textual_plotext"}) == set()
     assert not {name for name in modules if name.startswith(("taxtui.substrates", "taxtui.runner"))}
 

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
+from taxtui.live import catalogue
 from taxtui.live.state import RunState
-from taxtui.tui.recordings import catalogue
 from tests.support.costmodel_files import cell, trial, write
 from tests.support.importing import SAMPLES, events_of, imported
 

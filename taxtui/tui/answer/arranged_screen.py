@@ -9,11 +9,11 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.widgets import Input
 
+from taxtui.live import catalogue
 from taxtui.tui.answer.arranging import Arrangement
 from taxtui.tui.answer.page_process import PageProcess
 from taxtui.tui.lists.filter_field import FilterField
 from taxtui.tui.numbered_screen import NumberedScreen
-from taxtui.tui.recordings import catalogue
 
 
 class ArrangedScreen(NumberedScreen):

@@ -15,6 +15,7 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from taxtui.errors import RecordingError
+from taxtui.live import catalogue
 from taxtui.live.cell_state import FACETS
 from taxtui.live.state import LogLine, RunState
 from taxtui.terminal_text import clean
@@ -36,7 +37,6 @@ from taxtui.tui.live.progress import ProgressBars
 from taxtui.tui.live.replay import Standing
 from taxtui.tui.live.replay_bar import ReplayBar
 from taxtui.tui.live.summary import as_markdown, last_lines, status
-from taxtui.tui.recordings import catalogue
 from taxtui.tui.top_bar import TopBar
 
 LIVE_S: Final = 1 / 4  # between looks at what is being measured

@@ -16,11 +16,11 @@ from costmodel.recording.load import read
 from costmodel.training.policies import POLICIES
 from costmodel.training.run import ON_FAILURE, PLACEMENTS
 from taxtui.errors import UsageError
+from taxtui.live.catalogue import shown
 from taxtui.options.asking import places_of, providers_of
 from taxtui.options.training import GROUPS, OPTIONS, SET, TRAINING, TYPED
 from taxtui.options.training_file import field_of
 from taxtui.plan.notation import parse_count
-from taxtui.tui.recordings.catalogue import shown
 
 if TYPE_CHECKING:
     from costmodel import Demand

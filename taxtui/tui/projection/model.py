@@ -23,8 +23,8 @@ from costmodel.recording.load import read
 from costmodel.recording.reader import CellIdentity
 from costmodel.training.run import Think
 from taxtui.errors import RecordingError
+from taxtui.live import catalogue
 from taxtui.tui.projection.form import Question, Typed, parsed
-from taxtui.tui.recordings import catalogue
 
 Source = Recording | Published
 Works = tuple[str | int, ...]

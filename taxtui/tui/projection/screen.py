@@ -18,6 +18,7 @@ from costmodel.analysis.headline import sentence
 from costmodel.analysis.ranking import Answer, WorkLine
 from costmodel.projection.row import Projection
 from costmodel.recording.reader import CellIdentity
+from taxtui.live import catalogue
 from taxtui.report.projected.attributed import headline
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
@@ -33,7 +34,6 @@ from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector, Re
 from taxtui.tui.projection.picture_panel import PicturePanel
 from taxtui.tui.projection.rows import ProjectionRows
 from taxtui.tui.projection.typing_screen import TypingScreen
-from taxtui.tui.recordings import catalogue
 from taxtui.tui.top_bar import TopBar
 
 PAUSE_S: Final = 0.08  # in typing, before it is answered

@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 from textual.widgets import Static
 
+from taxtui.live.catalogue import HOPELESS, CatalogueEntry, shown
 from taxtui.tui import units
 from taxtui.tui.colours import themed
 from taxtui.tui.lists.line_list import MUTED
-from taxtui.tui.recordings.catalogue import HOPELESS, CatalogueEntry, shown
 from taxtui.tui.recordings.list import STATES, labels
 from taxtui.tui.recordings.verification import Verdict, Verification, Verifier
 

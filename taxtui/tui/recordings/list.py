@@ -12,12 +12,12 @@ from rich.text import Text
 from textual import events
 from textual.message import Message
 
+from taxtui.live.catalogue import HOPELESS, CatalogueEntry
 from taxtui.terminal_text import widest
 from taxtui.tui import units
 from taxtui.tui.colours import glyph, substrate_style, themed
 from taxtui.tui.lists.cursor_list import CursorList
 from taxtui.tui.lists.line_list import MUTED
-from taxtui.tui.recordings.catalogue import HOPELESS, CatalogueEntry
 from taxtui.tui.recordings.verification import Verifier
 
 STATES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(

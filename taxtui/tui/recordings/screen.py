@@ -15,6 +15,8 @@ from textual.containers import Container, Vertical, VerticalScroll
 from textual.widgets import Input, Static
 
 from taxtui.errors import RecordingError, TaxtuiError
+from taxtui.live import catalogue
+from taxtui.live.catalogue import HOPELESS, READABLE, CatalogueEntry, Listing, shown
 from taxtui.terminal_text import clean
 from taxtui.tui import actions, units
 from taxtui.tui.background import Newest
@@ -23,8 +25,6 @@ from taxtui.tui.dialogs import Choice, Choose, Confirm
 from taxtui.tui.lists.cursor_list import CursorList
 from taxtui.tui.lists.filter_field import FilterField
 from taxtui.tui.numbered_screen import NumberedScreen
-from taxtui.tui.recordings import catalogue
-from taxtui.tui.recordings.catalogue import HOPELESS, READABLE, CatalogueEntry, Listing, shown
 from taxtui.tui.recordings.facts import RecordingFacts
 from taxtui.tui.recordings.list import RecordingList, day
 from taxtui.tui.recordings.trash import discard

@@ -11,11 +11,11 @@ import msgspec
 from textual.message_pump import MessagePump
 
 from taxtui.errors import RecordingError
+from taxtui.live.catalogue import CatalogueEntry, shown
 from taxtui.recording.frames import MAX_LENGTH, PREFIX
 from taxtui.recording.reader import Follower
 from taxtui.terminal_text import clean
 from taxtui.tui.background import Newest
-from taxtui.tui.recordings.catalogue import CatalogueEntry, shown
 
 SLICE_BYTES: Final = PREFIX.size + MAX_LENGTH
 """Read at once: at least one frame, so that a slice without one is the end."""

@@ -12,6 +12,7 @@ from costmodel.analysis.ranking import Answer
 from costmodel.recording.reader import Recording
 from costmodel.training.length import FIXED
 from taxtui.errors import RecordingError
+from taxtui.live import catalogue
 from taxtui.live.cell_state import CellState
 from taxtui.report.answer import measured
 from taxtui.report.cells import Content, RowName, text_of
@@ -23,7 +24,6 @@ from taxtui.report.measured.samples import read_samples
 from taxtui.report.measured.tables import LATENCIES, ranked, sections
 from taxtui.terminal_text import clean
 from taxtui.tui.answer.arranging import Arrangement, arranged
-from taxtui.tui.recordings import catalogue
 
 ANSWER: Final = "answer"
 TABLES: Final[Mapping[str, str]] = MappingProxyType(

@@ -17,6 +17,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
 from costmodel.analysis.headline import sentence
+from taxtui.live import catalogue
 from taxtui.report.measured import ladders
 from taxtui.report.measured.tables import HEAD
 from taxtui.terminal_text import clean
@@ -30,7 +31,6 @@ from taxtui.tui.clipboard import copy
 from taxtui.tui.dialogs import Choice, Choose
 from taxtui.tui.ladder_plot import LadderPlot, LadderPoint
 from taxtui.tui.lists.cursor_list import CursorList
-from taxtui.tui.recordings import catalogue
 from taxtui.tui.results.model import ANSWER, TABLES, ResultsReader, ResultsShown, Wanted, arranged_part, named, of_row
 from taxtui.tui.results.table import HEAD_LINES, ResultTable
 from taxtui.tui.stacked_bars import StackedBars

@@ -8,32 +8,12 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
 from taxtui.errors import SubstrateUnavailable
+from taxtui.report.plan_cost import CheckedSubstrate
 from taxtui.sandboxes import registry
-
-
-class CheckedSubstrate(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of ``taxtui doctor -s NAME --format json``, as far as the picker shows it."""
-
-    name: str  # with its options, where it was asked for with some
-    ok: bool | None = None  # None: not checked
-    detail: str = ""
-    fix: str = ""
-    version: str = ""
-    variant: str | None = None  # None: not known
-    latency_ns: int = 0
-    prices: str = ""  # the shipped price sheet that the substrate names as the one which holds for it
-    capabilities: dict[str, Any] = {}
-
-    @property
-    def paid(self) -> bool:
-        """Using it costs money."""
-        return self.capabilities.get("paid") is True
-
 
 Checker = Callable[[Sequence[str]], Awaitable[Mapping[str, CheckedSubstrate]]]
 """Asks substrates, as ``-s`` takes them; naming none means all that are installed. Raises ``TaxtuiError``."""

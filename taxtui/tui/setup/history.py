@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from textual.message_pump import MessagePump
 
+from taxtui.report.plan_time import HistoryReader, Table
 from taxtui.tui.background import Newest
-from taxtui.tui.setup.estimate import HistoryReader, Table
 
 
 class History:

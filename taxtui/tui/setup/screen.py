@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from textual.worker import Worker
 
     from taxtui.plan.spec import Plan
-    from taxtui.tui.setup.availability import CheckedSubstrate
-    from taxtui.tui.setup.expense import Expense
+    from taxtui.report.plan_cost import CheckedSubstrate, Expense
     from taxtui.tui.setup.form import Choices, Preset
     from taxtui.tui.setup.history import History
     from taxtui.tui.setup.run_fields import RunFields
@@ -191,19 +190,19 @@ class SetupScreen(NumberedScreen):
     def _outlook(self, plan: Plan) -> dict[str, str]:
         """Time and cost in words; sets ``expense``."""
         from taxtui.plan import crowding
-        from taxtui.tui.setup import estimate
-        from taxtui.tui.setup.expense import expense
+        from taxtui.report import plan_time
+        from taxtui.report.plan_cost import expense
         from taxtui.tui.setup.run_fields import RunFields
 
         fields, answers = self.query_one(RunFields), self.substrates.answers
         variants = {key: answer.variant for key, answer in answers.items() if answer.variant is not None}
         table = self.history.table if self.history else None
-        expected = estimate.expect(plan, table or estimate.Table(), variants)
+        expected = plan_time.expect(plan, table or plan_time.Table(), variants)
         self.expense = expense(plan, expected, answers, fields.sheet, fields.most)
         fields.show_money(self.expense.sheet, needed=self.expense.paid)
         crowded = crowding.words(plan, crowding.cores())
         return {
-            "Time": estimate.time_words(plan, expected) if table else "reading earlier recordings…",
+            "Time": plan_time.time_words(plan, expected) if table else "reading earlier recordings…",
             "Cost": self.expense.words,
             **({"Load": crowded} if crowded else {}),
         }

@@ -11,7 +11,7 @@ from taxtui.tui.colours import glyph, substrate_style, themed
 from taxtui.tui.lists.pick_list import PickList
 
 if TYPE_CHECKING:
-    from taxtui.tui.setup.availability import CheckedSubstrate
+    from taxtui.report.plan_cost import CheckedSubstrate
 
 
 class SubstrateList(PickList):

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from costmodel.errors import CostModelError
 from taxtui.errors import TaxtuiError
+from taxtui.live.catalogue import command
 from taxtui.live.cell_state import CellState
+from taxtui.live.trial_story import EndedTrial, read_story, slowest
 from taxtui.report.numbers import duration
 from taxtui.terminal_text import clean
 from taxtui.tui.dialogs import Choice, Choose, Tell
 from taxtui.tui.numbered_screen import NumberedScreen
-from taxtui.tui.recordings.catalogue import command
-from taxtui.tui.trial.story import EndedTrial, read_story, slowest
 from taxtui.tui.trial.timeline import lines
 
 

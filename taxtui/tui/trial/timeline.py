@@ -8,10 +8,10 @@ from itertools import pairwise
 from typing import Final
 
 from costmodel.recording.runner_health import LAG_LIMIT_NS
+from taxtui.live.trial_story import TrialStory
 from taxtui.recording import events
 from taxtui.report.numbers import duration
 from taxtui.terminal_text import clean, fit, wrap
-from taxtui.tui.trial.story import TrialStory
 
 EIGHTHS: Final = "▁▂▃▄▅▆▇█"
 NAME: Final = 14

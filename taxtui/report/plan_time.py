@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from taxtui.errors import RecordingError
+from taxtui.live import catalogue
+from taxtui.live.catalogue import CatalogueEntry
 from taxtui.live.state import RunState
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
 from taxtui.recording.reader import Follower
-from taxtui.tui.recordings import catalogue
-from taxtui.tui.recordings.catalogue import CatalogueEntry
 
 MOST_BYTES: Final = 64 << 20
 """Of recordings, the newest first: beyond it older ones are left unread."""

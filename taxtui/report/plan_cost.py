@@ -6,19 +6,39 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from costmodel.errors import NoPrice, PriceError
 from costmodel.pricing.sheet import SHIPPED, Prices, load_prices, priced
 from taxtui.plan.spec import Limits, Plan
-from taxtui.tui.setup.availability import CheckedSubstrate
-from taxtui.tui.setup.estimate import Expected
+from taxtui.report.plan_time import Expected
 
 MARGIN: Final = Fraction(3, 2)
 """The limit that is proposed, over the estimate: room for a slow day, none for a runaway."""
 
 MARGIN_UNMEASURED: Final = 2
 """The same over the least that can be billed, as ``taxtui run`` proposes it where nothing was measured."""
+
+
+class CheckedSubstrate(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of ``taxtui doctor -s NAME --format json``, as far as the picker shows it."""
+
+    name: str  # with its options, where it was asked for with some
+    ok: bool | None = None  # None: not checked
+    detail: str = ""
+    fix: str = ""
+    version: str = ""
+    variant: str | None = None  # None: not known
+    latency_ns: int = 0
+    prices: str = ""  # the shipped price sheet that the substrate names as the one which holds for it
+    capabilities: dict[str, Any] = {}
+
+    @property
+    def paid(self) -> bool:
+        """Using it costs money."""
+        return self.capabilities.get("paid") is True
 
 
 class ExpectedBill(NamedTuple):
