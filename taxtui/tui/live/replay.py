@@ -207,7 +207,7 @@ class ReplayFeed:
         return Upto(inf) if end is None and self.timeline.complete else end
 
     def _previous_end(self) -> Place:
-        return self.timeline.previous_end(self._applied) or Upto(self.timeline.start_unix_ns)
+        return self.timeline.previous_end(self._applied)
 
     @property
     def standing(self) -> Standing:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from taxtui.errors import RecordingError
 from taxtui.live.state import RunState
-from taxtui.recording.events import TrialEnded
+from taxtui.recording.events import TrialEnded, TrialStarted
 from taxtui.recording.frames import MAX_LENGTH, PREFIX, Chain, next_valid
 from taxtui.recording.reader import Follower
 from taxtui.terminal_text import clean
@@ -71,7 +71,8 @@ class ReplayTimeline:
         self.state = RunState()  # of everything folded so far
         self._keyframes = [self._keyframe()]
         self._ends = array("Q")  # how many events there were when each finished trial had ended
-        self._trials: list[int] = []  # those trials
+        self._trials: list[int] = []  # the number of each
+        self._opening: int | None = None  # events before the first trial; None: no trial is known
         self._last_unix_ns = 0
         try:
             self._fold()
@@ -102,6 +103,8 @@ class ReplayTimeline:
             told = []
             self.damage = clean(str(error).removeprefix(f"{self._path}: "))
         for event in told:
+            if self._opening is None and isinstance(event, TrialStarted):
+                self._opening = self.events
             self.state.apply(event)
             self.events += 1
             if isinstance(event, TrialEnded):
@@ -188,10 +191,15 @@ class ReplayTimeline:
         place = bisect_right(self._ends, events)
         return After(self._ends[place]) if place < len(self._ends) else None
 
-    def previous_end(self, events: int) -> After | None:
-        """Where the last trial ended before so many events; None where none had."""
+    def previous_end(self, events: int) -> After:
+        """Return the end of the last trial before so many events; the start of the first trial where none ended.
+
+        The start is a number of events: a second clock of one worker may make every instant earlier than the first.
+        """
         place = bisect_left(self._ends, events)
-        return After(self._ends[place - 1]) if place else None
+        if place:
+            return After(self._ends[place - 1])
+        return After(self.events if self._opening is None else self._opening)
 
     def close(self) -> None:
         """Close the file. Idempotent."""
