@@ -164,9 +164,9 @@ def test_a_run_that_was_followed_and_its_replay_at_any_speed_end_in_the_same_sta
 CLOCK_SET_BACK = [
     story.header([story.planned("local", "T0", 10, 1)]),
     story.clock(),
-    story.clock(unix_ns=story.UNIX_NS - 32 * story.MS),  # all that happens is earlier than the first instant
+    story.clock(unix_ns=story.UNIX_NS - 100 * story.MS),  # all that happens is earlier than the first instant
     story.cell(0, "local", "", "T0", 10),
-    *story.trial(0, 0, 0),
+    *story.trial(0, 0, 0, create_ns=2 * story.MS, durations_ns=[]),
 ]
 
 
