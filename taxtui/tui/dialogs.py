@@ -1,14 +1,15 @@
-"""The small screens that ask or tell one thing, over the one below."""
+"""Dialogs that ask or show one thing, and copying to the clipboard."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from rich.table import Table
 from rich.text import Text
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, ScrollableContainer, Vertical
 from textual.geometry import Size
@@ -16,9 +17,32 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from taxtui import folders
+from taxtui.errors import UsageError
 from taxtui.terminal_text import fit, widest
 from taxtui.tui import actions
-from taxtui.tui.clipboard import copy
+
+COPIED: Final = "copied.txt"
+"""In the cache: what was copied last."""
+
+
+def copy(app: App[Any], text: str, told: str) -> None:
+    """Put ``text`` on the clipboard and into a file; say ``told``, and where the file is.
+
+    A terminal never answers whether it took what was copied: some do not, and tmux only where it is told to.
+    """
+    app.copy_to_clipboard(text)
+    try:
+        folder = folders.cache()
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / COPIED
+        path.write_text(text, encoding="utf-8", errors="replace")
+    except (OSError, UsageError):
+        kept = "select it with the mouse and shift held"
+    else:
+        kept = f"cat {shlex.quote(str(path))}"
+    app.notify(f"{told}\nNot on the clipboard? {kept}", title="Copied")
+
 
 Value = TypeVar("Value")
 
@@ -161,7 +185,7 @@ class Tell(ModalScreen[None]):
     """Something to read; any of the usual keys closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,enter,question_mark,p", "dismiss(None)", "Close", show=False),
+        Binding("escape,q,enter,question_mark", "dismiss(None)", "Close", show=False),
         Binding("y", "copy", "Copy", show=False),
     ]
 
@@ -192,8 +216,8 @@ class Tell(ModalScreen[None]):
 def help_dialog(scope: actions.Scope) -> Tell:
     """Every key of a screen and of the app, from the one table."""
     table = Table.grid(padding=(0, 2))
-    for key, label, text in actions.help_lines([scope, "app"]):
-        table.add_row(Text(key, "bold"), Text(label), Text(text, "dim"))
+    for action in actions.of(scope, "app"):
+        table.add_row(Text(action.shown, "bold"), Text(action.label), Text(action.help, "dim"))
     table.add_row(Text("tab", "bold"), Text("Next part"), Text("Move between lists, fields and buttons", "dim"))
     table.add_row(Text("↑ ↓", "bold"), Text("Move"), Text("Move in the list that has the focus", "dim"))
     return Tell("Keys", table)

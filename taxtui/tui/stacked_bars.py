@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from rich.style import Style
 from rich.text import Text
 
-from taxtui.report.bars import Bar
+from costmodel.analysis.ranking import HELD, Answer, WorkLine
+from taxtui.report.bars import Bar, bars_of
 from taxtui.report.palette import LOOKS
 from taxtui.report.words import CAUSES
 from taxtui.terminal_text import clean, fit
 from taxtui.terminal_text import width as width_of
 from taxtui.tui.colours import cause_colour, glyph, substrate_style
-from taxtui.tui.lists.line_list import LineList
+from taxtui.tui.lists import LineList
 
 
 def shares(parts: Mapping[str, float], scale: float, room: int) -> dict[str, int]:
@@ -64,3 +66,17 @@ class StackedBars(LineList[Bar]):
 
 def _text(bar: Bar) -> str:
     return " · ".join(part for part in (bar.text, bar.note) if part)
+
+
+UNKNOWN: Final = "the causes are unknown"
+
+
+def causes_title(found: Answer, line: WorkLine | None) -> str:
+    """Return the heading of bars by cause."""
+    unit = "time of one trajectory" if found.measure == HELD else "worker-hours"
+    return f"{unit} by cause{f' · {clean(line.name)}' if line else ''}"
+
+
+def cause_bars(found: Answer, line: WorkLine | None) -> Sequence[Bar]:
+    """Return a bar for each row of the workload whose causes are known."""
+    return bars_of(found, line) if line else ()

@@ -23,7 +23,7 @@ from taxtui.recording import events
 from taxtui.recording.reader import Follower
 from taxtui.recording.writer import Recorder
 from taxtui.tui.live.replay import ReplayFeed
-from taxtui.tui.live.replay_bar import ReplayBar
+from taxtui.tui.live.playback import ReplayBar
 from tests.benchmarks.figures import tell
 from tests.tui import story
 from tests.tui.driving import live

@@ -14,7 +14,7 @@ from taxtui.tui import actions
 from taxtui.tui import app as app_module
 from taxtui.tui.colours import THEMES
 from taxtui.tui.dialogs import Confirm, Tell
-from taxtui.tui.top_bar import TopBar
+from taxtui.tui.numbered_screen import TopBar
 from tests.tui.driving import SIZE, TESTED, covers, finished, live, running, setup, until
 from tests.tui.feeds import app
 

@@ -15,9 +15,9 @@ from taxtui.recording.events import Event
 from taxtui.recording.writer import Recorder
 from taxtui.tui.dialogs import Choose, Tell
 from taxtui.tui.ladder_plot import LadderPlot
-from taxtui.tui.live.log_view import LogView
+from taxtui.tui.live.panels import LogView
 from taxtui.tui.live.replay import ReplayFeed
-from taxtui.tui.live.replay_bar import ReplayBar
+from taxtui.tui.live.playback import ReplayBar
 from taxtui.tui.live.screen import LiveScreen
 from taxtui.tui.numbered_screen import NumberedScreen
 from tests.support.climbing import LEVELS, climbed, law

@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 
 from taxtui.commands.project import command
 from taxtui.report.numbers import number
-from taxtui.tui.answer.arranging import Arrangement
+from taxtui.tui.arranging import Arrangement
 from taxtui.tui.dialogs import LaidOut, Tell
 from taxtui.tui.projection.curve_plot import CurvePlot
 from taxtui.tui.projection.form import MORE

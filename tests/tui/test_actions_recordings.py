@@ -11,7 +11,7 @@ from textual.widgets import Input
 
 from taxtui.tui.dialogs import Choose, Confirm
 from taxtui.tui.live.screen import LiveScreen
-from taxtui.tui.recordings.facts import RecordingFacts
+from taxtui.tui.recordings.list import RecordingFacts
 from taxtui.tui.recordings.list import RecordingList
 from taxtui.tui.recordings.screen import RecordingsScreen
 from tests.tui import story

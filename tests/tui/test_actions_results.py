@@ -14,8 +14,8 @@ from textual.widgets import OptionList, Static
 
 from taxtui.commands import compare
 from taxtui.commands.report import command
-from taxtui.tui.answer.arranging import Arrangement
-from taxtui.tui.answer.table import AnswerTable
+from taxtui.tui.arranging import Arrangement
+from taxtui.tui.answer_table import AnswerTable
 from taxtui.tui.dialogs import Choose
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.results.model import TABLES

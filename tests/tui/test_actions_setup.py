@@ -18,7 +18,7 @@ from taxtui.errors import SubstrateUnavailable
 from taxtui.report.plan_cost import CheckedSubstrate
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.dialogs import Ask, Choose
-from taxtui.tui.lists.pick_list import PickList
+from taxtui.tui.fields import PickList
 from taxtui.tui.live import feed as feed_module
 from taxtui.tui.live.feed import RunStarter
 from taxtui.tui.setup.form import Choices, Preset, presets

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from taxtui.report.cells import DOLLARS, NS, TIMES, Content, RowName, TableCell, text_of
-from taxtui.tui.answer.arranging import Arrangement, arranged, natural
+from taxtui.tui.arranging import Arrangement, arranged, natural
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taxtui.live.histogram import LogHistogram
-from taxtui.tui.live.ecdf_plot import EcdfPlot, steps
+from taxtui.tui.live.charts import EcdfPlot, steps
 from tests.tui import story
 from tests.tui.driving import SIZE, covers, live
 from tests.tui.feeds import StoryRun, app

@@ -7,10 +7,10 @@ from pathlib import Path
 from textual.widgets import Footer
 
 from taxtui.tui import actions
-from taxtui.tui.live.cell_table import CellTable
+from taxtui.tui.live.panels import CellTable
 from taxtui.tui.numbered_screen import NumberedScreen
 from taxtui.tui.projection.rows import ProjectionRows
-from taxtui.tui.top_bar import Tab
+from taxtui.tui.numbered_screen import Tab
 from tests.tui.driving import SIZE, looking_at, running, until
 from tests.tui.feeds import app
 from tests.tui.story import record

@@ -13,7 +13,7 @@ from taxtui.live.state import RunState
 from taxtui.recording import events
 from taxtui.recording.events import Event
 from taxtui.tui.live.summary import as_markdown, farewell
-from taxtui.tui.setup import availability
+from taxtui.tui.setup import lookups
 from taxtui.tui.setup.form import about_tier
 from tests.tui import story
 

@@ -11,8 +11,8 @@ from textual.pilot import Pilot
 
 from taxtui.report.plan_cost import CheckedSubstrate
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.lists.cycle import Cycle
-from taxtui.tui.lists.pick_list import PickList
+from taxtui.tui.fields import Cycle
+from taxtui.tui.fields import PickList
 from taxtui.tui.setup.screen import SetupScreen
 from tests.tui import story
 from tests.tui.driving import focus, until

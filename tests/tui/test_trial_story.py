@@ -11,7 +11,7 @@ from taxtui.errors import RecordingError
 from taxtui.live.trial_story import read_story, slowest, story_of
 from taxtui.recording import events
 from taxtui.terminal_text import widest
-from taxtui.tui.trial.timeline import lines, strip
+from taxtui.tui.trial import lines, strip
 from tests.tui import story
 from tests.tui.story import MS, S, record
 

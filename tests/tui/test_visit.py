@@ -130,7 +130,7 @@ def test_a_whole_visit(tmp_path: Path) -> None:
 
 
 BROKEN = """
-from taxtui.tui.live import log_view
+from taxtui.tui.live import panels
 
 def present(self, state):
     if any(cell.finished > 3 for cell in state.cells.values()):

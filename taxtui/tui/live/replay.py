@@ -153,10 +153,6 @@ class ReplayFeed:
         place = self.SPEEDS.index(nearest) + steps
         self.speed = self.SPEEDS[min(max(place, 0), len(self.SPEEDS) - 1)]
 
-    def full_speed(self) -> None:
-        """As fast as it can be read, or real time again."""
-        self.speed = 0.0 if self.speed else 1.0
-
     def seek(self, share: float) -> None:
         """Go to a share of the whole time, 0 = start to 1 = end."""
         start, end = self.timeline.start_unix_ns, self.timeline.end_unix_ns

@@ -14,13 +14,12 @@ from taxtui.tui.live.replay import ReplayFeed
 from taxtui.tui.projection import form
 
 
-def status(state: RunState, feed: Feed, *, frozen: bool, over: bool, brief: bool) -> Text:
-    """``FROZEN  0c11 · 00:04:12 · left 3m05s · REC 1.2 MB · lag 900µs ✓``; longer words where there is room."""
+def status(state: RunState, feed: Feed, *, over: bool, brief: bool) -> Text:
+    """``PAUSED  0c11 · 00:04:12 · left 3m05s · REC 1.2 MB · lag 900µs ✓``; longer words where there is room."""
     line = Text()
-    for flag in ("FROZEN" if frozen else "", condition(state, feed, over=over)):
-        if flag:
-            line.append(f" {flag} ", "reverse bold")
-            line.append(" ")
+    if words := condition(state, feed, over=over):
+        line.append(f" {words} ", "reverse bold")
+        line.append(" ")
     facts = [state.run_id[-4:] if brief else f"run {state.run_id}", units.clock(state.elapsed_ns)]
     if state.repetitions > 1:
         facts.insert(1, f"run {state.repetition}/{state.repetitions}" if brief else f"repetition {state.repetition}")
@@ -58,7 +57,7 @@ def last_lines(state: RunState, feed: Feed) -> Text:
         return Text.assemble((f" {feed.damage} ", "bold"), ("· this is all before it", "dim"))
     return Text.assemble(
         (f" {_counts(state)} ", "bold"),
-        (f"· p projects to {form.TRAJECTORIES:,} trajectories · ", "dim"),
+        ("· 3 results · 4 projects to a training run · ", "dim"),
         f"$ {form.command([feed.path])}",
     )
 

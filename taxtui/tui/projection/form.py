@@ -6,19 +6,20 @@ import bisect
 import math
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
 from costmodel.recording.load import read
+from costmodel.toml import Document, MalformedDocument
 from costmodel.training.policies import POLICIES
 from costmodel.training.run import ON_FAILURE, PLACEMENTS
 from taxtui.errors import UsageError
-from taxtui.live.catalogue import shown
+from taxtui.live.catalogue import shown, stamp
 from taxtui.options.asking import places_of, providers_of
-from taxtui.options.training import GROUPS, OPTIONS, SET, TRAINING, TYPED
+from taxtui.options.training import GROUPS, OPTIONS, SET, TYPED
 from taxtui.options.training_file import field_of
 from taxtui.plan.notation import parse_count
 
@@ -39,10 +40,10 @@ HIDDEN: Final = ("changes", "tiers", "modes")
 Typed = Mapping[str, str]
 """An option's name → its text as typed; what is not in it is not asked for."""
 
-FIRST: Final = ("trajectories", "workers", "actions", "batch", "gpus")
-"""What everyone knows of a training run; all other options are folded away in their groups."""
+FIRST: Final = ("trajectories", "workers", "actions", "batch", "gpus", FILE)
+"""The options that every training run has; all others are folded away in their groups."""
 MORE: Final = "Compare, spread"
-"""What remains of the group of those."""
+"""The rest of the group of these options."""
 
 
 def _rounds(low: int, high: int) -> tuple[str, ...]:
@@ -133,12 +134,40 @@ def groups() -> Mapping[str, Sequence[Field]]:
         rest = [known[str(one.name)] for one in group.options if one.name not in (*FIRST, *HIDDEN)]
         if rest:
             found[MORE if table == "run" else group.heading] = rest
-    return found | {"A training file": [known[str(TRAINING.name)]]}
+    return found
+
+
+@lru_cache(4)
+def _file_values(path: str, stamp: tuple[int, int]) -> Mapping[str, str]:
+    try:
+        document = Document(Path(path)).data
+    except (OSError, MalformedDocument):
+        return {}  # ``parsed`` refuses the file with its reason
+    given: dict[str, str] = {}
+    for table, group in GROUPS.items():
+        content = document.get(table)
+        for option in group.options:
+            if isinstance(content, dict) and (value := content.get(field_of(option))) is not None:
+                if isinstance(value, bool):
+                    value = ON if value else ""
+                given[str(option.name)] = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return given
+
+
+def file_values(typed: Typed) -> Mapping[str, str]:
+    """Return the values that the training file gives, by the options' names; nothing for tables of one substrate."""
+    path = typed.get(FILE, "")
+    return _file_values(path, stamp(Path(path))) if path else {}
+
+
+def value_of(name: str, typed: Typed) -> str:
+    """Return the value of an option: as typed, else of the training file, else the usual one, else ""."""
+    return typed.get(name) or file_values(typed).get(name) or USUAL.get(name, "")
 
 
 def in_use(heading: str, typed: Typed) -> int:
-    """How many fields of a group differ from the usual."""
-    return sum(typed.get(field.name, "") != USUAL.get(field.name, "") for field in groups()[heading])
+    """Return how many fields of a group differ from the usual."""
+    return sum(value_of(field.name, typed) != USUAL.get(field.name, "") for field in groups()[heading])
 
 
 def listed(typed: Typed, turned: Collection[str]) -> list[Field | str]:
@@ -160,12 +189,12 @@ def is_open(heading: str, typed: Typed, turned: Collection[str]) -> bool:
 
 
 def words(typed: Typed) -> list[str]:
-    """The options of a command line that asks this; a value of the training file is not overridden by what is usual."""
+    """Return the options of the command line that asks this."""
     found: list[str] = []
     for option in OPTIONS:
         name = str(option.name)
         value = typed.get(name, "").strip()
-        if value and not (typed.get(FILE) and value == USUAL.get(name)):
+        if value:
             typed_as = [option.opts[-1]] if option in TYPED else [SET.opts[-1], f"{field_of(option)}="]
             found += _typed(typed_as, value, option)
     return found

@@ -12,8 +12,7 @@ from textual.message import Message
 
 from taxtui.terminal_text import cut, fit
 from taxtui.terminal_text import width as width_of
-from taxtui.tui.lists.cursor_list import CursorList
-from taxtui.tui.lists.line_list import MUTED
+from taxtui.tui.lists import MUTED, CursorList
 from taxtui.tui.projection import form
 from taxtui.tui.projection.form import Field
 
@@ -63,9 +62,23 @@ class FormPanel(CursorList[Field | str]):
         """What the line under the cursor is about."""
         chosen = self.chosen
         if isinstance(chosen, Field):
-            return chosen.help
+            origin = "" if chosen.name in self.values or not self._in_file(chosen.name) else "From the training file. "
+            return f"{origin}{chosen.help}"
         labels = [field.label for field in form.groups()[chosen]] if chosen else []
         return f"enter opens or folds: {', '.join(labels)}"
+
+    def _in_file(self, name: str) -> bool:
+        return name in form.file_values(self.values)
+
+    def value(self, name: str) -> str:
+        """Return the value of an option: as typed, of the training file, or the usual one."""
+        return form.value_of(name, self.values)
+
+    def find(self, name: str) -> None:
+        """Put the cursor on an option."""
+        names = [_name(item) for item in self.items]
+        if name in names:
+            self.put(names.index(name))
 
     def turn(self) -> bool:
         """Open or fold the group whose name is under the cursor; False where there is none."""
@@ -90,7 +103,7 @@ class FormPanel(CursorList[Field | str]):
             if isinstance(heading, str) and form.is_open(heading, self.values, self._turned) != (step > 0):
                 self.turn()
             return
-        before = self.values.get(field.name, "")
+        before = self.value(field.name)
         self.set(field.name, form.next_stop(before, self._stops(field), step, required=field.required))
 
     def set(self, name: str, text: str) -> None:
@@ -100,6 +113,10 @@ class FormPanel(CursorList[Field | str]):
             return
         if text:
             self.values[name] = text
+            if name == form.FILE:  # its values count, and not the usual ones
+                for key in form.file_values(self.values):
+                    if self.values.get(key) == form.USUAL.get(key):
+                        self.values.pop(key, None)
         else:
             self.values.pop(name, None)
         heading = next(heading for heading, fields in form.groups().items() if form.fields()[name] in fields)
@@ -110,18 +127,11 @@ class FormPanel(CursorList[Field | str]):
         self._list()
         self.post_message(self.Changed())
 
-    def reset(self) -> None:
-        """The option under the cursor as it usually is."""
-        if self.field is not None:
-            self.set(self.field.name, form.USUAL.get(self.field.name, ""))
-
     def draw(self, item: Field | str, number: int, width: int) -> Text:
         """``▸ workers          ├────●────┤       500``."""
         if isinstance(item, str):
             return self.marked(self._heading(item), number, width)
-        value = self.values.get(item.name, "")
-        if self.values.get(form.FILE) and value == form.USUAL.get(item.name):
-            value = ""  # the file says it
+        value = self.value(item.name)
         usual = value == form.USUAL.get(item.name, "")
         line = Text(fit(item.label, LABEL_WIDTH), "" if usual else "bold")
         room = width - 2 - LABEL_WIDTH - VALUE_WIDTH - 1

@@ -14,7 +14,7 @@ from costmodel.analysis.baseline import meant
 from costmodel.analysis.per_substrate import PlaceAsked, project_places
 from costmodel.analysis.project import Wanted, project
 from costmodel.analysis.ranking import Answer, answer_of
-from costmodel.analysis.sensitivity import Axis, Curve, curve
+from costmodel.analysis.sensitivity import Curve, curve
 from costmodel.errors import CostModelError
 from costmodel.pricing.sheet import SHIPPED
 from costmodel.providers.limits import known_profiles
@@ -80,7 +80,6 @@ class CurveAsked(NamedTuple):
     """Curves around an answer, of the works that differ from one row's in their length only."""
 
     answered: Answered
-    axis: Axis
     like: CellIdentity
 
 
@@ -203,19 +202,11 @@ def _identities(rows: Iterable[Projection], *, coarse: bool = True) -> frozenset
 
 
 def curves(asked: CurveAsked) -> list[Curve]:
-    """One curve per place around an answer, of what needs no simulation."""
+    """Return a curve over actions for each substrate around an answer, without what needs a simulation."""
     answered = asked.answered
     parts = [_like(source, asked.like) for source in answered.sources]
     demand = _quick(answered.asked.places[-1]).demand
-    at = widths(demand) if asked.axis == "workers" else ()
-    return curve(parts, replace(demand, baseline=None), asked.axis, at)
-
-
-def widths(demand: Demand) -> list[int]:
-    """Numbers of workers to look at: round ones from a tenth of those asked for up to one for each trajectory."""
-    most = max(demand.trajectories, demand.workers)
-    found = [step * 10**power for power in range(len(str(most))) for step in (1, 2, 5)]
-    return sorted({demand.workers, *(number for number in found if demand.workers // 10 <= number <= most)})
+    return curve(parts, replace(demand, baseline=None), "actions", ())
 
 
 def stops(rows: Sequence[Projection]) -> dict[str, tuple[str, ...]]:

@@ -17,13 +17,13 @@ from taxtui.live.cell_state import CellState
 from taxtui.report.answer import measured
 from taxtui.report.cells import Content, RowName, text_of
 from taxtui.report.formats import Section
-from taxtui.report.measured import differences, ladders
+from taxtui.report.measured import ladders
 from taxtui.report.measured.ladders import LADDER, ladders_of
 from taxtui.report.measured.rows import Row, rows_of
 from taxtui.report.measured.samples import read_samples
 from taxtui.report.measured.tables import LATENCIES, ranked, sections
 from taxtui.terminal_text import clean
-from taxtui.tui.answer.arranging import Arrangement, arranged
+from taxtui.tui.arranging import Arrangement, arranged
 
 ANSWER: Final = "answer"
 TABLES: Final[Mapping[str, str]] = MappingProxyType(
@@ -45,7 +45,6 @@ class Wanted(NamedTuple):
     """What is to be shown."""
 
     paths: tuple[Path, ...]
-    against: Path | None
     table: str
 
 
@@ -66,26 +65,20 @@ class ResultsShown(NamedTuple):
     climbed: Sequence[Ladder] = ()
 
 
-def arranged_part(part: Part, asked: Arrangement) -> Part:
-    """A section whose lines are rows, as a person wants it; another one as it is."""
+def arranged_part(part: Part, arrangement: Arrangement) -> Part:
+    """Return a section with its rows arranged; a section without named rows as it is."""
     section = part.section
-    named_rows = [row for row in section.rows if isinstance(row[0], RowName)]
-    if len(named_rows) < len(section.rows) or not named_rows or asked == Arrangement():
+    if arrangement == Arrangement() or not section.rows or not all(isinstance(row[0], RowName) for row in section.rows):
         return part
-
-    def group(row: Sequence[Content]) -> str:
-        name = row[0]
-        assert isinstance(name, RowName)
-        return name.details if asked.group == "work" else name.label
 
     def text(row: Sequence[Content]) -> str:
         return " ".join(map(text_of, row))
 
     def cell(row: Sequence[Content]) -> Content:
-        column = asked.column or 0
+        column = arrangement.column or 0
         return row[column] if column < len(row) else ""
 
-    order = arranged(section.rows, asked, text=text, group=group, cell=cell)
+    order = arranged(section.rows, arrangement, text=text, cell=cell)
     rows = [part.rows[number] for number in order] if part.rows else ()
     return part._replace(section=section._replace(rows=[section.rows[number] for number in order]), rows=rows)
 
@@ -119,7 +112,7 @@ class ResultsReader:
         """
         if not wanted.paths:
             raise RecordingError("there is no recording yet", fix="1 measures, 5 lists what there is")
-        self._read = {key: read for key, read in self._read.items() if key in (wanted.paths, (wanted.against,))}
+        self._read = {key: read for key, read in self._read.items() if key == wanted.paths}
         rows, sources, unfinished = self._rows(wanted.paths)
         if not rows:
             raise RecordingError("no trial has ended yet", fix="r reads the recording again")
@@ -130,20 +123,10 @@ class ResultsReader:
             if not climbed:
                 raise RecordingError(ladders.NONE, fix="measure one: taxtui run --ladder 1:64")
             return ResultsShown([Part(section) for section in ladders.sections(climbed)], rows, climbed=climbed)
-        if wanted.against is not None:
-            return ResultsShown(self._differences(wanted, rows, wanted.against), rows)
         found = sections(rows, sources, [wanted.table], unfinished)
         names = list(LATENCIES.get(wanted.table, ()))
         latencies = [Part(section, ranked(rows, name), name) for section, name in zip(found, names, strict=False)]
         return ResultsShown([*latencies, *(Part(section) for section in found[len(names) :])], rows)
-
-    def _differences(self, wanted: Wanted, rows: Sequence[Row], against: Path) -> list[Part]:
-        found = differences.pairs(self._rows((against,))[0], rows)
-        names = catalogue.names(wanted.paths)
-        if not found:
-            raise RecordingError(f"{clean(against.name)} and {names} share no cell: no tier was run in the same way")
-        shown = differences.sections(found, [wanted.table], clean(against.name), names)
-        return [Part(section) for section in shown]
 
     def _rows(self, paths: tuple[Path, ...]) -> tuple[list[Row], list[Recording], int]:
         state = [catalogue.stamp(path) for path in paths]

@@ -15,8 +15,7 @@ from taxtui.terminal_text import clean
 from taxtui.terminal_text import width as width_of
 from taxtui.tui import units
 from taxtui.tui.colours import substrate_style
-from taxtui.tui.lists.cursor_list import CursorList
-from taxtui.tui.lists.line_list import MUTED
+from taxtui.tui.lists import MUTED, CursorList
 from taxtui.tui.results.model import Part
 
 BARS_FROM: Final = 24  # columns

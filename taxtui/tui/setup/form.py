@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -17,7 +18,7 @@ from costmodel.toml import MAX_BYTES
 from taxtui.errors import ScenarioError, TaxtuiError, UsageError
 from taxtui.plan import scenario
 from taxtui.plan.durations import parse_duration_ns
-from taxtui.plan.notation import parse_substrate
+from taxtui.plan.notation import parse_count, parse_substrate
 from taxtui.plan.scenario import CellBlock, ScenarioFile
 from taxtui.plan.spec import Plan
 
@@ -29,14 +30,14 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     """The form's fields."""
 
     substrates: tuple[str, ...] = ()
-    tiers: tuple[str, ...] = ()
-    actions: tuple[int, ...] = ()
-    modes: tuple[str, ...] = ()
-    trials: str = "100"  # as typed
+    tiers: tuple[str, ...] = ("T1",)
+    actions: str = "50"  # as typed: any numbers
+    modes: tuple[str, ...] = ("exec", "session")
+    trials: str = "20"  # as typed
     warmup: str = "1"
     concurrency: str = "1"
     arrival: str = ""  # as ``--arrival`` takes it; "" = the usual one at this concurrency
-    budget: str = ""  # stop launching after this; "" = never
+    budget: str = "120s"  # start no more trials after this time; "" = never
     repeat: str = "1"  # complete runs, as typed
 
     @property
@@ -45,7 +46,6 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         for what, picked in (
             ("a substrate", self.substrates),
             ("a tier", self.tiers),
-            ("a number of actions", self.actions),
             ("a mode", self.modes),
         ):
             if not picked:
@@ -58,6 +58,8 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         ):
             if not (text.isascii() and text.isdigit() and int(text) >= least):
                 return f"{what} must be a whole number from {least} up"
+        if not self.lengths:
+            return "actions must be whole numbers from 1 up, such as 10, 50"
         if self.budget:
             try:
                 parse_duration_ns(self.budget)
@@ -69,6 +71,15 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             return str(error).removeprefix(f"{NAME}: ")
         return ""
 
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The typed numbers of actions; () where one of them is no number."""
+        try:
+            numbers = [parse_count(text) for text in re.split(r"[,\s]+", self.actions.strip(", "))]
+        except UsageError:
+            return ()
+        return tuple(dict.fromkeys(numbers)) if min(numbers) >= 1 else ()
+
     def plan(self) -> Plan:
         """What would run. Raises ``ScenarioError`` in the words of ``taxtui run``; ask ``missing`` first."""
         return _plan(self)
@@ -78,7 +89,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         block = {
             "substrates": list(self.substrates),
             "tiers": list(self.tiers),
-            "actions": list(self.actions),
+            "actions": list(self.lengths),
             "modes": list(self.modes),
             "trials": int(self.trials),
             "warmup": int(self.warmup),
@@ -94,7 +105,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         for option, values in (
             ("-s", self.substrates),
             ("-t", self.tiers),
-            ("-n", self.actions),
+            ("-n", self.lengths),
             ("--mode", self.modes),
         ):
             for value in values:
@@ -110,10 +121,10 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         parts = [
             counted(len(self.substrates), "substrate"),
             counted(len(self.tiers), "tier"),
-            counted(len(self.actions), "length"),
+            counted(len(self.lengths), "length"),
             counted(len(self.modes), "mode"),
         ]
-        cells = len(self.substrates) * len(self.tiers) * len(self.actions) * len(self.modes)
+        cells = len(self.substrates) * len(self.tiers) * len(self.lengths) * len(self.modes)
         trials = cells * int(self.trials) * int(self.repeat)
         runs = f" × {counted(int(self.repeat), 'run')}" if int(self.repeat) > 1 else ""
         return f"{' × '.join(parts)} × {self.trials}{runs} = {counted(trials, 'trial')}"
@@ -155,7 +166,7 @@ def choices(file: ScenarioFile, folder: Path) -> Choices | None:
     return Choices(
         substrates=tuple(str(parse_substrate(text)) for text in block.substrates),  # in the order that plans use
         tiers=tuple(os.path.abspath(folder / tier) if tier.endswith(".toml") else tier for tier in block.tiers),  # noqa: PTH100  # Path.resolve() would follow links
-        actions=tuple(block.actions),
+        actions=", ".join(map(str, block.actions)),
         modes=tuple(block.modes),
         trials=str(block.trials),
         warmup=str(block.warmup),

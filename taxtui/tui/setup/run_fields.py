@@ -11,11 +11,13 @@ from textual.message import Message
 from textual.widgets import Input, Label
 
 from taxtui.plan import arrivals
-from taxtui.tui.lists.cycle import Cycle
+from taxtui.tui.fields import Cycle
 from taxtui.tui.setup.form import Choices
 
 ARRIVALS: Final = {kind.name(): kind for kind in arrivals.KINDS}
-COUNTS: Final = (("trials", "Trials"), ("warmup", "Warm-up"), ("concurrency", "Concurrency"), ("repeat", "Runs"))
+COUNTS: Final = (("trials", "Trials"), ("warmup", "Warm-up"), ("concurrency", "Concurrency"))
+TEXTS: Final = ("actions", "trials", "warmup", "concurrency", "repeat", "budget")
+"""The fields of ``Choices`` that are typed here."""
 
 
 class RunFields(Vertical):
@@ -38,21 +40,28 @@ class RunFields(Vertical):
         """Counts and budget, then arrival and money."""
         plain = Choices()
         with Horizontal():
+            yield Label("Actions")
+            yield Input(plain.actions, id="actions", compact=True, placeholder="10, 50", select_on_focus=True)
             for key, label in COUNTS:
                 yield Label(label, markup=False)
-                value = getattr(plain, key)
-                yield Input(value, id=key, compact=True, restrict="[0-9]*", max_length=7, select_on_focus=True)
-            yield Label("Budget")
-            yield Input(id="budget", compact=True, placeholder="none", max_length=7)
+                yield self._count(key, getattr(plain, key))
         with Horizontal():
+            yield Label("Repeat")
+            yield self._count("repeat", plain.repeat)
+            yield Label("Budget")
+            yield Input(plain.budget, id="budget", compact=True, placeholder="none", max_length=7)
             yield Label("Arrival")
             yield Cycle(("", *ARRIVALS), self._arrival_label, id="arrival")
+        with Horizontal(id="more"):
             yield Label(id="asks", classes="argument", markup=False)
             yield Input(id="argument", compact=True, max_length=200, classes="argument")
             yield Label("Prices", classes="money")
             yield Input(id="prices", compact=True, classes="money")
             yield Label("Max $", classes="money")
             yield Input(id="most", compact=True, restrict="[0-9.]*", max_length=9, classes="money")
+
+    def _count(self, key: str, value: str) -> Input:
+        return Input(value, id=key, compact=True, restrict="[0-9]*", max_length=7, select_on_focus=True)
 
     def on_mount(self) -> None:
         """The usual arrival takes nothing, and nothing is paid yet."""
@@ -105,9 +114,7 @@ class RunFields(Vertical):
         arrival = self.query_one(Cycle).value
         if self.has_class("-argument"):
             arrival += f":{self._text('argument')}"
-        return {key: self._text(key) for key in ("trials", "warmup", "concurrency", "budget", "repeat")} | {
-            "arrival": arrival
-        }
+        return {key: self._text(key) for key in TEXTS} | {"arrival": arrival}
 
     @property
     def sheet(self) -> str:
@@ -123,7 +130,7 @@ class RunFields(Vertical):
         """Show what a preset says."""
         kind, _, argument = said.arrival.partition(":")
         with self.prevent(Input.Changed):
-            for key in ("trials", "warmup", "concurrency", "budget", "repeat"):
+            for key in TEXTS:
                 self.query_one(f"#{key}", Input).value = getattr(said, key)
         self._arguments = {kind: argument} if argument else {}
         self.query_one(Cycle).value = kind

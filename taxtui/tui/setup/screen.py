@@ -20,9 +20,9 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import OptionList
 
 from taxtui.tui import actions, colours
-from taxtui.tui.lists.pick_list import PickList
+from taxtui.tui.fields import PickList
 from taxtui.tui.numbered_screen import NumberedScreen
-from taxtui.tui.setup.substrate_list import SubstrateList
+from taxtui.tui.setup.panels import SubstrateList
 
 if TYPE_CHECKING:
     from textual.widgets import Button
@@ -31,15 +31,16 @@ if TYPE_CHECKING:
     from taxtui.plan.spec import Plan
     from taxtui.report.plan_cost import CheckedSubstrate, Expense
     from taxtui.tui.setup.form import Choices, Preset
-    from taxtui.tui.setup.history import History
+    from taxtui.tui.setup.lookups import History
     from taxtui.tui.setup.run_fields import RunFields
 
-LENGTHS = ("10", "50", "150")
+FREE_HERE = ("local", "docker")
+"""Substrates of this machine without cost: `taxtui run` measures those that work, and the form starts with them."""
 MODES = {
     "exec": "exec  one dispatch through the substrate's command path per action",
     "session": "session  one persistent shell that all actions of a trial go through",
 }
-BUTTONS = {"launch": "Launch", "copy": "Copy as CLI", "preset": "Preset", "add": "Add substrate"}
+BUTTONS = {"launch": "Launch", "copy": "Copy as CLI", "load": "Load scenario", "add": "Add substrate"}
 
 
 class SetupScreen(NumberedScreen):
@@ -54,16 +55,17 @@ class SetupScreen(NumberedScreen):
         super().__init__()
         self.preset: Preset | None = None  # one that the form cannot say, to be run as it stands
         self.history: History | None = None
-        self._whole = asyncio.Event()  # all that follows the first frame is there
+        self._whole = asyncio.Event()  # the parts that follow the first frame are there
+        self._checked = asyncio.Event()  # the substrates have been checked once
+        self._untouched = True  # the form still shows what `taxtui run` measures
         self.expense: Expense | None = None  # None: what the form says cannot be run
         self._unanswered: dict[tuple[str, ...], Sequence[str]] = {}  # what was asked how → the substrates it is about
 
     def contents(self) -> ComposeResult:
-        """Four lists, and room for the rest."""
+        """Yield three lists, and room for the rest."""
         with Horizontal(id="picks"):
             yield SubstrateList()
             yield PickList(id="tiers", title="Tiers")
-            yield PickList(id="actions", title="Actions")
             yield PickList(id="modes", title="Mode")
         yield Vertical(id="below")
 
@@ -75,10 +77,8 @@ class SetupScreen(NumberedScreen):
         """Offer what ships with taxtui, at once."""
         for name in sorted(colours.SUBSTRATES):
             self.substrates.add(name, picked=name == "local")
-        for length in LENGTHS:
-            self._list("actions").offer(length, picked=length == "10")
         for mode in MODES:
-            self._list("modes").offer(mode, picked=mode == "exec")
+            self._list("modes").offer(mode, picked=True)
         # Not before the app has started: until then a refresh draws nothing.
         self.app.call_later(self.call_after_refresh, self._complete)
 
@@ -87,13 +87,13 @@ class SetupScreen(NumberedScreen):
         from textual.widgets import Button
 
         from taxtui.sandboxes import registry
-        from taxtui.tui.setup.form import shipped_tiers
-        from taxtui.tui.setup.plan_panel import PlanPanel
+        from taxtui.tui.setup.form import Choices, shipped_tiers
+        from taxtui.tui.setup.panels import PlanPanel
         from taxtui.tui.setup.run_fields import RunFields
 
         self.substrates.only(registry.names())
         for name in shipped_tiers():
-            self._list("tiers").offer(name, picked=name == "T0")
+            self._list("tiers").offer(name, picked=name in Choices().tiers)
         for picks in self.query(PickList):
             picks.highlighted = 0
         buttons = [Button(Text(label), id=name, compact=True) for name, label in BUTTONS.items()]
@@ -106,10 +106,10 @@ class SetupScreen(NumberedScreen):
 
     def _look_around(self) -> None:
         """Ask the substrates and the earlier recordings, which the form does not wait for."""
-        from taxtui.tui.setup.history import History
+        from taxtui.tui.setup.lookups import History
 
         self.history = History(self, self.refresh_plan, partial(self.notify, severity="warning"))
-        self.action_recheck()
+        self.action_renew()
 
     # -------------------------------------------------------------------------------------------- what the form says
 
@@ -131,7 +131,6 @@ class SetupScreen(NumberedScreen):
         return Choices(
             substrates=tuple(self.substrates.picked),
             tiers=tuple(self._list("tiers").picked),
-            actions=tuple(int(text) for text in self._list("actions").picked),
             modes=tuple(self._list("modes").picked),
             **typed,
         )
@@ -145,7 +144,7 @@ class SetupScreen(NumberedScreen):
     @on(PickList.Changed)
     def edited(self) -> None:
         """The form was changed, so it is what counts again."""
-        self.preset = None
+        self.preset, self._untouched = None, False
         self.refresh_plan()
 
     def on_run_fields_changed(self, event: RunFields.Changed) -> None:
@@ -168,7 +167,7 @@ class SetupScreen(NumberedScreen):
     def refresh_plan(self) -> None:
         """Say what would run, how large that is, what it takes, and what stands in the way."""
         from taxtui.tui.setup.form import about_tier
-        from taxtui.tui.setup.plan_panel import PlanPanel
+        from taxtui.tui.setup.panels import PlanPanel
 
         if not self._whole.is_set():
             return
@@ -214,7 +213,7 @@ class SetupScreen(NumberedScreen):
 
     # --------------------------------------------------------------------------------------------- in the background
 
-    def action_recheck(self) -> None:
+    def action_renew(self) -> None:
         """Ask every substrate again, those with options apart from the others."""
         offered = self.substrates.offered
         self._check([key for key in offered if ":" not in key], ())
@@ -233,17 +232,19 @@ class SetupScreen(NumberedScreen):
 
     async def _ask(self, keys: Sequence[str], refs: Sequence[str]) -> None:
         from taxtui.errors import TaxtuiError
-        from taxtui.tui.setup import availability
 
         self.substrates.ask(keys)
         self.refresh_plan()
         answers: Mapping[str, CheckedSubstrate] = {}
         try:
-            answers = await (self.taxtui.checker or availability.check)(refs)
+            answers = await (self.taxtui.checker or lookups.check)(refs)
         except (TaxtuiError, OSError) as error:
             self.notify(str(error), title="Could not check the substrates", severity="error", timeout=10)
         self._unanswered.pop(tuple(refs), None)
         self.substrates.hear(keys, answers)
+        if self._untouched and (usable := [name for name in FREE_HERE if name in answers and answers[name].ok]):
+            self.substrates.pick(usable)
+        self._checked.set()
         self.refresh_plan()
 
     def on_screen_suspend(self) -> None:
@@ -278,6 +279,8 @@ class SetupScreen(NumberedScreen):
     async def _refused(self) -> bool:
         """Say what stands in the way, if anything does; a key may come before the form is whole."""
         await self._whole.wait()
+        if self._untouched:  # the check decides what the form says
+            await self._checked.wait()
         if obstacle := self.obstacle:
             self.notify(obstacle, title="Not ready", severity="warning")
         return bool(obstacle)
@@ -285,7 +288,7 @@ class SetupScreen(NumberedScreen):
     @work
     async def action_copy(self) -> None:
         """Put the command line on the clipboard."""
-        from taxtui.tui.clipboard import copy
+        from taxtui.tui.dialogs import copy
 
         if not await self._refused():
             command = self._command()
@@ -318,7 +321,7 @@ class SetupScreen(NumberedScreen):
         self.edited()
 
     @work
-    async def action_preset(self) -> None:
+    async def action_load(self) -> None:
         """Fill the form from a scenario; one that the form cannot say is run as it stands."""
         from taxtui.tui.dialogs import Choice, Choose
         from taxtui.tui.setup.form import presets
@@ -343,7 +346,6 @@ class SetupScreen(NumberedScreen):
             for key, values in (
                 ("substrates", said.substrates),
                 ("tiers", said.tiers),
-                ("actions", [str(n) for n in said.actions]),
                 ("modes", said.modes),
             ):
                 picks = self._list(key)
@@ -352,7 +354,7 @@ class SetupScreen(NumberedScreen):
                         picks.offer(value)
                 picks.pick(values)
             self.query_one(RunFields).fill(said)
-        self.preset = None if said else preset
+        self.preset, self._untouched = None if said else preset, False
         self.refresh_plan()
 
     @work

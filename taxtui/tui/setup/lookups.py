@@ -1,7 +1,4 @@
-"""Whether each substrate can be used, asked of ``taxtui doctor -s NAME`` in a process of its own.
-
-The interface imports no substrate and so no SDK: the picker is there at once, and the answers arrive when they do.
-"""
+"""Questions of the Setup screen in the background: which substrates work, and how long earlier trials took."""
 
 from __future__ import annotations
 
@@ -10,10 +7,13 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
+from textual.message_pump import MessagePump
 
 from taxtui.errors import SubstrateUnavailable
 from taxtui.report.plan_cost import CheckedSubstrate
+from taxtui.report.plan_time import HistoryReader, Table
 from taxtui.sandboxes import registry
+from taxtui.tui.background import Newest
 
 Checker = Callable[[Sequence[str]], Awaitable[Mapping[str, CheckedSubstrate]]]
 """Asks substrates, as ``-s`` takes them; naming none means all that are installed. Raises ``TaxtuiError``."""
@@ -53,3 +53,42 @@ def _cleaned(answer: CheckedSubstrate, clean: Callable[[str], str]) -> CheckedSu
     texts = {name: clean(getattr(answer, name)) for name in ("name", "detail", "fix", "version", "prices")}
     texts |= {"variant": clean(answer.variant)} if answer.variant is not None else {}
     return msgspec.structs.replace(answer, **texts)
+
+
+class History:
+    """Keeps a table of recorded times up to date, and stops reading as soon as it is told to rest."""
+
+    def __init__(self, on: MessagePump, changed: Callable[[], None], failed: Callable[[str], None]) -> None:
+        """Begin to read; the listeners are called as messages of ``on`` are."""
+        self.table: Table | None = None  # None: not read yet
+        self._changed, self._failed = changed, failed
+        self._resting = False
+        reader = HistoryReader()
+        self._thread = Newest[bool, Table](
+            lambda _: reader.table(lambda: self._resting), self._read, self._unreadable, on=on
+        )
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read what has changed since."""
+        self._resting = False
+        self._thread.ask(True)
+
+    def rest(self) -> None:
+        """Read no further: what is measured comes before what is estimated."""
+        self._resting = True
+
+    def close(self) -> None:
+        """Let the thread go. Idempotent."""
+        self.rest()
+        self._thread.close()
+
+    def _read(self, _: bool, table: Table) -> None:
+        if not self._resting:
+            self.table = table
+            self._changed()
+
+    def _unreadable(self, _: bool, why: str) -> None:
+        self.table = Table()
+        self._changed()
+        self._failed(f"no estimate of the time: {why}")
