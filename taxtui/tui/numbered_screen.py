@@ -1,11 +1,10 @@
-"""The frame of every numbered screen: tabs, contents, keys at the foot; and one line where the terminal is too small."""
+"""The frame of every numbered screen: tabs, contents, keys; one line where the terminal is too small."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -168,19 +167,20 @@ class NumberedScreen(Screen[None]):
 
 async def _refusal(command: Sequence[str]) -> str:
     """Run a command of taxtui; return its last line where it fails, else "". Ends the process when cancelled."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "taxtui", *command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "taxtui", *command),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
     )
     with contextlib.suppress(OSError):  # it has ended already
         os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
     try:
-        _, errors = await asyncio.to_thread(process.communicate)
+        _, errors = await process.communicate()
     finally:
-        process.terminate()
-        code = process.wait()
+        if process.returncode is None:
+            process.terminate()
+        code = await process.wait()
     lines = [line for line in errors.decode(errors="replace").splitlines() if line.strip()]
     return "" if code == 0 else (lines or [f"its process ended with {code}"])[-1].removeprefix("taxtui: ")

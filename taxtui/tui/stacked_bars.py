@@ -26,20 +26,18 @@ def shares(parts: Mapping[str, float], scale: float, room: int) -> dict[str, int
     return columns
 
 
-def legend(causes: Iterable[str], *, dark: bool) -> Text:
-    """``S startup D dispatch # command time``: the causes that occur, in the order of drawing."""
-    line = Text()
+def legend(causes: Iterable[str], *, dark: bool) -> list[Text]:
+    """Return ``S startup``, ``D dispatch``, ``# command time``: the causes that occur, in the order of drawing."""
     present = set(causes)
-    for cause, name in CAUSES.items():
-        if cause in present:
-            style = Style(color=cause_colour(cause, dark=dark), bold=True)
-            line.append(f"{' ' * bool(line)}{LOOKS[cause].letter}", style)
-            line.append(f" {name}")
-    return line
+    return [
+        Text.assemble((LOOKS[cause].letter, Style(color=cause_colour(cause, dark=dark), bold=True)), f" {name}")
+        for cause, name in CAUSES.items()
+        if cause in present
+    ]
 
 
 class StackedBars(LineList[Bar]):
-    """Bars on one scale, so that substrates can be compared by eye; the border's title has the legend."""
+    """Bars on one scale, so that substrates can be compared by eye; the legend stands above them."""
 
     def present(self, title: str, bars: Sequence[Bar], *, empty: str = "") -> None:
         """Show these; ``empty`` says why there are none."""
@@ -48,8 +46,8 @@ class StackedBars(LineList[Bar]):
         self._name_width = self.room_for(clean(bar.name) for bar in bars)
         self._text_width = max((width_of(_text(bar)) for bar in bars), default=0)
         names = legend((cause for bar in bars for cause in bar.parts), dark=self.app.current_theme.dark)
-        self.entitle(Text.assemble(clean(title), " · " if names else "", names))
-        self.show(bars)
+        self.entitle(Text(clean(title)))
+        self.show(bars, Text("  ").join(names) if bars else None)
 
     def draw(self, item: Bar, number: int, width: int) -> Text:
         """``● docker:runc SSDDDDDDDDD###  855``."""

@@ -23,7 +23,7 @@ from taxtui.terminal_text import clean
 from taxtui.tui import units
 from taxtui.tui.colours import colour, glyph, substrate_style
 from taxtui.tui.ladder_plot import LadderPlot, LadderPoint
-from taxtui.tui.live.panels import PhaseBars, legend, workload
+from taxtui.tui.live.panels import PhaseBars, workload
 
 EIGHTHS: Final = "▁▂▃▄▅▆▇█"
 RULE: Final = "┊"
@@ -287,11 +287,9 @@ def _same_but_level(a: CellState, b: CellState) -> bool:
 def paint_phases(bars: PhaseBars, cells: Sequence[CellState], chosen: CellState | None, *, dark: bool) -> None:
     """Show the phases of the cells with the chosen one's workload."""
     like = [cell for cell in cells if chosen and same_workload(cell, chosen)]
-    bars.present(like)
     bars.empty = "the mean time of a trial by phase, once the first has finished"
-    name = f"phases of {workload(chosen, cells)}" if chosen else "phases"
-    legends = legend(like, dark=dark)
-    bars.entitle(Text.assemble(name, " ·" if legends else "", legends))
+    title = f"mean trial of {workload(chosen, cells)} by phase" if chosen else "phases"
+    bars.present(title, like, dark=dark)
 
 
 def same_workload(a: CellState, b: CellState) -> bool:

@@ -16,8 +16,7 @@ from taxtui.terminal_text import fit
 from taxtui.tui import units
 from taxtui.tui.colours import LEVELS, cause_colour, colour, glyph, substrate_style, themed
 from taxtui.tui.lists import MUTED, CursorList, LineList
-from taxtui.tui.stacked_bars import legend as legend_of
-from taxtui.tui.stacked_bars import shares
+from taxtui.tui.stacked_bars import legend, shares
 
 NUMBER_WIDTH = 6
 
@@ -129,12 +128,17 @@ class ProgressBars(LineList[Group]):
 class PhaseBars(LineList[CellState]):
     """Bars on one scale, so that substrates can be compared by eye."""
 
-    def present(self, cells: Sequence[CellState]) -> None:
-        """Show the cells that have a successful trial."""
+    def present(self, title: str, cells: Sequence[CellState], *, dark: bool) -> None:
+        """Show the cells that have a successful trial; letters without room in the legend are named in the title."""
         measured = [cell for cell in cells if cell.ok]
         self._longest_ns = max((sum(cell.mean_parts_ns().values()) for cell in measured), default=0.0)
         self._label_width = self.room_for(cell.label for cell in measured)
-        self.show(measured)
+        names = legend((part for part in PARTS if any(cell.mean_ns(part) for cell in measured)), dark=dark)
+        shown = len(names)
+        while shown and Text(" ").join(names[:shown]).cell_len > self.size.width:
+            shown -= 1
+        self.entitle(Text(" · ").join(filter(None, [Text(title), Text(" ").join(names[shown:])])))
+        self.show(measured, Text(" ").join(names[:shown]) if measured else None)
 
     def draw(self, item: CellState, number: int, width: int) -> Text:
         """``● docker:runc CCCCRRAAADDDDDX 1.90s``; each phase that took any time has at least one letter."""
@@ -151,11 +155,6 @@ class PhaseBars(LineList[CellState]):
             line.append(LOOKS[part].letter * letters, Style(color="#000000", bgcolor=cause_colour(part, dark=dark)))
         line.append(f" {units.duration(total)}")
         return line
-
-
-def legend(cells: Sequence[CellState], *, dark: bool) -> Text:
-    """``C create R ready # command time …`` of the parts that occur."""
-    return legend_of((part for part in PARTS if any(cell.mean_ns(part) for cell in cells)), dark=dark)
 
 
 class LogView(CursorList[LogLine]):

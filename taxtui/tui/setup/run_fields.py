@@ -34,6 +34,7 @@ class RunFields(Vertical):
     def __init__(self, *, id: str) -> None:
         """Nothing is typed yet."""
         super().__init__(id=id)
+        self._last: dict[str | None, str] = {}  # each field's text: Textual reports the first text as a change too
         self._arguments: dict[str, str] = {}  # what was typed for each kind of arrival that takes something
 
     def compose(self) -> ComposeResult:
@@ -80,7 +81,9 @@ class RunFields(Vertical):
         if event.input.id == "argument":
             self._arguments[self.query_one(Cycle).value] = event.value
         self.keep_arrival_true()
-        self.post_message(self.Changed(money=event.input.has_class("money")))
+        if event.input.value != self._last.get(event.input.id, getattr(Choices(), str(event.input.id), "")):
+            self.post_message(self.Changed(money=event.input.has_class("money")))
+        self._last[event.input.id] = event.input.value
 
     @on(Cycle.Changed)
     def turned(self, event: Cycle.Changed) -> None:

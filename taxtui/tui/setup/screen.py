@@ -232,6 +232,7 @@ class SetupScreen(NumberedScreen):
 
     async def _ask(self, keys: Sequence[str], refs: Sequence[str]) -> None:
         from taxtui.errors import TaxtuiError
+        from taxtui.tui.setup import lookups
 
         self.substrates.ask(keys)
         self.refresh_plan()
@@ -279,7 +280,8 @@ class SetupScreen(NumberedScreen):
     async def _refused(self) -> bool:
         """Say what stands in the way, if anything does; a key may come before the form is whole."""
         await self._whole.wait()
-        if self._untouched:  # the check decides what the form says
+        if self._untouched and not self._checked.is_set():  # the check decides what the form says
+            self.notify("checking which substrates work here …", timeout=3)
             await self._checked.wait()
         if obstacle := self.obstacle:
             self.notify(obstacle, title="Not ready", severity="warning")
