@@ -36,8 +36,13 @@ def legend(causes: Iterable[str], *, dark: bool) -> list[Text]:
     ]
 
 
-class StackedBars(LineList[Bar]):
-    """Bars on one scale, so that substrates can be compared by eye; the legend stands above them."""
+class StackedBars(LineList[Bar | Text]):
+    """Bars on one scale, so that substrates can be compared by eye; the legend stands below them."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        """Begin empty."""
+        super().__init__(id=id)
+        self._names: Sequence[Text] = ()
 
     def present(self, title: str, bars: Sequence[Bar], *, empty: str = "") -> None:
         """Show these; ``empty`` says why there are none."""
@@ -45,12 +50,29 @@ class StackedBars(LineList[Bar]):
         self._longest = max((sum(bar.parts.values()) for bar in bars), default=0.0)
         self._name_width = self.room_for(clean(bar.name) for bar in bars)
         self._text_width = max((width_of(_text(bar)) for bar in bars), default=0)
-        names = legend((cause for bar in bars for cause in bar.parts), dark=self.app.current_theme.dark)
+        names = self._names = legend((cause for bar in bars for cause in bar.parts), dark=self.app.current_theme.dark)
         self.entitle(Text(clean(title)))
-        self.show(bars, Text("  ").join(names) if bars else None)
+        self.show([*bars, *self._flowing(names)])
 
-    def draw(self, item: Bar, number: int, width: int) -> Text:
-        """``● docker:runc SSDDDDDDDDD###  855``."""
+    def _flowing(self, names: Sequence[Text]) -> list[Text]:
+        """Return the legend in as many lines as it takes."""
+        lines: list[Text] = []
+        for name in names:
+            if lines and lines[-1].cell_len + 2 + name.cell_len <= self.size.width:
+                lines[-1] = Text.assemble(lines[-1], "  ", name)
+            else:
+                lines.append(name)
+        return lines
+
+    def on_resize(self) -> None:
+        """Wrap the legend for the new width."""
+        super().on_resize()
+        self.show([*(item for item in self.items if not isinstance(item, Text)), *self._flowing(self._names)])
+
+    def draw(self, item: Bar | Text, number: int, width: int) -> Text:
+        """Return ``● docker:runc SSDDDDDDDDD###  855``, or a line of the legend."""
+        if isinstance(item, Text):
+            return item.copy()
         dark = self.app.current_theme.dark
         line = Text(f"{glyph(item.label)} {fit(clean(item.name), self._name_width)} ")
         line.stylize(substrate_style(item.label, dark=dark))

@@ -30,10 +30,12 @@ def status(state: RunState, feed: Feed, *, over: bool, brief: bool) -> Text:
     line.append(" · ".join(fact for fact in facts if fact))
     if state.runner.latest:
         problems = state.runner.problems
-        name = "lag" if brief else "runner lag p99"
-        line.append(f" · {name} {units.duration(state.runner.lag_p99_ns)} ")
-        trouble = "✗" if brief else f"✗ {', '.join(problems)}"
-        line.append(trouble if problems else "✓", "reverse bold" if problems else "")
+        lag = (
+            ""
+            if brief
+            else f" (lag p99 {units.duration(state.runner.lag_p99_ns)}{', ' * bool(problems)}{', '.join(problems)})"
+        )
+        line.append(f" · runner {'late' if problems else 'ok'}{lag}", "reverse bold" if problems else "")
     return line
 
 

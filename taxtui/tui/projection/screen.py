@@ -51,7 +51,6 @@ class ProjectionScreen(ArrangedScreen):
         self.answered: Answered | None = None
         self.found: Answer | None = None  # the ranking of ``answered``
         self.refusal = ""
-        self._others: list[str] = []  # other recordings of this machine
         self._stale: frozenset[CellIdentity] = frozenset()  # rows of the previous question
         self._pause: Timer | None = None
         self._typing = ""  # the option whose value is typed
@@ -91,7 +90,6 @@ class ProjectionScreen(ArrangedScreen):
     def arrive(self) -> None:
         """As ``NumberedScreen.arrive``."""
         subject = self.taxtui.subject(succeeded=True)
-        self._others = catalogue.others(subject)
         if self.paths != subject:  # what is shown is about something else
             self.paths, self.answered, self.found = subject, None, None
             self.arrange_anew()
@@ -241,8 +239,7 @@ class ProjectionScreen(ArrangedScreen):
         names = catalogue.names(self.paths) or "no recording"
         busy = "computing … · " if self.busy else ""
         doubt = "not answered · " if self.refusal else ""
-        others = f" · 5 has {', '.join(self._others)}" if self._others else ""
-        self.query_one(TopBar).say(Text(f"{doubt}{busy}{names}{others}", no_wrap=True, overflow="ellipsis"))
+        self.query_one(TopBar).say(Text(f"{doubt}{busy}{names}", no_wrap=True, overflow="ellipsis"))
 
     def action_view(self) -> None:
         """Show the next picture."""
