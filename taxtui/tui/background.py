@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from textual.message_pump import MessagePump
 
@@ -14,9 +13,6 @@ from taxtui.errors import TaxtuiError
 
 Request = TypeVar("Request")
 Result = TypeVar("Result")
-
-SWITCH_INTERVAL_S: Final = 0.001
-"""How long the thread may hold the interpreter while the interface wants it; Python's own 5 ms can be felt."""
 
 
 class Newest(Generic[Request, Result]):
@@ -41,7 +37,6 @@ class Newest(Generic[Request, Result]):
         self._answered = 0  # the newest that was answered
         self._changed = threading.Condition()
         self._closed = False
-        sys.setswitchinterval(SWITCH_INTERVAL_S)
         threading.Thread(target=self._run, name="taxtui-background", daemon=True).start()
 
     def ask(self, request: Request) -> None:

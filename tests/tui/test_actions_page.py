@@ -30,7 +30,7 @@ async def pages(pilot: Pilot[None], path: Path) -> None:
     await until(pilot, lambda: path.exists() and pilot.app.screen._page is None)  # type: ignore[attr-defined]
 
 
-@covers("results", "page")
+@covers("page")
 async def test_h_writes_the_report_beside_the_recording_and_never_over_a_file(path: Path) -> None:
     first, second = path.with_name("story.html"), path.with_name("story.2.html")
     async with looking_at(path).run_test(size=SIZE) as pilot:
@@ -47,7 +47,7 @@ async def test_h_writes_the_report_beside_the_recording_and_never_over_a_file(pa
     assert first.read_bytes() == second.read_bytes()
 
 
-@covers("projection", "page")
+@covers("page")
 async def test_h_writes_the_question_that_is_asked(path: Path) -> None:
     page = path.with_name("story.html")
     async with looking_at(path).run_test(size=SIZE) as pilot:

@@ -160,7 +160,7 @@ class ReplayFeed:
 
     def seek_by(self, share: float) -> None:
         """Go on, or back, by a share of the whole time."""
-        self.seek(self.standing.share + share)
+        self.seek(round(self.standing.share + share, 6))  # so that the last step reaches the end
 
     def step(self) -> None:
         """Stop the clock and go on to the end of the next trial; of the whole recording where no trial ends later."""
