@@ -27,7 +27,7 @@ GAP: Final = 2
 
 
 class AnswerCell(NamedTuple):
-    """One work at one place, in its parts; "" where a part is not told."""
+    """The parts of a cell: one workload at one substrate; an unknown part is ""."""
 
     value: str
     sure: str = ""
@@ -36,7 +36,7 @@ class AnswerCell(NamedTuple):
     verdict: str = ""
 
     def parts(self, form: int) -> tuple[str, ...]:
-        """What of it is shown: 0 everything, then less and less."""
+        """Return the visible parts: all of them in form 0, fewer in each later form."""
         match form:
             case 0:
                 return tuple(self)
@@ -59,7 +59,7 @@ class AnswerLine(NamedTuple):
 
 
 class AnswerLayout(NamedTuple):
-    """What is to be drawn."""
+    """The lines and columns of an answer, fitted to a width."""
 
     lines: Sequence[AnswerLine]
     by_place: bool
@@ -68,41 +68,43 @@ class AnswerLayout(NamedTuple):
     widths: Sequence[Sequence[int]]  # of the parts of each column of cells
 
 
-def cell_of(entry: Entry | None, found: Answer, line: WorkLine) -> AnswerCell:
-    """An entry in its parts; the one that others are compared with says so."""
+def cell_of(entry: Entry | None, answer: Answer, line: WorkLine) -> AnswerCell:
+    """Return the parts of an entry; the reference is marked as the reference."""
     if entry is None or entry.amount is None:
         return ABSENT
-    value, sure = table.amount_cell(entry.amount, found.measure).inline()
+    value, sure = table.amount_cell(entry.amount, answer.measure).inline()
     cell = AnswerCell(value, sure)
     if entry.ratio is None:
         if entry.place == line.reference:
-            return cell._replace(ratio=REFERENCE if found.baseline else BEST)
+            return cell._replace(ratio=REFERENCE if answer.baseline else BEST)
         return cell
     ratio, ratio_sure = parts(entry.ratio, unit="x")
     verdict = UNDECIDED.get(entry.verdict.kind, "") if entry.verdict else ""
     return cell._replace(ratio=ratio, ratio_sure=ratio_sure, verdict=verdict)
 
 
-def titles(found: Answer) -> list[str]:
+def titles(answer: Answer) -> list[str]:
     """Return the columns that an answer can be sorted by."""
-    return ["workload", *(clean(place.name) for place in found.places)]
+    return ["workload", *(clean(place.name) for place in answer.places)]
 
 
-def laid_out(found: Answer, arrangement: Arrangement, room: int) -> AnswerLayout:
+def laid_out(answer: Answer, arrangement: Arrangement, room: int) -> AnswerLayout:
     """Fit an answer into ``room`` columns: with less of every cell, at last with a line per workload and substrate."""
-    ordered = [AnswerLine(found.lines[number]) for number in _order(found, arrangement)]
-    name_width = max((width_of(clean(line.name)) for line in found.lines), default=0)
-    columns = [[cell_of(row.line.at(place), found, row.line) for row in ordered if row.line] for place in found.places]
+    ordered = [AnswerLine(answer.lines[number]) for number in _order(answer, arrangement)]
+    name_width = max((width_of(clean(line.name)) for line in answer.lines), default=0)
+    columns = [
+        [cell_of(row.line.at(place), answer, row.line) for row in ordered if row.line] for place in answer.places
+    ]
     for form in range(FORMS):
         widths = [_widths(column, form) for column in columns]
-        headed = [max(_total(parts), _heading_width(p)) for parts, p in zip(widths, found.places, strict=True)]
+        headed = [max(_total(parts), _heading_width(p)) for parts, p in zip(widths, answer.places, strict=True)]
         if name_width + sum(GAP + width for width in headed) <= room:
             return AnswerLayout(ordered, False, form, name_width, widths)
     lines: list[AnswerLine] = []
-    for place in found.places:
+    for place in answer.places:
         rows = [AnswerLine(row.line, place) for row in ordered if row.line and row.line.at(place)]
         lines += [AnswerLine(None, place), *rows] if rows else []
-    cells = [cell_of(row.line.at(row.place), found, row.line) for row in lines if row.line and row.place]
+    cells = [cell_of(row.line.at(row.place), answer, row.line) for row in lines if row.line and row.place]
     form = next((form for form in range(FORMS) if name_width + GAP + _total(_widths(cells, form)) <= room), FORMS - 1)
     return AnswerLayout(lines, True, form, min(name_width, room // 2), [_widths(cells, form)])
 
@@ -120,57 +122,57 @@ def _total(widths: Sequence[int]) -> int:
     return sum(visible) + max(0, len(visible) - 1)
 
 
-def _order(found: Answer, arrangement: Arrangement) -> list[int]:
+def _order(answer: Answer, arrangement: Arrangement) -> list[int]:
     """Return the numbers of the workloads to show, in order."""
 
     def cell(line: WorkLine) -> Content:
-        if not arrangement.column or arrangement.column > len(found.places):
+        if not arrangement.column or arrangement.column > len(answer.places):
             return line.name
-        entry = line.at(found.places[arrangement.column - 1])
+        entry = line.at(answer.places[arrangement.column - 1])
         return TableCell() if entry is None or entry.amount is None else TableCell(entry.amount.value)
 
     def text(line: WorkLine) -> str:
         return " ".join([line.name, *(entry.place.name for entry in line.entries)])
 
-    return arranged(found.lines, arrangement, text=text, cell=cell)
+    return arranged(answer.lines, arrangement, text=text, cell=cell)
 
 
-def section(found: Answer, arrangement: Arrangement) -> Section:
+def section(answer: Answer, arrangement: Arrangement) -> Section:
     """Return the arranged table for copying: a line per workload."""
-    lines = [found.lines[number] for number in _order(found, arrangement)]
+    lines = [answer.lines[number] for number in _order(answer, arrangement)]
     rows = []
     for line in lines:
-        cells = [" ".join(filter(None, cell_of(line.at(place), found, line))) for place in found.places]
+        cells = [" ".join(filter(None, cell_of(line.at(place), answer, line))) for place in answer.places]
         rows.append([clean(line.name), *cells])
-    head = ["workload", *(clean(place.name) for place in found.places)]
-    return Section(clean(sentence(found)), head, rows, [])
+    head = ["workload", *(clean(place.name) for place in answer.places)]
+    return Section(clean(sentence(answer)), head, rows, [])
 
 
 EMPTY: Final = AnswerLayout((), False, 0, 0, ())
 
 
 class AnswerTable(CursorList[AnswerLine]):
-    """Values with intervals, ratios, ties; what is being computed anew is dim."""
+    """Values with intervals, ratios and verdicts; rows of the previous question are dim."""
 
     def __init__(self, *, id: str | None = None) -> None:
         """Begin without an answer."""
         super().__init__(id=id)
-        self.found: Answer | None = None
+        self.answer: Answer | None = None
         self.arrangement = Arrangement()
         self._stale: Collection[CellIdentity] = ()
         self._layout = EMPTY
 
-    def present(self, found: Answer | None, arrangement: Arrangement, *, stale: Collection[CellIdentity] = ()) -> None:
+    def present(self, answer: Answer | None, arrangement: Arrangement, *, stale: Collection[CellIdentity] = ()) -> None:
         """Show this, the cursor on the work where it was; the rows of ``stale`` are of an earlier question."""
         before = self.line
-        self.found, self.arrangement, self._stale = found, arrangement, stale
+        self.answer, self.arrangement, self._stale = answer, arrangement, stale
         self._lay_out()
         if before is not None:
             self.put_on(before)
 
     def put_on(self, line: WorkLine) -> None:
         """Put the cursor on a work, wherever it is now."""
-        like = [n for n, one in enumerate(self.items) if one.line and one.line.work == line.work]
+        like = [n for n, item in enumerate(self.items) if item.line and item.line.work == line.work]
         self.cursor = like[0] if like else 0
 
     def on_resize(self) -> None:
@@ -188,31 +190,31 @@ class AnswerTable(CursorList[AnswerLine]):
 
     def _lay_out(self) -> None:
         room = self.scrollable_content_region.width - 2
-        if self.found is None or room <= 0:
+        if self.answer is None or room <= 0:
             self._layout = EMPTY
             self.show(())
             return
-        self._layout = laid_out(self.found, self.arrangement, room)
-        heading = None if self._layout.by_place else self._heading(self.found)
+        self._layout = laid_out(self.answer, self.arrangement, room)
+        heading = None if self._layout.by_place else self._heading(self.answer)
         self.show(self._layout.lines, heading)
 
-    def _heading(self, found: Answer) -> Text:
+    def _heading(self, answer: Answer) -> Text:
         line = Text(f"  {fit('workload', self._layout.name_width)}", MUTED)
-        for place, width in zip(found.places, self._columns(found), strict=True):
+        for place, width in zip(answer.places, self._columns(answer), strict=True):
             name = f"{glyph(place.label)} {clean(place.name)}"
             line.append(" " * (GAP + max(0, width - width_of(name))))
             line.append(name, substrate_style(place.label, dark=self.app.current_theme.dark))
         return line
 
-    def _columns(self, found: Answer) -> list[int]:
-        """How wide each place's column is: its cells, or its name."""
-        names = [2 + width_of(clean(place.name)) for place in found.places]
+    def _columns(self, answer: Answer) -> list[int]:
+        """Return the width of each substrate's column: the widest of its cells and its name."""
+        names = [2 + width_of(clean(place.name)) for place in answer.places]
         cells = [sum(width + 1 for width in widths if width) - 1 for widths in self._layout.widths]
         return [max(name, cell) for name, cell in zip(names, cells, strict=True)]
 
     def draw(self, item: AnswerLine, number: int, width: int) -> Text:
         """``T1 50 exec   159 ±26  best    855 ±121 5.38x ±0.2``."""
-        assert self.found is not None
+        assert self.answer is not None
         if item.line is None:
             assert item.place is not None
             name = f"{glyph(item.place.label)} {clean(item.place.name)}"
@@ -224,23 +226,25 @@ class AnswerTable(CursorList[AnswerLine]):
             line.append(" " * GAP)
             line.append_text(self._cell(item.line, item.place, self._layout.widths[0]))
             return self.marked(line, number, width)
-        for place, widths, room in zip(self.found.places, self._layout.widths, self._columns(self.found), strict=True):
+        for place, widths, room in zip(
+            self.answer.places, self._layout.widths, self._columns(self.answer), strict=True
+        ):
             cell = self._cell(item.line, place, widths)
             line.append(" " * (GAP + max(0, room - cell.cell_len)))
             line.append_text(cell)
         return self.marked(line, number, width)
 
     def _cell(self, line: WorkLine, place: Place, widths: Sequence[int]) -> Text:
-        assert self.found is not None
+        assert self.answer is not None
         entry = line.at(place)
-        cell = cell_of(entry, self.found, line)
+        cell = cell_of(entry, self.answer, line)
         stale = entry is not None and entry.row.identity in self._stale
-        told = Text()
+        text = Text()
         for part, width in zip(cell.parts(self._layout.form), widths, strict=True):
             if width:
-                told.append(" " * (bool(told) + width - width_of(part)))
-                told.append(part, self._style(cell, part, stale=stale))
-        return told
+                text.append(" " * (bool(text) + width - width_of(part)))
+                text.append(part, self._style(cell, part, stale=stale))
+        return text
 
     def _style(self, cell: AnswerCell, part: str, *, stale: bool) -> Style | str:
         if stale or part in (cell.sure, cell.ratio_sure):

@@ -1,4 +1,4 @@
-"""The app: its screens, one measurement or replay, and the recordings that the screens are about."""
+"""The app: its screens, one measurement or replay, and the chosen recordings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def make_screen(tab: actions.NumberedTab) -> NumberedScreen:
 
 
 class TaxtuiApp(App[None]):
-    """The screens, the keys that lead to them, and the palette."""
+    """The screens, their keys, and the palette."""
 
     CSS_PATH = ["app.tcss", f"{FIRST.scope}/screen.tcss"]  # noqa: RUF012  # one parse for both before the first frame
     TITLE = "taxtui"
@@ -142,7 +142,7 @@ class TaxtuiApp(App[None]):
 
     @cached_property
     def launcher(self) -> RunStarter:
-        """The thread that starts processes, made while this thread still has its ordinary priority."""
+        """The thread that starts processes; this thread must still have its ordinary priority."""
         from taxtui.tui.live.feed import RunStarter
 
         return RunStarter()

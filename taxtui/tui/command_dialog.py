@@ -1,4 +1,4 @@
-"""A command of taxtui in a process of its own: its progress in a dialog, then its page."""
+"""A command of taxtui in a process: progress in a dialog, then the page."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class CommandProgress(ModalScreen[str | None]):
 
     @work
     async def run_command(self) -> None:
-        """Run the command; its stderr is a terminal of its own, because progress is for terminals only."""
+        """Run the command with a pseudo-terminal as stderr, because progress is for terminals only."""
         loop = asyncio.get_running_loop()
         terminal, stderr = os.openpty()
         loop.add_reader(terminal, self._hear, terminal)

@@ -1,4 +1,4 @@
-"""Dialogs that ask or show one thing, and copying to the clipboard."""
+"""Dialogs: questions, choices, texts; and the clipboard."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COPIED: Final = "copied.txt"
 """In the cache: what was copied last."""
 
 
-def copy(app: App[Any], text: str, told: str) -> None:
+def copy(app: App[Any], text: str, message: str) -> None:
     """Put ``text`` on the clipboard and into a file; say ``told``, and where the file is.
 
     A terminal never answers whether it took what was copied: some do not, and tmux only where it is told to.
@@ -38,10 +38,10 @@ def copy(app: App[Any], text: str, told: str) -> None:
         path = folder / COPIED
         path.write_text(text, encoding="utf-8", errors="replace")
     except (OSError, UsageError):
-        kept = "select it with the mouse and shift held"
+        advice = "select it with the mouse and shift held"
     else:
-        kept = f"cat {shlex.quote(str(path))}"
-    app.notify(f"{told}\nNot on the clipboard? {kept}", title="Copied")
+        advice = f"cat {shlex.quote(str(path))}"
+    app.notify(f"{message}\nNot on the clipboard? {advice}", title="Copied")
 
 
 Value = TypeVar("Value")
@@ -73,7 +73,7 @@ class Confirm(ModalScreen[bool | None]):
                 yield Button(Text(f"{self._no} (n)"), id="no", variant="primary", compact=True)
 
     def on_mount(self) -> None:
-        """The harmless answer is the one that Enter gives."""
+        """Focus the harmless answer, so that Enter gives it."""
         self.query_one("#no").focus()
 
     @on(Button.Pressed)
@@ -139,10 +139,12 @@ class Choose(ModalScreen[Value | None]):
             yield OptionList(
                 *(
                     Option(
-                        Text.assemble((f"{fit(one.label, columns)}  ", "bold"), (one.note, "" if one.ok else "red")),
-                        disabled=not one.ok,
+                        Text.assemble(
+                            (f"{fit(choice.label, columns)}  ", "bold"), (choice.note, "" if choice.ok else "red")
+                        ),
+                        disabled=not choice.ok,
                     )
-                    for one in self._choices
+                    for choice in self._choices
                 ),
                 compact=True,
                 markup=False,
@@ -155,14 +157,14 @@ class Choose(ModalScreen[Value | None]):
 
 
 Layout = Callable[[int], str]
-"""Text in lines of at most so many columns; what cannot be narrower than that is scrolled sideways."""
+"""Lays text out in a number of columns; wider lines are scrolled sideways."""
 
 
 class LaidOut(Static):
-    """Text that is laid out for the columns that there are."""
+    """Text that is laid out for the available columns."""
 
     def __init__(self, layout: Layout, *, id: str | None = None) -> None:
-        """Lines are made anew whenever the room changes."""
+        """Lay the text out again whenever the width changes."""
         super().__init__(id=id, markup=False)
         self._layout = layout
         self._lines: list[str] = []

@@ -41,7 +41,7 @@ class PickList(OptionList):
         self.border_title = Text(self._title)
 
     def offer(self, key: str, *, picked: bool = False, label: Callable[[], Text] | None = None) -> None:
-        """Add something to pick; ``label`` is asked again whenever it is drawn anew, the key is its default."""
+        """Add an item; ``label`` returns its text, which defaults to the key."""
         self._labels[key] = label or partial(Text, key)
         if picked and key not in self.picked:
             self.picked.append(key)
@@ -50,7 +50,7 @@ class PickList(OptionList):
     def drop(self, key: str) -> None:
         """Offer something no longer."""
         del self._labels[key]
-        self.picked = [one for one in self.picked if one != key]
+        self.picked = [name for name in self.picked if name != key]
         self.remove_option(key)
 
     @property
@@ -64,7 +64,7 @@ class PickList(OptionList):
         self.redraw()
 
     def redraw(self) -> None:
-        """Ask every label anew."""
+        """Draw every label again."""
         for key in self._labels:
             self.replace_option_prompt(key, self._prompt(key))
 
@@ -99,7 +99,7 @@ class Cycle(Widget, can_focus=True):
 
     @property
     def value(self) -> str:
-        """The one that is chosen."""
+        """The chosen value."""
         return self._value
 
     @value.setter
@@ -112,7 +112,7 @@ class Cycle(Widget, can_focus=True):
         return Text(f"‹ {self._label(self._value)} ›")
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
-        """As wide as what it says."""
+        """Return the width of the text."""
         return self.render().cell_len
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -125,12 +125,12 @@ class Cycle(Widget, can_focus=True):
         self.post_message(self.Changed())
 
     def on_click(self, event: events.Click) -> None:
-        """The left arrow goes back, the rest goes on."""
+        """Turn back on the left arrow, else forward."""
         self.action_turn(-1 if event.x < 2 else 1)
 
 
 class FilterField(Input):
-    """An input that comes and goes; the screen that shows the list listens to it."""
+    """An input that appears while there is a filter; the screen listens to it."""
 
     def open(self) -> None:
         """Show it; what is typed next goes there."""
@@ -149,6 +149,6 @@ class FilterField(Input):
         return was_there
 
     def forget(self) -> None:
-        """As ``drop``, for another list: nobody is told."""
+        """Drop the filter without a message: another list is shown."""
         with self.prevent(Input.Changed):
             self.drop()

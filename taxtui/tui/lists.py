@@ -58,7 +58,7 @@ class LineList(ScrollView, Generic[Item]):
             self.refresh()
 
     def entitle(self, title: Text) -> None:
-        """Set the border's title; setting it to what it is would draw everything anew."""
+        """Set the border's title, if it is new."""
         if title != self._title:
             self._title = self.border_title = title
 
@@ -79,9 +79,9 @@ class LineList(ScrollView, Generic[Item]):
         super().watch_scroll_y(old_value, new_value)
         self._at_end = new_value >= self.max_scroll_y
 
-    def watch_show_vertical_scrollbar(self, shown: bool) -> None:
+    def watch_show_vertical_scrollbar(self, visible: bool) -> None:
         """A scrollbar that appears does not know where the list was scrolled to before."""
-        if shown:
+        if visible:
             self.vertical_scrollbar.position = self.scroll_y
 
     @property
@@ -90,7 +90,7 @@ class LineList(ScrollView, Generic[Item]):
         return len(self.items) + (self.heading is not None)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """As high as what is listed, at least one line."""
+        """Return the number of lines, at least 1."""
         return max(1, self.lines)
 
     def number_at(self, y: int) -> int | None:
@@ -155,7 +155,7 @@ class CursorList(LineList[Item]):
 
     @property
     def place(self) -> int | None:
-        """Where the cursor stands: as near to where it was put as the items allow."""
+        """The cursor's number: the selectable item nearest to the wanted place."""
         choosable = [number for number in range(len(self.items)) if self.can_choose(number)]
         return min(choosable, key=lambda number: abs(number - self.cursor), default=None)
 
@@ -187,7 +187,7 @@ class CursorList(LineList[Item]):
             self.put(number)
 
     def _go(self, start: int, step: int, distance: int) -> None:
-        """As far as ``distance`` lines, but at least to the next item that can be chosen, where there is one."""
+        """Move by ``distance`` lines, at least to the next selectable item."""
         ahead = [n for n in range(len(self.items)) if self.can_choose(n) and (n - start) * step > 0]
         if ahead:
             within = [n for n in ahead if abs(n - start) <= distance]

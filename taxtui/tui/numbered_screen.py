@@ -34,7 +34,7 @@ NICENESS: Final = 15
 
 
 class TooSmall(Widget):
-    """One line instead of a screen that does not fit; a measurement continues."""
+    """One line in a terminal that is too small; a measurement continues."""
 
     def render(self) -> RenderResult:
         """Return the size that is needed and the size of the terminal."""
@@ -90,7 +90,7 @@ class TopBar(Horizontal):
 
 
 class NumberedScreen(Screen[None]):
-    """A screen with a digit; its actions are those of its ``scope``."""
+    """A screen with a digit; ``scope`` names its actions."""
 
     scope: ClassVar[Scope]
     CSS_PATH = "screen.tcss"  # beside each screen
@@ -140,7 +140,7 @@ class NumberedScreen(Screen[None]):
 
     @work
     async def write_page(self, command: Sequence[str]) -> None:
-        """Write the page of a taxtui command beside the recording, under the first free name.
+        """Write the page of a taxtui command under the first free name in the recording's folder.
 
         Another process draws the page: drawing takes seconds, and would delay the answer to a key.
         """
@@ -166,7 +166,7 @@ class NumberedScreen(Screen[None]):
 
 
 async def _refusal(command: Sequence[str]) -> str:
-    """Run a command of taxtui; return its last line where it fails, else "". Ends the process when cancelled."""
+    """Run a command of taxtui; return its last line of stderr if it fails, else "". Cancelling ends the process."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "taxtui", *command),
         stdin=asyncio.subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Stacked bars on screens: letters as well as colours, so that they read the same under NO_COLOR."""
+"""Stacked bars on screens: letters as well as colours, for NO_COLOR."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from taxtui.tui.lists import LineList
 
 
 def shares(parts: Mapping[str, float], scale: float, room: int) -> dict[str, int]:
-    """Columns of each part: in proportion, but none vanishes; the longest part gives up what the others need."""
+    """Return the columns of each part: in proportion, at least 1; the longest part is shortened for small ones."""
     columns = {part: max(1, round(size * scale)) for part, size in parts.items()}
     while sum(columns.values()) > max(room, len(columns)):
         columns[max(columns, key=columns.__getitem__)] -= 1
@@ -37,7 +37,7 @@ def legend(causes: Iterable[str], *, dark: bool) -> list[Text]:
 
 
 class StackedBars(LineList[Bar | Text]):
-    """Bars on one scale, so that substrates can be compared by eye; the legend stands below them."""
+    """Bars on one scale, for comparison by eye; the legend stands below them."""
 
     def __init__(self, *, id: str | None = None) -> None:
         """Begin empty."""
@@ -91,12 +91,12 @@ def _text(bar: Bar) -> str:
 UNKNOWN: Final = "the causes are unknown"
 
 
-def causes_title(found: Answer, line: WorkLine | None) -> str:
+def causes_title(answer: Answer, line: WorkLine | None) -> str:
     """Return the heading of bars by cause."""
-    unit = "time of one trajectory" if found.measure == HELD else "worker-hours"
+    unit = "time of one trajectory" if answer.measure == HELD else "worker-hours"
     return f"{unit} by cause{f' · {clean(line.name)}' if line else ''}"
 
 
-def cause_bars(found: Answer, line: WorkLine | None) -> Sequence[Bar]:
+def cause_bars(answer: Answer, line: WorkLine | None) -> Sequence[Bar]:
     """Return a bar for each row of the workload whose causes are known."""
-    return bars_of(found, line) if line else ()
+    return bars_of(answer, line) if line else ()

@@ -1,4 +1,4 @@
-"""One trial of a recording: its timeline as text, and the dialogs that lead to it."""
+"""One trial of a recording: timeline as text, and dialogs."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ LEAST_BAR: Final = 10
 
 def lines(story: TrialStory, width: int) -> str:
     """Everything, in at most ``width`` columns."""
-    told = [*_heading(story, width), "", *_phases(story, width), *_actions(story, width)]
-    return "\n".join([*told, *_marks(story, width), *_runner(story, width)])
+    text = [*_heading(story, width), "", *_phases(story, width), *_actions(story, width)]
+    return "\n".join([*text, *_marks(story, width), *_runner(story, width)])
 
 
 def _heading(story: TrialStory, width: int) -> list[str]:
@@ -40,29 +40,29 @@ def _heading(story: TrialStory, width: int) -> list[str]:
     where = f" in {clean(end.phase)}" if end and end.phase else ""
     warm_up = "warm-up · " if story.warm_up else ""
     first = f"{warm_up}{cell.label} {cell.workload} {cell.mode} · {how}{where} · started {when}"
-    told = [*wrap(first, width), *wrap(f"sandbox {story.sandbox}", width)]
+    text = [*wrap(first, width), *wrap(f"sandbox {story.sandbox}", width)]
     if end is not None and (end.error or end.message):
-        told += ["", *wrap(clean(": ".join(filter(None, (end.error, end.message)))), width)]
-    return told
+        text += ["", *wrap(clean(": ".join(filter(None, (end.error, end.message)))), width)]
+    return text
 
 
 def _phases(story: TrialStory, width: int) -> list[str]:
     """``create        +0 ns    40.0 ms  ███░░░``: each where it was in the whole."""
     whole_ns = max(1, story.last_ns - story.began_ns)
     spans = [(clean(phase.phase), phase.start_ns, phase.duration_ns) for phase in story.phases]
-    between = [one for batch in story.actions if batch.step == events.ACTION for one in batch.duration_ns]
+    between = [ended for batch in story.actions if batch.step == events.ACTION for ended in batch.duration_ns]
     if between and (span := _acting(story)):
         spans.append((f"{len(between):,} actions", *span))
     spans.sort(key=lambda span: span[1])
     room = max(LEAST_BAR, width - NAME - 2 * 11)
-    told = [f"{'phase':<{NAME}}{'from':>10} {'took':>10}"]
+    text = [f"{'phase':<{NAME}}{'from':>10} {'took':>10}"]
     for name, start_ns, duration_ns in spans:
         first = min(round((start_ns - story.began_ns) / whole_ns * room), room - 1)
         cells = max(1, round(duration_ns / whole_ns * room))
         bar = f"{' ' * max(0, first)}{'█' * min(cells, room - max(0, first))}"
         begins, took = f"+{duration(start_ns - story.began_ns)}", duration(duration_ns)
-        told.append(f"{fit(name, NAME)}{begins:>10} {took:>10} {bar}".rstrip())
-    return told
+        text.append(f"{fit(name, NAME)}{begins:>10} {took:>10} {bar}".rstrip())
+    return text
 
 
 def _acting(story: TrialStory) -> tuple[int, int] | None:
@@ -82,9 +82,9 @@ def _actions(story: TrialStory, width: int) -> list[str]:
     worst = max(range(len(durations_ns)), key=durations_ns.__getitem__)
     middle = duration(ordered[len(ordered) // 2])
     thinks = sum(sum(batch.think_ns) for batch in story.actions)
-    told = f"median {middle}, longest {duration(ordered[-1])} (action {worst + 1:,})"
-    told += f", think time {duration(thinks)}" if thinks else ""
-    return ["", *wrap(f"actions, one after the other: {told}", width), strip(durations_ns, width)]
+    text = f"median {middle}, longest {duration(ordered[-1])} (action {worst + 1:,})"
+    text += f", think time {duration(thinks)}" if thinks else ""
+    return ["", *wrap(f"actions, one after the other: {text}", width), strip(durations_ns, width)]
 
 
 def strip(durations_ns: Sequence[int], width: int) -> str:
@@ -99,8 +99,8 @@ def strip(durations_ns: Sequence[int], width: int) -> str:
 def _marks(story: TrialStory, width: int) -> list[str]:
     if not story.marks:
         return []
-    told = [f"{clean(mark.name)} +{duration(mark.at_ns - story.began_ns)}" for mark in story.marks]
-    return ["", *wrap(f"seen: {', '.join(told)}", width)]
+    text = [f"{clean(mark.name)} +{duration(mark.at_ns - story.began_ns)}" for mark in story.marks]
+    return ["", *wrap(f"seen: {', '.join(text)}", width)]
 
 
 def _runner(story: TrialStory, width: int) -> list[str]:
@@ -125,17 +125,17 @@ async def show_slowest(
 ) -> None:
     """The slowest trials of some cells; a choice leads to its timeline, and back."""
     try:
-        found = await asyncio.to_thread(slowest, paths, wanted)
+        trials = await asyncio.to_thread(slowest, paths, wanted)
     except (TaxtuiError, CostModelError, OSError) as error:
         screen.notify(str(error), severity="warning")
         return
-    if not found:
+    if not trials:
         screen.notify(f"no trial of {title} has ended yet", severity="warning")
         return
-    choices = [Choice(f"#{one.trial}", _note(one), (path, one.trial)) for path, one in found]
+    choices = [Choice(f"#{ended.trial}", _note(ended), (path, ended.trial)) for path, ended in trials]
     while chosen := await screen.app.push_screen_wait(Choose(f"Slowest trials · {title}", choices)):
         await show_trial(screen, *chosen)
 
 
-def _note(one: EndedTrial) -> str:
-    return f"{duration(one.held_ns):>9}  {one.outcome}  {clean(f'{one.cell.label} {one.cell.workload}')}"
+def _note(ended: EndedTrial) -> str:
+    return f"{duration(ended.held_ns):>9}  {ended.outcome}  {clean(f'{ended.cell.label} {ended.cell.workload}')}"

@@ -54,7 +54,7 @@ async def shown(pilot: Pilot[None], words: str) -> None:
 
 
 async def answered(pilot: Pilot[None]) -> AnswerTable:
-    await until(pilot, lambda: results(pilot).shown.answer is not None and results(pilot).settled)
+    await until(pilot, lambda: results(pilot).result.answer is not None and results(pilot).settled)
     return results(pilot).query_one(AnswerTable)
 
 
@@ -69,7 +69,7 @@ async def test_3_says_which_is_cheapest_and_enter_shows_all_of_it(path: Path) ->
         drawn = [table.draw(line, number, 76).plain for number, line in enumerate(table.items)]
         assert len(drawn) == 1
         assert " best " in drawn[0]
-        assert f"{table.found.lines[0].entries[1].ratio.value:.2f}x" in drawn[0]  # type: ignore[union-attr]
+        assert f"{table.answer.lines[0].entries[1].ratio.value:.2f}x" in drawn[0]  # type: ignore[union-attr]
         bars = results(pilot).query_one(StackedBars)
         assert [bar.name for bar in bars.items if isinstance(bar, Bar)] == ["docker:runc", "local:bwrap"]
         await pilot.press("enter")

@@ -43,7 +43,7 @@ async def on_screen(path: Path, key: str) -> tuple[str, list[str]]:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press(key)
         await until(pilot, lambda: said(pilot) and pilot.app.screen.settled)  # type: ignore[attr-defined]
-        found = pilot.app.screen.query_one(AnswerTable).found
+        found = pilot.app.screen.query_one(AnswerTable).answer
         assert found is not None
         ratios = [entry.ratio for line in found.lines for entry in line.entries if entry.ratio]
         return words(said(pilot)).removeprefix("≈ "), [plus_minus(one, unit="x") for one in ratios]

@@ -87,7 +87,7 @@ def test_a_whole_visit(tmp_path: Path) -> None:
         terminal.keys("p")
         terminal.until("[24]0 ok")
         terminal.keys("3")
-        terminal.until("seconds that one trajectory occupies")
+        terminal.until("time per trajectory")
         terminal.keys("]")
         terminal.until(r"(?s)Cold start: create.*local:bwrap")
         terminal.keys("4")

@@ -35,8 +35,7 @@ COLOUR_CODES: Final = re.compile(r"\x1b\[[0-9;]*m")
 class HistogramPlot(PlotextPlot):
     """A histogram of durations on a logarithmic axis.
 
-    plotext draws at cell indices: binning raw samples there would cost 192 ms a million, this costs a few ms whatever
-    the count.
+    plotext draws bucket counts at cell indices: a frame takes a few ms, however many values there are.
     """
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -79,7 +78,7 @@ class HistogramPlot(PlotextPlot):
         return Text("\n").join([self._names(marks, width), body, self._axis(width)])
 
     def _bars(self, columns: list[float], rows: int, rules: set[int]) -> Text:
-        """Every cell that is not blank, at its column and row: one scatter with a glyph per point."""
+        """Draw every cell that is not blank as a scatter with one glyph per point."""
         width, peak = len(columns), max(columns)
         cells: list[tuple[int, int, str]] = []
         for place, share in enumerate(columns):
@@ -176,11 +175,11 @@ class EcdfPlot(PlotextPlot):
     def render(self) -> RenderResult:
         """A legend with the numbers of values, then the lines."""
         width, height = self.size
-        known = [line.histogram for line in self.lines if line.histogram.n]
-        if not known or height < 5 or width < 3 * ECDF_TICK_SPACING:
+        histograms = [line.histogram for line in self.lines if line.histogram.n]
+        if not histograms or height < 5 or width < 3 * ECDF_TICK_SPACING:
             return Text("\n").join([self._legend(), Text("no value of it yet", Style(dim=True))])
-        low = max(1.0, min(one.least for one in known)) / EDGE
-        high = max(2.0, max(one.greatest for one in known)) * EDGE
+        low = max(1.0, min(histogram.least for histogram in histograms)) / EDGE
+        high = max(2.0, max(histogram.greatest for histogram in histograms)) * EDGE
         self.plt.clear_figure()
         self.plt.plotsize(width, height - 1)
         self.plt.theme("clear")
@@ -208,13 +207,13 @@ class EcdfPlot(PlotextPlot):
 
 
 def steps(histogram: LogHistogram) -> tuple[list[float], list[float]]:
-    """Where the line goes: durations in ns, and the share of values that are at most so long; from 0 to 1."""
+    """Return the points of the line: durations in ns, and the share of values up to each; from 0 to 1."""
     indices = sorted(histogram.counts)
     reached = accumulate(histogram.counts[index] for index in indices)
-    least = max(1.0, float(histogram.least))
-    across, up = [least], [0.0]
+    shortest = max(1.0, float(histogram.least))
+    across, up = [shortest], [0.0]
     for index, count in zip(indices, reached, strict=True):
-        across.append(max(least, float(min(lower(index + 1) - 1, histogram.greatest))))
+        across.append(max(shortest, float(min(lower(index + 1) - 1, histogram.greatest))))
         up.append(count / histogram.n)
     return across, up
 
@@ -228,9 +227,9 @@ def paint_charts(
     dark: bool,
     overlaid: bool,
 ) -> None:
-    """Show a facet of the chosen cell, and beside it the cell's next one, for where there is nothing to overlay.
+    """Show a duration of the chosen cell, and in the second chart the next duration.
 
-    ``overlaid``: all substrates are on a chart of their own beside it.
+    ``overlaid``: a third chart shows all substrates.
     """
     cells, cell = list(state.cells.values()), chosen
     for chart, which in zip(charts, (facet, (facet + 1) % len(FACETS)), strict=True):
@@ -239,10 +238,10 @@ def paint_charts(
         if cell is None:
             chart.show(title, LogHistogram(), "#999999", limits, waiting(state, None, FACETS[which]))
             continue
-        like = sum(same_workload(other, cell) for other in cells)
-        others = f" · 1 of {like}, v all" if like > 1 and not overlaid else ""
+        like = sum(same_workload(peer, cell) for peer in cells)
+        hint = f" · 1 of {like}, v all" if like > 1 and not overlaid else ""
         chart.show(
-            f"{title} · {cell.label} {workload(cell, cells)}{others}",
+            f"{title} · {cell.label} {workload(cell, cells)}{hint}",
             cell.facets[FACETS[which]],
             colour(cell.label, dark=dark),
             limits,
@@ -251,7 +250,7 @@ def paint_charts(
 
 
 def paint_overlay(plot: EcdfPlot, state: RunState, chosen: CellState | None, facet: int) -> bool:
-    """Show a facet of all substrates with the chosen cell's workload; False where that is one alone."""
+    """Show a duration of all substrates with the chosen cell's workload; return False if there is only one."""
     cells = list(state.cells.values())
     like = [cell for cell in cells if chosen and same_workload(cell, chosen)]
     if chosen is None or len(like) < 2:
@@ -262,7 +261,7 @@ def paint_overlay(plot: EcdfPlot, state: RunState, chosen: CellState | None, fac
 
 
 def paint_ladder(plot: LadderPlot, state: RunState, chosen: CellState | None) -> bool:
-    """Show what the chosen cell gets done at each of its levels of concurrency; False where there is one alone."""
+    """Show the chosen cell's concurrency sweep; return False if there is only one concurrency."""
     like = [cell for cell in state.cells.values() if chosen and _same_but_level(cell, chosen)]
     if chosen is None or len({cell.concurrency for cell in like}) < 2:
         return False

@@ -34,19 +34,19 @@ class CellTable(CursorList[CellState]):
         self.facet = facet
         self._names = {cell.id: workload(cell, cells) for cell in cells}
         self._label_width = max(self.room_for(cell.label for cell in cells), len("substrate"))
-        self._name_width = max(self.room_for(self._names.values()), len("cell"))
+        self._name_width = max(self.room_for(self._names.values()), len("workload"))
         self.show(cells, self._heading())
 
     @property
     def wide(self) -> bool:
-        """There is room for the counts beside the percentiles."""
+        """Whether counts fit into the width."""
         return self.size.width >= self._label_width + self._name_width + 3 * (NUMBER_WIDTH + 1) + 4 + 14
 
     def _heading(self) -> Text:
         label = fit("substrate", self._label_width)
         counts = f"{'n':>7}{'fail':>6} " if self.wide else " "
         quantiles = " ".join(f"{'≈' + name:>{NUMBER_WIDTH}}" for name in units.QUANTILES)
-        return Text(f"    {label} {'cell':<{self._name_width}}{counts}{quantiles}", MUTED)
+        return Text(f"    {label} {'workload':<{self._name_width}}{counts}{quantiles}", MUTED)
 
     def draw(self, item: CellState, number: int, width: int) -> Text:
         """``● docker:runc T0×10   281   0  612ms  803ms  n≥368``."""
@@ -63,17 +63,17 @@ class CellTable(CursorList[CellState]):
         line.append(" ")
         for place, name in enumerate(units.QUANTILES):
             text = units.percentile(histogram, name)
-            known = text.startswith("≈")  # which the heading says once for all
-            line.append(" " * (place > 0) + f"{text.removeprefix('≈'):>{NUMBER_WIDTH}}", None if known else MUTED)
+            is_known = text.startswith("≈")  # which the heading says once for all
+            line.append(" " * (place > 0) + f"{text.removeprefix('≈'):>{NUMBER_WIDTH}}", None if is_known else MUTED)
         return self.marked(line, number, width)
 
 
 def workload(cell: CellState, among: Sequence[CellState]) -> str:
     """``T0×10``, with the mode and the concurrency only where the cells differ in them."""
     parts = [cell.workload]
-    if len({other.mode for other in among}) > 1:
+    if len({peer.mode for peer in among}) > 1:
         parts.append({"session": "sess"}.get(cell.mode, cell.mode))
-    if len({other.concurrency for other in among}) > 1:
+    if len({peer.concurrency for peer in among}) > 1:
         parts.append(f"c{cell.concurrency}")
     return " ".join(parts)
 
@@ -82,7 +82,7 @@ PARTIAL = " ▏▎▍▌▋▊▉"
 
 
 class Group(NamedTuple):
-    """The cells of one substrate and what is left to do of them."""
+    """The cells of one substrate and their remaining time."""
 
     label: str
     cells: Sequence[CellState]
@@ -101,13 +101,15 @@ class ProgressBars(LineList[Group]):
 
     def draw(self, item: Group, number: int, width: int) -> Text:
         """``● docker ██████▌░░░░ 281/400  left 1m40s  ok 281 fail 0``."""
-        done = sum(cell.finished for cell in item.cells)
+        finished = sum(cell.finished for cell in item.cells)
         planned = None if any(c.planned is None for c in item.cells) else sum(c.planned or 0 for c in item.cells)
         ok, failed = sum(cell.ok for cell in item.cells), sum(cell.failed for cell in item.cells)
-        left = "" if item.over else f"left {units.clock(item.remaining_ns, short=True)}" if item.remaining_ns else ""
+        remaining = (
+            "" if item.over else f"left {units.clock(item.remaining_ns, short=True)}" if item.remaining_ns else ""
+        )
         tail = Text.assemble(
-            f" {done:>5}/{planned if planned is not None else '?':<5}",
-            (f" {left:<12}", "" if left else MUTED),
+            f" {finished:>5}/{planned if planned is not None else '?':<5}",
+            (f" {remaining:<12}", "" if remaining else MUTED),
             f"ok {ok:<5}",
             (f" fail {failed:<4}", themed(self.app.theme_variables, "text-error") if failed else MUTED),
         )
@@ -117,7 +119,7 @@ class ProgressBars(LineList[Group]):
             f"{glyph(item.label)} {fit(item.label, self._label_width)} ", substrate_style(item.label, dark=dark)
         )
         room = max(4, width - line.cell_len - tail.cell_len)
-        eighths = round(min(1.0, done / planned) * room * 8) if planned else 0
+        eighths = round(min(1.0, finished / planned) * room * 8) if planned else 0
         full, rest = divmod(eighths, 8)
         bar = "█" * full + PARTIAL[rest] * bool(rest)
         line.append(bar, colour(item.label, dark=dark))
@@ -126,7 +128,7 @@ class ProgressBars(LineList[Group]):
 
 
 class PhaseBars(LineList[CellState]):
-    """Bars on one scale, so that substrates can be compared by eye."""
+    """Bars on one scale, for comparison by eye."""
 
     def present(self, title: str, cells: Sequence[CellState], *, dark: bool) -> None:
         """Show the cells that have a successful trial; letters without room in the legend are named in the title."""
@@ -134,11 +136,11 @@ class PhaseBars(LineList[CellState]):
         self._longest_ns = max((sum(cell.mean_parts_ns().values()) for cell in measured), default=0.0)
         self._label_width = self.room_for(cell.label for cell in measured)
         names = legend((part for part in PARTS if any(cell.mean_ns(part) for cell in measured)), dark=dark)
-        shown = len(names)
-        while shown and Text(" ").join(names[:shown]).cell_len > self.size.width:
-            shown -= 1
-        self.entitle(Text(" · ").join(filter(None, [Text(title), Text(" ").join(names[shown:])])))
-        self.show(measured, Text(" ").join(names[:shown]) if measured else None)
+        fitting = len(names)
+        while fitting and Text(" ").join(names[:fitting]).cell_len > self.size.width:
+            fitting -= 1
+        self.entitle(Text(" · ").join(filter(None, [Text(title), Text(" ").join(names[fitting:])])))
+        self.show(measured, Text(" ").join(names[:fitting]) if measured else None)
 
     def draw(self, item: CellState, number: int, width: int) -> Text:
         """``● docker:runc CCCCRRAAADDDDDX 1.90s``; each phase that took any time has at least one letter."""
@@ -192,10 +194,10 @@ class LogView(CursorList[LogLine]):
 
     def draw(self, item: LogLine, number: int, width: int) -> Text:
         """The line, marked where the cursor stands on it and the log has the focus."""
-        line = self._told(item)
+        line = self._line_of(item)
         return self.marked(line, number, width) if self.has_focus else line
 
-    def _told(self, item: LogLine) -> Text:
+    def _line_of(self, item: LogLine) -> Text:
         """``14:02:11 ✗ #158 daytona T1×50 failed in create · Throttled: 429``."""
         glyph, variable = LEVELS.get(item.level, LEVELS["info"])
         line = Text()

@@ -1,4 +1,4 @@
-"""Playing back a recording: its bar, its keys and the mouse."""
+"""Playback of a recording: bar, keys, mouse."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class ReplayBar(Widget):
         sign = "■" if stands.over else "‖" if stands.paused else "▶"
         speed = f"{stands.speed:g}×" if stands.speed else "max"
         room, knob = self._room, self._knob
-        known = room if stands.known_ns >= stands.length_ns else int(stands.known_ns / stands.length_ns * room)
-        before, after = min(known, knob), max(known, knob + 1)
+        read = room if stands.known_ns >= stands.length_ns else int(stands.known_ns / stands.length_ns * room)
+        before, after = min(read, knob), max(read, knob + 1)
         colour = themed(self.app.theme_variables, "text-primary")
         return Text.assemble(
             (f" {sign} ", "bold"),
@@ -124,13 +124,13 @@ def instant(ns: float, *, hours: bool) -> str:
 
 
 SEEK: Final = 0.05
-"""Share of a replay that one key goes on or back."""
+"""Share of a replay that one key seeks."""
 
 
 class PlaybackScreen(NumberedScreen):
-    """A screen that shows a feed, frame by frame; where that is a replay, it can be sped up, stepped and sought in.
+    """A screen of a feed; a replay can change speed, step and seek.
 
-    An action only says what is wanted. The tick does it, and there is one for however many keys came before it.
+    An action only records a wish. The next tick fulfils all wishes since the previous tick.
     """
 
     def __init__(self) -> None:
@@ -141,7 +141,7 @@ class PlaybackScreen(NumberedScreen):
 
     @property
     def replay(self) -> ReplayFeed | None:
-        """What is played back; None where that is a run, or nothing."""
+        """The replay, or None for a measurement."""
         return self.feed if isinstance(self.feed, ReplayFeed) else None
 
     def hurry(self) -> None:

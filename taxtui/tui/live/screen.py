@@ -33,8 +33,10 @@ from taxtui.tui.numbered_screen import TopBar
 
 LIVE_S: Final = 1 / 4  # between looks at what is being measured
 CPU_SHARE: Final = 1 / 40
-"""Of a core, for frames while something is being measured: an action beside one takes longer. For its p95 to stay what
-it is, clearly fewer than one action in twenty may meet a frame."""
+"""Share of a core for frames during a measurement: a frame makes a simultaneous action slower.
+
+    To keep p95 unchanged, fewer than one action in twenty may coincide with a frame.
+"""
 RARELY_S: Final = 1.5  # between frames, however dear they are
 REPLAY_S: Final = 1 / 10
 LOG: Final = "log · enter timeline · / filter, such as error"
@@ -95,12 +97,12 @@ class LiveScreen(PlaybackScreen):
             self.follow(self.feed)
 
     def on_resize(self) -> None:
-        """Some of what is shown depends on the room there is, which is known when it has been laid out."""
+        """Paint after the layout, which decides how much fits."""
         self.call_after_refresh(self.paint)
 
     @property
     def running(self) -> bool:
-        """A run is going on that would have to be cancelled."""
+        """A measurement is running."""
         return self.feed is not None and self.feed.live and not self.feed.over
 
     @property
@@ -133,14 +135,14 @@ class LiveScreen(PlaybackScreen):
         self.refresh_bindings()
 
     def look(self) -> None:
-        """Fold; paint what a run has done if frames are within their share, for which keys and the end never wait."""
+        """Fold; paint if frames are within their share. Keys and the end are never delayed."""
         if time.monotonic() < self._due_s:
             self.advance()
         else:
             self.tick()
 
     def tick(self) -> None:
-        """Fold, then paint; a replay's frame is left out when the one before took more than half its time."""
+        """Fold, then paint; skip a replay's frame after a slow one."""
         self.hurried = False
         self.advance()
         if self.replay is not None and self._frame_s > REPLAY_S / 2:
@@ -153,7 +155,7 @@ class LiveScreen(PlaybackScreen):
         self.paint()
 
     def _show_news(self) -> None:
-        """A replay that stands still costs nothing; on its way to another place, only its bar changes."""
+        """Paint a replay only after a change; during a seek, only its bar."""
         if self.replay is None:
             self.paint()
         elif self.replay.seeking:
@@ -162,7 +164,7 @@ class LiveScreen(PlaybackScreen):
             self.paint()
 
     def advance(self) -> None:
-        """Fold what is new. What is left goes on shortly, so that keys are answered in between."""
+        """Fold new events; the rest follows shortly, after pending keys."""
         if self._next:
             self._next.stop()
             self._next = None
@@ -325,7 +327,7 @@ class LiveScreen(PlaybackScreen):
             await show_trial(self, self.feed.path, log.chosen.trial)
         elif cell is not None:
             title = f"{cell.label} {cell.workload} {cell.mode}"
-            await show_slowest(self, [self.feed.path], lambda other: other.id == cell.id, title)
+            await show_slowest(self, [self.feed.path], lambda candidate: candidate.id == cell.id, title)
 
     def action_copy(self) -> None:
         """The table, as Markdown."""

@@ -40,7 +40,7 @@ def status(state: RunState, feed: Feed, *, over: bool, brief: bool) -> Text:
 
 
 def condition(state: RunState, feed: Feed, *, over: bool) -> str:
-    """One word or two on what is going on beyond the ordinary."""
+    """Return a word or two about an unusual condition."""
     if isinstance(feed, ReplayFeed):
         if over:
             return "DAMAGED" if feed.damage else "REPLAY END" if state.outcome else "INCOMPLETE"
@@ -54,7 +54,7 @@ def condition(state: RunState, feed: Feed, *, over: bool) -> str:
 
 
 def last_lines(state: RunState, feed: Feed) -> Text:
-    """What came of it and what to do next, once nothing more will happen; where a file is damaged, that comes first."""
+    """Return the outcome and the next steps; a damaged file comes first."""
     if isinstance(feed, ReplayFeed) and feed.damage:
         return Text.assemble((f" {feed.damage} ", "bold"), ("· this is all before it", "dim"))
     return Text.assemble(
@@ -65,7 +65,7 @@ def last_lines(state: RunState, feed: Feed) -> Text:
 
 
 def farewell(state: RunState, path: Path) -> str:
-    """What stays on the normal screen after quitting."""
+    """Return the summary that stays on the terminal after quitting."""
     lines = [
         f"run {state.run_id} {state.outcome or 'incomplete'} after {units.clock(state.elapsed_ns)}: {_counts(state)}"
     ]

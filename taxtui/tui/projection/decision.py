@@ -1,4 +1,4 @@
-"""Whether to move the training run to another substrate: ``taxtui decide`` in a process of its own, and its page."""
+"""Whether to move the training run to another substrate: the page of ``taxtui decide``."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ async def ask(
     if goal is None:
         return
     starts = [label for label in measured if label != goal]
-    if others := [label for label in starts if label.partition(":")[0] != BASELINE]:
-        starts = others
+    if remote := [label for label in starts if label.partition(":")[0] != BASELINE]:
+        starts = remote
     start = starts[0] if len(starts) == 1 else None
     if len(starts) > 1:
         start = await screen.app.push_screen_wait(Choose("from", [Choice(label, "", label) for label in starts]))

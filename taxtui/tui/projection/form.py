@@ -35,10 +35,10 @@ ON: Final = "yes"
 FILE: Final = "file"
 """The option that takes a training file."""
 HIDDEN: Final = ("changes", "tiers", "modes")
-"""Options that the form does not show: they set others, or select rows."""
+"""Options without a line in the form."""
 
 Typed = Mapping[str, str]
-"""An option's name → its text as typed; what is not in it is not asked for."""
+"""Typed texts by the options' names; an absent option is not given."""
 
 FIRST: Final = ("trajectories", "workers", "actions", "batch", "gpus", FILE)
 """The options that every training run has; all others are folded away in their groups."""
@@ -100,11 +100,11 @@ STOPS: Final[Mapping[str, tuple[str, ...]]] = {
     "refill_rate": _RATES,
     "instant_claim": (ON,),
 }
-"""The values that a slider stops at; none where the recordings or what is shipped say which, and for texts."""
+"""The stops of each slider. Options without stops take a text, or stops that depend on the recordings."""
 
 
 class Field(NamedTuple):
-    """One option of ``taxtui project``, as the panel shows it."""
+    """One option of ``taxtui project``, as the form shows it."""
 
     name: str
     label: str
@@ -127,14 +127,14 @@ def _field(option: click.Option) -> Field:
 
 @cache
 def groups() -> Mapping[str, Sequence[Field]]:
-    """The fields that everyone knows under "", then heading by heading the others, as the help has them."""
-    known = fields()
-    found: dict[str, Sequence[Field]] = {"": [known[name] for name in FIRST]}
+    """Return the fields by heading, as the help has them; the most common fields under ""."""
+    by_name = fields()
+    collected: dict[str, Sequence[Field]] = {"": [by_name[name] for name in FIRST]}
     for table, group in GROUPS.items():
-        rest = [known[str(one.name)] for one in group.options if one.name not in (*FIRST, *HIDDEN)]
+        rest = [by_name[str(item.name)] for item in group.options if item.name not in (*FIRST, *HIDDEN)]
         if rest:
-            found[MORE if table == "run" else group.heading] = rest
-    return found
+            collected[MORE if table == "run" else group.heading] = rest
+    return collected
 
 
 @lru_cache(4)
@@ -143,15 +143,15 @@ def _file_values(path: str, stamp: tuple[int, int]) -> Mapping[str, str]:
         document = Document(Path(path)).data
     except (OSError, MalformedDocument):
         return {}  # ``parsed`` refuses the file with its reason
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     for table, group in GROUPS.items():
         content = document.get(table)
         for option in group.options:
             if isinstance(content, dict) and (value := content.get(field_of(option))) is not None:
                 if isinstance(value, bool):
                     value = ON if value else ""
-                given[str(option.name)] = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return given
+                values[str(option.name)] = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return values
 
 
 def file_values(typed: Typed) -> Mapping[str, str]:
@@ -171,9 +171,9 @@ def in_use(heading: str, typed: Typed) -> int:
 
 
 def listed(typed: Typed, turned: Collection[str]) -> list[Field | str]:
-    """What the panel lists: headings, and the fields below those that are open.
+    """Return the lines of the form: headings, and the fields of open groups.
 
-    A group in use is open; ``turned`` are the headings that a person has turned round.
+    A group in use is open; ``turned`` are the headings that a person has opened or folded.
     """
     lines: list[Field | str] = []
     for heading, members in groups().items():
@@ -190,28 +190,28 @@ def is_open(heading: str, typed: Typed, turned: Collection[str]) -> bool:
 
 def words(typed: Typed) -> list[str]:
     """Return the options of the command line that asks this."""
-    found: list[str] = []
+    collected: list[str] = []
     for option in OPTIONS:
         name = str(option.name)
         value = typed.get(name, "").strip()
         if value:
             typed_as = [option.opts[-1]] if option in TYPED else [SET.opts[-1], f"{field_of(option)}="]
-            found += _typed(typed_as, value, option)
-    return found
+            collected += _typed(typed_as, value, option)
+    return collected
 
 
 def _typed(typed_as: Sequence[str], value: str, option: click.Option) -> list[str]:
     """The words of one option: ``--gpus 8``, ``--partial-rollouts`` or ``--set nodes=125``."""
     flag, *key = typed_as
-    found: list[str] = []
-    for one in value.split() if option.multiple else ["true" if option.is_flag else value]:
+    collected: list[str] = []
+    for item in value.split() if option.multiple else ["true" if option.is_flag else value]:
         if key:
-            found += [flag, f"{key[0]}{one}"]
+            collected += [flag, f"{key[0]}{item}"]
         elif option.is_flag:
-            found.append(flag)
+            collected.append(flag)
         else:  # a change may begin with a minus
-            found += [f"{flag}={one}"] if one.startswith("-") else [flag, one]
-    return found
+            collected += [f"{flag}={item}"] if item.startswith("-") else [flag, item]
+    return collected
 
 
 def command(paths: Sequence[Path], typed: Typed = USUAL) -> str:
@@ -220,19 +220,19 @@ def command(paths: Sequence[Path], typed: Typed = USUAL) -> str:
 
 
 class Question(NamedTuple):
-    """What was typed, as the cost model takes it."""
+    """A parsed form, for the cost model."""
 
     places: Sequence[PlaceAsked]  # that a training file tells apart, and then all others
     providers: Sequence[Provider] = ()  # that are composed
 
     @property
     def demand(self) -> Demand:
-        """What is asked of all places that are not told apart."""
+        """The training run of all substrates without tables of their own."""
         return self.places[-1].demand
 
 
 def parsed(typed: Typed) -> Question:
-    """What was typed.
+    """Parse a form.
 
     Raises:
         UsageError: the command line would refuse it, in the same words.
@@ -260,7 +260,7 @@ def next_stop(text: str, stops: Sequence[str], step: int, *, required: bool) -> 
 
 
 def position(text: str, ladder: Sequence[str]) -> float | None:
-    """Where a text stands among stops: an index, a half beyond one where it is a number in between; None elsewhere."""
+    """Return the index of a text among stops, a half more between two stops; None for any other text."""
     if text in ladder:
         return float(ladder.index(text))
     try:

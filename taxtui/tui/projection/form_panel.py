@@ -22,9 +22,9 @@ NOT_ASKED: Final = "–"
 
 
 class FormPanel(CursorList[Field | str]):
-    """A line per option and per group's name; the options that differ from the usual are bold.
+    """A line per option and per group; bold options differ from the usual.
 
-    A group is opened and folded on its name; one in use is open and says how much of it is.
+    A group is opened and folded on its heading, which shows how many of its options are in use.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = []
@@ -44,7 +44,7 @@ class FormPanel(CursorList[Field | str]):
         self._list()
 
     def _list(self) -> None:
-        """Show what is open, the cursor on what it was on."""
+        """Show the open lines; the cursor stays on its line."""
         before = self.chosen
         self.show(form.listed(self.values, self._turned))
         if before is not None:
@@ -59,7 +59,7 @@ class FormPanel(CursorList[Field | str]):
 
     @property
     def help(self) -> str:
-        """What the line under the cursor is about."""
+        """The help of the line under the cursor."""
         chosen = self.chosen
         if isinstance(chosen, Field):
             origin = "" if chosen.name in self.values or not self._in_file(chosen.name) else "From the training file. "
@@ -91,7 +91,7 @@ class FormPanel(CursorList[Field | str]):
         return True
 
     def offer(self, stops: Mapping[str, tuple[str, ...]]) -> None:
-        """The values of options that depend on what is projected."""
+        """Set the stops of options that depend on the recordings."""
         self.stops.update(stops)
         self.refresh()
 
@@ -136,8 +136,8 @@ class FormPanel(CursorList[Field | str]):
         line = Text(fit(item.label, LABEL_WIDTH), "" if usual else "bold")
         room = width - 2 - LABEL_WIDTH - VALUE_WIDTH - 1
         line.append(self._track(item, value, room), MUTED if usual else "")
-        shown = cut(_shown(item, value), VALUE_WIDTH)
-        line.append(f" {' ' * (VALUE_WIDTH - width_of(shown))}{shown}", MUTED if shown == NOT_ASKED else "")
+        text = cut(_text_of(item, value), VALUE_WIDTH)
+        line.append(f" {' ' * (VALUE_WIDTH - width_of(text))}{text}", MUTED if text == NOT_ASKED else "")
         return self.marked(line, number, width)
 
     def _heading(self, group: str) -> Text:
@@ -155,11 +155,11 @@ class FormPanel(CursorList[Field | str]):
             self.cursor = number
             self.turn()
             return
-        left = 2 + LABEL_WIDTH
-        room = self.scrollable_content_region.width - left - VALUE_WIDTH - 1
+        track_start = 2 + LABEL_WIDTH
+        room = self.scrollable_content_region.width - track_start - VALUE_WIDTH - 1
         ladder = self._ladder(field)
-        if left <= at.x < left + room and room > 2 and len(ladder) > 1:
-            share = min(max((at.x - left - 1) / max(1, room - 3), 0.0), 1.0)
+        if track_start <= at.x < track_start + room and room > 2 and len(ladder) > 1:
+            share = min(max((at.x - track_start - 1) / max(1, room - 3), 0.0), 1.0)
             self.set(field.name, ladder[round(share * (len(ladder) - 1))])
 
     def _stops(self, field: Field) -> tuple[str, ...]:
@@ -184,7 +184,7 @@ def _name(item: Field | str) -> str:
     return item if isinstance(item, str) else item.name
 
 
-def _shown(field: Field, value: str) -> str:
+def _text_of(field: Field, value: str) -> str:
     """A value as a person reads it: ``1,000,000``, ``yes``, ``–`` where it is not asked for."""
     if not value:
         return "no" if field.flag else NOT_ASKED

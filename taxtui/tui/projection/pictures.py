@@ -1,4 +1,4 @@
-"""The pictures beside the form: costs and times by cause, and the time of a trajectory over its number of actions."""
+"""The pictures of the form's answer: costs and times by cause, and the time of a trajectory over its actions."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ MAX_CURVES: Final = 6
 class Crossing(NamedTuple):
     """Two places that hold a worker equally long at some number of actions."""
 
-    one: str
-    other: str
+    first: str
+    second: str
     at: BreakEven
 
 
@@ -47,7 +47,7 @@ class PicturePanel(Vertical):
         super().__init__(id=id)
         self.chosen: Picture | None = None
         self._answered: Answered | None = None
-        self._found: Answer | None = None
+        self._answer: Answer | None = None
         self._line: WorkLine | None = None
 
     def compose(self) -> ComposeResult:
@@ -84,36 +84,38 @@ class PicturePanel(Vertical):
         """Show the next picture."""
         pictures = self.pictures
         self.chosen = pictures[(pictures.index(self.picture) + 1) % len(pictures)]
-        self.show(self._answered, self._found, self._line)
+        self.show(self._answered, self._answer, self._line)
 
-    def show(self, answered: Answered | None, found: Answer | None, line: WorkLine | None) -> None:
+    def show(self, answered: Answered | None, answer: Answer | None, line: WorkLine | None) -> None:
         """Show the picture of a workload."""
-        self._answered, self._found, self._line = answered, found, line
+        self._answered, self._answer, self._line = answered, answer, line
         plot, bars = self.query_one(CurvePlot), self.query_one(StackedBars)
         plot.display, bars.display = self.picture == "actions", self.picture != "actions"
-        if answered is None or found is None or line is None:
+        if answered is None or answer is None or line is None:
             plot.border_title = "picture"
             plot.present([], ())
             bars.present("picture", [])
         elif self.picture == "cost":
             bars.present(cost_title(line), cost_bars(line))
         elif self.picture == "causes":
-            bars.present(causes_title(found, line), cause_bars(found, line), empty=UNKNOWN)
+            bars.present(causes_title(answer, line), cause_bars(answer, line), empty=UNKNOWN)
         else:
             self._curved.ask(CurveAsked(answered, line.entries[0].row.identity))
 
-    def _draw(self, asked: CurveAsked, found: list[Curve]) -> None:
-        self._present(found, "no curve for this workload")
+    def _draw(self, request: CurveAsked, answer: list[Curve]) -> None:
+        self._present(answer, "no curve for this workload")
 
-    def _present(self, found: list[Curve], empty: str) -> None:
+    def _present(self, answer: list[Curve], empty: str) -> None:
         if self._line is None:
             return
         work, plot, shared = self._line.work, self.query_one(CurvePlot), crossings(self._line)
         wanted = (work.tier, work.mode, work.concurrency)
         alike = [
-            curve for curve in found if (curve.identity.tier, curve.identity.mode, curve.identity.concurrency) == wanted
+            curve
+            for curve in answer
+            if (curve.identity.tier, curve.identity.mode, curve.identity.concurrency) == wanted
         ]
-        marks = [float(work.actions), *(float(one.at.actions) for one in shared if one.at.actions)]
+        marks = [float(work.actions), *(float(first.at.actions) for first in shared if first.at.actions)]
         title = f"trajectory seconds over actions · {clean(f'{work.tier} {work.mode}')}"
         plot.border_title = Text(" · ".join(filter(None, [break_even_words(self._line, shared), title])))
         plot.present(alike[:MAX_CURVES], marks, empty)
@@ -186,14 +188,14 @@ def _limits(values: Sequence[float]) -> tuple[float, float]:
     return min(values), max(max(values), min(values) + 0.01)
 
 
-def _ticks(low: float, high: float, most: int) -> tuple[list[float], list[str]]:
-    """Where an axis of logarithms has round numbers, as many as ``most``, and what they are."""
+def _ticks(low: float, high: float, limit: int) -> tuple[list[float], list[str]]:
+    """Return the logarithms of at most ``most`` round numbers on an axis, and their labels."""
     decades = range(math.floor(low), math.ceil(high) + 1)
     best: list[float] = []
     for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), tuple(n / 10 for n in range(10, 100, 5))):
         values = [step * 10.0**decade for decade in decades for step in steps]
         fitting = [value for value in values if low - 1e-9 <= math.log10(value) <= high + 1e-9]
-        if len(best) < len(fitting) <= max(2, most):
+        if len(best) < len(fitting) <= max(2, limit):
             best = fitting
     return [math.log10(value) for value in best], [_brief(value) for value in best]
 
@@ -207,20 +209,20 @@ def _brief(value: float) -> str:
 
 
 def crossings(line: WorkLine) -> list[Crossing]:
-    """Of the places of a work, two by two, those whose break-even length is known."""
+    """Return the substrates of a workload, two by two, that have a break-even length."""
     rows = [entry for entry in line.entries if entry.row.evidence is not None]
-    found = [(one, other, break_even(one.row, other.row)) for one, other in combinations(rows, 2)]
+    answer = [(first, second, break_even(first.row, second.row)) for first, second in combinations(rows, 2)]
     return [
-        Crossing(clean(one.place.name), clean(other.place.name), at)
-        for one, other, at in found
+        Crossing(clean(first.place.name), clean(second.place.name), at)
+        for first, second, at in answer
         if at is not None and at.actions
     ]
 
 
-def break_even_words(line: WorkLine, found: Sequence[Crossing]) -> str:
+def break_even_words(line: WorkLine, answer: Sequence[Crossing]) -> str:
     """``local = docker at 12 actions``, or that there is none; "" of one place alone."""
-    if found:
-        return ", ".join(f"{one} = {other} at {number(at.actions)} actions" for one, other, at in found[:2])
+    if answer:
+        return ", ".join(f"{first} = {second} at {number(at.actions)} actions" for first, second, at in answer[:2])
     return "no break-even: the same is cheaper at every length" if len(line.entries) > 1 else ""
 
 
@@ -231,17 +233,17 @@ def cost_title(line: WorkLine) -> str:
 
 
 def cost_bars(line: WorkLine | None) -> list[Bar]:
-    """What the sandbox costs a run in steps at each place, by cause: in dollars where there are prices, else hours."""
+    """Return the sandbox's cost of a run in steps by cause: in dollars if there are prices, else in hours."""
     if line is None:
         return []
     bars = []
     for entry in line.entries:
-        found = entry.row.attribution
-        if found is not None:
-            unit = unit_of(found)
-            told = {cause: unit.of(share).value for cause, share in found.causes.items() if share is not None}
-            parts = {cause: amount for cause, amount in told.items() if amount > 0}
+        answer = entry.row.attribution
+        if answer is not None:
+            unit = unit_of(answer)
+            amounts = {cause: unit.of(share).value for cause, share in answer.causes.items() if share is not None}
+            parts = {cause: amount for cause, amount in amounts.items() if amount > 0}
             show = money if unit.usd else compact
-            whole = f"{show(unit.of(found.sandbox).value)} of {show(unit.of(found.run).value)}"
+            whole = f"{show(unit.of(answer.sandbox).value)} of {show(unit.of(answer.run).value)}"
             bars.append(Bar(entry.place.label, entry.place.name, line.work.mode, parts, whole))
     return bars

@@ -49,7 +49,7 @@ class ProjectionScreen(ArrangedScreen):
         """Begin without an answer."""
         super().__init__()
         self.answered: Answered | None = None
-        self.found: Answer | None = None  # the ranking of ``answered``
+        self.ranking: Answer | None = None  # the ranking of ``answered``
         self.refusal = ""
         self._stale: frozenset[CellIdentity] = frozenset()  # rows of the previous question
         self._pause: Timer | None = None
@@ -79,11 +79,11 @@ class ProjectionScreen(ArrangedScreen):
         self._simulated: Unfolding[Refinement, Answered] = Unfolding(
             refined, self._show, self._refuse, lambda _: self._say(), on=self
         )
-        self.form.border_title = "training run · ←→ adjust · enter types · l loads a file"
+        self.form.border_title = "training run · enter types · l loads"
         self.explain()
 
     def on_unmount(self) -> None:
-        """Let go of what computes."""
+        """End the threads."""
         self._numbers.close()
         self._simulated.close()
 
@@ -91,7 +91,7 @@ class ProjectionScreen(ArrangedScreen):
         """As ``NumberedScreen.arrive``."""
         subject = self.taxtui.subject(succeeded=True)
         if self.paths != subject:  # what is shown is about something else
-            self.paths, self.answered, self.found = subject, None, None
+            self.paths, self.answered, self.ranking = subject, None, None
             self.arrange_anew()
             self.rearrange()
         self.ask()
@@ -101,8 +101,8 @@ class ProjectionScreen(ArrangedScreen):
         self.rearrange()
 
     @property
-    def asked(self) -> ProjectionAsked:
-        """What is to be answered: first the works like the one that is looked at."""
+    def request(self) -> ProjectionAsked:
+        """The question: the workload under the cursor comes first."""
         rows = self.looked_at
         typed = dict(self.form.values)
         return ProjectionAsked(self.paths, typed, rows[0].identity if rows else None)
@@ -130,43 +130,43 @@ class ProjectionScreen(ArrangedScreen):
         self._pause = None
         self._expect("computing …")
         self._simulated.forget()
-        self._numbers.ask(self.asked)
+        self._numbers.ask(self.request)
         self._say()
 
-    def _refine(self, asked: ProjectionAsked) -> None:
-        """Have simulated what was left out, the work that is looked at first."""
+    def _refine(self, request: ProjectionAsked) -> None:
+        """Simulate what the first answer left out."""
         rows = self.looked_at
         if self.answered is not None and self.answered.coarse:
             self._simulated.ask(Refinement(self.answered, rows[0].identity if rows else None))
         self._say()
 
-    def _show(self, asked: ProjectionAsked | Refinement, answered: Answered) -> None:
+    def _show(self, request: ProjectionAsked | Refinement, answered: Answered) -> None:
         self.answered, self.refusal = self._with_earlier(answered), ""
-        self.found = self.answered.answer
+        self.ranking = self.answered.answer
         self.form.offer(stops(self.answered.rows))
         self.rearrange()
         self._say()
 
     def _with_earlier(self, answered: Answered) -> Answered:
-        """With the rows of the question before, dim, in the place of those that are not answered yet."""
-        before, known = self.answered, {row.identity for row in answered.rows}
+        """Return the answer with dim rows of the previous question in place of missing rows."""
+        before, identities = self.answered, {row.identity for row in answered.rows}
         self._stale = frozenset()
         if before is None or not answered.partly or before.demand.length != answered.demand.length:
             return answered
-        missing = [row for row in before.rows if row.identity not in known]
+        missing = [row for row in before.rows if row.identity not in identities]
         self._stale = frozenset(row.identity for row in missing)
         order = {row.identity: number for number, row in enumerate(before.rows)}
         rows = sorted([*answered.rows, *missing], key=lambda row: order.get(row.identity, len(order)))
         return answered._replace(rows=rows)
 
-    def _refuse(self, asked: ProjectionAsked | Refinement, why: str) -> None:
+    def _refuse(self, request: ProjectionAsked | Refinement, why: str) -> None:
         self.refusal = why
         self._expect("")
         self._say()
         self.explain()
 
     def _expect(self, words: str) -> None:
-        """What the tables say while there are none."""
+        """Set the text of the empty table."""
         table = self.query_one(AnswerTable)
         table.empty = words
         table.refresh()
@@ -189,12 +189,12 @@ class ProjectionScreen(ArrangedScreen):
     @property
     def columns(self) -> Sequence[str]:
         """As ``ArrangedScreen.columns``."""
-        return titles(self.found) if self.found else ()
+        return titles(self.ranking) if self.ranking else ()
 
     def rearrange(self) -> None:
         """As ``ArrangedScreen.rearrange``."""
         table = self.query_one(AnswerTable)
-        table.present(self.found, self.arrangement, stale=self._stale)
+        table.present(self.ranking, self.arrangement, stale=self._stale)
         order = self.arrangement.in_words(self.columns) or KEYS
         table.entitle(Text(f"{self._approximately}worker-hours · {order}"))
         self.explain()
@@ -223,16 +223,18 @@ class ProjectionScreen(ArrangedScreen):
         self.query_one("#words", Static).update(words)
         self.set_class(bool(self.refusal), "-refused")
         self.query_one("#hint", Static).update(Text(self.form.help, "dim"))
-        self.query_one(PicturePanel).show(self.answered, self.found, self.line)
+        self.query_one(PicturePanel).show(self.answered, self.ranking, self.line)
 
     def _sentences(self) -> list[str]:
-        """What the sandbox costs the run, where it is in steps; then which place is cheapest."""
-        line, found = self.line, self.found
+        """Return the sandbox's cost of a run in steps, then the headline."""
+        line, ranking = self.line, self.ranking
         costs = [entry for entry in line.entries if entry.row.attribution] if line else []
-        told = [f"{clean(one.place.name)}: {headline(one.row.attribution)}" for one in costs if one.row.attribution]
-        if found is not None and found.lines:
-            told.append(f"{self._approximately}{clean(sentence(found))}")
-        return told
+        sentences = [
+            f"{clean(entry.place.name)}: {headline(entry.row.attribution)}" for entry in costs if entry.row.attribution
+        ]
+        if ranking is not None and ranking.lines:
+            sentences.append(f"{self._approximately}{clean(sentence(ranking))}")
+        return sentences
 
     def _say(self) -> None:
         """``computing … · run.msgpack · others: short`` in the first line."""
@@ -286,7 +288,7 @@ class ProjectionScreen(ArrangedScreen):
         return form.command(self.paths, self.form.values)
 
     def action_page(self) -> None:
-        """Write a page of this question beside the recording."""
+        """Write a page of this question."""
         self.write_page(["project", *map(str, self.paths), *form.words(self.form.values)])
 
     # ----------------------------------------------------------------------------------------------------- the form

@@ -39,10 +39,10 @@ STATES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "unreadable": ("✗", "text-error"),
     }
 )
-"""What became of a run, or the state of its file → its glyph and the theme variable of its colour."""
+"""Outcome of a measurement, or state of a file → glyph and theme variable."""
 
 TROUBLE: Final = HOPELESS | {"damaged"}
-"""States of a file that matter more than what became of its run."""
+"""States of a file that are shown instead of the outcome."""
 
 MARK: Final = "+"
 NAME_MAX: Final = 40
@@ -57,9 +57,9 @@ def day(unix_ns: int, *, year: bool) -> str:
 
 
 def progress(entry: CatalogueEntry) -> str:
-    """``34/40``: trials that ended, of those that were planned; ``?`` where it is not known."""
-    done, planned = ("?" if number is None else f"{number:,}" for number in (entry.done, entry.trials))
-    return f"{done}/{planned}"
+    """Return ``34/40``: ended and planned trials; ``?`` for an unknown number."""
+    ended, planned = ("?" if number is None else f"{number:,}" for number in (entry.done, entry.trials))
+    return f"{ended}/{planned}"
 
 
 FACTS: Final[Mapping[str, Callable[[CatalogueEntry], str]]] = MappingProxyType(
@@ -71,7 +71,7 @@ FACTS: Final[Mapping[str, Callable[[CatalogueEntry], str]]] = MappingProxyType(
         "cells": lambda entry: str(entry.cells or UNKNOWN),
     }
 )
-"""Title of a column → what stands in it, where the entry alone tells."""
+"""Title of a column → its text."""
 
 BRIEF: Final[Mapping[str, Callable[[CatalogueEntry], str]]] = MappingProxyType(
     {**FACTS, "started": lambda entry: day(entry.when_ns, year=False)}
@@ -80,13 +80,13 @@ BRIEF: Final[Mapping[str, Callable[[CatalogueEntry], str]]] = MappingProxyType(
 
 FORMS: Final[Mapping[str, Labelled]] = MappingProxyType({"names": "names", "labels": "labels"})
 COLUMNS: Final = ("trials", "started", "lasted", "size", "file", "cells")
-"""In the order in which they stand."""
+"""Columns in their order."""
 WANTED: Final = ("trials", "file", "started", "names", "size", "lasted", "cells", "labels")
-"""Columns, and longer forms of the substrates, in the order in which they get room."""
+"""Columns, and longer forms of the substrates, by priority."""
 
 
 class RecordingList(CursorList[CatalogueEntry]):
-    """State, name and facts; the mouse chooses a line, marks it in its first columns, and opens it by two clicks."""
+    """State, name and facts; a click selects a line, or marks it at its left edge, and a double click opens it."""
 
     class Opened(Message):
         """A line was clicked twice."""
@@ -117,7 +117,7 @@ class RecordingList(CursorList[CatalogueEntry]):
             self.refresh()
 
     def _lay_out(self, entries: Sequence[CatalogueEntry]) -> None:
-        """Give each column the width that its longest text needs, for as many as there is room for."""
+        """Give as many columns as possible the width of their longest text."""
         self._width = self.scrollable_content_region.width
         facts = {**(FACTS if self._width >= WIDE else BRIEF), "file": _file}
         self._facts = MappingProxyType({title: facts[title] for title in COLUMNS})
@@ -132,7 +132,7 @@ class RecordingList(CursorList[CatalogueEntry]):
         self._name_width = max(min(longest, NAME_MAX, room), 4)
         room -= self._name_width
         self._labelled = "glyphs"
-        found = set()
+        fitting = set()
         for wanted in WANTED:
             form = FORMS.get(wanted)
             more = where[form] - where[self._labelled] if form else need[wanted]
@@ -140,8 +140,8 @@ class RecordingList(CursorList[CatalogueEntry]):
                 continue
             room -= more
             self._labelled = form or self._labelled
-            found.add(wanted)
-        self._columns = {title: need[title] - 2 for title in self._facts if title in found}
+            fitting.add(wanted)
+        self._columns = {title: need[title] - 2 for title in self._facts if title in fitting}
         heading = Text(f"    {'':{self._state_width + 2}} {'name':<{self._name_width}}", MUTED)
         for title, width in self._columns.items():
             heading.append(f"  {title:>{width}}")
@@ -231,10 +231,10 @@ class RecordingFacts(Static):
         planned = "an unknown number of trials" if entry.trials is None else _many(entry.trials, "trial")
         if entry.done is None:
             return line.append(f" · how many of {planned} ended is not told at its end")
-        what = {"finished": "", "budget": " is used up,"}.get(fate, "")
+        noun = {"finished": "", "budget": " is used up,"}.get(fate, "")
         of = "all of" if entry.done == entry.trials else f"{entry.done:,} of"
         counts = ", ".join(f"{n:,} {name}" for name, n in entry.counts.items())
-        return line.append(f"{what} after {of} {planned}: {counts or 'none'}")
+        return line.append(f"{noun} after {of} {planned}: {counts or 'none'}")
 
     def _state(self, entry: CatalogueEntry) -> Text:
         state = "incomplete" if entry.state == "running" else entry.state
@@ -272,5 +272,5 @@ def software(facts: Mapping[str, str]) -> str:
     return " · ".join(f"{key} {facts[key]}" for key in order)
 
 
-def _many(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+def _many(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

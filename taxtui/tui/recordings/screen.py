@@ -39,15 +39,15 @@ NONE_OF_YOUR_OWN: Final = "no recording of your own yet: 1, then ctrl+r, measure
 
 
 class ListAsked(NamedTuple):
-    """What the list is to be made of."""
+    """The inputs of the list."""
 
     feed: Path | None  # what Live shows
     running: bool
-    known: tuple[CatalogueEntry, ...]
+    entries: tuple[CatalogueEntry, ...]
 
     def look(self) -> Listing:
         """Make it."""
-        return catalogue.scan(self.feed, running=self.running, known=self.known)
+        return catalogue.scan(self.feed, running=self.running, known=self.entries)
 
 
 class RecordingsScreen(NumberedScreen):
@@ -65,7 +65,7 @@ class RecordingsScreen(NumberedScreen):
         self.wanted = ""
 
     def contents(self) -> ComposeResult:
-        """The list with its filter, and the facts below or beside it."""
+        """Yield the list with its filter, and the facts."""
         yield Static(HOW_TO, id="how-to", markup=False)
         with Container(id="catalogue"):
             with Vertical(id="shelf"):
@@ -83,7 +83,7 @@ class RecordingsScreen(NumberedScreen):
         self.set_interval(RUNNING_S, self._look_again)
 
     def on_unmount(self) -> None:
-        """Let go of what reads files."""
+        """End the thread."""
         self._scanner.close()
 
     def arrive(self) -> None:
@@ -97,14 +97,14 @@ class RecordingsScreen(NumberedScreen):
     def rescan(self) -> None:
         """Look at the folder in the background."""
         feed = self.taxtui.feed
-        known = self.listing.entries if self.listing else ()
-        self._scanner.ask(ListAsked(feed.path if feed else None, self.taxtui.running, known))
+        entries = self.listing.entries if self.listing else ()
+        self._scanner.ask(ListAsked(feed.path if feed else None, self.taxtui.running, entries))
 
     def _look_again(self) -> None:
         if self.is_current and self.listing and any(entry.state == "running" for entry in self.listing.entries):
             self.rescan()
 
-    def _listed(self, asked: ListAsked, listing: Listing) -> None:
+    def _listed(self, request: ListAsked, listing: Listing) -> None:
         before = [self.chosen.path] if self.chosen else self.taxtui.subject()
         self.listing = listing
         self.marks &= {entry.path for entry in listing.entries}
@@ -115,7 +115,7 @@ class RecordingsScreen(NumberedScreen):
 
     @property
     def entries(self) -> Sequence[CatalogueEntry]:
-        """What the filter lets through."""
+        """The entries that pass the filter."""
         everything = self.listing.entries if self.listing else ()
         return [entry for entry in everything if self.wanted.casefold() in entry.words.casefold()]
 
@@ -202,8 +202,8 @@ class RecordingsScreen(NumberedScreen):
             if now is None:
                 self._complain(f"{shown(entry.path)} is not there any more")
             elif now.state in HOPELESS:
-                what = {"newer version": "of a newer version", "unreadable": "not readable"}.get(now.state, now.state)
-                self._complain(f"{shown(entry.path)} is {what}" + (f": {now.detail}" if now.detail else ""))
+                state = {"newer version": "of a newer version", "unreadable": "not readable"}.get(now.state, now.state)
+                self._complain(f"{shown(entry.path)} is {state}" + (f": {now.detail}" if now.detail else ""))
             else:
                 continue
             self.rescan()
@@ -227,12 +227,12 @@ class RecordingsScreen(NumberedScreen):
     async def action_delete(self) -> None:
         """Move the recording to the trash after asking."""
         entry = self.chosen
-        if entry is None or self._kept(entry):
+        if entry is None or self._must_stay(entry):
             return
         body = f"{shown(entry.path)}\n{units.size(entry.size_bytes)}, {entry.state}. It goes to the trash."
         if not await self.app.push_screen_wait(Confirm("Delete?", body, "Move to the trash", "Keep")):
             return
-        if self._kept(entry):  # a run may have begun to write, or a replay to read, meanwhile
+        if self._must_stay(entry):  # a run may have begun to write, or a replay to read, meanwhile
             return
         try:
             await asyncio.to_thread(discard, entry.path)
@@ -243,11 +243,11 @@ class RecordingsScreen(NumberedScreen):
             self.notify(f"{shown(entry.path)} is in the trash", timeout=3)
         self.rescan()
 
-    def _kept(self, entry: CatalogueEntry) -> bool:
-        """Whether it must stay where it is; says why."""
+    def _must_stay(self, entry: CatalogueEntry) -> bool:
+        """Whether the recording must not be deleted; notifies the reason."""
         feed = self.taxtui.feed
-        here = feed is not None and catalogue.same(feed.path, entry.path)
-        now = catalogue.inspect(entry.path, running=here and self.taxtui.running)
+        on_live = feed is not None and catalogue.same(feed.path, entry.path)
+        now = catalogue.inspect(entry.path, running=on_live and self.taxtui.running)
         if now is None:
             self._complain(f"{shown(entry.path)} is not there any more")
             self.rescan()
@@ -255,7 +255,7 @@ class RecordingsScreen(NumberedScreen):
             self._complain(f"{shown(entry.path)} came with taxtui; it is not deleted")
         elif now.state == "running":
             self._complain(f"{shown(entry.path)} is being written; it can be deleted once its run is over")
-        elif here:
+        elif on_live:
             self._complain(f"Live shows {shown(entry.path)}; replay another recording first, then delete it")
         else:
             return False
@@ -267,7 +267,7 @@ class RecordingsScreen(NumberedScreen):
 
     @on(Input.Changed, "#wanted")
     def filtered(self, event: Input.Changed) -> None:
-        """Filter while typing; the cursor stays on its recording where that is still listed."""
+        """Filter while a person types; the cursor stays on its recording."""
         before = self.chosen
         self.wanted = event.value
         self.paint()

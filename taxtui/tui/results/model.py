@@ -38,18 +38,18 @@ TABLES: Final[Mapping[str, str]] = MappingProxyType(
         LADDER: "Ladder",
     }
 )
-"""The answer, and every table as ``taxtui report --table`` names it → its tab."""
+"""Name of a table, as ``taxtui report --table`` takes it → title of its tab."""
 
 
 class Wanted(NamedTuple):
-    """What is to be shown."""
+    """A request for a table."""
 
     paths: tuple[Path, ...]
     table: str
 
 
 class Part(NamedTuple):
-    """A section of a table; where its lines are latencies, the rows behind them and the duration's name."""
+    """A section of a table; sections of latencies also have rows and the duration's name."""
 
     section: Section
     rows: Sequence[Row] = ()
@@ -57,7 +57,7 @@ class Part(NamedTuple):
 
 
 class ResultsShown(NamedTuple):
-    """A table, and the cells that it is about; or the answer."""
+    """A table with its cells, or the answer."""
 
     parts: Sequence[Part]
     rows: Sequence[Row]
@@ -89,25 +89,33 @@ def named(row: Row, name: Content) -> bool:
 
 
 def of_row(row: Row, cell: CellState) -> bool:
-    """Whether a cell of a recording is one that the row holds."""
-    one = row.identity
+    """Whether a row includes a cell of a recording."""
+    identity = row.identity
     return (cell.label, cell.tier, cell.mode, cell.concurrency, cell.length, cell.think, cell.acquire) == (
-        *(clean(one.label), one.tier, one.mode, one.concurrency, one.length, one.think, one.acquire),
-    ) and (cell.length != FIXED or cell.actions == one.actions)
+        *(
+            clean(identity.label),
+            identity.tier,
+            identity.mode,
+            identity.concurrency,
+            identity.length,
+            identity.think,
+            identity.acquire,
+        ),
+    ) and (cell.length != FIXED or cell.actions == identity.actions)
 
 
 class ResultsReader:
-    """Reads a set of recordings once, until one of them changes."""
+    """Reads recordings once, until a file changes."""
 
     def __init__(self) -> None:
         """Nothing is read yet."""
         self._read: dict[tuple[Path, ...], tuple[object, tuple[list[Row], list[Recording], int]]] = {}
 
     def show(self, wanted: Wanted) -> ResultsShown:
-        """The sections of a table, the last with the words that explain its marks.
+        """Return the sections of a table; the last one explains the warnings.
 
         Raises:
-            RecordingError: nothing has been measured yet, or two share no cell.
+            RecordingError: nothing has been measured yet.
             costmodel.errors.RecordingError: a recording cannot be read, or a run was given twice.
         """
         if not wanted.paths:
@@ -123,17 +131,17 @@ class ResultsReader:
             if not climbed:
                 raise RecordingError(ladders.NONE, fix="measure one: taxtui run --ladder 1:64")
             return ResultsShown([Part(section) for section in ladders.sections(climbed)], rows, climbed=climbed)
-        found = sections(rows, sources, [wanted.table], unfinished)
+        tables = sections(rows, sources, [wanted.table], unfinished)
         names = list(LATENCIES.get(wanted.table, ()))
-        latencies = [Part(section, ranked(rows, name), name) for section, name in zip(found, names, strict=False)]
-        return ResultsShown([*latencies, *(Part(section) for section in found[len(names) :])], rows)
+        latencies = [Part(section, ranked(rows, name), name) for section, name in zip(tables, names, strict=False)]
+        return ResultsShown([*latencies, *(Part(section) for section in tables[len(names) :])], rows)
 
     def _rows(self, paths: tuple[Path, ...]) -> tuple[list[Row], list[Recording], int]:
         state = [catalogue.stamp(path) for path in paths]
-        known = self._read.get(paths)
-        if known is None or known[0] != state:
+        cached = self._read.get(paths)
+        if cached is None or cached[0] != state:
             cells, sources = read_samples(paths)
             rows = rows_of(cells)
-            known = (state, (rows, sources, len(cells) - len(rows)))
-        self._read[paths] = known
-        return known[1]
+            cached = (state, (rows, sources, len(cells) - len(rows)))
+        self._read[paths] = cached
+        return cached[1]

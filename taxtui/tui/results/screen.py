@@ -1,4 +1,4 @@
-"""Results: the tables of what was measured, of one recording, of several together, or of one against another."""
+"""Results: the tables of one recording, or of several together."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ class ResultsScreen(ArrangedScreen):
         super().__init__()
         self.table = next(iter(TABLES))
         self.refusal = ""
-        self.shown = NOTHING
+        self.result = NOTHING
 
     def contents(self) -> ComposeResult:
-        """Tabs of the tables; the answer and what it consists of, or the head in sight and the rows."""
+        """Yield the tabs, the answer with its bars, and the long table."""
         with Horizontal(id="tables"):
             for table, title in TABLES.items():
                 yield TableTab(table, title)
@@ -85,7 +85,7 @@ class ResultsScreen(ArrangedScreen):
         self._reading: Newest[Wanted, ResultsShown] = Newest(ResultsReader().show, self._show, self._refuse, on=self)
 
     def on_unmount(self) -> None:
-        """Let go of what reads."""
+        """End the thread."""
         self._reading.close()
 
     def arrive(self) -> None:
@@ -123,13 +123,13 @@ class ResultsScreen(ArrangedScreen):
     def _tables(self) -> tuple[AnswerTable, ResultTable]:
         return self.query_one(AnswerTable), self.query_one(ResultTable)
 
-    def _show(self, wanted: Wanted, shown: ResultsShown) -> None:
-        self.shown, self.refusal = shown, ""
+    def _show(self, wanted: Wanted, result: ResultsShown) -> None:
+        self.result, self.refusal = result, ""
         self.rearrange()
         self._say()
 
     def _refuse(self, wanted: Wanted, why: str) -> None:
-        self.shown, self.refusal = NOTHING, why
+        self.result, self.refusal = NOTHING, why
         for listed in self._tables:
             listed.empty = ""
         self.rearrange()
@@ -138,31 +138,33 @@ class ResultsScreen(ArrangedScreen):
     @property
     def columns(self) -> Sequence[str]:
         """As ``ArrangedScreen.columns``."""
-        if self.shown.answer is not None:
-            return titles(self.shown.answer)
-        heads = [part.section.head for part in self.shown.parts if part.section.head[:1] == [HEAD]]
+        if self.result.answer is not None:
+            return titles(self.result.answer)
+        heads = [part.section.head for part in self.result.parts if part.section.head[:1] == [HEAD]]
         return [" ".join(name.split()) for name in max(heads, key=len, default=[])]
 
     def rearrange(self) -> None:
         """As ``ArrangedScreen.rearrange``."""
-        found, (answers, results) = self.shown.answer, self._tables
-        answers.present(found, self.arrangement)
-        results.present([arranged_part(part, self.arrangement) for part in self.shown.parts])
+        answer, (answers, results) = self.result.answer, self._tables
+        answers.present(answer, self.arrangement)
+        results.present([arranged_part(part, self.arrangement) for part in self.result.parts])
         self.show_ladder()
-        self.query_one("#said", Static).update(clean(sentence(found)) if found else "")
+        self.query_one("#said", Static).update(clean(sentence(answer)) if answer else "")
         order = self.arrangement.in_words(self.columns) or "o sorts · / filters"
-        answers.entitle(Text(f"seconds that one trajectory occupies a worker · {order} · enter: long table"))
+        answers.entitle(Text(f"time per trajectory · {order} · enter long table"))
         results.entitle(Text(order))
         self.explain()
 
     def show_ladder(self) -> None:
         """The curve of the ladder whose table is in sight."""
-        plot, climbed = self.query_one(LadderPlot), self.shown.climbed
+        plot, climbed = self.query_one(LadderPlot), self.result.climbed
         plot.display = bool(climbed)
         if climbed:
             part = self.query_one(ResultTable).part
             ladder = climbed[min(part, len(climbed) - 1)]
-            points = [LadderPoint(one.concurrency, one.actions_per_s.value, one.action_p95_ns) for one in ladder.levels]
+            points = [
+                LadderPoint(form.concurrency, form.actions_per_s.value, form.action_p95_ns) for form in ladder.levels
+            ]
             plot.present(ladders.title(ladder), points, ladder.knee.at and ladder.knee.at.value)
 
     def focus_table(self) -> None:
@@ -172,27 +174,27 @@ class ResultsScreen(ArrangedScreen):
 
     @on(CursorList.Moved)
     def explain(self) -> None:
-        """What the work under the cursor consists of, place by place."""
-        found, line = self.shown.answer, self.query_one(AnswerTable).line
-        bars = cause_bars(found, line) if found else ()
-        heading = causes_title(found, line) if found else ""
+        """Show the causes of the workload under the cursor."""
+        answer, line = self.result.answer, self.query_one(AnswerTable).line
+        bars = cause_bars(answer, line) if answer else ()
+        heading = causes_title(answer, line) if answer else ""
         self.query_one(StackedBars).present(heading, bars, empty=UNKNOWN if line else "")
 
     @work
     async def action_open(self) -> None:
-        """One step further: from a work to the long table, from a row of that to its slowest trials."""
+        """Open the long table, or the slowest trials of its row."""
         if self.table == ANSWER:
             if self.query_one(AnswerTable).line is not None:
                 self.action_show(LONG)
             return
-        row = self.query_one(ResultTable).row
-        if row is not None and row[0].section.head[:1] == [HEAD]:
+        place = self.query_one(ResultTable).row
+        if place is not None and place[0].section.head[:1] == [HEAD]:
             from taxtui.tui.trial import show_slowest
 
-            told = row[0].section.rows[row[1]][0]
-            found = next((one for one in self.shown.rows if named(one, told)), None)
-            if found is not None:
-                await show_slowest(self, self.paths, partial(of_row, found), f"{found.label} {found.details}")
+            name = place[0].section.rows[place[1]][0]
+            answer = next((row for row in self.result.rows if named(row, name)), None)
+            if answer is not None:
+                await show_slowest(self, self.paths, partial(of_row, answer), f"{answer.label} {answer.details}")
 
     @on(ResultTable.Scrolled)
     def show_head(self) -> None:
@@ -235,20 +237,20 @@ class ResultsScreen(ArrangedScreen):
         from taxtui.report.formats import FORMATS, Report, markdown_tables
         from taxtui.report.measured.record import record
 
-        found = self.query_one(ResultTable)
-        answer = self.shown.answer
-        sections = [part.section for part in self.shown.parts]
+        listed = self.query_one(ResultTable)
+        answer = self.result.answer
+        sections = [part.section for part in self.result.parts]
         if answer is not None:
             sections = [section(answer, self.arrangement)]
         records = None
         if answer is None:
-            records = [record(row, [self.table]) for row in self.shown.rows]
-            records = ladders.records(self.shown.climbed) or records
+            records = [record(row, [self.table]) for row in self.result.rows]
+            records = ladders.records(self.result.climbed) or records
         report = Report(lambda: sections, None if records is None else lambda: records)
-        choices = [Choice(one.title, one.about, one.render(report)) for one in FORMATS if one.tells(report)]
+        choices = [Choice(form.title, form.about, form.render(report)) for form in FORMATS if form.tells(report)]
         choices.append(Choice("command", self._command(), self._command()))
-        if found.row is not None:
-            part, number = found.row
+        if listed.row is not None:
+            part, number = listed.row
             row = markdown_tables.to_text([part.section._replace(rows=[part.section.rows[number]], notes=[])])
             choices.insert(0, Choice("row", "the row under the cursor, as Markdown", row))
         chosen = await self.app.push_screen_wait(Choose("Copy", choices))
@@ -260,5 +262,5 @@ class ResultsScreen(ArrangedScreen):
         return shlex.join([*words, *([] if self.table == ANSWER else ["--table", self.table])])
 
     def action_page(self) -> None:
-        """Write a page of the whole report beside the recording."""
+        """Write a page of the whole report."""
         self.write_page(["report", *map(str, self.paths)])

@@ -1,4 +1,4 @@
-"""What the Setup screen's form says, as data: the scenario it stands for, and the command line that does the same."""
+"""The Setup form as data: its scenario and its command line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from taxtui.plan.scenario import CellBlock, ScenarioFile
 from taxtui.plan.spec import Plan
 
 NAME = "setup"
-"""Of the scenario that the form stands for."""
+"""Name of the form's scenario."""
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,22 +42,22 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> str:
-        """What still has to be picked or corrected before this can run; "" when nothing."""
-        for what, picked in (
+        """The first reason not to launch, or ""."""
+        for field, picked in (
             ("a substrate", self.substrates),
             ("a tier", self.tiers),
             ("a mode", self.modes),
         ):
             if not picked:
-                return f"pick {what}"
-        for what, text, least in (
+                return f"pick {field}"
+        for field, text, minimum in (
             ("trials", self.trials, 1),
             ("warm-up", self.warmup, 0),
             ("concurrency", self.concurrency, 1),
             ("runs", self.repeat, 1),
         ):
-            if not (text.isascii() and text.isdigit() and int(text) >= least):
-                return f"{what} must be a whole number from {least} up"
+            if not (text.isascii() and text.isdigit() and int(text) >= minimum):
+                return f"{field} must be a whole number from {minimum} up"
         if not self.lengths:
             return "actions must be whole numbers from 1 up, such as 10, 50"
         if self.budget:
@@ -73,7 +73,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """The typed numbers of actions; () where one of them is no number."""
+        """The typed numbers of actions; () if a text is no number."""
         try:
             numbers = [parse_count(text) for text in re.split(r"[,\s]+", self.actions.strip(", "))]
         except UsageError:
@@ -81,7 +81,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(numbers)) if min(numbers) >= 1 else ()
 
     def plan(self) -> Plan:
-        """What would run. Raises ``ScenarioError`` in the words of ``taxtui run``; ask ``missing`` first."""
+        """Return the plan. Raises ``ScenarioError`` in the words of ``taxtui run``; ask ``missing`` first."""
         return _plan(self)
 
     def scenario(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         return {"name": NAME, "budget": self.budget, **repeat, "cells": [block]}
 
     def command(self, limits: Sequence[str] = ()) -> str:
-        """The command line that makes exactly this run; ``limits`` are options that hold a paid one back."""
+        """Return the command line of this measurement; ``limits`` are options that limit its cost."""
         words = ["taxtui", "run"]
         for option, values in (
             ("-s", self.substrates),
@@ -141,9 +141,9 @@ def counted(number: int, thing: str) -> str:
 
 
 def choices(file: ScenarioFile, folder: Path) -> Choices | None:
-    """The form that says the same as a scenario; None where the form cannot say it.
+    """Return the form of a scenario, or None if the form lacks a field for it.
 
-    ``folder`` is what the paths of its own tiers are relative to.
+    ``folder``: relative paths of tiers start here.
     """
     if len(file.cells) != 1 or file != ScenarioFile(
         name=file.name, budget=file.budget, repeat=file.repeat, cells=file.cells
@@ -178,7 +178,7 @@ def choices(file: ScenarioFile, folder: Path) -> Choices | None:
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True):
-    """A scenario file that can be run as it stands."""
+    """A scenario file that can run unchanged."""
 
     name: str
     argument: str  # for ``taxtui run``
@@ -187,7 +187,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan | None = None  # None where it cannot be run
 
     def command(self, limits: Sequence[str] = ()) -> str:
-        """The command line that runs it as it stands, with options that hold a paid run back."""
+        """Return the command line that runs it unchanged; ``limits`` are options that limit its cost."""
         return shlex.join(["taxtui", "run", self.argument, *limits])
 
 
@@ -209,13 +209,13 @@ def about_tier(name: str) -> str:
 
 
 def presets(folder: Path) -> list[Preset]:
-    """The shipped scenarios, and those in ``folder`` and its ``scenarios``."""
-    found = {name: name for name in scenario.shipped_names()}
+    """Return the shipped scenarios, and the scenarios in ``folder`` and ``folder/scenarios``."""
+    paths = {name: name for name in scenario.shipped_names()}
     for path in sorted([*folder.glob("*.toml"), *folder.glob("scenarios/*.toml")]):
         with contextlib.suppress(OSError):  # a folder or a pipe of that name, a link that leads nowhere
             if b"[[cells]]" in read_regular(path, MAX_BYTES):
-                found.setdefault(path.stem, str(path))
-    return [_preset(name, argument) for name, argument in found.items()]
+                paths.setdefault(path.stem, str(path))
+    return [_preset(name, argument) for name, argument in paths.items()]
 
 
 def _preset(name: str, argument: str) -> Preset:

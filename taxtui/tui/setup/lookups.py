@@ -56,7 +56,7 @@ def _cleaned(answer: CheckedSubstrate, clean: Callable[[str], str]) -> CheckedSu
 
 
 class History:
-    """Keeps a table of recorded times up to date, and stops reading as soon as it is told to rest."""
+    """Keeps a table of recorded times up to date; ``rest`` stops the reading."""
 
     def __init__(self, on: MessagePump, changed: Callable[[], None], failed: Callable[[str], None]) -> None:
         """Begin to read; the listeners are called as messages of ``on`` are."""
@@ -75,7 +75,7 @@ class History:
         self._thread.ask(True)
 
     def rest(self) -> None:
-        """Read no further: what is measured comes before what is estimated."""
+        """Stop reading: the measurement has priority."""
         self._resting = True
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ class SubstrateList(PickList):
         """Nothing is known of any substrate yet."""
         super().__init__(id="substrates", title="Substrates")
         self.answers: dict[str, CheckedSubstrate] = {}
-        self.asked: set[str] = set()  # those whose answer is awaited
+        self.awaited: set[str] = set()  # those whose answer is awaited
 
     def add(self, key: str, *, picked: bool = False) -> None:
         """Offer a substrate, with options or without, unless it is offered already."""
@@ -30,7 +30,7 @@ class SubstrateList(PickList):
             self.offer(key, picked=picked, label=lambda: self._label(key))
 
     def only(self, names: Sequence[str]) -> None:
-        """Offer these, and of those without options no others."""
+        """Offer these substrates, and drop other ones without options."""
         for key in self.offered:
             if key not in names and ":" not in key:
                 self.drop(key)
@@ -41,12 +41,12 @@ class SubstrateList(PickList):
         """Forget what was said of these: they are being asked again."""
         for key in keys:
             self.answers.pop(key, None)
-        self.asked.update(keys)
+        self.awaited.update(keys)
         self.redraw()
 
     def hear(self, keys: Sequence[str], answers: Mapping[str, CheckedSubstrate]) -> None:
-        """Show what those that were asked have said; a substrate that nobody offered yet is added."""
-        self.asked.difference_update(keys)
+        """Show the results of a check; add substrates that are new."""
+        self.awaited.difference_update(keys)
         self.answers.update(answers)
         for key in answers:
             self.add(key)
@@ -57,14 +57,14 @@ class SubstrateList(PickList):
         dark = self.app.current_theme.dark
         name = (f"{glyph(key)} {key:<10} ", substrate_style(key, dark=dark))
         if answer is None or answer.ok is None:
-            return Text.assemble(name, ("checking…" if key in self.asked else "not checked", "dim"))
+            return Text.assemble(name, ("checking…" if key in self.awaited else "not checked", "dim"))
         if not answer.ok:
             error = themed(self.app.theme_variables, "text-error")
             return Text.assemble(("✗ ", error), (f"{key:<10} ", "dim"), (answer.detail, error))
         return Text.assemble(name, ("PAID · " if answer.paid else "", "bold"), _short(answer.detail))
 
     def advice(self) -> Text:
-        """What is known of the substrate under the cursor, and how to mend what is wrong with it."""
+        """Return the check's result for the substrate under the cursor, and the fix."""
         if self.highlighted is None:
             return Text()
         key = self.offered[self.highlighted]
@@ -73,8 +73,8 @@ class SubstrateList(PickList):
             return Text()
         mark, style = ("✓", "text-success") if answer.ok else ("✗", "text-error")
         latency = f" · {answer.latency_ns / 1e6:.0f} ms away" if answer.latency_ns else ""
-        said = Text(f"{mark} {key}: {answer.detail}{latency}", themed(self.app.theme_variables, style))
-        return said.append(f"\n  {answer.fix}" if answer.fix else "")
+        text = Text(f"{mark} {key}: {answer.detail}{latency}", themed(self.app.theme_variables, style))
+        return text.append(f"\n  {answer.fix}" if answer.fix else "")
 
 
 def _short(detail: str) -> str:
@@ -105,17 +105,17 @@ class PlanPanel(Widget):
         if not width:
             return Text()
         facts = [line for fact in self._facts for line in self._wrapped(fact, width)[:2]]
-        least = 1 if self._command else 0
+        minimum = 1 if self._command else 0
         advice = self._wrapped(self._advice, width)
         command = self._wrapped(self._command, width)
         room = height - len(facts)
         if len(command) + len(advice) > room:  # one line for each thing that the advice says
             advice = [_cut(line, width) for line in self._advice.split()] if self._advice else []
-            advice = advice[: max(0, room - least)]
-        shown = command[: max(least, room - len(advice))]
-        if len(shown) < len(command):
-            shown[-1:] = [_shortened(shown[-1], width)]
-        lines = [*facts, *shown, *advice]
+            advice = advice[: max(0, room - minimum)]
+        visible = command[: max(minimum, room - len(advice))]
+        if len(visible) < len(command):
+            visible[-1:] = [_shortened(visible[-1], width)]
+        lines = [*facts, *visible, *advice]
         about = self._wrapped(self._about, width)
         if about and len(lines) + 1 + len(about) <= height:
             lines += [Text(), *about]
@@ -131,7 +131,7 @@ def _cut(line: Text, width: int) -> Text:
 
 
 def _shortened(line: Text, width: int) -> Text:
-    """A line that says at its end how to get at the rest."""
+    """Cut a line, and end it with a hint."""
     line.truncate(width - len(MORE) - 1)
     line.rstrip()
     return line.append(f" {MORE}", "dim")

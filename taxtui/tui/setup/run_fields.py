@@ -1,4 +1,4 @@
-"""What the Setup screen asks for besides its lists: how many trials, when they start, and what they may cost."""
+"""The typed fields of Setup: actions, trials, arrival, cost limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RunFields(Vertical):
         """A field was changed."""
 
         def __init__(self, *, money: bool) -> None:
-            """``money``: one that limits what the run may cost, not what it is."""
+            """``money``: the field limits the cost, and does not change the measurement."""
             super().__init__()
             self.money = money
 
@@ -93,7 +93,7 @@ class RunFields(Vertical):
         self.post_message(self.Changed(money=False))
 
     def keep_arrival_true(self) -> None:
-        """The default arrival follows the concurrency; what a kind takes, if anything, has a field of its own."""
+        """Update the default arrival with the concurrency, and show the argument of an arrival that has one."""
         arrival = self.query_one(Cycle)
         arrival.refresh(layout=True)
         kind = ARRIVALS.get(arrival.value)
@@ -104,7 +104,7 @@ class RunFields(Vertical):
                 self.query_one("#argument", Input).value = self._arguments.get(arrival.value, kind.example)
 
     def show_money(self, sheet: str, *, needed: bool) -> None:
-        """Ask for prices, or not; ``sheet`` is the one that is taken where none is typed."""
+        """Show the fields for money, or hide them; ``sheet`` is the price sheet if none is typed."""
         self.set_class(needed, "-money")
         self.query_one("#prices", Input).placeholder = sheet or "none"
         self.query_one("#most", Input).placeholder = "auto"
@@ -125,16 +125,16 @@ class RunFields(Vertical):
         return self._text("prices")
 
     @property
-    def most(self) -> str:
+    def limit_usd(self) -> str:
         """The limit in dollars that was typed."""
         return self._text("most")
 
-    def fill(self, said: Choices) -> None:
+    def fill(self, choices: Choices) -> None:
         """Show what a preset says."""
-        kind, _, argument = said.arrival.partition(":")
+        kind, _, argument = choices.arrival.partition(":")
         with self.prevent(Input.Changed):
             for key in TEXTS:
-                self.query_one(f"#{key}", Input).value = getattr(said, key)
+                self.query_one(f"#{key}", Input).value = getattr(choices, key)
         self._arguments = {kind: argument} if argument else {}
         self.query_one(Cycle).value = kind
         self.keep_arrival_true()

@@ -1,7 +1,6 @@
-"""Setup: what to measure, whether it can be measured here, how large the plan is, and what it takes.
+"""Setup: choose what to measure; availability, time and cost of the plan.
 
-The lists are there with the first frame. All else follows right behind it: the fields and the plan, which import the
-scenario's machinery; then, in the background, whether each substrate can be used and what earlier recordings say.
+The lists appear with the first frame. Fields and plan follow, then the check of the substrates and earlier recordings.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ BUTTONS = {"launch": "Launch", "copy": "Copy as CLI", "load": "Load scenario", "
 
 
 class SetupScreen(NumberedScreen):
-    """The form; everything it says is in ``choices``, and what that would cost in ``expense``."""
+    """The form: ``choices`` has its values, ``expense`` their cost."""
 
     scope = "setup"
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("setup")]
@@ -115,7 +114,7 @@ class SetupScreen(NumberedScreen):
 
     @property
     def substrates(self) -> SubstrateList:
-        """The list of substrates, which knows what the check said."""
+        """The list of substrates, with the results of the check."""
         return self.query_one(SubstrateList)
 
     def _list(self, key: str) -> PickList:
@@ -123,7 +122,7 @@ class SetupScreen(NumberedScreen):
 
     @property
     def choices(self) -> Choices:
-        """What the form says."""
+        """The values of the form."""
         from taxtui.tui.setup.form import Choices
         from taxtui.tui.setup.run_fields import RunFields
 
@@ -143,7 +142,7 @@ class SetupScreen(NumberedScreen):
 
     @on(PickList.Changed)
     def edited(self) -> None:
-        """The form was changed, so it is what counts again."""
+        """Use the form instead of a loaded scenario: a person has changed it."""
         self.preset, self._untouched = None, False
         self.refresh_plan()
 
@@ -165,7 +164,7 @@ class SetupScreen(NumberedScreen):
         self.refresh_plan()
 
     def refresh_plan(self) -> None:
-        """Say what would run, how large that is, what it takes, and what stands in the way."""
+        """Show the plan: size, time, cost, obstacles."""
         from taxtui.tui.setup.form import about_tier
         from taxtui.tui.setup.panels import PlanPanel
 
@@ -178,7 +177,7 @@ class SetupScreen(NumberedScreen):
         if plan:
             words = self._outlook(plan)
             facts.append(Text(f"preset {preset.name}: {preset.title}" if preset else choices.summary()))
-            facts += [Text.assemble((f"{name:<6}", "dim"), said) for name, said in words.items()]
+            facts += [Text.assemble((f"{name:<6}", "dim"), text) for name, text in words.items()]
             command.append(f"$ {self._command()}", "dim")
         if obstacle := self.obstacle:
             facts.append(Text(f"Not ready: {obstacle}", colours.themed(self.app.theme_variables, "text-warning")))
@@ -197,7 +196,7 @@ class SetupScreen(NumberedScreen):
         variants = {key: answer.variant for key, answer in answers.items() if answer.variant is not None}
         table = self.history.table if self.history else None
         expected = plan_time.expect(plan, table or plan_time.Table(), variants)
-        self.expense = expense(plan, expected, answers, fields.sheet, fields.most)
+        self.expense = expense(plan, expected, answers, fields.sheet, fields.limit_usd)
         fields.show_money(self.expense.sheet, needed=self.expense.paid)
         crowded = crowding.words(plan, crowding.cores())
         return {
@@ -214,18 +213,18 @@ class SetupScreen(NumberedScreen):
     # --------------------------------------------------------------------------------------------- in the background
 
     def action_renew(self) -> None:
-        """Ask every substrate again, those with options apart from the others."""
+        """Check every substrate again."""
         offered = self.substrates.offered
         self._check([key for key in offered if ":" not in key], ())
         self._check_options(offered)
 
     def _check_options(self, keys: Sequence[str]) -> None:
-        """Ask those of these that have options."""
+        """Check the substrates with options among these."""
         if refs := [key for key in keys if ":" in key]:
             self._check(refs, refs)
 
     def _check(self, keys: Sequence[str], refs: Sequence[str]) -> None:
-        """Ask substrates in a process of its own; a newer question for the same ones ends it."""
+        """Check substrates in a process; a newer check of the same ones replaces it."""
         self._unanswered[tuple(refs)] = keys
         # a coroutine would be left unawaited where a newer question ends this one before it has begun
         _: Worker[None] = self.run_worker(partial(self._ask, keys, refs), group=f"check {tuple(refs)}", exclusive=True)
@@ -263,7 +262,7 @@ class SetupScreen(NumberedScreen):
             self.history.refresh()
         if not self.taxtui.running:
             for refs, keys in list(self._unanswered.items()):
-                if not self.substrates.asked.issuperset(keys):
+                if not self.substrates.awaited.issuperset(keys):
                     self._check(keys, refs)
 
     def on_unmount(self) -> None:
@@ -324,12 +323,12 @@ class SetupScreen(NumberedScreen):
 
     @work
     async def action_load(self) -> None:
-        """Fill the form from a scenario; one that the form cannot say is run as it stands."""
+        """Load a scenario into the form; a scenario without a form runs unchanged."""
         from taxtui.tui.dialogs import Choice, Choose
         from taxtui.tui.setup.form import presets
 
-        found = await asyncio.to_thread(presets, Path())  # reads every scenario and tier
-        choices = [Choice(one.name, one.title, one, one.plan is not None) for one in found]
+        presets_here = await asyncio.to_thread(presets, Path())  # reads every scenario and tier
+        choices = [Choice(preset.name, preset.title, preset, preset.plan is not None) for preset in presets_here]
         await self._whole.wait()
         preset = await self.app.push_screen_wait(Choose("Presets", choices))
         if preset is not None:
@@ -339,24 +338,24 @@ class SetupScreen(NumberedScreen):
         """Show a preset in the form, or instead of it."""
         from taxtui.tui.setup.run_fields import RunFields
 
-        said = preset.choices
-        if said is not None:
-            new = [key for key in said.substrates if key not in self.substrates.offered]
+        choices = preset.choices
+        if choices is not None:
+            new = [key for key in choices.substrates if key not in self.substrates.offered]
             for key in new:
                 self.substrates.add(key)
             self._check_options(new)
             for key, values in (
-                ("substrates", said.substrates),
-                ("tiers", said.tiers),
-                ("modes", said.modes),
+                ("substrates", choices.substrates),
+                ("tiers", choices.tiers),
+                ("modes", choices.modes),
             ):
                 picks = self._list(key)
                 for value in values:
                     if value not in picks.offered:
                         picks.offer(value)
                 picks.pick(values)
-            self.query_one(RunFields).fill(said)
-        self.preset, self._untouched = None if said else preset, False
+            self.query_one(RunFields).fill(choices)
+        self.preset, self._untouched = None if choices else preset, False
         self.refresh_plan()
 
     @work
