@@ -106,7 +106,7 @@ def test_the_first_frame_waits_for_no_import_that_it_can_do_without() -> None:
     assert packages(modules) & (SDKS | {"costmodel", "msgspec", "plotext", "textual_plotext"}) == set()
     late = {"live", "plan", "recording", "report", "sandboxes"}
     assert modules & {f"taxtui.{name}" for name in late} == set()
-    late = {"dialogs", "live", "setup.availability", "setup.form", "recordings"}
+    late = {"dialogs", "live", "setup.lookups", "setup.form", "recordings"}
     assert modules & {f"taxtui.tui.{name}" for name in late} == set()
 
 
