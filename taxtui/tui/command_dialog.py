@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 import signal
-import sys
+import subprocess
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -24,6 +24,7 @@ from textual.widgets import Static
 from taxtui.live import catalogue
 from taxtui.terminal_text import clean
 from taxtui.tui.dialogs import Choice, Choose, Tell
+from taxtui.tui.numbered_screen import start_command
 
 COLUMNS: Final = 92
 """Columns of the page, which a dialog is at most."""
@@ -68,15 +69,10 @@ class CommandProgress(ModalScreen[str | None]):
         loop.add_reader(terminal, self._hear, terminal)
         process = None
         try:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", *self._words),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=stderr,
-                start_new_session=True,
-                env={**os.environ, "COLUMNS": str(COLUMNS)},
+            process = start_command(
+                self._words[1:], stdout=subprocess.PIPE, stderr=stderr, env={**os.environ, "COLUMNS": str(COLUMNS)}
             )
-            page, _ = await process.communicate()
+            page, _ = await asyncio.to_thread(process.communicate)
             if process.returncode in self._codes:
                 self.dismiss(_safe(page))
             else:
@@ -85,10 +81,10 @@ class CommandProgress(ModalScreen[str | None]):
         except OSError as error:  # no more processes
             self.query_one("#progress", Static).update(f"✗ {error.strerror}")
         finally:
-            if process is not None and process.returncode is None:
+            if process is not None and process.poll() is None:
                 with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)  # it has no sandboxes, and may have processes of its own
-                await process.wait()
+                    os.killpg(process.pid, signal.SIGKILL)  # without sandboxes, but perhaps with processes
+                process.wait()
             loop.remove_reader(terminal)
             os.close(stderr)
             os.close(terminal)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
@@ -165,22 +166,29 @@ class NumberedScreen(Screen[None]):
             self.notify(str(page), title="Page written", timeout=10)
 
 
+def start_command(
+    words: Sequence[str], *, stdout: int, stderr: int, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a command of taxtui in a session of its own. Raises ``OSError``: no more processes."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "taxtui", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        start_new_session=True,
+        env=env,
+    )
+
+
 async def _refusal(command: Sequence[str]) -> str:
     """Run a command of taxtui; return its last line of stderr if it fails, else "". Cancelling ends the process."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "taxtui", *command),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    with contextlib.suppress(OSError):  # it has ended already
+    process = start_command(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    with contextlib.suppress(OSError):  # the process has ended already
         os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
     try:
-        _, errors = await process.communicate()
+        _, errors = await asyncio.to_thread(process.communicate)
     finally:
-        if process.returncode is None:
-            process.terminate()
-        code = await process.wait()
+        process.terminate()
+        code = process.wait()
     lines = [line for line in errors.decode(errors="replace").splitlines() if line.strip()]
     return "" if code == 0 else (lines or [f"its process ended with {code}"])[-1].removeprefix("taxtui: ")

@@ -78,7 +78,7 @@ async def test_without_a_recording_there_is_no_page(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(catalogue, "newest", lambda **_: None)
     async with looking_at().run_test(size=SIZE) as pilot:
         await pilot.press("3", "h")
-        await hears(pilot, "there is no recording yet; 1 measures, 5 lists what there is")
+        await hears(pilot, "there is no recording yet; 1 measures, 5 lists recordings")
 
 
 async def test_leaving_while_a_page_is_written_leaves_nothing(path: Path) -> None:

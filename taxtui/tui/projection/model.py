@@ -99,7 +99,7 @@ class Projector:
         """
         question = parsed(request.typed)
         if not request.paths:
-            raise RecordingError("there is no recording yet", fix="1 measures, 5 lists what there is")
+            raise RecordingError("there is no recording yet", fix="1 measures, 5 lists recordings")
         self._read = {path: read for path, read in self._read.items() if path in request.paths}
         sources = [self._source(path) for path in request.paths]
         quick = question._replace(places=[_quick(place) for place in question.places])

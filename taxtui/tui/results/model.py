@@ -119,7 +119,7 @@ class ResultsReader:
             costmodel.errors.RecordingError: a recording cannot be read, or a run was given twice.
         """
         if not wanted.paths:
-            raise RecordingError("there is no recording yet", fix="1 measures, 5 lists what there is")
+            raise RecordingError("there is no recording yet", fix="1 measures, 5 lists recordings")
         self._read = {key: read for key, read in self._read.items() if key == wanted.paths}
         rows, sources, unfinished = self._rows(wanted.paths)
         if not rows:
