@@ -115,14 +115,9 @@ async def compare_with_another(screen: Screen[Any], paths: Sequence[Path]) -> No
     """Ask for an earlier recording, and show what ``taxtui compare`` prints about both."""
     listing = await asyncio.to_thread(catalogue.scan)
     choices = [
-        Choice(
-            entry.name,
-            f"{entry.detail or entry.state} {', '.join(entry.substrates)}",
-            entry.path,
-            entry.state in catalogue.READABLE,
-        )
+        Choice(entry.name, f"{entry.state} {', '.join(entry.substrates)}", entry.path)
         for entry in listing.entries
-        if entry.path not in paths
+        if entry.path not in paths and entry.state in catalogue.READABLE
     ]
     if not choices or not paths:
         screen.notify("there is no other recording to compare with", severity="warning")

@@ -210,6 +210,7 @@ async def test_a_check_does_not_go_on_beside_a_run() -> None:
 
     async with TaxtuiApp(None, checker).run_test(size=SIZE) as pilot:
         await until(pilot, lambda: begun[0] == 1)
+        pick(pilot, substrates=["local"])  # else the launch waits for the check, which picks substrates
         await pilot.press("ctrl+r")
         await until(pilot, lambda: ended[0] == 1)
         await pilot.press("1")
