@@ -41,7 +41,7 @@ class TaxtuiApp(App[None]):
     CSS_PATH = ["app.tcss", f"{FIRST.scope}/screen.tcss"]  # noqa: RUF012  # one parse for both before the first frame
     TITLE = "taxtui"
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("app")]
-    MODES: ClassVar = {tab.scope: partial(make_screen, tab) for tab in actions.SCREENS}
+    MODES: ClassVar = {tab.scope: partial(make_screen, tab) for tab in actions.SCREENS if tab != FIRST}
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (MINIMUM[0], "-normal"), (120, "-wide")]  # noqa: RUF012  # Textual declares them per instance
     VERTICAL_BREAKPOINTS = [(0, "-low"), (MINIMUM[1], "-medium"), (30, "-high")]  # noqa: RUF012  # Textual declares them per instance
 
@@ -53,8 +53,13 @@ class TaxtuiApp(App[None]):
         self.chosen: tuple[Path, ...] = ()
         self._leaving = False
 
+    def get_default_screen(self) -> Screen[Any]:
+        """Return the first screen: the style sheets are not parsed again for a default screen."""
+        return make_screen(FIRST)
+
     def on_mount(self) -> None:
         """Let the first screen show its data."""
+        self.add_mode(FIRST.scope, partial(make_screen, FIRST))
         if isinstance(self.screen, NumberedScreen):
             self.screen.arrive()
 

@@ -304,7 +304,7 @@ async def test_the_arrival_is_turned_by_keys_and_by_the_mouse() -> None:
         assert setup(pilot).choices.arrival == "staggered:2s"
         await focus(pilot, setup(pilot).query_one("#substrates"))
         await pilot.press("y")
-        assert pilot.app.clipboard.endswith("--concurrency 4 --arrival staggered:2s")
+        assert pilot.app.clipboard.endswith("--concurrency 4 --arrival staggered:2s --budget 120s")
         await pilot.click("#arrival", offset=(5, 0))
         assert setup(pilot).choices.arrival == "burst"
 

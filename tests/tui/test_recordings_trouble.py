@@ -56,7 +56,7 @@ async def test_x_refuses_what_is_shipped(shelf: Path, discarded: list[Path], mon
     monkeypatch.setattr(catalogue, "bundled", lambda name: (shelf / "a.msgpack").absolute())
     async with app().run_test(size=SIZE) as pilot:
         await open_shelf(pilot)
-        await pilot.press("x")
+        await pilot.press("home", "x")
         await until(pilot, lambda: said(pilot))
         assert said(pilot) == "recordings/a.msgpack came with taxtui; it is not deleted"
         here(pilot)
