@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from importlib import import_module
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 # Methods import what the first screen does not need: the first frame comes sooner.
 
+COLLECT_AFTER: Final = (20_000, 10, 10)
+"""Thresholds of the garbage collector: with the defaults the first frame exceeded its limit in docs/benchmarks.md."""
 FIRST: Final = actions.SCREENS[0]
 
 
@@ -52,6 +55,7 @@ class TaxtuiApp(App[None]):
         self.feed, self.checker = feed, checker
         self.chosen: tuple[Path, ...] = ()
         self._leaving = False
+        gc.set_threshold(*COLLECT_AFTER)
 
     def get_default_screen(self) -> Screen[Any]:
         """Return the first screen: the style sheets are not parsed again for a default screen."""
