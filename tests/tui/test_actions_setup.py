@@ -321,6 +321,8 @@ async def test_an_arrival_that_cannot_be_is_refused_as_the_run_would() -> None:
 async def test_the_estimate_comes_from_the_recordings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     only_here(tmp_path, monkeypatch)
     async with app().run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        pick(pilot, tiers=["T0"], modes=["exec"])
         await until(pilot, lambda: "no recording of it yet" in shown(pilot))
         record(tmp_path / "a.msgpack")
         await pilot.press("2", "1")
