@@ -1,167 +1,122 @@
-"""Everything a person can do, once: the key bindings, the palette, the footer and the help screen come from here."""
+"""Every action of the interface, once: the key bindings, the palette, the footer and the help come from this table.
+
+A key has one meaning on every screen that takes it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from textual.binding import Binding
 
 Scope = str
-"""``app``, or that of a screen."""
+"""``app``, or the scope of a screen."""
 
 
 class NumberedTab(NamedTuple):
-    """A screen that a digit leads to: the class in ``<scope>/screen.py``, its style in ``<scope>/screen.tcss``."""
+    """A screen with a digit: the class in ``<scope>/screen.py``, its style in ``<scope>/screen.tcss``."""
 
     key: str
     scope: Scope
     title: str
     help: str
-    status: int  # columns that its status wants; what is left decides whether the other tabs have names or digits alone
-    screen: str  # the class, imported when a person goes there
+    status: int  # columns of the screen's status; the other columns decide whether tabs show names or digits alone
+    screen: str  # the class, which is imported on the first visit
 
 
 SCREENS: Final = (
-    NumberedTab("1", "setup", "Setup", "What to measure, and whether it can be measured here", 0, "SetupScreen"),
-    NumberedTab("2", "live", "Live", "The run as it happens, or a recording again", 90, "LiveScreen"),
-    NumberedTab("3", "results", "Results", "Tables of what was measured", 46, "ResultsScreen"),
-    NumberedTab("4", "projection", "Projection", "What any number of trajectories would cost", 46, "ProjectionScreen"),
-    NumberedTab("5", "recordings", "Recordings", "What has been recorded on this machine", 26, "RecordingsScreen"),
+    NumberedTab("1", "setup", "Setup", "Choose what to measure, and launch it", 0, "SetupScreen"),
+    NumberedTab("2", "live", "Live", "Watch the measurement, or replay a recording", 90, "LiveScreen"),
+    NumberedTab("3", "results", "Results", "Compare what was measured", 46, "ResultsScreen"),
+    NumberedTab("4", "projection", "Projection", "Project to a training run", 46, "ProjectionScreen"),
+    NumberedTab("5", "recordings", "Recordings", "Choose among the recordings of this machine", 26, "RecordingsScreen"),
 )
-"""Every screen; the first is the one that is there at once."""
+"""Every screen; the first one opens at the start."""
 
 
 class Action(NamedTuple):
-    """One thing to do: ``action_<name>`` on the app or on the screen of its scope."""
+    """One action: ``action_<name>`` of the app or of each screen in ``scopes``."""
 
-    scope: Scope
-    name: str  # with arguments as Textual writes them: facet(1)
-    keys: str  # comma-separated, as Textual names them
+    keys: str  # as Textual names them
     shown: str  # the key as a person reads it
+    name: str  # with arguments as Textual writes them: switch(1)
     label: str  # for the footer and the palette
     help: str
-    footer: bool = True
+    scopes: tuple[Scope, ...]
+    footer: tuple[Scope, ...] = ()  # the scopes that show it in the footer
 
 
-def _arranging(scope: Scope) -> tuple[Action, ...]:
-    """How a table is arranged, wherever there is one; its border says so, the footer need not."""
-    return (
-        Action(scope, "sort", "o", "o", "Sort", "Sort by the next column; behind the last as it comes", False),
-        Action(scope, "reverse", "O", "O", "Reverse", "Sort the other way round", False),
-        Action(scope, "group", "b", "b", "Group", "Group by work, by substrate, or not", False),
-        Action(scope, "filter", "slash", "/", "Filter", "Show only rows that contain a text", False),
-    )
-
+_APP: Final = ("app",)
+_LIVE, _PROJECTION, _RECORDINGS = ("live",), ("projection",), ("recordings",)
+_TABLES: Final = ("results", "projection")
+_DATA: Final = ("live", "results", "projection", "recordings")
+_ADJUSTS: Final = ("live", "projection")
+_COPIES: Final = ("setup", *_DATA)
 
 ACTIONS: Final = (
-    *(Action("app", f"go('{tab.scope}')", tab.key, tab.key, tab.title, tab.help, False) for tab in SCREENS),
-    Action("app", "help", "question_mark", "?", "Help", "All keys of this screen"),
-    Action("app", "command_palette", "ctrl+p", "^p", "Palette", "Find any action by name"),
-    Action("app", "next_theme", "t", "t", "Theme", "Next colour theme", False),
-    Action("app", "quit", "q", "q", "Quit", "Leave; asks first while a run goes on, and cleans up"),
-    Action("setup", "launch", "ctrl+r", "^r", "Launch", "Start the run that the form describes"),
-    Action("setup", "recheck", "r", "r", "Recheck", "Ask every substrate again whether it can be used"),
-    Action("setup", "preset", "p", "p", "Preset", "Fill the form from a scenario file"),
-    Action("setup", "add", "a", "a", "Add", "Add a substrate with options, such as docker:runtime=runsc"),
-    Action("setup", "copy", "y", "y", "Copy as CLI", "Copy the command line that makes exactly this run"),
-    Action("live", "freeze", "space", "space", "Freeze", "Hold the view still; the run goes on"),
-    Action("live", "pause", "P", "P", "Pause", "Start no more trials until pressed again; a replay stops its clock"),
-    Action("live", "cancel", "c", "c", "Cancel", "Stop the run; asks first, and still cleans up"),
-    Action("live", "facet(-1)", "left_square_bracket", "[", "Previous facet", "The previous duration", False),
+    *(Action(tab.key, tab.key, f"go('{tab.scope}')", tab.title, tab.help, _APP) for tab in SCREENS),
+    Action("ctrl+r", "^r", "launch", "Launch", "Start the measurement of the form", ("setup",), ("setup",)),
     Action(
-        "live", "facet(1)", "right_square_bracket", "]", "Facet", "The next duration: cold start, trajectory …", False
+        "enter", "enter", "open", "Open", "Open what is under the cursor: trials, table, value, replay", _DATA, _DATA
     ),
-    Action("live", "overlay", "v", "v", "All", "All substrates of the workload on one chart, or one", False),
-    Action("live", "ladder", "l", "l", "Ladder", "Throughput and p95 over concurrency, or one level's chart", False),
-    Action("live", "zoom(-1)", "minus", "-", "Zoom out", "Show a wider range around the median", False),
-    Action("live", "zoom(1)", "plus,equals_sign", "+", "Zoom", "Show a narrower range around the median", False),
-    Action("live", "zoom(0)", "a", "a", "Whole range", "Show everything from the least to the greatest", False),
-    Action("live", "open", "enter", "enter", "Trials", "The slowest trials of the cell; on a log line its timeline"),
-    Action("live", "filter", "slash", "/", "Filter", "Show only log lines that contain a text", False),
-    Action("live", "errors_only", "exclamation_mark", "!", "Errors", "Show only errors and warnings in the log", False),
-    Action("live", "project", "p", "p", "Project", "Project the recording to any number of trajectories"),
-    Action("live", "seek_by(-5)", "left", "←", "Back", "Replay: go back by 5 % of the recording", False),
-    Action("live", "seek_by(5)", "right", "→", "On", "Replay: go on by 5 % of the recording", False),
-    Action("live", "seek_by(-1)", "shift+left", "shift ←", "Back a little", "Replay: go back by 1 %", False),
-    Action("live", "seek_by(1)", "shift+right", "shift →", "On a little", "Replay: go on by 1 %", False),
-    Action("live", "seek(0)", "home", "home", "To the start", "Replay: go to the start", False),
-    Action("live", "seek(1)", "end", "end", "To the end", "Replay: go to the end", False),
-    Action("live", "go_to", "g", "g", "Go to", "Replay: go to 2:10, 1:02:10, 50% or the end of trial #158"),
-    Action("live", "faster(-1)", "comma", ",", "Slower", "Replay: the next lower speed", False),
-    Action("live", "faster(1)", "full_stop", ".", "Faster", "Replay: the next higher speed", False),
-    Action("live", "full_speed", "0", "0", "Full speed", "Replay: as fast as it can be read, or 1× again", False),
-    Action("live", "step", "s", "s", "Step", "Replay: stop the clock and go on to the next finished trial", False),
+    Action("y", "y", "copy", "Copy", "Copy the command line, or the table", _COPIES, _COPIES),
+    Action("h", "h", "page", "HTML page", "Write a page to send, beside the recording", _DATA, _DATA),
+    Action("slash", "/", "filter", "Filter", "Show only lines that contain a text", _DATA),
+    Action("o", "o", "sort", "Sort", "Sort by the next column; twice for each column, up and down", _TABLES),
+    Action("left_square_bracket", "[", "switch(-1)", "Previous", "The previous table or duration", ("live", "results")),
     Action(
-        "live", "step_back", "S,backspace", "S", "Step back", "Replay: stop, and go back by one finished trial", False
+        "right_square_bracket",
+        "]",
+        "switch(1)",
+        "Next",
+        "The next table or duration",
+        ("live", "results"),
+        ("results",),
     ),
-    Action("live", "copy", "y", "y", "Copy", "Copy the table of percentiles as Markdown"),
-    Action("live", "export", "e", "e", "Export", "Write this screen to an SVG file"),
-    Action("results", "table(-1)", "left_square_bracket", "[", "Previous table", "The table before", False),
-    Action("results", "table(1)", "right_square_bracket", "]", "Table", "The next table: fresh, completion …"),
-    Action("results", "open", "enter", "enter", "All of it", "The long table; from there the slowest trials of a row"),
-    *_arranging("results"),
-    Action("results", "diff", "d", "d", "Diff with", "Show what changed from another recording"),
-    Action("results", "project", "p", "p", "Project", "Project what is shown to any number of trajectories"),
-    Action("results", "reload", "r", "r", "Reload", "Read what a recording has grown by"),
-    Action("results", "copy", "y", "y", "Copy", "Copy the table, a row, or the command that prints it"),
-    Action("results", "page", "h", "h", "HTML page", "Write a page to send: answer, figures, tables, data"),
-    Action("results", "export", "e", "e", "Export", "Write this screen to an SVG file", False),
-    Action("projection", "adjust(-1)", "left", "←", "Less", "The option's value before, or take it back", False),
-    Action("projection", "adjust(1)", "right", "→", "More", "The option's next value", False),
-    Action("projection", "exact", "enter", "enter", "Type", "Type a value; the answer follows"),
-    Action("projection", "reset", "delete,backspace", "del", "Reset", "The option as it usually is", False),
-    Action("projection", "why", "w", "w", "Why", "Every input, formula and intermediate value of the row"),
-    Action("projection", "details", "d", "d", "Details", "All tables, as the command line prints them"),
+    Action("v", "v", "view", "View", "The next picture of the same data", _ADJUSTS),
+    Action("left", "←", "adjust(-1)", "Less", "The option's previous value; 5 % back in a replay", _ADJUSTS),
+    Action("right", "→", "adjust(1)", "More", "The option's next value; 5 % on in a replay", _ADJUSTS),
+    Action("m", "m", "decide", "Move?", "Decide whether to move to another substrate", _PROJECTION, _PROJECTION),
+    Action("w", "w", "why", "Why", "Every input, formula and intermediate value", _PROJECTION),
+    Action("f", "f", "full", "Full", "All tables, as the command line prints them", _PROJECTION),
+    Action("l", "l", "load", "Load", "Load a scenario, or a training file", ("setup", "projection")),
+    Action("a", "a", "add", "Add", "Add a substrate with options: docker:runtime=runsc", ("setup",)),
+    Action("r", "r", "renew", "Renew", "Check substrates, or read files again", ("setup", "results", "recordings")),
+    Action("d", "d", "diff", "Diff", "Compare with another recording", ("results", "recordings")),
+    Action("space", "space", "mark", "Mark", "Mark several, so that 3 and 4 pool them", _RECORDINGS, _RECORDINGS),
+    Action("x", "x", "delete", "Delete", "Move the recording to the trash; asks first", _RECORDINGS),
+    Action("p", "p", "pause", "Pause", "Start no more trials, or stop the replay's clock; again: go on", _LIVE, _LIVE),
+    Action("c", "c", "cancel", "Cancel", "Cancel the measurement; asks first, and cleans up", _LIVE),
+    Action("g", "g", "go_to", "Go to", "Replay: go to 2:10, 1:02:10, 50% or the end of trial #158", _LIVE),
+    Action("comma", ",", "faster(-1)", "Slower", "Replay: the next lower speed", _LIVE),
     Action(
-        "projection",
-        "picture",
-        "x",
-        "x",
-        "Picture",
-        "Costs by cause; completion over actions, wall-clock over workers",
+        "full_stop", ".", "faster(1)", "Faster", "Replay: the next higher speed, at last as fast as possible", _LIVE
     ),
-    Action("projection", "all_rows", "f", "f", "All rows", "Every row with all its numbers, or the answer again"),
-    *_arranging("projection"),
-    Action("projection", "copy", "y", "y", "Copy as CLI", "Copy the command line that prints the same"),
-    Action("projection", "page", "h", "h", "HTML page", "Write a page to send, of this question"),
-    Action("projection", "export", "e", "e", "Export", "Write this screen to an SVG file", False),
-    Action("recordings", "replay", "enter", "enter", "Replay", "Play the recording back on Live; so do two clicks"),
-    Action(
-        "recordings", "mark", "space", "space", "Mark", "Mark several, so that Project and Results pool them", False
-    ),
-    Action("recordings", "project", "p", "p", "Project", "Project what is marked, else the recording under the cursor"),
-    Action("recordings", "results", "s", "s", "Results", "Tables of what is marked, else of the one under the cursor"),
-    Action("recordings", "diff", "d", "d", "Diff", "Compare the recording with another, which is asked for", False),
-    Action("recordings", "verify", "v", "v", "Verify", "Read every byte: is it complete and intact?"),
-    Action("recordings", "delete", "x", "x", "Delete", "Move the recording to the trash; asks first"),
-    Action("recordings", "filter", "slash", "/", "Filter", "Show only recordings that contain a text", False),
-    Action("recordings", "rescan", "r", "r", "Look again", "List the folder anew", False),
-    Action("recordings", "copy", "y", "y", "Copy as CLI", "Copy the command line that replays the recording", False),
+    Action("s", "s", "step(1)", "Step", "Replay: stop at the end of the next trial", _LIVE),
+    Action("S", "S", "step(-1)", "Step back", "Replay: stop at the end of the previous trial", _LIVE),
+    Action("t", "t", "next_theme", "Theme", "Next colour theme", _APP),
+    Action("ctrl+p", "^p", "command_palette", "Palette", "Find any action by name", _APP),
+    Action("question_mark", "?", "help", "Help", "All keys of this screen", _APP, _APP),
+    Action("q", "q", "quit", "Quit", "Leave; asks during a measurement, and cleans up", _APP, _APP),
 )
 
 
 def of(*scopes: Scope) -> list[Action]:
-    """The actions of these scopes, in the order of the table."""
-    return [action for action in ACTIONS if action.scope in scopes]
+    """Return the actions of these scopes, in the order of the table."""
+    return [action for action in ACTIONS if not set(scopes).isdisjoint(action.scopes)]
 
 
 def bindings(scope: Scope) -> list[Binding]:
-    """What a screen or the app puts into ``BINDINGS``."""
+    """Return the ``BINDINGS`` of a screen or of the app."""
     return [
         Binding(
             action.keys,
             action.name,
             action.label,
-            show=action.footer,
+            show=scope in action.footer,
             key_display=action.shown,
             tooltip=action.help,
             priority=action.name == "command_palette",
         )
         for action in of(scope)
     ]
-
-
-def help_lines(scopes: Iterable[Scope]) -> list[tuple[str, str, str]]:
-    """(key, label, help) of every action in these scopes."""
-    return [(action.shown, action.label, action.help) for action in of(*scopes)]

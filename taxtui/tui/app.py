@@ -1,101 +1,199 @@
-"""The app: its screens, and how one gets from one to the other."""
+"""The app: its screens, one measurement or replay, and the chosen recordings."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Iterable, Sequence
+from functools import cached_property, partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from textual.app import SystemCommand
+from textual import work
+from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
 
+from taxtui.terminal_text import clean_lines
 from taxtui.tui import actions
 from taxtui.tui.colours import THEMES
-from taxtui.tui.numbered_screen import NumberedScreen
-from taxtui.tui.run_app import RunApp
-from taxtui.tui.too_small import MINIMUM
+from taxtui.tui.numbered_screen import MINIMUM, NumberedScreen
 
 if TYPE_CHECKING:
-    from taxtui.tui.live.feed import Feed
-    from taxtui.tui.setup.availability import Checker
+    from textual.notifications import SeverityLevel
+
+    from taxtui.tui.live.feed import Feed, RunStarter
+    from taxtui.tui.setup.lookups import Checker
+
+# Methods import what the first screen does not need: the first frame comes sooner.
 
 COLLECT_AFTER: Final = (20_000, 10, 10)
-"""Cycles are looked for this rarely: what a frame or an event allocates is freed without, and looking after every 700
-took a sixth of what a flood of events costs."""
-
-
+"""Thresholds of the garbage collector: with the defaults the first frame exceeded its limit in docs/benchmarks.md."""
 FIRST: Final = actions.SCREENS[0]
 
 
-def _made(tab: actions.NumberedTab) -> NumberedScreen:
-    """Made when it is first gone to: the first need not wait for what the others import."""
+def make_screen(tab: actions.NumberedTab) -> NumberedScreen:
+    """Make a screen on its first visit; its module is imported then."""
     module = import_module(f"taxtui.tui.{tab.scope}.screen")
     return cast("NumberedScreen", getattr(module, tab.screen)())
 
 
-class TaxtuiApp(RunApp):
-    """The screens, the keys that lead to them, and the palette."""
+class TaxtuiApp(App[None]):
+    """The screens, their keys, and the palette."""
 
     CSS_PATH = ["app.tcss", f"{FIRST.scope}/screen.tcss"]  # noqa: RUF012  # one parse for both before the first frame
     TITLE = "taxtui"
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("app")]
-    MODES: ClassVar = {tab.scope: partial(_made, tab) for tab in actions.SCREENS if tab != FIRST}
+    MODES: ClassVar = {tab.scope: partial(make_screen, tab) for tab in actions.SCREENS if tab != FIRST}
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (MINIMUM[0], "-normal"), (120, "-wide")]  # noqa: RUF012  # Textual declares them per instance
     VERTICAL_BREAKPOINTS = [(0, "-low"), (MINIMUM[1], "-medium"), (30, "-high")]  # noqa: RUF012  # Textual declares them per instance
 
     def __init__(self, feed: Feed | None = None, checker: Checker | None = None) -> None:
-        """Open on Live where there is a feed, else on the first; ``checker`` says whether substrates can be used."""
+        """Open on Live where there is a feed, else on the first screen; ``checker`` checks substrates."""
         self.DEFAULT_MODE = "live" if feed else FIRST.scope  # type: ignore[misc]  # Textual reads it per instance
-        super().__init__(feed, checker)
+        super().__init__()
+        self.feed, self.checker = feed, checker
+        self.chosen: tuple[Path, ...] = ()
+        self._leaving = False
         gc.set_threshold(*COLLECT_AFTER)
 
     def get_default_screen(self) -> Screen[Any]:
-        """The first, where there is nothing to watch: the stylesheets are not parsed again for a default screen."""
-        return _made(FIRST)
-
-    def _load_screen_css(self, screen: Screen[Any]) -> None:
-        """Add the stylesheet of a screen that is gone to for the first time.
-
-        Textual would parse all there are three times anew, and style and lay out the screen that is being left.
-        """
-        for path in screen.css_path:
-            if not self.stylesheet.has_source(str(path), ""):
-                self.stylesheet.read(path)
-        screen._css_update_count = self._css_update_count  # it is made with the styles there are
+        """Return the first screen: the style sheets are not parsed again for a default screen."""
+        return make_screen(FIRST)
 
     def on_mount(self) -> None:
-        """The first screen is there."""
-        self.add_mode(FIRST.scope, partial(_made, FIRST))
+        """Let the first screen show its data."""
+        self.add_mode(FIRST.scope, partial(make_screen, FIRST))
         if isinstance(self.screen, NumberedScreen):
             self.screen.arrive()
 
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """Notify as ``App.notify`` does, without markup: a message may quote any text."""
+        message, title = clean_lines(message), clean_lines(title)
+        super().notify(message, title=title, severity=severity, timeout=timeout, markup=False)
+
     async def action_go(self, scope: actions.Scope) -> None:
         """Go to a screen."""
+        if isinstance(self.screen, NumberedScreen):
+            self.screen.leave(scope)
         await self.switch_mode(scope)
         if isinstance(self.screen, NumberedScreen):
             self.screen.arrive()
 
     def action_help(self) -> None:
-        """All keys of this screen."""
+        """Show all keys of this screen."""
         if isinstance(self.screen, NumberedScreen):
             from taxtui.tui.dialogs import help_dialog
 
             self.push_screen(help_dialog(self.screen.scope))
 
     def action_next_theme(self) -> None:
-        """The next theme of a short list."""
+        """Take the next theme of a short list."""
         place = THEMES.index(self.theme) if self.theme in THEMES else -1
         self.theme = THEMES[(place + 1) % len(THEMES)]
         self.notify(self.theme, timeout=1.5)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """The palette: the actions of this screen and of the app."""
+        """Yield the entries of the palette: the actions of this screen and of the app."""
         scopes = (screen.scope, "app") if isinstance(screen, NumberedScreen) else ("app",)
         for action in actions.of(*scopes):
-            where = "app" if action.scope == "app" else "screen"
+            where = "app" if "app" in action.scopes else "screen"
             if action.name != "command_palette":
                 title = f"{action.label} ({action.shown})"
                 yield SystemCommand(title, action.help, partial(self.run_action, f"{where}.{action.name}"))
+
+    def subject(self, *, succeeded: bool = False) -> tuple[Path, ...]:
+        """Return the recordings of Results and Projection: the chosen ones, else Live's, else the newest.
+
+        With ``succeeded`` the newest one has a successful trial, which every projection needs.
+        """
+        if self.chosen:
+            return self.chosen
+        if self.feed and self.feed.path.exists():
+            return (self.feed.path,)
+        from taxtui.live import catalogue
+
+        newest = catalogue.newest(succeeded=succeeded)
+        return (newest,) if newest else ()
+
+    async def replay(self, path: Path) -> None:
+        """Play a recording back on Live. Raises ``RecordingError``: the file is no recording."""
+        from taxtui.tui.live.replay import ReplayFeed
+
+        feed = ReplayFeed(path)
+        if self.take(feed):
+            await self.switch_mode("live")
+            cast("NumberedScreen", self.screen).arrive()
+
+    def take(self, feed: Feed) -> bool:
+        """Let Live show this feed instead; refuse while a measurement runs, which only Live can cancel."""
+        if self.running:
+            feed.close()
+            self.notify("a measurement is running; cancel it first (2, then c)", severity="warning")
+            return False
+        if self.feed:
+            self.feed.close()
+        self.feed, self.chosen = feed, ()
+        return True
+
+    @property
+    def running(self) -> bool:
+        """A measurement is running."""
+        return self.feed is not None and self.feed.live and not self.feed.over
+
+    @cached_property
+    def launcher(self) -> RunStarter:
+        """The thread that starts processes; this thread must still have its ordinary priority."""
+        from taxtui.tui.live.feed import RunStarter
+
+        return RunStarter()
+
+    async def launch_run(self, scenario: dict[str, Any] | str, options: Sequence[str] = ()) -> None:
+        """Start a measurement in a child process and watch it."""
+        if self.running:
+            self.notify("a measurement is running; cancel it first (2, then c)", severity="warning")
+            return
+        from taxtui import folders
+        from taxtui.errors import TaxtuiError
+        from taxtui.tui.live.feed import RunFeed
+
+        try:
+            path = folders.new_recording(folders.new_run_id())
+            self.take(RunFeed(scenario, path, self.launcher, options))
+        except (TaxtuiError, OSError) as error:  # no folder to write to, no room, no more processes
+            self.notify(str(error), title="The measurement did not start", severity="error", timeout=10)
+            return
+        self.launcher.yield_cpu()
+        await self.action_go("live")
+
+    def run_ended(self) -> None:
+        """Leave, if the app waited for the end of the measurement."""
+        if self._leaving:
+            self.exit()
+
+    @work
+    async def action_quit(self) -> None:  # type: ignore[override]  # a worker, because it asks
+        """Leave; a running measurement is cancelled and cleaned up first."""
+        if not self.running:
+            self.exit()
+            return
+        from taxtui.tui.dialogs import Confirm
+        from taxtui.tui.live.feed import RunFeed
+
+        body = "A measurement is running. Leaving cancels it and removes every sandbox first."
+        if await self.push_screen_wait(Confirm("Quit?", body, "Cancel it and quit", "Stay")):
+            if not self.running:  # it ended before the answer
+                self.exit()
+                return
+            self._leaving = True
+            if isinstance(self.feed, RunFeed):
+                self.feed.cancel()
+            await self.action_go("live")

@@ -1,11 +1,10 @@
-"""Work that takes a while, in a thread of its own: the newest request counts, those it overtakes are forgotten."""
+"""Work in a background thread: the newest request counts, and older requests are dropped."""
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from textual.message_pump import MessagePump
 
@@ -14,9 +13,6 @@ from taxtui.errors import TaxtuiError
 
 Request = TypeVar("Request")
 Result = TypeVar("Result")
-
-SWITCH_INTERVAL_S: Final = 0.001
-"""How long the thread may hold the interpreter while the interface wants it; Python's own 5 ms can be felt."""
 
 
 class Newest(Generic[Request, Result]):
@@ -29,49 +25,48 @@ class Newest(Generic[Request, Result]):
     def __init__(
         self,
         work: Callable[[Request], Result],
-        done: Callable[[Request, Result], None],
+        on_result: Callable[[Request, Result], None],
         failed: Callable[[Request, str], None],
         *,
         on: MessagePump,
     ) -> None:
         """Start the thread; the listeners are called as messages of ``on`` are."""
-        self._work, self._done, self._failed, self._pump = work, done, failed, on
+        self._work, self._on_result, self._failed, self._pump = work, on_result, failed, on
         self._waiting: list[Request] = []
-        self._asked = 0  # requests so far; the number of the newest
+        self._newest = 0  # requests so far; the number of the newest
         self._answered = 0  # the newest that was answered
         self._changed = threading.Condition()
         self._closed = False
-        sys.setswitchinterval(SWITCH_INTERVAL_S)
         threading.Thread(target=self._run, name="taxtui-background", daemon=True).start()
 
     def ask(self, request: Request) -> None:
         """Answer this next, and nothing that still waits."""
         with self._changed:
             self._waiting[:] = [request]
-            self._asked += 1
+            self._newest += 1
             self._changed.notify()
 
     @property
     def busy(self) -> bool:
         """The newest request is not answered yet."""
-        return self._answered < self._asked
+        return self._answered < self._newest
 
     def close(self) -> None:
-        """End the thread after what it is doing. Idempotent."""
+        """End the thread after its present request. Idempotent."""
         with self._changed:
             self._closed = True
             self._changed.notify()
 
     def forget(self) -> None:
-        """Nobody wants to know any more what was asked. Idempotent."""
+        """Drop every request. Idempotent."""
         with self._changed:
             self._waiting.clear()
-            self._asked += 1
-            self._answered = self._asked
+            self._newest += 1
+            self._answered = self._newest
 
     def _run(self) -> None:
-        while (found := self._next()) is not None:
-            number, request = found
+        while (item := self._next()) is not None:
+            number, request = item
             try:
                 self._answer(number, request)
             except (TaxtuiError, CostModelError) as error:
@@ -80,16 +75,16 @@ class Newest(Generic[Request, Result]):
                 self._tell(number, self._failed, request, f"{type(error).__name__}: {error}")
 
     def _answer(self, number: int, request: Request) -> None:
-        self._tell(number, self._done, request, self._work(request))
+        self._tell(number, self._on_result, request, self._work(request))
 
     def _next(self) -> tuple[int, Request] | None:
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
-            return None if self._closed else (self._asked, self._waiting.pop())
+            return None if self._closed else (self._newest, self._waiting.pop())
 
     def _overtaken(self, number: int) -> bool:
-        """Nobody wants to know any more."""
-        return self._closed or number < self._asked
+        """A newer request has arrived, or the thread is closed."""
+        return self._closed or number < self._newest
 
     def _tell(self, number: int, listener: Callable[..., None], *arguments: object, last: bool = True) -> None:
         self._pump.call_later(self._heard, number, last, listener, arguments)  # posts a message, as any thread may
@@ -111,7 +106,7 @@ class Unfolding(Newest[Request, Result]):
     def __init__(
         self,
         work: Callable[[Request], Iterator[Result]],
-        done: Callable[[Request, Result], None],
+        on_result: Callable[[Request, Result], None],
         failed: Callable[[Request, str], None],
         ended: Callable[[Request], None],
         *,
@@ -119,11 +114,11 @@ class Unfolding(Newest[Request, Result]):
     ) -> None:
         """As ``Newest``; ``work`` yields the parts."""
         self._parts, self._ended = work, ended
-        super().__init__(lambda request: next(work(request)), done, failed, on=on)
+        super().__init__(lambda request: next(work(request)), on_result, failed, on=on)
 
     def _answer(self, number: int, request: Request) -> None:
         for part in self._parts(request):
             if self._overtaken(number):
                 return
-            self._tell(number, self._done, request, part, last=False)
+            self._tell(number, self._on_result, request, part, last=False)
         self._tell(number, self._ended, request)

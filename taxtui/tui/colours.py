@@ -17,7 +17,7 @@ THEMES: Final = ("textual-dark", "textual-light", "nord", "gruvbox", "solarized-
 SUBSTRATES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {name: row.look for name, row in shipped.SUBSTRATES.items() if row.variant_looks}
 )
-"""Substrates with a glyph and a colour of their own; all others share one look."""
+"""Substrates with a glyph and a colour of their own; all others share a look."""
 
 VARIANTS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
     {name: shipped.SUBSTRATES[name].variant_looks for name in SUBSTRATES}
@@ -32,17 +32,17 @@ LEVELS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "error": ("✗", "text-error"),
     }
 )
-"""Level of a log line → its glyph and the theme variable of its colour."""
+"""Level of a log line → glyph and theme variable."""
 
 
 def _look(label: str) -> tuple[str, str]:
     """Glyph and colour of a substrate's variant: the same on every screen and in every session, so by its name."""
     name, _, variant = label.partition(":")
     row = shipped.row_of(name)
-    others = row.variant_looks
-    if not others or variant in ("", row.usual_variant):
+    looks = row.variant_looks
+    if not looks or variant in ("", row.usual_variant):
         return row.look
-    return others[crc32(variant.encode(errors="replace")) % len(others)]
+    return looks[crc32(variant.encode(errors="replace")) % len(looks)]
 
 
 def glyph(label: str) -> str:
@@ -56,7 +56,7 @@ def colour(label: str, *, dark: bool = True) -> str:
 
 
 def shade(hexadecimal: str, *, dark: bool) -> str:
-    """The colour as it is on a dark background; readable on a light one too."""
+    """Return a colour of the dark palette, darkened for a light theme."""
     return hexadecimal if dark else Color.parse(hexadecimal).darken(0.22).hex
 
 

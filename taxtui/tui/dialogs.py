@@ -1,14 +1,15 @@
-"""The small screens that ask or tell one thing, over the one below."""
+"""Dialogs: questions, choices, texts; and the clipboard."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from rich.table import Table
 from rich.text import Text
 from textual import on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, ScrollableContainer, Vertical
 from textual.geometry import Size
@@ -16,9 +17,32 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from taxtui import folders
+from taxtui.errors import UsageError
 from taxtui.terminal_text import fit, widest
 from taxtui.tui import actions
-from taxtui.tui.clipboard import copy
+
+COPIED: Final = "copied.txt"
+"""In the cache: what was copied last."""
+
+
+def copy(app: App[Any], text: str, message: str) -> None:
+    """Put ``text`` on the clipboard and into a file; say ``told``, and where the file is.
+
+    A terminal never answers whether it took what was copied: some do not, and tmux only where it is told to.
+    """
+    app.copy_to_clipboard(text)
+    try:
+        folder = folders.cache()
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / COPIED
+        path.write_text(text, encoding="utf-8", errors="replace")
+    except (OSError, UsageError):
+        advice = "select it with the mouse and shift held"
+    else:
+        advice = f"cat {shlex.quote(str(path))}"
+    app.notify(f"{message}\nNot on the clipboard? {advice}", title="Copied")
+
 
 Value = TypeVar("Value")
 
@@ -49,7 +73,7 @@ class Confirm(ModalScreen[bool | None]):
                 yield Button(Text(f"{self._no} (n)"), id="no", variant="primary", compact=True)
 
     def on_mount(self) -> None:
-        """The harmless answer is the one that Enter gives."""
+        """Focus the harmless answer, so that Enter gives it."""
         self.query_one("#no").focus()
 
     @on(Button.Pressed)
@@ -115,10 +139,12 @@ class Choose(ModalScreen[Value | None]):
             yield OptionList(
                 *(
                     Option(
-                        Text.assemble((f"{fit(one.label, columns)}  ", "bold"), (one.note, "" if one.ok else "red")),
-                        disabled=not one.ok,
+                        Text.assemble(
+                            (f"{fit(choice.label, columns)}  ", "bold"), (choice.note, "" if choice.ok else "red")
+                        ),
+                        disabled=not choice.ok,
                     )
-                    for one in self._choices
+                    for choice in self._choices
                 ),
                 compact=True,
                 markup=False,
@@ -131,14 +157,14 @@ class Choose(ModalScreen[Value | None]):
 
 
 Layout = Callable[[int], str]
-"""Text in lines of at most so many columns; what cannot be narrower than that is scrolled sideways."""
+"""Lays text out in a number of columns; wider lines are scrolled sideways."""
 
 
 class LaidOut(Static):
-    """Text that is laid out for the columns that there are."""
+    """Text that is laid out for the available columns."""
 
     def __init__(self, layout: Layout, *, id: str | None = None) -> None:
-        """Lines are made anew whenever the room changes."""
+        """Lay the text out again whenever the width changes."""
         super().__init__(id=id, markup=False)
         self._layout = layout
         self._lines: list[str] = []
@@ -161,7 +187,7 @@ class Tell(ModalScreen[None]):
     """Something to read; any of the usual keys closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,enter,question_mark,p", "dismiss(None)", "Close", show=False),
+        Binding("escape,q,enter,question_mark", "dismiss(None)", "Close", show=False),
         Binding("y", "copy", "Copy", show=False),
     ]
 
@@ -192,8 +218,8 @@ class Tell(ModalScreen[None]):
 def help_dialog(scope: actions.Scope) -> Tell:
     """Every key of a screen and of the app, from the one table."""
     table = Table.grid(padding=(0, 2))
-    for key, label, text in actions.help_lines([scope, "app"]):
-        table.add_row(Text(key, "bold"), Text(label), Text(text, "dim"))
+    for action in actions.of(scope, "app"):
+        table.add_row(Text(action.shown, "bold"), Text(action.label), Text(action.help, "dim"))
     table.add_row(Text("tab", "bold"), Text("Next part"), Text("Move between lists, fields and buttons", "dim"))
     table.add_row(Text("↑ ↓", "bold"), Text("Move"), Text("Move in the list that has the focus", "dim"))
     return Tell("Keys", table)

@@ -1,4 +1,4 @@
-"""What a cell gets done over how many run at a time, and how long an action takes there: throughput and p95."""
+"""A concurrency sweep as curves: throughput, and p95 of an action."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BRIEF: Final = 40  # columns: with fewer the legend is short
 LEFT: Final = 1
 RIGHT: Final = 2
 COLOURS: Final = {LEFT: (86, 180, 233), RIGHT: (230, 159, 0)}
-"""Of the axes' lines, throughput and latency: of the palette that colour-blind people can tell apart."""
+"""Colours of the two curves, distinguishable by colour-blind readers."""
 
 
 class LadderPoint(NamedTuple):
@@ -47,30 +47,32 @@ class LadderPlot(PlotextPlot):
             self.border_title = Text(title)  # which draws the rest anew too
 
     def _draw(self, across: Sequence[float], values: Sequence[float], side: int) -> None:
-        """A line, and its axis from 0 to its greatest."""
-        most = max(values)
+        """Draw a curve and its axis from 0 to the greatest value."""
+        greatest = max(values)
         self.plt.plot(across, values, marker="braille", color=COLOURS[side], yside="left" if side == LEFT else "right")
-        self.plt.ylim(0, most * 1.05, side)
-        places = [0.0, most / 2, most]
+        self.plt.ylim(0, greatest * 1.05, side)
+        places = [0.0, greatest / 2, greatest]
         self.plt.yticks(places, [units.duration(v) if v and side == RIGHT else f"{v:.3g}" for v in places], side)
 
     def render(self) -> RenderResult:
         """A legend, then both lines with round numbers on their axes."""
         width, height = self.size
-        points = [one for one in self.points if one.actions_per_s > 0 and one.p95_ns > 0]
+        points = [point for point in self.points if point.actions_per_s > 0 and point.p95_ns > 0]
         if len(points) < 2 or height < 5 or width < 24:
-            told = "the curve, once two levels have finished a trial" if len(points) < 2 else "no room for the curve"
-            return Text(told, Style(dim=True))
+            text = "the curve, once two levels have finished a trial" if len(points) < 2 else "no room for the curve"
+            return Text(text, Style(dim=True))
         self.plt.clear_figure()
         self.plt.plotsize(width, height - 1)
         self.plt.theme("clear")
-        across = [math.log2(one.at_a_time) for one in points]
+        across = [math.log2(point.at_a_time) for point in points]
         self.plt.xlim(across[0], across[-1])
-        self._draw(across, [one.actions_per_s for one in points], LEFT)
-        self._draw(across, [one.p95_ns for one in points], RIGHT)
+        self._draw(across, [point.actions_per_s for point in points], LEFT)
+        self._draw(across, [point.p95_ns for point in points], RIGHT)
         room = max(1, (width - 14) // 5)
-        shown = points[:: -(-len(points) // room)]
-        self.plt.xticks([math.log2(one.at_a_time) for one in shown], [f"{one.at_a_time:,}" for one in shown])
+        labelled = points[:: -(-len(points) // room)]
+        self.plt.xticks(
+            [math.log2(point.at_a_time) for point in labelled], [f"{point.at_a_time:,}" for point in labelled]
+        )
         if self.knee is not None and across[0] <= math.log2(self.knee) <= across[-1]:
             self.plt.vline(math.log2(self.knee))
         brief = width < BRIEF

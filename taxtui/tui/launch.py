@@ -1,4 +1,4 @@
-"""Takes the terminal, shows the app on it, gives it back, and leaves nothing running."""
+"""Runs the app in the terminal and leaves nothing running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers as people read them: durations, sizes, shares and percentiles with what they need to be worth printing."""
+"""Durations, sizes, shares and percentiles as text."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def ticks(low_ns: float, high_ns: float, columns: int, spacing: int) -> list[flo
     for values in (*_mantissas(low_ns, high_ns), *_steps(low_ns, high_ns)):
         fitting = [v for v in values if column(v, low_ns, high_ns, columns) + len(tick(v)) < columns]
         room = max([spacing, *(len(tick(v)) + 2 for v in fitting)])
-        if len(fitting) > len(best) and _apart(fitting, low_ns, high_ns, columns) >= room:
+        if len(fitting) > len(best) and _spacing(fitting, low_ns, high_ns, columns) >= room:
             best = fitting
     return best
 
@@ -93,14 +93,14 @@ def _mantissas(low_ns: float, high_ns: float) -> list[list[float]]:
 def _steps(low_ns: float, high_ns: float) -> list[list[float]]:
     """Multiples of one round step: what an axis of less than a decade wants."""
     magnitude = 10.0 ** math.floor(math.log10(high_ns - low_ns))
-    found = []
+    stops = []
     for step in (magnitude * 5, magnitude * 2, magnitude, magnitude / 2, magnitude / 5, magnitude / 10):
         first = math.ceil(low_ns / step)
-        found.append([n * step for n in range(first, min(first + 40, math.floor(high_ns / step) + 1)) if n])
-    return found
+        stops.append([n * step for n in range(first, min(first + 40, math.floor(high_ns / step) + 1)) if n])
+    return stops
 
 
-def _apart(values: list[float], low_ns: float, high_ns: float, columns: int) -> int:
+def _spacing(values: list[float], low_ns: float, high_ns: float, columns: int) -> int:
     """The least distance in columns between neighbours; the whole axis where there is one value."""
     places = [column(value, low_ns, high_ns, columns) for value in values]
     return min((b - a for a, b in itertools.pairwise(places)), default=columns)

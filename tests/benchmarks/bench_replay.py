@@ -22,8 +22,8 @@ from costmodel.recording import events
 from costmodel.recording.follower import Follower
 from taxtui.live.state import RunState
 from taxtui.recording.writer import Recorder
+from taxtui.tui.live.playback import ReplayBar
 from taxtui.tui.live.replay import ReplayFeed
-from taxtui.tui.live.replay_bar import ReplayBar
 from tests.benchmarks.figures import tell
 from tests.tui import story
 from tests.tui.driving import live

@@ -233,7 +233,7 @@ from taxtui.plan.spec import Plan
 from costmodel.recording.events import Cell, TrialStarted
 from costmodel.recording.follower import read_events
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.lists.cycle import Cycle
+from taxtui.tui.fields import Cycle
 from taxtui.report.plan_time import _wall_ns
 
 said(*"run -s local:isolation=plain -t T0 -n 1 --mode exec --trials 3 --warmup 0 --concurrency 3".split(),
@@ -316,7 +316,7 @@ def test_a_screen_is_one_folder_and_one_line(copy: Copy, place: Path) -> None:
         """
 import asyncio
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.top_bar import NAMES, Tab
+from taxtui.tui.numbered_screen import NAMES, Tab
 
 async def answers(refs):
     return {}

@@ -66,8 +66,6 @@ async def visit() -> None:
         setup = app.screen
         assert isinstance(setup, SetupScreen)
         await until(pilot, lambda: len(setup.substrates.answers) >= 6 and setup.history and setup.history.table)
-        await pilot.press("down", "space")
-        await until(pilot, lambda: True)
         keep("setup")
 
 

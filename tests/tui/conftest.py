@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ from taxtui.sandboxes import registry
 from taxtui.tui.setup.screen import SetupScreen
 from tests.support import waiting
 from tests.support.simulating import simulate_once
-from tests.tui.shelf import filled, held_up, without_trash
+from tests.tui.shelf import filled, without_trash
 
 
 async def idle(*args: float) -> None:
@@ -105,8 +105,3 @@ def shelf(folder: Path) -> Path:
 @pytest.fixture
 def discarded(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return without_trash(monkeypatch)
-
-
-@pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    return held_up(monkeypatch)

@@ -19,11 +19,11 @@ from tests.tui import story
 from tests.tui.feeds import StoryRun, answers
 
 SIZE = (80, 24)
-TESTED: set[tuple[str, str]] = set()
+TESTED: set[str] = set()
 
 
-def covers(scope: str, *names: str) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., Awaitable[None]]]:
-    TESTED.update((scope, name) for name in names)
+def covers(*names: str) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., Awaitable[None]]]:
+    TESTED.update(names)
     return lambda function: function
 
 
@@ -51,6 +51,7 @@ class Nothing(NumberedScreen):
     """Where an app begins that a test looks at elsewhere; Setup would first be filled in."""
 
     scope = "setup"
+    CSS_PATH = None
 
     def contents(self) -> ComposeResult:
         yield from ()
@@ -58,11 +59,11 @@ class Nothing(NumberedScreen):
     foot = contents
 
 
-def looking_at(*paths: Path, against: Path | None = None) -> TaxtuiApp:
+def looking_at(*paths: Path) -> TaxtuiApp:
     """An app whose Results and Projection are about these; it has no Setup."""
     app = TaxtuiApp(None, answers)
     app.get_default_screen = Nothing  # type: ignore[method-assign]
-    app.chosen, app.against = paths, against
+    app.chosen = paths
     return app
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.recordings import verification
 from taxtui.tui.recordings.list import RecordingList
 from taxtui.tui.recordings.screen import RecordingsScreen
 from tests.tui import story
@@ -39,21 +36,6 @@ def without_trash(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     monkeypatch.setattr("taxtui.tui.recordings.screen.discard", discard)
     return gone
-
-
-def held_up(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Verifying stands still after its first slice until what this returns is called."""
-    goes_on = threading.Event()
-    poll = verification.Follower.poll
-    monkeypatch.setattr(verification, "SLICE_BYTES", 1024)
-
-    def slow(self: verification.Follower, max_bytes: int) -> object:
-        if self.offset:
-            goes_on.wait(20)
-        return poll(self, max_bytes)
-
-    monkeypatch.setattr(verification.Follower, "poll", slow)
-    return goes_on.set
 
 
 def here(pilot: Pilot[None]) -> RecordingsScreen:

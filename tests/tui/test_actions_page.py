@@ -31,7 +31,7 @@ async def pages(pilot: Pilot[None], path: Path) -> None:
     await until(pilot, lambda: path.exists() and pilot.app.screen._page is None)  # type: ignore[attr-defined]
 
 
-@covers("results", "page")
+@covers("page")
 async def test_h_writes_the_report_beside_the_recording_and_never_over_a_file(path: Path) -> None:
     first, second = path.with_name("story.html"), path.with_name("story.2.html")
     async with looking_at(path).run_test(size=SIZE) as pilot:
@@ -48,7 +48,7 @@ async def test_h_writes_the_report_beside_the_recording_and_never_over_a_file(pa
     assert first.read_bytes() == second.read_bytes()
 
 
-@covers("projection", "page")
+@covers("page")
 async def test_h_writes_the_question_that_is_asked(path: Path) -> None:
     page = path.with_name("story.html")
     async with looking_at(path).run_test(size=SIZE) as pilot:
@@ -79,7 +79,7 @@ async def test_without_a_recording_there_is_no_page(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(catalogue, "newest", lambda **_: None)
     async with looking_at().run_test(size=SIZE) as pilot:
         await pilot.press("3", "h")
-        await hears(pilot, "there is no recording yet; 1 measures, 5 lists what there is")
+        await hears(pilot, "there is no recording yet; 1 measures, 5 lists recordings")
 
 
 async def test_leaving_while_a_page_is_written_leaves_nothing(path: Path) -> None:

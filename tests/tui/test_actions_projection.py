@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,15 +13,15 @@ from textual.containers import ScrollableContainer
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
+from costmodel import Projection
 from taxtui.commands.project import command
+from taxtui.report.bars import Bar
 from taxtui.report.numbers import number
-from taxtui.tui.answer.arranging import Arrangement
-from taxtui.tui.dialogs import LaidOut, Tell
-from taxtui.tui.projection.curve_plot import CurvePlot
+from taxtui.tui.command_dialog import CommandProgress
+from taxtui.tui.dialogs import Choose, LaidOut, Tell
 from taxtui.tui.projection.form import MORE
 from taxtui.tui.projection.form_panel import LABEL_WIDTH, FormPanel
-from taxtui.tui.projection.picture_panel import NO_STEPS
-from taxtui.tui.projection.rows import ProjectionRows
+from taxtui.tui.projection.pictures import CurvePlot
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.stacked_bars import StackedBars
 from tests.support.simulating import run_coarsely
@@ -50,8 +52,9 @@ def panel(pilot: Pilot[None]) -> FormPanel:
     return pilot.app.screen.query_one(FormPanel)
 
 
-def rows(pilot: Pilot[None]) -> ProjectionRows:
-    return pilot.app.screen.query_one(ProjectionRows)
+def rows(pilot: Pilot[None]) -> Sequence[Projection]:
+    found = projection(pilot).answered
+    return found.rows if found else ()
 
 
 async def answered(pilot: Pilot[None], *, trajectories: int = 1_000_000, workers: int = 500) -> None:
@@ -63,7 +66,7 @@ async def answered(pilot: Pilot[None], *, trajectories: int = 1_000_000, workers
     await until(pilot, holds)
 
 
-@covers("app", "go('projection')")
+@covers("go('projection')")
 async def test_4_projects_what_is_looked_at_to_a_million_trajectories(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("4")
@@ -71,23 +74,23 @@ async def test_4_projects_what_is_looked_at_to_a_million_trajectories(path: Path
         printed = CliRunner().invoke(
             command, [str(path), "--trajectories", "1000000", "--workers", "500", "--format", "json"]
         )
-        assert len(rows(pilot).rows) == 2
-        for row in rows(pilot).rows:
+        assert len(rows(pilot)) == 2
+        for row in rows(pilot):
             assert row.worker_hours is not None
             assert repr(row.worker_hours.value) in printed.output
 
 
-@covers("projection", "adjust(-1)", "adjust(1)")
+@covers("adjust(-1)", "adjust(1)")
 async def test_arrows_move_the_slider_and_the_numbers_follow(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("4")
         await answered(pilot)
-        before = [row.worker_hours for row in rows(pilot).rows]
+        before = [row.worker_hours for row in rows(pilot)]
         await pilot.press("right")
         await answered(pilot, trajectories=2_000_000)
         assert all(
             now.worker_hours and then and now.worker_hours.value == pytest.approx(2 * then.value)
-            for now, then in zip(rows(pilot).rows, before, strict=True)
+            for now, then in zip(rows(pilot), before, strict=True)
         )
         await pilot.press("left", "left")
         await answered(pilot, trajectories=500_000)
@@ -95,7 +98,6 @@ async def test_arrows_move_the_slider_and_the_numbers_follow(path: Path) -> None
         await answered(pilot, trajectories=500_000, workers=200)
 
 
-@covers("projection", "exact")
 async def test_enter_types_an_exact_value_that_is_answered_while_it_is_typed(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("4")
@@ -125,22 +127,11 @@ async def test_enter_turns_a_switch(path: Path) -> None:
         assert "include_cleanup" not in panel(pilot).values
 
 
-@covers("projection", "reset")
-async def test_delete_asks_the_usual_again(path: Path) -> None:
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("4", "right", "right")
-        await answered(pilot, trajectories=5_000_000)
-        await pilot.press("delete")
-        await answered(pilot)
-        await pilot.press("down", "down", "right", "backspace")
-        assert "actions" not in panel(pilot).values
-
-
 async def test_what_cannot_be_answered_is_refused_in_the_words_of_the_command_line(path: Path) -> None:
     async with looking_at(path).run_test(size=(120, 40)) as pilot:
         await pilot.press("4")
         await answered(pilot)
-        before = rows(pilot).rows
+        before = rows(pilot)
         panel(pilot).values["train_seconds"] = "60"
         projection(pilot).ask()
         await until(pilot, lambda: projection(pilot).refusal)
@@ -149,7 +140,7 @@ async def test_what_cannot_be_answered_is_refused_in_the_words_of_the_command_li
         )
         assert str(printed.exception) == projection(pilot).refusal
         assert "add --batch B" in str(projection(pilot).query_one("#words", Static).render())
-        assert rows(pilot).rows == before  # what was answered last stays
+        assert rows(pilot) == before  # what was answered last stays
         assert projection(pilot).has_class("-refused")  # dim
         await pilot.press("enter", *"x")
         await until(pilot, lambda: "is no count" in projection(pilot).refusal)
@@ -160,18 +151,18 @@ async def test_what_published_rows_cannot_answer_is_refused_by_name(path: Path, 
     async with looking_at(*[path] * mixed, ESSAY).run_test(size=(80, 24)) as pilot:
         await pilot.press("4")
         await answered(pilot)
-        before = rows(pilot).rows
+        before = rows(pilot)
         panel(pilot).set("think", "8s")
         await until(pilot, lambda: projection(pilot).refusal)
         words = str(projection(pilot).query_one("#words", Static).render())
         assert "essay.toml" in words
         assert "--think" in words
-        assert rows(pilot).rows == before
+        assert rows(pilot) == before
         panel(pilot).set("think", "")
         await until(pilot, lambda: not projection(pilot).refusal)
 
 
-@covers("projection", "why")
+@covers("why")
 async def test_w_takes_the_row_under_the_cursor_apart(path: Path) -> None:
     async with looking_at(path).run_test(size=(120, 40)) as pilot:
         await pilot.press("4")
@@ -185,18 +176,18 @@ async def test_w_takes_the_row_under_the_cursor_apart(path: Path) -> None:
         assert "N, trajectories" in told
 
 
-@covers("projection", "details")
-async def test_d_shows_all_tables_of_the_command_line(path: Path) -> None:
+@covers("full")
+async def test_f_shows_all_tables_of_the_command_line(path: Path) -> None:
     async with looking_at(path).run_test(size=(120, 40)) as pilot:
         await pilot.press("4")
         await answered(pilot)
-        await pilot.press("d")
+        await pilot.press("f")
         await pilot.pause()
         assert isinstance(pilot.app.screen, Tell)
         assert "Causes of the worker-hours" in pilot.app.export_screenshot().replace("&#160;", " ")
 
 
-@pytest.mark.parametrize("key", ["w", "d"])
+@pytest.mark.parametrize("key", ["w", "f"])
 async def test_what_a_dialog_says_is_laid_out_for_its_room(path: Path, key: str) -> None:
     """Nothing is beyond the right edge at 80 columns, nor after the terminal has changed."""
     async with looking_at(path).run_test(size=(120, 40)) as pilot:
@@ -212,44 +203,7 @@ async def test_what_a_dialog_says_is_laid_out_for_its_room(path: Path, key: str)
         assert max(map(len, str(told.render()).split("\n"))) <= told.size.width < roomy.width
 
 
-@covers("projection", "picture")
-async def test_x_draws_completion_over_actions_wall_clock_over_workers_and_causes(path: Path) -> None:
-    async with looking_at(path).run_test(size=(160, 50)) as pilot:
-        await pilot.press("4")
-        await answered(pilot)
-        plot, bars = pilot.app.screen.query_one(CurvePlot), pilot.app.screen.query_one(StackedBars)
-        for axis, words in (("actions", "no break-even"), ("workers", "knee")):
-            await until(pilot, lambda axis=axis: plot.axis == axis and plot.curves)
-            assert [curve.label for curve in plot.curves] == ["local:bwrap", "docker:runc"]
-            assert words in str(plot.border_title)
-            await pilot.press("x")
-        assert not plot.display
-        assert [bar.name for bar in bars.items] == ["docker:runc", "local:bwrap"]
-        assert bars.items[0].text == number(rows(pilot).rows[1].worker_hours.value)  # type: ignore[union-attr]
-        await pilot.press("x")
-        await until(pilot, lambda: bars.empty == NO_STEPS)
-
-
-@covers("projection", "all_rows", "sort", "reverse", "group", "filter")
-async def test_f_shows_every_row_sorted_and_filtered_until_another_recording_is_shown(path: Path) -> None:
-    async with looking_at(path).run_test(size=(120, 40)) as pilot:
-        await pilot.press("4")
-        await answered(pilot)
-        assert not rows(pilot).display
-        await pilot.press("f", "b", "b", *"oo")
-        assert rows(pilot).display
-        assert [row.label for row in rows(pilot).rows] == ["docker:runc", "local:bwrap"]
-        await pilot.press("O")
-        await pilot.press("slash", *"LOCAL", "enter")
-        assert [row.label for row in rows(pilot).rows] == ["local:bwrap"]
-        projection(pilot).taxtui.chosen = (ESSAY,)
-        projection(pilot).arrive()
-        await until(pilot, lambda: (found := projection(pilot).answered) and len(found.rows) > 2)
-        assert projection(pilot).arrangement == Arrangement()
-        assert not rows(pilot).display
-
-
-@covers("projection", "copy")
+@covers("copy")
 async def test_y_copies_a_command_line_that_asks_the_same(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("4")
@@ -259,17 +213,8 @@ async def test_y_copies_a_command_line_that_asks_the_same(path: Path) -> None:
         words = shlex.split(pilot.app.clipboard)
         assert words[:3] == ["taxtui", "project", str(path)]
         result = CliRunner().invoke(command, [*words[2:], "--format", "json"], catch_exceptions=False)
-        shown = [row.worker_hours.value for row in rows(pilot).rows if row.worker_hours]
+        shown = [row.worker_hours.value for row in rows(pilot) if row.worker_hours]
         assert all(repr(value) in result.output for value in shown)
-
-
-@covers("projection", "export")
-async def test_e_writes_the_screen_beside_the_recording(path: Path) -> None:
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("4")
-        await answered(pilot)
-        await pilot.press("e")
-        assert (path.parent / "story.projection.svg").read_text().startswith("<svg")
 
 
 async def test_a_click_on_a_track_takes_the_value_there(path: Path) -> None:
@@ -285,7 +230,7 @@ async def test_without_a_recording_it_says_how_to_make_one(tmp_path: Path, monke
     async with looking_at().run_test(size=SIZE) as pilot:
         await pilot.press("4")
         await until(pilot, lambda: "no recording yet" in projection(pilot).refusal)
-        await pilot.press("x", "w", "d", "e")  # nothing to show, and no error
+        await pilot.press("v", "w", "f", "m")  # nothing to show, and no error
 
 
 async def test_a_damaged_recording_is_said_in_one_line(tmp_path: Path) -> None:
@@ -294,3 +239,77 @@ async def test_a_damaged_recording_is_said_in_one_line(tmp_path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("4")
         await until(pilot, lambda: "not a taxtui recording" in projection(pilot).refusal)
+
+
+@covers("view")
+async def test_v_draws_causes_then_time_over_actions_and_for_steps_their_costs(path: Path) -> None:
+    async with looking_at(path).run_test(size=(160, 50)) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        plot, bars = pilot.app.screen.query_one(CurvePlot), pilot.app.screen.query_one(StackedBars)
+        await until(pilot, lambda: bars.display and not plot.display)
+        drawn = [item for item in bars.items if isinstance(item, Bar)]
+        assert [bar.name for bar in drawn] == ["docker:runc", "local:bwrap"]
+        assert drawn[0].text == number(rows(pilot)[1].worker_hours.value)  # type: ignore[union-attr]
+        await pilot.press("v")
+        await until(pilot, lambda: plot.display and plot.curves)
+        assert [curve.label for curve in plot.curves] == ["local:bwrap", "docker:runc"]
+        assert "no break-even" in str(plot.border_title)
+        await pilot.press("v")
+        await until(pilot, lambda: bars.display)
+        panel(pilot).set("batch", "64")
+        await until(pilot, lambda: all(row.attribution for row in rows(pilot)) and projection(pilot).settled)
+        await pilot.press("v", "v")
+        await until(pilot, lambda: "what the sandbox costs" in str(bars.border_title))
+
+
+@covers("load")
+async def test_l_loads_a_training_file_whose_values_are_shown(path: Path) -> None:
+    (path.parent / "lab.toml").write_text('[run]\ntrajectories = "2M"\nworkers = 7\n')
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        await pilot.press("l", *str(path.parent / "lab.toml"), "enter")
+        await answered(pilot, trajectories=2_000_000, workers=7)
+        assert "2M" in pilot.app.export_screenshot()
+
+
+@covers("decide")
+async def test_m_shows_the_page_of_decide_and_escape_ends_its_process(
+    path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program, began, goes_on = tmp_path / "python", tmp_path / "began", tmp_path / "goes-on"
+    program.write_text(
+        f"#!/bin/sh\necho $$ > {began}\nprintf '\\rsimulating 40 %%' >&2\n"
+        f'while [ ! -e {goes_on} ]; do sleep 0.05; done\necho "STAY: $*"\nexit 6\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr("taxtui.tui.numbered_screen.sys.executable", str(program))
+    async with looking_at(path).run_test(size=(120, 40)) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        await pilot.press("m")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
+        await pilot.press("enter")  # to local, the first measured substrate
+        await until(pilot, lambda: isinstance(pilot.app.screen, CommandProgress))
+        progress = pilot.app.screen.query_one("#progress", Static)
+        await until(pilot, lambda: "simulating 40 %" in str(progress.render()))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ProjectionScreen) and not alive(began))
+        goes_on.touch()
+        await pilot.press("m")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Tell))
+        words = f"decide {path} --to local:bwrap --from docker:runc --tier T0 --mode exec -n 10"
+        assert f"STAY: -m taxtui {words} --trajectories 1000000" in str(pilot.app.screen.query_one(LaidOut).render())
+        await pilot.press("y")
+        assert pilot.app.clipboard.startswith(f"taxtui {words}")
+
+
+def alive(began: Path) -> bool:
+    try:
+        os.kill(int(began.read_text()), 0)
+    except ProcessLookupError:
+        return False
+    return True

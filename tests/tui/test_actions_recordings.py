@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from textual.widgets import Input
 
-from taxtui.tui.dialogs import Choose, Confirm
+from taxtui.tui.dialogs import Confirm
 from taxtui.tui.live.screen import LiveScreen
-from taxtui.tui.recordings.facts import RecordingFacts
-from taxtui.tui.recordings.list import RecordingList
-from taxtui.tui.recordings.screen import RecordingsScreen
+from taxtui.tui.recordings.list import RecordingFacts, RecordingList
 from tests.tui import story
 from tests.tui.driving import SIZE, covers, until
 from tests.tui.feeds import StoryRun, app
@@ -21,7 +17,7 @@ from tests.tui.shelf import names, open_shelf, taxtui, text
 from tests.tui.story import record
 
 
-@covers("app", "go('recordings')")
+@covers("go('recordings')")
 async def test_5_lists_the_recordings_and_the_facts_of_the_one_under_the_cursor(shelf: Path) -> None:
     async with app().run_test(size=SIZE) as pilot:
         screen = await open_shelf(pilot)
@@ -36,7 +32,7 @@ async def test_5_lists_the_recordings_and_the_facts_of_the_one_under_the_cursor(
         assert screen.chosen.name == "c"
 
 
-@covers("recordings", "replay")
+@covers("open")
 async def test_enter_replays(shelf: Path) -> None:
     async with app().run_test(size=SIZE) as pilot:
         await open_shelf(pilot)
@@ -68,9 +64,8 @@ async def test_the_mouse_chooses_marks_and_with_two_clicks_replays(shelf: Path) 
         feed.close()
 
 
-@covers("recordings", "project", "results")
-@pytest.mark.parametrize(("key", "scope"), [("p", "projection"), ("s", "results")])
-async def test_p_and_s_take_the_one_under_the_cursor(shelf: Path, key: str, scope: str) -> None:
+@pytest.mark.parametrize(("key", "scope"), [("4", "projection"), ("3", "results")])
+async def test_3_and_4_show_the_one_under_the_cursor(shelf: Path, key: str, scope: str) -> None:
     async with app().run_test(size=(120, 40)) as pilot:
         await open_shelf(pilot)
         await pilot.press("down", key)
@@ -78,14 +73,14 @@ async def test_p_and_s_take_the_one_under_the_cursor(shelf: Path, key: str, scop
         assert taxtui(pilot).chosen == (shelf / "b.msgpack",)
 
 
-@covers("recordings", "mark")
+@covers("mark")
 async def test_space_marks_and_the_marked_are_pooled(shelf: Path) -> None:
     async with app().run_test(size=(120, 40)) as pilot:
         screen = await open_shelf(pilot)
         await pilot.press("down", "space", "down", "space", "space", "home", "space")
         assert screen.marks == {shelf / "a.msgpack", shelf / "b.msgpack"}
         assert "2 marked" in text(pilot)
-        await pilot.press("end", "s")
+        await pilot.press("end", "3")
         await until(pilot, lambda: getattr(pilot.app.screen, "scope", "") == "results")
         assert taxtui(pilot).chosen == (shelf / "a.msgpack", shelf / "b.msgpack")
         await pilot.press("5")
@@ -93,60 +88,11 @@ async def test_space_marks_and_the_marked_are_pooled(shelf: Path) -> None:
         assert screen.marks == set()
 
 
-@covers("recordings", "diff")
-async def test_d_compares_with_one_of_the_others_the_marked_one_first(shelf: Path) -> None:
-    async with app().run_test(size=(120, 40)) as pilot:
-        await open_shelf(pilot)
-        await pilot.press("end", "space", "home", "d")
-        await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(pilot.app.screen, RecordingsScreen))
-        await pilot.press("d")
-        await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
-        await pilot.press("enter")
-        await until(pilot, lambda: getattr(pilot.app.screen, "scope", "") == "results")
-        assert taxtui(pilot).chosen == (shelf / "a.msgpack",)
-        assert taxtui(pilot).against == shelf / "c.msgpack"
-
-
-@covers("recordings", "verify")
-async def test_v_verifies_and_remembers_until_the_file_changes(shelf: Path) -> None:
-    async with app().run_test(size=SIZE) as pilot:
-        screen = await open_shelf(pilot)
-        await pilot.press("v")
-        await until(pilot, lambda: "complete and intact: " in text(pilot))
-        assert " verified " in text(pilot).partition("about this")[0]
-        assert not pilot.app._notifications
-        os.utime(shelf / "a.msgpack", (1_700_000_100, 1_700_000_100))
-        await pilot.press("r")
-        await until(pilot, lambda: screen.chosen is not None and screen.verifier.verdict(screen.chosen) is None)
-        assert "verified" not in text(pilot).partition("about this")[0]
-
-
-@pytest.mark.parametrize("key", ["v", "escape"])
-async def test_verifying_shows_how_far_it_is_and_can_be_stopped(
-    shelf: Path, held: Callable[[], None], key: str
-) -> None:
-    async with app().run_test(size=SIZE) as pilot:
-        screen = await open_shelf(pilot)
-        await pilot.press("v")
-        await until(pilot, lambda: screen.verifier.job and screen.verifier.job.share > 0)
-        screen._show_progress()
-        await pilot.pause()
-        assert "esc stops" in text(pilot)
-        assert "… read " in text(pilot)
-        await pilot.press(key)
-        held()
-        await pilot.pause()
-        assert screen.verifier.job is None
-        assert "not yet: v reads every byte" in text(pilot)
-
-
-@covers("recordings", "delete")
+@covers("delete")
 async def test_x_deletes_after_asking(shelf: Path, discarded: list[Path]) -> None:
     async with app().run_test(size=SIZE) as pilot:
         screen = await open_shelf(pilot)
-        taxtui(pilot).chosen, taxtui(pilot).against = (shelf / "a.msgpack", shelf / "b.msgpack"), shelf / "a.msgpack"
+        taxtui(pilot).chosen = (shelf / "a.msgpack", shelf / "b.msgpack")
         await pilot.press("space", "x")
         assert isinstance(pilot.app.screen, Confirm)
         size = (shelf / "a.msgpack").stat().st_size
@@ -158,10 +104,10 @@ async def test_x_deletes_after_asking(shelf: Path, discarded: list[Path]) -> Non
         await until(pilot, lambda: names(screen) == ["b", "c"])
         assert discarded == [shelf / "a.msgpack"]
         assert screen.marks == set()
-        assert (taxtui(pilot).chosen, taxtui(pilot).against) == ((shelf / "b.msgpack",), None)
+        assert taxtui(pilot).chosen == (shelf / "b.msgpack",)
 
 
-@covers("recordings", "filter")
+@covers("filter")
 async def test_slash_filters_while_typing_and_escape_shows_everything(shelf: Path) -> None:
     async with app().run_test(size=SIZE) as pilot:
         screen = await open_shelf(pilot)
@@ -183,7 +129,7 @@ async def test_slash_filters_while_typing_and_escape_shows_everything(shelf: Pat
         assert not screen.query_one("#wanted", Input).display
 
 
-@covers("recordings", "rescan")
+@covers("renew")
 async def test_r_finds_what_is_new_and_the_cursor_stays_on_its_recording(shelf: Path) -> None:
     async with app().run_test(size=SIZE) as pilot:
         screen = await open_shelf(pilot)
@@ -207,7 +153,7 @@ async def test_the_list_follows_a_run_by_itself(shelf: Path, monkeypatch: pytest
         await until(pilot, lambda: {entry.state for entry in screen.entries} == {"complete", "incomplete"})
 
 
-@covers("recordings", "copy")
+@covers("copy")
 async def test_y_copies_the_command_line(shelf: Path) -> None:
     async with app().run_test(size=SIZE) as pilot:
         await open_shelf(pilot)

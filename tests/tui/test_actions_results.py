@@ -12,13 +12,13 @@ from click.testing import CliRunner
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
-from taxtui.commands import compare
+from taxtui.commands.compare import command as compare
 from taxtui.commands.report import command
-from taxtui.report.formats import BY_NAME, Report
-from taxtui.tui.answer.arranging import Arrangement
-from taxtui.tui.answer.table import AnswerTable
-from taxtui.tui.dialogs import Choose
-from taxtui.tui.projection.screen import ProjectionScreen
+from taxtui.report.bars import Bar
+from taxtui.tui.answer_table import AnswerTable
+from taxtui.tui.arranging import Arrangement
+from taxtui.tui.command_dialog import COLUMNS
+from taxtui.tui.dialogs import Choose, LaidOut, Tell
 from taxtui.tui.results.model import TABLES
 from taxtui.tui.results.screen import ResultsScreen, TableTab
 from taxtui.tui.results.table import ResultTable
@@ -54,11 +54,11 @@ async def shown(pilot: Pilot[None], words: str) -> None:
 
 
 async def answered(pilot: Pilot[None]) -> AnswerTable:
-    await until(pilot, lambda: results(pilot).shown.answer is not None and results(pilot).settled)
+    await until(pilot, lambda: results(pilot).result.answer is not None and results(pilot).settled)
     return results(pilot).query_one(AnswerTable)
 
 
-@covers("app", "go('results')")
+@covers("go('results')")
 async def test_3_says_which_is_cheapest_and_enter_shows_all_of_it(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("3")
@@ -69,9 +69,9 @@ async def test_3_says_which_is_cheapest_and_enter_shows_all_of_it(path: Path) ->
         drawn = [table.draw(line, number, 76).plain for number, line in enumerate(table.items)]
         assert len(drawn) == 1
         assert " best " in drawn[0]
-        assert f"{table.found.lines[0].entries[1].ratio.value:.2f}x" in drawn[0]  # type: ignore[union-attr]
+        assert f"{table.answer.lines[0].entries[1].ratio.value:.2f}x" in drawn[0]  # type: ignore[union-attr]
         bars = results(pilot).query_one(StackedBars)
-        assert [bar.name for bar in bars.items] == ["docker:runc", "local:bwrap"]
+        assert [bar.name for bar in bars.items if isinstance(bar, Bar)] == ["docker:runc", "local:bwrap"]
         await pilot.press("enter")
         await shown(pilot, "Completion")
         await pilot.press("down", "enter")
@@ -79,8 +79,8 @@ async def test_3_says_which_is_cheapest_and_enter_shows_all_of_it(path: Path) ->
         assert "docker:runc T0 10 exec" in str(pilot.app.screen.query_one(".dialog").border_title)
 
 
-@covers("results", "sort", "reverse", "group", "filter", "open")
-async def test_tables_are_sorted_grouped_and_filtered_until_another_recording_is_shown(path: Path, other: Path) -> None:
+@covers("sort", "filter", "open")
+async def test_tables_are_sorted_and_filtered_until_another_recording_is_shown(path: Path, other: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("3")
         await answered(pilot)
@@ -92,13 +92,11 @@ async def test_tables_are_sorted_grouped_and_filtered_until_another_recording_is
             return [label for label in found if ":" in label]
 
         assert labels() == ["local:bwrap", "docker:runc"]
-        await pilot.press("o", "O")
+        await pilot.press("o")
+        assert labels() == ["docker:runc", "local:bwrap"]
+        await pilot.press("o")
         assert results(pilot).arrangement == Arrangement(column=0, descending=True)
         assert labels() == ["local:bwrap", "docker:runc"]
-        await pilot.press("O")
-        assert labels() == ["docker:runc", "local:bwrap"]
-        await pilot.press("b", "b")
-        assert results(pilot).arrangement.group == "substrate"
         await pilot.press("slash", *"LOCAL", "enter")
         assert labels() == ["local:bwrap"]
         results(pilot).taxtui.chosen = (other,)
@@ -120,7 +118,7 @@ async def test_3_shows_what_taxtui_report_prints(path: Path) -> None:
             assert any("  ".join(value) in line for line in lines(pilot))
 
 
-@covers("results", "table(1)", "table(-1)")
+@covers("switch(1)", "switch(-1)")
 async def test_brackets_go_through_the_tables(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("3")
@@ -143,37 +141,7 @@ async def test_a_click_on_a_tab_shows_its_table(path: Path) -> None:
         await shown(pilot, "Breakdown of completion")
 
 
-@covers("results", "diff")
-async def test_d_compares_with_another_recording_and_no_more(
-    path: Path, other: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (path.parent / "recordings").mkdir()
-    monkeypatch.chdir(path.parent)
-    other.rename("recordings/earlier.msgpack")
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("3")
-        await answered(pilot)
-        await pilot.press("d")
-        await until(pilot, lambda: pilot.app.screen.query(OptionList))
-        await pilot.press("enter")
-        await shown(pilot, "change")
-        assert any("30 " in line for line in lines(pilot))  # trials before
-        assert "against earlier.msgpack" in str(results(pilot).query_one("#status", Static).render())
-        await pilot.press("d")
-        await until(pilot, lambda: pilot.app.screen.query(OptionList))
-        await pilot.press("enter")  # compare no more
-        await shown(pilot, "p95")
-
-
-@covers("results", "project")
-async def test_p_projects_what_is_shown(path: Path) -> None:
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("3", "p")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ProjectionScreen))
-        assert pilot.app.screen.paths == (path,)  # type: ignore[attr-defined]  # ProjectionScreen
-
-
-@covers("results", "reload")
+@covers("renew")
 async def test_r_reads_what_the_recording_has_grown_by(tmp_path: Path) -> None:
     told = story.run(40)
     path = record(tmp_path / "grows.msgpack", told[: len(told) // 2])
@@ -187,7 +155,7 @@ async def test_r_reads_what_the_recording_has_grown_by(tmp_path: Path) -> None:
         await until(pilot, lambda: lines(pilot) != before)
 
 
-@covers("results", "copy")
+@covers("copy")
 @pytest.mark.parametrize(
     ("form", "begins"),
     [("row", "### Cold start"), ("Markdown", "### Cold start"), ("text", "Cold start"), ("CSV", '"'), ("JSON", "[")],
@@ -209,41 +177,6 @@ async def test_y_copies_the_table(path: Path, form: str, begins: str) -> None:
             assert len(list(csv.reader(io.StringIO(pilot.app.clipboard)))) == 3
 
 
-@pytest.mark.parametrize("table", ["completion", "breakdown", "tax"])
-async def test_the_copied_command_prints_the_table_that_is_shown(path: Path, other: Path, table: str) -> None:
-    async with looking_at(path, against=other).run_test(size=SIZE) as pilot:
-        await pilot.press("3")
-        await shown(pilot, "change")
-        results(pilot).action_show(table)
-        await until(pilot, lambda: results(pilot).settled)
-        words = shlex.split(results(pilot)._command())
-        printed = CliRunner().invoke(compare.command, words[2:], catch_exceptions=False).output
-        sections = [part.section for part in results(pilot).shown.parts]
-        assert printed.strip() == BY_NAME["table"].render(Report(lambda: sections, list)).strip()
-
-
-@covers("results", "export")
-async def test_e_writes_the_screen_beside_the_recording(path: Path) -> None:
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("3", "right_square_bracket")
-        await shown(pilot, "Cold start")
-        await pilot.press("e")
-        assert (path.parent / "story.results.svg").read_text().startswith("<svg")
-
-
-async def test_two_recordings_that_share_no_cell_are_not_compared(path: Path, tmp_path: Path) -> None:
-    lonely = [
-        story.header([story.planned("ec2", "T2", 150)]),
-        story.clock(),
-        story.cell(0, "ec2", "", "T2", 150),
-        *story.trial(0, 0, 10**9, durations_ns=[10**6] * 150),
-    ]
-    other = record(tmp_path / "lonely.msgpack", lonely, "lonely")
-    async with looking_at(path, against=other).run_test(size=SIZE) as pilot:
-        await pilot.press("3")
-        await until(pilot, lambda: "share no cell" in results(pilot).refusal)
-
-
 @pytest.mark.parametrize(("content", "words"), [(b"", "empty"), (b"text", "not a taxtui recording"), (None, "cannot")])
 async def test_what_cannot_be_read_is_said_in_one_line(content: bytes | None, words: str, tmp_path: Path) -> None:
     path = tmp_path / "x.msgpack"
@@ -252,7 +185,7 @@ async def test_what_cannot_be_read_is_said_in_one_line(content: bytes | None, wo
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("3")
         await until(pilot, lambda: words in results(pilot).refusal)
-        await pilot.press("y", "escape", "p")
+        await pilot.press("y", "escape", "o")
 
 
 async def test_the_head_follows_the_section_in_sight(path: Path) -> None:
@@ -261,3 +194,24 @@ async def test_the_head_follows_the_section_in_sight(path: Path) -> None:
         await shown(pilot, "Per action, amortised")
         pilot.app.screen.query_one(ResultTable).scroll_to(y=8, animate=False, immediate=True)
         await shown(pilot, "Action: submitted")
+
+
+@covers("diff")
+async def test_d_shows_what_compare_prints_of_an_earlier_recording(
+    path: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path.parent / "recordings").mkdir()
+    monkeypatch.chdir(path.parent)
+    other.rename("recordings/earlier.msgpack")
+    async with looking_at(path).run_test(size=(120, 40)) as pilot:
+        await pilot.press("3")
+        await answered(pilot)
+        await pilot.press("d")
+        await until(pilot, lambda: pilot.app.screen.query(OptionList))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Tell))
+        await pilot.press("y")
+        words = shlex.split(pilot.app.clipboard)
+        assert words[:3] == ["taxtui", "compare", "recordings/earlier.msgpack"]
+        printed = CliRunner().invoke(compare, words[2:], env={"COLUMNS": str(COLUMNS)}).stdout
+        assert str(pilot.app.screen.query_one(LaidOut).render()).split() == printed.split()

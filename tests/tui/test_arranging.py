@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from taxtui.report.cells import DOLLARS, NS, TIMES, Content, RowName, TableCell, text_of
-from taxtui.tui.answer.arranging import Arrangement, arranged, natural
+from taxtui.tui.arranging import Arrangement, arranged, natural
 
 
 @pytest.mark.parametrize(
@@ -35,13 +35,7 @@ ROWS: list[tuple[str, str, Content]] = [
 
 
 def of(asked: Arrangement) -> list[int]:
-    def text(row: tuple[str, str, Content]) -> str:
-        return " ".join(map(text_of, row))
-
-    def group(row: tuple[str, str, Content]) -> str:
-        return row[1] if asked.group != "substrate" else row[0]
-
-    return arranged(ROWS, asked, text=text, group=group, cell=lambda row: row[2])
+    return arranged(ROWS, asked, text=lambda row: " ".join(map(text_of, row)), cell=lambda row: row[2])
 
 
 def test_what_says_nothing_is_last_in_both_directions() -> None:
@@ -49,18 +43,22 @@ def test_what_says_nothing_is_last_in_both_directions() -> None:
     assert of(Arrangement(column=2, descending=True)) == [3, 1, 0, 2]
 
 
-def test_rows_are_sorted_inside_their_groups_and_filtered_by_words() -> None:
+def test_rows_are_filtered_by_words() -> None:
     assert of(Arrangement()) == [0, 1, 2, 3]
-    assert of(Arrangement(group="work")) == [0, 2, 1, 3]
-    assert of(Arrangement(group="substrate", column=2, descending=True)) == [1, 2, 3, 0]
     assert of(Arrangement(wanted="150 DOCK")) == [1]
     assert of(Arrangement(wanted="nowhere")) == []
 
 
-def test_what_was_asked_is_told() -> None:
-    asked = Arrangement()
-    assert asked.in_words(["work", "p50"]) == ""
-    asked = asked.next_column(2).next_column(2).next_group()._replace(descending=True, wanted="T1")
-    assert asked.in_words(["work", "p50"]) == "by work · sorted by p50 ↓ · only T1"
-    assert asked.next_column(2).column is None
-    assert asked.next_group().next_group().group == ""
+def test_each_column_is_sorted_up_then_down_and_then_the_own_order_returns() -> None:
+    asked, words = Arrangement(wanted="T1"), []
+    for _ in range(5):
+        words.append(asked.in_words(["work", "p50"]))
+        asked = asked.next_order(2)
+    assert words == [
+        "only T1",
+        "sorted by work ↑ · only T1",
+        "sorted by work ↓ · only T1",
+        "sorted by p50 ↑ · only T1",
+        "sorted by p50 ↓ · only T1",
+    ]
+    assert asked.column is None

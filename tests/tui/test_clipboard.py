@@ -6,7 +6,7 @@ import pytest
 from textual.app import App
 
 from taxtui import folders
-from taxtui.tui.clipboard import copy
+from taxtui.tui.dialogs import copy
 
 
 async def test_what_is_copied_can_be_had_where_the_terminal_does_not_take_it(

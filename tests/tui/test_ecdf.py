@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taxtui.live.histogram import LogHistogram
-from taxtui.tui.live.ecdf_plot import EcdfPlot, steps
+from taxtui.tui.live.charts import EcdfPlot, steps
 from tests.tui import story
-from tests.tui.driving import SIZE, covers, live
+from tests.tui.driving import SIZE, live
 from tests.tui.feeds import StoryRun, app
 
 
@@ -30,7 +30,6 @@ def three() -> StoryRun:
     return StoryRun(told)
 
 
-@covers("live", "overlay")
 async def test_all_substrates_are_on_one_chart_never_two_of_three_without_a_word() -> None:
     async with app(three()).run_test(size=(160, 50)) as pilot:
         await pilot.pause()

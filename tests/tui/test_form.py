@@ -10,14 +10,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from taxtui.commands import run as run_command
+from taxtui.commands import run_plan
 from taxtui.errors import ScenarioError
 from taxtui.plan import scenario
 from taxtui.plan.scenario import ScenarioFile
 from taxtui.plan.spec import Plan
 from taxtui.tui.setup.form import Choices, choices, presets, shipped_tiers
+from taxtui.tui.setup.screen import FREE_HERE
 
 FORM = Choices(
-    substrates=("local", "docker:runtime=runsc"), tiers=("T0", "T1"), actions=(10, 50), modes=("exec", "session"),
+    substrates=("local", "docker:runtime=runsc"), tiers=("T0", "T1"), actions="10, 50", modes=("exec", "session"),
     trials="7", warmup="2", concurrency="1", arrival="burst", budget="3m",
 )  # fmt: skip
 
@@ -27,7 +29,7 @@ def planned(form: Choices) -> Plan:
 
 
 def test_repeated_runs_are_said_to_the_command_line_and_counted() -> None:
-    said = Choices(substrates=("local",), tiers=("T0",), actions=(10,), modes=("exec",), trials="20", repeat="3")
+    said = Choices(substrates=("local",), tiers=("T0",), actions="10", modes=("exec",), repeat="3")
     assert said.missing == ""
     assert said.plan().repeat == 3
     assert said.command().endswith("--repeat 3")
@@ -66,7 +68,7 @@ FORMS = st.builds(
     Choices,
     substrates=some("local", "local:isolation=plain", "docker:runtime=runsc,image=a b:1", "ec2:spot=true"),
     tiers=some("T0", "T1", "T2"),
-    actions=st.lists(st.integers(1, 500), min_size=1, max_size=3, unique=True).map(tuple),
+    actions=st.lists(st.integers(1, 500), min_size=1, max_size=3, unique=True).map(lambda n: ", ".join(map(str, n))),
     modes=some("exec", "session"),
     trials=st.integers(1, 10**6).map(str) | st.just("007"),
     warmup=st.integers(0, 99).map(str),
@@ -122,7 +124,7 @@ def test_a_tier_of_ones_own_is_found_from_anywhere(tmp_path: Path, monkeypatch: 
     [
         ({"substrates": ()}, "pick a substrate"),
         ({"tiers": ()}, "pick a tier"),
-        ({"actions": ()}, "pick a number of actions"),
+        ({"actions": "ten"}, "actions must be whole numbers from 1 up"),
         ({"modes": ()}, "pick a mode"),
         ({"trials": "0"}, "trials must be a whole number from 1 up"),
         ({"trials": ""}, "trials must be"),
@@ -186,3 +188,17 @@ def test_presets_are_the_shipped_scenarios_and_those_at_hand(tmp_path: Path) -> 
 
 def test_the_shipped_tiers_are_offered() -> None:
     assert shipped_tiers() == ["T0", "T1", "T2"]
+
+
+def test_the_form_starts_with_what_taxtui_run_measures() -> None:
+    file, folder = scenario.load_file("quick")
+    assert choices(file, folder) == msgspec.structs.replace(Choices(), substrates=("local",))
+    assert FREE_HERE == run_plan.FREE_HERE
+
+
+@pytest.mark.parametrize(
+    ("typed", "lengths"),
+    [("64", (64,)), ("10, 50 150", (10, 50, 150)), ("7,7", (7,)), ("1k", (1000,)), ("0", ()), ("", ())],
+)
+def test_any_number_of_actions_can_be_typed(typed: str, lengths: tuple[int, ...]) -> None:
+    assert Choices(actions=typed).lengths == lengths

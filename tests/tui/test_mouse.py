@@ -7,10 +7,9 @@ from pathlib import Path
 from textual.widgets import Footer
 
 from taxtui.tui import actions
-from taxtui.tui.live.cell_table import CellTable
-from taxtui.tui.numbered_screen import NumberedScreen
-from taxtui.tui.projection.rows import ProjectionRows
-from taxtui.tui.top_bar import Tab
+from taxtui.tui.answer_table import AnswerTable
+from taxtui.tui.live.panels import CellTable
+from taxtui.tui.numbered_screen import NumberedScreen, Tab
 from tests.tui.driving import SIZE, looking_at, running, until
 from tests.tui.feeds import app
 from tests.tui.story import record
@@ -38,12 +37,11 @@ async def test_a_click_on_a_cell_chooses_it() -> None:
 async def test_a_click_on_a_row_chooses_it_and_on_a_key_of_the_footer_does_what_the_key_does(tmp_path: Path) -> None:
     path = record(tmp_path / "story.msgpack")
     async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("4", "f")
-        rows = pilot.app.screen.query_one(ProjectionRows)
-        await until(pilot, lambda: rows.rows)
-        await pilot.click(ProjectionRows, offset=(5, 3))
-        assert rows.row is not None
-        assert rows.row.label == "docker:runc"
+        await pilot.press("4")
+        table = pilot.app.screen.query_one(AnswerTable)
+        await until(pilot, lambda: table.items)
+        await pilot.click(AnswerTable, offset=(5, 2))
+        assert table.has_focus
         await pilot.click(
             next(key for key in pilot.app.screen.query_one(Footer).children if "Copy" in str(key.render()))
         )

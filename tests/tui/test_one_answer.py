@@ -16,7 +16,7 @@ from taxtui.commands.report import command as report
 from taxtui.report.answer.summary import summary
 from taxtui.report.numbers import plus_minus
 from taxtui.report.page import content
-from taxtui.tui.answer.table import AnswerTable
+from taxtui.tui.answer_table import AnswerTable
 from tests.support.page_recordings import recordings
 from tests.tui.driving import SIZE, looking_at, until
 
@@ -43,7 +43,7 @@ async def on_screen(path: Path, key: str) -> tuple[str, list[str]]:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press(key)
         await until(pilot, lambda: said(pilot) and pilot.app.screen.settled)  # type: ignore[attr-defined]
-        found = pilot.app.screen.query_one(AnswerTable).found
+        found = pilot.app.screen.query_one(AnswerTable).answer
         assert found is not None
         ratios = [entry.ratio for line in found.lines for entry in line.entries if entry.ratio]
         return words(said(pilot)).removeprefix("≈ "), [plus_minus(one, unit="x") for one in ratios]

@@ -13,7 +13,7 @@ from costmodel.recording.events import Event
 from taxtui.errors import SubstrateUnavailable
 from taxtui.live.state import RunState
 from taxtui.tui.live.summary import as_markdown, farewell
-from taxtui.tui.setup import availability
+from taxtui.tui.setup import lookups
 from taxtui.tui.setup.form import about_tier
 from tests.tui import story
 
@@ -49,7 +49,7 @@ async def test_the_rows_of_the_check_are_read_and_cleaned(taxtui_says: Says) -> 
         {"name": "ec2", "ok": False, "detail": "no", "fix": "do"},
     ]
     taxtui_says(json.dumps(rows))
-    found = await availability.check()
+    found = await lookups.check()
     assert list(found) == ["docker", "ecs", "ec2"]
     assert found["ecs"].prices == "aws-�[2Jfargate"
     assert (found["docker"].detail, found["docker"].paid) == ("ready,�[2J 27.1", True)
@@ -59,7 +59,7 @@ async def test_the_rows_of_the_check_are_read_and_cleaned(taxtui_says: Says) -> 
 async def test_a_check_that_fails_is_one_line(taxtui_says: Says) -> None:
     taxtui_says("", "Traceback\nsomething\nboom\n")
     with pytest.raises(SubstrateUnavailable, match=r"taxtui doctor: boom$"):
-        await availability.check()
+        await lookups.check()
 
 
 def test_the_farewell_has_the_counts_the_cells_the_file_and_the_next_command() -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
-from costmodel.analysis.sensitivity import Curve, Point
 from costmodel.recording.load import read
 from taxtui.report.projected.record import record as record_of
 from taxtui.tui.projection.form import USUAL, parsed
@@ -23,13 +21,10 @@ from taxtui.tui.projection.model import (
     curves,
     refined,
 )
-from taxtui.tui.projection.pictures import break_even_words, cost_bars, crossings, knee, knee_words
+from taxtui.tui.projection.pictures import break_even_words, cost_bars, crossings
 from tests.support.attributed import attribution
 from tests.tui import story
 from tests.tui.story import S, record
-
-if TYPE_CHECKING:
-    from costmodel.recording.reader import CellIdentity
 
 
 @pytest.fixture(scope="module")
@@ -92,25 +87,8 @@ def test_what_is_looked_at_is_answered_first_and_what_takes_a_simulation_is_mark
 def test_curves_are_of_the_works_like_the_one_that_is_looked_at(path: Path) -> None:
     *_, last = Projector().answers(ProjectionAsked((path,), {**USUAL, "trajectories": "2k"}))
     like = last.rows[0].identity
-    for axis in ("actions", "workers"):
-        found = curves(CurveAsked(last, axis, like))
-        assert {curve.identity.tier for curve in found} == {like.tier}
-    assert max(point.at for point in found[0].points) == 2_000
-
-
-def of(*wall_clock_hours: float) -> Curve:
-    points = [Point(10**power, None, hours, None) for power, hours in enumerate(wall_clock_hours)]
-    return Curve(cast("CellIdentity", None), "docker", points)
-
-
-def test_a_knee_is_where_more_workers_stop_to_help() -> None:
-    assert knee(of(100, 10, 1.05, 0.5)) == 100
-    assert knee(of(100, 10, 1)) is None
-    assert "docker: knee at 100, beyond it under 90% of a worker helps" in knee_words(
-        [of(100, 10, 1.05, 0.5)], "docker"
-    )
-    assert knee_words([of(100, 10, 1)], "docker") == "no knee up to 100"
-    assert knee_words([], "docker") == ""
+    found = curves(CurveAsked(last, like))
+    assert {curve.identity.tier for curve in found} == {like.tier}
 
 
 def test_a_break_even_is_told_where_there_is_one(path: Path) -> None:

@@ -14,6 +14,7 @@ from taxtui.commands.project import command
 from taxtui.errors import UsageError
 from taxtui.options.training import OPTIONS, TYPED
 from taxtui.tui.projection import form
+from taxtui.tui.projection.form_panel import FormPanel
 
 LADDERS = [field for field in form.fields().values() if len(field.stops) > 1]
 
@@ -32,8 +33,8 @@ def names(lines: list[form.Field | str]) -> list[str]:
 
 def test_what_everyone_knows_comes_first_and_a_group_in_use_is_open() -> None:
     folded = names(form.listed(form.USUAL, ()))
-    assert folded[:6] == [*form.FIRST, form.MORE]
-    assert set(folded[5:]) == set(form.groups()) - {""}
+    assert folded[:7] == [*form.FIRST, form.MORE]
+    assert set(folded[6:]) == set(form.groups()) - {""}
     opened = names(form.listed(form.USUAL, {"Nodes"}))
     assert opened[opened.index("Nodes") + 1] == "nodes"
     used = {**form.USUAL, "pull_gb_s": "0.5"}
@@ -50,18 +51,37 @@ def test_a_million_is_written_in_many_ways(text: str) -> None:
     assert form.next_stop(text, stops, 1, required=True) == "2000000"
 
 
-def test_a_demand_file_is_not_overridden_by_what_is_usual(tmp_path: Path) -> None:
-    file = tmp_path / "demand.toml"
-    file.write_text('[run]\ntrajectories = "2M"\nworkers = 7\n[at.docker.limits]\nquota = 3\n')
-    docker, others = form.parsed({**form.USUAL, "file": str(file)}).places
+def test_the_values_of_a_training_file_are_shown_and_typed_ones_override_them(tmp_path: Path) -> None:
+    file = tmp_path / "lab.toml"
+    file.write_text(
+        '[run]\ntrajectories = "2M"\nworkers = 7\ninclude_cleanup = true\n'
+        "[trainer]\ntrain_s = 60\n[at.docker.limits]\nquota = 3\n[policy]\nbatch = 64\n"
+    )
+    panel = FormPanel()
+    panel.set("file", str(file))
+    shown = [panel.value(name) for name in ("trajectories", "workers", "include_cleanup", "train_seconds", "quota")]
+    assert shown == ["2M", "7", form.ON, "60", ""]
+    assert form.in_use("The trainer", panel.values) == 1
+    docker, others = form.parsed(panel.values).places
     assert (docker.spec, docker.demand.quota, others.demand.quota) == ("docker", 3, None)
     assert (others.demand.trajectories, others.demand.workers) == (2_000_000, 7)
-    typed = {**form.USUAL, "file": str(file), "workers": "9"}
+    typed = {"file": str(file), "workers": "9"}
+    assert form.value_of("workers", typed) == "9"
     assert form.parsed(typed).demand.workers == 9
+    assert form.command([], typed) == f"taxtui project --training {file} --workers 9"
     assert form.command([], {"nodes": "3", "include_cleanup": "yes"}) == (
         "taxtui project --set include_cleanup=true --set nodes=3"
     )
-    assert form.command([], typed) == f"taxtui project --training {file} --workers 9"
+
+
+def test_a_training_file_replaces_what_is_usual_when_it_is_loaded(tmp_path: Path) -> None:
+    file = tmp_path / "lab.toml"
+    file.write_text("[run]\nworkers = 7\n")
+    panel = FormPanel()
+    panel.set("file", str(file))
+    assert panel.value("workers") == "7"
+    panel.set("workers", "500")
+    assert form.parsed(panel.values).demand.workers == 500
 
 
 def test_what_is_usually_asked_is_the_readmes() -> None:

@@ -14,9 +14,8 @@ from costmodel.recording import events
 from taxtui.live import catalogue
 from taxtui.recording.writer import Sealer
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.dialogs import Choose, Confirm
+from taxtui.tui.dialogs import Confirm
 from taxtui.tui.recordings.screen import RecordingsScreen
-from taxtui.tui.recordings.verification import Verification
 from tests.tui import story
 from tests.tui.driving import until
 from tests.tui.feeds import StoryRun, app
@@ -100,23 +99,9 @@ def look(name: str, *keys: str, then: Callable[[RecordingsScreen], object] | Non
     return steps
 
 
-def verdict_is_there(screen: RecordingsScreen) -> bool:
-    return screen.chosen is not None and screen.verifier.verdict(screen.chosen) is not None
-
-
-def half_way(screen: RecordingsScreen) -> bool:
-    """As it is while a file is read whose reading takes long."""
-    assert screen.chosen is not None
-    job = screen.verifier.job = Verification(screen.chosen)
-    job.done_bytes = round(0.43 * job.size_bytes)
-    screen.paint()
-    return True
-
-
-@sizes
 @pytest.mark.usefixtures("folder")
-def test_empty(snap_compare: Compare, size: tuple[int, int]) -> None:
-    assert snap_compare(app(), terminal_size=size, run_before=look(""))
+def test_empty(snap_compare: Compare) -> None:
+    assert snap_compare(app(), terminal_size=(80, 24), run_before=look(""))
 
 
 @sizes
@@ -130,48 +115,11 @@ def test_what_is_not_complete(snap_compare: Compare, name: str, shelf: Path) -> 
     assert snap_compare(running(shelf), terminal_size=(80, 24), run_before=look(name))
 
 
-@sizes
-def test_verifying(snap_compare: Compare, size: tuple[int, int], shelf: Path) -> None:
-    steps = look("20231115t081320z-0c11a7f3", then=half_way)
-    assert snap_compare(running(shelf), terminal_size=size, run_before=steps)
-
-
-@sizes
-def test_verified_and_found_damaged(snap_compare: Compare, size: tuple[int, int], shelf: Path) -> None:
-    path = put(shelf / "20231115t091320z-7e8f9a0b.msgpack", story.run(400), 10)
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 4
-    path.write_bytes(data)
-    aged(path)
-    steps = look(path.stem, "v", then=verdict_is_there)
-    assert snap_compare(running(shelf), terminal_size=size, run_before=steps)
-
-
-@sizes
-def test_delete_asks(snap_compare: Compare, size: tuple[int, int], shelf: Path) -> None:
+def test_delete_asks(snap_compare: Compare, shelf: Path) -> None:
     steps = look("20231115t051320z-2c33d4e5", "x", then=lambda screen: isinstance(screen.app.screen, Confirm))
-    assert snap_compare(running(shelf), terminal_size=size, run_before=steps)
-
-
-def test_diff_asks_for_the_other(snap_compare: Compare, shelf: Path) -> None:
-    keys = ("space", "up", "up", "d")
-    steps = look("20231115t051320z-2c33d4e5", *keys, then=lambda screen: isinstance(screen.app.screen, Choose))
     assert snap_compare(running(shelf), terminal_size=(80, 24), run_before=steps)
-
-
-def test_marked_and_filtered(snap_compare: Compare, shelf: Path) -> None:
-    steps = look("20231115t051320z-2c33d4e5", "space", "up", "slash", *"docker", "enter")
-    assert snap_compare(running(shelf), terminal_size=(120, 40), run_before=steps)
 
 
 def test_no_color(snap_compare: Compare, shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     assert snap_compare(running(shelf), terminal_size=(80, 24), run_before=look("before-the-upgrade"))
-
-
-def test_light(snap_compare: Compare, shelf: Path) -> None:
-    def light(screen: RecordingsScreen) -> bool:
-        screen.app.theme = "textual-light"
-        return True
-
-    assert snap_compare(running(shelf), terminal_size=(120, 40), run_before=look("before-the-upgrade", then=light))

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
-from taxtui.tui.projection import model as projecting
-from taxtui.tui.projection.curve_plot import CurvePlot
 from taxtui.tui.projection.form_panel import FormPanel
 from taxtui.tui.projection.screen import ProjectionScreen
-from taxtui.tui.results import model as measured
 from taxtui.tui.results.screen import ResultsScreen
 from tests.support.climbing import climbed, law
 from tests.tui import story
@@ -57,54 +53,20 @@ def press(*keys: str) -> Look:
     return look
 
 
-@in_both_sizes
-@pytest.mark.parametrize("table", range(len(measured.TABLES)), ids=list(measured.TABLES))
+@pytest.mark.parametrize(("table", "size"), [(0, SIZES[0]), (0, SIZES[1]), (3, SIZES[0]), (3, SIZES[1]), (6, SIZES[0])])
 def test_results(snap_compare: Compare, path: Path, table: int, size: tuple[int, int]) -> None:
     look = press("3", *["right_square_bracket"] * table, "down")
     assert snap_compare(looking_at(path), terminal_size=size, run_before=look)
 
 
-@in_both_sizes
-def test_results_of_a_ladder(snap_compare: Compare, tmp_path: Path, size: tuple[int, int]) -> None:
+def test_results_of_a_ladder(snap_compare: Compare, tmp_path: Path) -> None:
     path = climbed(tmp_path, law(0.5, 0.05, 0.002))
-    assert snap_compare(looking_at(path), terminal_size=size, run_before=press("3", "left_square_bracket"))
+    assert snap_compare(looking_at(path), terminal_size=SIZES[0], run_before=press("3", "left_square_bracket"))
 
 
-@in_both_sizes
-def test_results_compared(snap_compare: Compare, path: Path, tmp_path: Path, size: tuple[int, int]) -> None:
-    earlier = record(tmp_path / "earlier.msgpack", story.run(80), "an-earlier-run")
-    assert snap_compare(looking_at(path, against=earlier), terminal_size=size, run_before=press("3"))
-
-
-@in_both_sizes
 @pytest.mark.parametrize("key", ["3", "4"], ids=["results", "projection"])
-def test_of_failures_only(snap_compare: Compare, tmp_path: Path, key: str, size: tuple[int, int]) -> None:
-    assert snap_compare(looking_at(failing(tmp_path)), terminal_size=size, run_before=press(key))
-
-
-@in_both_sizes
-@pytest.mark.parametrize("key", ["3", "4"], ids=["results", "projection"])
-def test_of_nothing(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, key: str, size: tuple[int, int]) -> None:
-    monkeypatch.setattr("taxtui.live.catalogue.newest", lambda **_: None)
-    assert snap_compare(looking_at(), terminal_size=size, run_before=press(key))
-
-
-@in_both_sizes
-@pytest.mark.parametrize("key", ["3", "4"], ids=["results", "projection"])
-def test_at_work(
-    snap_compare: Compare, monkeypatch: pytest.MonkeyPatch, path: Path, key: str, size: tuple[int, int]
-) -> None:
-    def never(*_: object) -> None:
-        threading.Event().wait()
-
-    monkeypatch.setattr(measured.ResultsReader, "show", never)
-    monkeypatch.setattr(projecting.Projector, "answers", never)
-
-    async def look(pilot: Pilot[None]) -> None:
-        await pilot.press(key)
-        await pilot.pause()
-
-    assert snap_compare(looking_at(path), terminal_size=size, run_before=look)
+def test_of_failures_only(snap_compare: Compare, tmp_path: Path, key: str) -> None:
+    assert snap_compare(looking_at(failing(tmp_path)), terminal_size=SIZES[0], run_before=press(key))
 
 
 @in_both_sizes
@@ -122,31 +84,19 @@ def test_projection_with_everything_asked(snap_compare: Compare, path: Path, siz
         panel.values |= {"full_speed": "local:bwrap", "max_attempts": "3", "think": "8s", "include_cleanup": "yes"}
         pilot.app.screen.ask()  # type: ignore[attr-defined]  # ProjectionScreen
         await settled(pilot)  # the cost is the first picture once it is known
-        await press("x", "down")(pilot)
-        assert pilot.app.screen.query_one(CurvePlot).curves
+        await press("down")(pilot)
 
     assert snap_compare(looking_at(path), terminal_size=size, run_before=look)
 
 
-@in_both_sizes
-def test_projection_refused(snap_compare: Compare, path: Path, size: tuple[int, int]) -> None:
+def test_projection_refused(snap_compare: Compare, path: Path) -> None:
     async def look(pilot: Pilot[None]) -> None:
         await press("4")(pilot)
         pilot.app.screen.query_one(FormPanel).values["train_seconds"] = "60"
         pilot.app.screen.ask()  # type: ignore[attr-defined]  # ProjectionScreen
         await settled(pilot)
 
-    assert snap_compare(looking_at(path), terminal_size=size, run_before=look)
-
-
-@pytest.mark.parametrize("key", ["3", "4"], ids=["results", "projection"])
-def test_in_a_light_theme(snap_compare: Compare, path: Path, key: str) -> None:
-    async def look(pilot: Pilot[None]) -> None:
-        pilot.app.theme = "textual-light"
-        await press(key)(pilot)
-        await pilot.pause(0.3)
-
-    assert snap_compare(looking_at(path), terminal_size=(120, 40), run_before=look)
+    assert snap_compare(looking_at(path), terminal_size=SIZES[0], run_before=look)
 
 
 @pytest.mark.parametrize("key", ["3", "4"], ids=["results", "projection"])

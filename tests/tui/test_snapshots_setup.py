@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from taxtui.report.plan_cost import CheckedSubstrate
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.lists.cycle import Cycle
-from taxtui.tui.lists.pick_list import PickList
+from taxtui.tui.fields import Cycle, PickList
 from taxtui.tui.setup.screen import SetupScreen
 from tests.tui import story
 from tests.tui.driving import focus, until
@@ -37,11 +36,6 @@ PRICED = {
 
 async def priced(refs: Sequence[str]) -> Mapping[str, CheckedSubstrate]:
     return PRICED
-
-
-async def silent(refs: Sequence[str]) -> Mapping[str, CheckedSubstrate]:
-    await asyncio.Event().wait()
-    return {}
 
 
 @pytest.fixture(autouse=True)
@@ -104,8 +98,8 @@ async def confirmed(pilot: Pilot[None]) -> None:
 async def crowded(pilot: Pilot[None]) -> None:
     await ready(pilot)
     everything = ["daytona", "docker", "ec2", "ecs", "local"]
-    lengths, modes = ["10", "50", "150"], ["exec", "session"]
-    pick(pilot, substrates=everything, tiers=["T0", "T1", "T2"], actions=lengths, modes=modes)
+    pick(pilot, substrates=everything, tiers=["T0", "T1", "T2"])
+    pilot.app.screen.query_one("#actions", Input).value = "10, 50, 150"
     for _ in range(3):
         pilot.app.screen.query_one(Cycle).action_turn(1)
     pilot.app.screen.query_one("#substrates", PickList).highlighted = 2
@@ -130,25 +124,11 @@ STATES: Mapping[str, Look] = {
 }
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize(
+    ("state", "size"), [*((state, SIZES[0]) for state in STATES), ("ready", SIZES[1]), ("crowded", SIZES[1])]
+)
 def test_setup(snap_compare: Compare, state: str, size: tuple[int, int]) -> None:
     assert snap_compare(TaxtuiApp(None, priced), terminal_size=size, run_before=STATES[state])
-
-
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-def test_setup_while_it_checks(snap_compare: Compare, size: tuple[int, int]) -> None:
-    assert snap_compare(TaxtuiApp(None, silent), terminal_size=size, run_before=ready)
-
-
-def test_setup_on_a_light_background(snap_compare: Compare) -> None:
-    async def look(pilot: Pilot[None]) -> None:
-        await paid(pilot)
-        pilot.app.theme = "textual-light"
-        await focus(pilot, pilot.app.screen.query_one("#arrival"))
-        await pilot.pause(0.3)
-
-    assert snap_compare(TaxtuiApp(None, priced), terminal_size=(120, 40), run_before=look)
 
 
 def test_setup_without_colours(snap_compare: Compare, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from costmodel.errors import SourceError
@@ -162,8 +162,18 @@ def test_a_run_that_was_followed_and_its_replay_at_any_speed_end_in_the_same_sta
             feed.close()
 
 
+CLOCK_SET_BACK = [
+    story.header([story.planned("local", "T0", 10, 1)]),
+    story.clock(),
+    story.clock(unix_ns=story.UNIX_NS - 100 * story.MS),  # all that happens is earlier than the first instant
+    story.cell(0, "local", "", "T0", 10),
+    *story.trial(0, 0, 0, create_ns=2 * story.MS, durations_ns=[]),
+]
+
+
 @settings(deadline=None, max_examples=40)
 @given(recordings(), st.integers(40, 900), st.integers(0, 40), st.integers(0, 40))
+@example(CLOCK_SET_BACK, 40, 0, 1)
 def test_steps_stop_where_trials_end_and_lead_back_the_same_way(
     told: list[Event], octets: int, forward: int, backward: int
 ) -> None:

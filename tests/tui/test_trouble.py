@@ -16,12 +16,12 @@ from costmodel.recording import events
 from taxtui.commands.replay import command as replay_command
 from taxtui.errors import RecordingError, UsageError
 from taxtui.report import plan_cost
+from taxtui.tui.answer_table import AnswerTable
 from taxtui.tui.background import Newest, Unfolding
 from taxtui.tui.dialogs import Confirm
 from taxtui.tui.live import feed as feed_module
 from taxtui.tui.projection.form_panel import FormPanel
 from taxtui.tui.projection.screen import ProjectionScreen
-from taxtui.tui.results.screen import ResultsScreen
 from taxtui.tui.setup import form
 from tests.support.simulating import run_coarsely
 from tests.tui import story
@@ -175,10 +175,11 @@ async def test_another_recording_is_not_shown_with_the_rows_of_the_one_before(tm
         screen = pilot.app.screen
         assert isinstance(screen, ProjectionScreen)
         await until(pilot, lambda: screen.answered)
-        await tui.look_at([broken], "projection")
+        tui.chosen = (broken,)
+        screen.arrive()
         await until(pilot, lambda: screen.refusal)
         assert screen.answered is None
-        assert not screen.query_one("#rows").items  # type: ignore[attr-defined]  # ProjectionRows
+        assert not screen.query_one(AnswerTable).items
 
 
 @pytest.mark.parametrize("key", ["2", "5"])
@@ -260,17 +261,6 @@ def test_a_replay_has_a_finite_speed(speed: str, tmp_path: Path) -> None:
     path = record(tmp_path / "x.msgpack")
     with pytest.raises(UsageError, match="is no speed"):
         CliRunner().invoke(replay_command, [str(path), "--speed", speed], catch_exceptions=False)
-
-
-async def test_results_keep_what_they_are_compared_with_when_they_are_projected(tmp_path: Path) -> None:
-    path, other = record(tmp_path / "x.msgpack"), record(tmp_path / "y.msgpack", story.run(20), "another")
-    tui = looking_at(path, against=other)
-    async with tui.run_test(size=SIZE) as pilot:
-        await pilot.press("3", "p")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ProjectionScreen))
-        await pilot.press("3")
-        assert isinstance(pilot.app.screen, ResultsScreen)
-        assert tui.against == other
 
 
 async def test_a_finished_run_is_painted_when_one_comes_back_to_it() -> None:

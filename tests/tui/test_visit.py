@@ -13,10 +13,10 @@ from tests.tui.terminal import Terminal
 
 pytestmark = [pytest.mark.tmux, pytest.mark.slow]
 BARS = "[▁▂▃▄▅▆▇█]{2}"
-HOURS = r"T0 10 exec +[\d,.]+ +[±(][\d,.…)]+"
+HOURS = r"T\d \d+ exec +[\d,.]+ +[±(][\d,.…)]+"
 
 WITH_THE_SHIPPED_RECORDING = ["4"]
-WITH_A_RUN_OF_ONES_OWN = ["C-r", "p"]
+WITH_A_RUN_OF_ONES_OWN = ["C-r", "3"]
 WITH_A_QUESTION_OF_ONES_OWN = ["4", "Right", *["Down", "Right"] * 4]  # trajectories, workers, actions, batch, GPUs
 TO_A_PAGE = ["h"]
 
@@ -52,61 +52,45 @@ def test_the_answer_of_the_shipped_recording_takes_one_key_a_question_of_ones_ow
     assert re.search("The run that is asked for: 2,000,000 trajectories of .+ on 1,000 workers", html)
 
 
-FEW = """
-import sys
-
-if sys.orig_argv[1:] == ["-m", "taxtui"]:
-    from taxtui.tui.setup import run_fields
-    from taxtui.tui.setup.form import Choices
-
-    run_fields.Choices = lambda: Choices(trials="20")
-"""
-"""What the form says before anybody types is a fifth of the usual: as many keys, and a shorter wait between them."""
-
-
 @pytest.mark.bwrap
-def test_from_the_start_to_the_answer_of_a_fresh_run_in_two_keys(tmp_path: Path) -> None:
-    assert len(WITH_A_RUN_OF_ONES_OWN) == 2
-    launch, project = WITH_A_RUN_OF_ONES_OWN
-    with Terminal(tmp_path, site=FEW) as terminal:
-        terminal.until("= 20 trials")
+def test_from_the_start_to_the_answer_of_a_fresh_run_with_bars_in_two_keys(tmp_path: Path) -> None:
+    launch, results = WITH_A_RUN_OF_ONES_OWN
+    with Terminal(tmp_path) as terminal:
+        terminal.until("trials")
         terminal.keys(launch)
-        terminal.until(r"\b20 ok")
-        terminal.keys(project)
-        terminal.until(HOURS)
+        terminal.until(r"\d+ ok, 0 failed")
+        terminal.keys(results)
+        terminal.until("by cause")
         terminal.until("local:bwrap")
+        terminal.until("D dispatch")
         terminal.keys("q")
         terminal.until("EXIT=0")
 
 
 @pytest.mark.bwrap
 def test_a_whole_visit(tmp_path: Path) -> None:
-    """Start with every SDK, pick, launch, watch, freeze, results, project, recordings, replay, quit."""
+    """Start with every SDK, pick, launch, watch, pause, results, project, recordings, replay, quit."""
     with Terminal(tmp_path, width=80, height=24, sdks=True) as terminal:
         terminal.until(r"\[x\] ○ local +\S")
         terminal.keys("Tab")
         terminal.until("▸ Tiers")  # a key right behind Tab may still go to the list before
         terminal.keys("Tab")
-        terminal.until("▸ Acti")  # as much of the title as there is room for
-        terminal.keys("Tab")
         terminal.until("▸ Mode")
-        terminal.keys("Down", "Space")
-        terminal.until("= 200 trials")
-        terminal.keys("Tab")
-        terminal.until(r"\^r Launch +\^p Palette")  # letters are the field's
-        terminal.keys("2", "0")
-        terminal.until("= 40 trials")
+        terminal.keys("Tab", "1", "0")  # actions
+        terminal.until("-n 10")
+        terminal.keys("Tab", "1", "0")
+        terminal.until("= [24]0 trials")
         terminal.keys("C-r")
         terminal.until(rf"(?s)n=\d+.*{BARS}")
-        terminal.keys("Space")
-        terminal.until("FROZEN")
-        terminal.keys("Space")
-        terminal.until("40 ok")
+        terminal.keys("p")
+        terminal.until("PAUSED")
+        terminal.keys("p")
+        terminal.until("[24]0 ok")
         terminal.keys("3")
-        terminal.until("what one trajectory holds a worker for")
+        terminal.until("time per trajectory")
         terminal.keys("]")
         terminal.until(r"(?s)Cold start: create.*local:bwrap")
-        terminal.keys("p")
+        terminal.keys("4")
         terminal.until(HOURS)
         before = terminal.until(HOURS)[0]
         terminal.keys("Right")
@@ -116,35 +100,35 @@ def test_a_whole_visit(tmp_path: Path) -> None:
         terminal.keys("7", "7", "Enter")
         terminal.until(r"workers +├.*┤ +77\b")
         terminal.keys("5")
-        terminal.until("finished +.*40/40")
+        terminal.until(r"finished +.*(\d+)/\1\b")
         terminal.keys("Enter")
         terminal.until("REPLAY")
         terminal.keys("1")
-        terminal.until("= 40 trials")  # the form is as it was left, in its field
-        terminal.keys("BTab")
+        terminal.until("= [24]0 trials")  # the form is as it was left, in its field
+        terminal.keys("BTab", "BTab")
         terminal.until("▸ Mode")
         terminal.keys("q")
-        terminal.until(r"(?s)40 ok, 0 failed.*EXIT=0|EXIT=0")
+        terminal.until("EXIT=0")
     (path,) = (tmp_path / "taxtui" / "recordings").glob("*.msgpack")
     assert folded(path).outcome == "finished"
 
 
 BROKEN = """
-from taxtui.tui.live import log_view
+from taxtui.tui.live import panels
 
 def present(self, state):
     if any(cell.finished > 3 for cell in state.cells.values()):
         raise RuntimeError("a bug in the interface")
     self.show([])
 
-log_view.LogView.present = present
+panels.LogView.present = present
 """
 
 
 @pytest.mark.bwrap
 def test_a_crash_of_the_interface_gives_the_terminal_back_and_cleans_the_run_up(tmp_path: Path) -> None:
     with Terminal(tmp_path, site=BROKEN) as terminal:
-        terminal.until("= 100 trials")
+        terminal.until("trials")
         terminal.keys("C-r")
         terminal.until("(?s)a bug in the interface.*EXIT=1")
         terminal.keys("a", "n", "d", "Enter")  # echoed by the terminal's own line editing again

@@ -23,7 +23,7 @@ from taxtui.report.formats import Section
 from taxtui.report.formats.markdown_tables import to_text as to_markdown
 from taxtui.report.formats.plain_tables import to_text
 from taxtui.report.page.views import cell_of
-from taxtui.tui.answer.arranging import natural
+from taxtui.tui.arranging import natural
 
 
 @pytest.mark.parametrize(

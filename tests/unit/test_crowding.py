@@ -18,7 +18,7 @@ from taxtui.tui.setup.form import Choices
 def test_more_sandboxes_at_a_time_than_cores_are_warned_of(
     substrates: tuple[str, ...], concurrency: str, cores: int, begins: str
 ) -> None:
-    plan = Choices(substrates=substrates, tiers=("T0",), actions=(10,), modes=("exec",), concurrency=concurrency).plan()
+    plan = Choices(substrates=substrates, tiers=("T0",), actions="10", modes=("exec",), concurrency=concurrency).plan()
     said = crowding.words(plan, cores)
     assert said.startswith(begins)
     assert bool(said) == bool(begins)

@@ -102,11 +102,11 @@ def test_the_cost_model_knows_nothing_of_taxtui() -> None:
 
 def test_the_first_frame_waits_for_no_import_that_it_can_do_without() -> None:
     modules = imported("import taxtui.cli, taxtui.tui.launch, taxtui.tui.setup.screen")
-    assert "taxtui.tui.setup.substrate_list" in modules
+    assert "taxtui.tui.setup.panels" in modules
     assert packages(modules) & (SDKS | {"costmodel", "msgspec", "plotext", "textual_plotext"}) == set()
     late = {"live", "plan", "recording", "report", "sandboxes"}
     assert modules & {f"taxtui.{name}" for name in late} == set()
-    late = {"dialogs", "live", "setup.availability", "setup.form", "recordings"}
+    late = {"dialogs", "live", "setup.lookups", "setup.form", "recordings"}
     assert modules & {f"taxtui.tui.{name}" for name in late} == set()
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from taxtui.sandboxes.kit.labels import END_OF_TIME_S, LABEL_DEADLINE, LABEL_RUN, found
+from taxtui.sandboxes.kit.labels import END_OF_TIME_S, LABEL_DEADLINE, LABEL_RUN
 from taxtui.substrates.aws.connection import labelled as aws_found
 from taxtui.substrates.docker.substrate import _entry as docker_found
 
@@ -28,7 +28,7 @@ DEADLINES = {
 
 @pytest.mark.parametrize(("text", "deadline"), DEADLINES.items(), ids=lambda value: repr(value)[:12])
 def test_a_deadline_is_whole_seconds_or_nothing(text: str, deadline: int | None) -> None:
-    got = labelled({LABEL_RUN: "r1", LABEL_DEADLINE: text}, name="n", handle="h", age_s=-0.5)
+    got = found({LABEL_RUN: "r1", LABEL_DEADLINE: text}, name="n", handle="h", age_s=-0.5)
     assert (got.run_id, got.deadline_unix_s, got.age_s) == ("r1", deadline, 0.0)
 
 

@@ -1,23 +1,221 @@
-"""Which cells belong together: the charts, the phase bars, and what to say where there is nothing to show yet."""
+"""The charts of the Live screen: histogram, distribution functions, and the cells that belong together."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple
 
+from rich.style import Style
 from rich.text import Text
+from textual.app import RenderResult
+from textual.color import Color
+from textual_plotext import PlotextPlot
 
 from costmodel.recording.breakdown import has_schedule
 from taxtui.live.cell_state import FACETS, CellState, TrialInFlight
-from taxtui.live.histogram import LogHistogram
+from taxtui.live.histogram import LogHistogram, lower
 from taxtui.live.state import RunState
 from taxtui.report.numbers import CLOSED_LOOP
 from taxtui.terminal_text import clean
-from taxtui.tui.colours import colour
+from taxtui.tui import units
+from taxtui.tui.colours import colour, glyph, substrate_style
 from taxtui.tui.ladder_plot import LadderPlot, LadderPoint
-from taxtui.tui.live.cell_table import workload
-from taxtui.tui.live.ecdf_plot import EcdfLine, EcdfPlot
-from taxtui.tui.live.histogram_plot import HistogramPlot, view
-from taxtui.tui.live.phase_bars import PhaseBars, legend
+from taxtui.tui.live.panels import PhaseBars, workload
+
+EIGHTHS: Final = "▁▂▃▄▅▆▇█"
+RULE: Final = "┊"
+TICK_SPACING: Final = 8  # columns
+LEAST_BARS: Final = 12
+COLOUR_CODES: Final = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class HistogramPlot(PlotextPlot):
+    """A histogram of durations on a logarithmic axis.
+
+    plotext draws bucket counts at cell indices: a frame takes a few ms, however many values there are.
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        """Begin empty."""
+        super().__init__(id=id)
+        self.histogram = LogHistogram()
+        self.colour = "#999999"
+        self.empty = ""
+        self.bounds: tuple[float, float] = (1.0, 10.0)
+        self._drawn: tuple[object, ...] = ()
+
+    def show(
+        self, title: str, histogram: LogHistogram, colour: str, bounds: tuple[float, float], empty: str = ""
+    ) -> None:
+        """Draw this histogram over ``bounds`` (ns), if anything about it is new; ``empty`` says why there is none."""
+        self.histogram, self.colour, self.bounds, self.empty = histogram, colour, bounds, empty
+        drawn = (title, histogram.n, histogram.total, colour, bounds, empty)
+        if drawn != self._drawn:
+            self._drawn = drawn
+            self.border_title = Text(title)  # which draws the rest anew too
+
+    def render(self) -> RenderResult:
+        """Percentile names, bars with dotted rules through them, and the axis."""
+        width, height = self.size
+        rows = height - 2
+        if width < TICK_SPACING or rows < 1:
+            return Text()
+        if not self.histogram.n:
+            return Text(self.empty, Style(dim=True))
+        # few values in many columns are a comb: let each bar be as wide as their number deserves
+        bars = min(width, max(LEAST_BARS, round(8 * math.sqrt(self.histogram.n))))
+        shares = self.histogram.columns(bars, *self.bounds)
+        columns = [shares[place * bars // width] for place in range(width)]
+        marks = {
+            name: units.column(self.histogram.quantile(q), *self.bounds, width)
+            for name, q in units.QUANTILES.items()
+            if self.histogram.n >= units.NEEDED[name]
+        }
+        body = self._bars(columns, rows, set(marks.values()))
+        return Text("\n").join([self._names(marks, width), body, self._axis(width)])
+
+    def _bars(self, columns: list[float], rows: int, rules: set[int]) -> Text:
+        """Draw every cell that is not blank as a scatter with one glyph per point."""
+        width, peak = len(columns), max(columns)
+        cells: list[tuple[int, int, str]] = []
+        for place, share in enumerate(columns):
+            # what is there shows, however little: a lone outlier is what one looks for
+            eighths = max(1, round(share / peak * rows * 8)) if share > 0 else 0
+            full, rest = divmod(eighths, 8)
+            cells += [(place, row, EIGHTHS[-1]) for row in range(full)]
+            if rest:
+                cells.append((place, full, EIGHTHS[rest - 1]))
+            if place in rules:
+                cells += [(place, row, RULE) for row in range(full + bool(rest), rows)]
+        self.plt.clear_figure()
+        self.plt.plotsize(width, rows)
+        self.plt.frame(False)
+        self.plt.xfrequency(0)
+        self.plt.yfrequency(0)
+        self.plt.xlim(0, width - 1)
+        self.plt.ylim(0, max(rows - 1, 1))
+        if cells:
+            across, up, glyphs = map(list, zip(*cells, strict=True))
+            self.plt.scatter(across, up, marker=glyphs)  # type: ignore[arg-type]  # plotext takes a glyph per point
+        lines = COLOUR_CODES.sub("", self.plt.build()).split("\n")[:rows]
+        body = Text("\n".join(line.ljust(width) for line in lines), Style(color=self.colour))
+        body.highlight_regex(RULE, Style(dim=True))
+        return body
+
+    def _names(self, marks: dict[str, int], width: int) -> Text:
+        """``╷p50   ╷p95``; names that would overlap share a place, the later after a slash."""
+        line = [" "] * width
+        end = -1
+        for name, place in sorted(marks.items(), key=lambda mark: (mark[1], mark[0])):
+            if not 0 <= place < width:
+                continue
+            label = f"╷{name}"
+            if place <= end:  # right beside the one before
+                label = f"·{name}"
+                place = end + 1
+            if place + len(label) > width:
+                label = f"{name}╷"
+                place -= len(name)
+                if place <= end:
+                    continue
+            line[place : place + len(label)] = label
+            end = place + len(label) - 1
+        count = f"n={self.histogram.n:,}"
+        if end + 2 + len(count) <= width:
+            line[-len(count) :] = count
+        return Text("".join(line), Style(dim=True))
+
+    def _axis(self, width: int) -> Text:
+        """``╵400ms    ╵600ms    ╵1s``."""
+        line = [" "] * width
+        for value in units.ticks(*self.bounds, width, TICK_SPACING):
+            label = f"╵{units.tick(value)}"
+            place = units.column(value, *self.bounds, width)
+            line[place : place + len(label)] = label
+        return Text("".join(line), Style(dim=True))
+
+
+def view(histogram: LogHistogram) -> tuple[float, float]:
+    """Return the bounds in ns of everything that was measured; a single value stands in the middle."""
+    low, high = max(1.0, histogram.least), max(1.0, histogram.greatest)
+    return (low / 1.05, high * 1.06) if high / low < 1.1 else (low, high)
+
+
+ECDF_TICK_SPACING: Final = 9  # columns
+SHARES: Final = (0.0, 0.5, 0.95, 1.0)
+EDGE: Final = 1.02  # beyond the least and the greatest
+
+
+class EcdfLine(NamedTuple):
+    """One line: a substrate, and the histogram of its durations in ns."""
+
+    label: str
+    histogram: LogHistogram
+
+
+class EcdfPlot(PlotextPlot):
+    """Empirical distribution functions on a logarithmic axis of time; a steep line to the left is best."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        """Begin empty."""
+        super().__init__(id=id)
+        self.lines: Sequence[EcdfLine] = ()
+        self._drawn: object = None
+
+    def show(self, title: str, lines: Sequence[EcdfLine]) -> None:
+        """Draw these, if anything about them is new; those without a value are named all the same."""
+        drawn = title, [(line.label, line.histogram.n, line.histogram.total) for line in lines]
+        if drawn != self._drawn:
+            self.lines, self._drawn = lines, drawn
+            self.border_title = Text(title)  # which draws the rest anew too
+
+    def render(self) -> RenderResult:
+        """A legend with the numbers of values, then the lines."""
+        width, height = self.size
+        histograms = [line.histogram for line in self.lines if line.histogram.n]
+        if not histograms or height < 5 or width < 3 * ECDF_TICK_SPACING:
+            return Text("\n").join([self._legend(), Text("no value of it yet", Style(dim=True))])
+        low = max(1.0, min(histogram.least for histogram in histograms)) / EDGE
+        high = max(2.0, max(histogram.greatest for histogram in histograms)) * EDGE
+        self.plt.clear_figure()
+        self.plt.plotsize(width, height - 1)
+        self.plt.theme("clear")
+        self.plt.xaxes(True, False)
+        self.plt.yaxes(True, False)
+        self.plt.xlim(math.log10(low), math.log10(high))
+        self.plt.ylim(0, 1)
+        ticks = list(units.ticks(low, high, width, ECDF_TICK_SPACING))
+        self.plt.xticks([math.log10(value) for value in ticks], [units.tick(value) for value in ticks])
+        self.plt.yticks(list(SHARES), [f"{share:.0%}" for share in SHARES])
+        dark = self.app.current_theme.dark
+        for line in self.lines:
+            if line.histogram.n:
+                rgb = Color.parse(colour(line.label, dark=dark)).rgb
+                across, up = steps(line.histogram)
+                self.plt.plot([math.log10(value) for value in across], up, marker="braille", color=rgb)
+        return Text("\n").join([self._legend(), Text.from_ansi(self.plt.build())])
+
+    def _legend(self) -> Text:
+        legend, dark = Text(no_wrap=True, overflow="ellipsis"), self.app.current_theme.dark
+        for line in self.lines:
+            legend.append(f"{glyph(line.label)} {clean(line.label)}", substrate_style(line.label, dark=dark))
+            legend.append(f" n={line.histogram.n:,}  ", Style(dim=True))
+        return legend
+
+
+def steps(histogram: LogHistogram) -> tuple[list[float], list[float]]:
+    """Return the points of the line: durations in ns, and the share of values up to each; from 0 to 1."""
+    indices = sorted(histogram.counts)
+    reached = accumulate(histogram.counts[index] for index in indices)
+    shortest = max(1.0, float(histogram.least))
+    across, up = [shortest], [0.0]
+    for index, count in zip(indices, reached, strict=True):
+        across.append(max(shortest, float(min(lower(index + 1) - 1, histogram.greatest))))
+        up.append(count / histogram.n)
+    return across, up
 
 
 def paint_charts(
@@ -25,27 +223,25 @@ def paint_charts(
     state: RunState,
     chosen: CellState | None,
     facet: int,
-    zoom: int,
     *,
     dark: bool,
     overlaid: bool,
 ) -> None:
-    """Show a facet of the chosen cell, and beside it the cell's next one, for where there is nothing to overlay.
+    """Show a duration of the chosen cell, and in the second chart the next duration.
 
-    ``overlaid``: all substrates are on a chart of their own beside it.
+    ``overlaid``: a third chart shows all substrates.
     """
     cells, cell = list(state.cells.values()), chosen
     for chart, which in zip(charts, (facet, (facet + 1) % len(FACETS)), strict=True):
         title = FACETS[which].replace("_", " ")
-        limits = view(cell.facets[FACETS[which]], zoom) if cell else (1.0, 10.0)
+        limits = view(cell.facets[FACETS[which]]) if cell else (1.0, 10.0)
         if cell is None:
             chart.show(title, LogHistogram(), "#999999", limits, waiting(state, None, FACETS[which]))
             continue
-        zoomed = f" · zoom {2**zoom}×" if zoom else ""
-        like = sum(same_workload(other, cell) for other in cells)
-        others = f" · 1 of {like}, v all" if like > 1 and not overlaid else ""
+        like = sum(same_workload(peer, cell) for peer in cells)
+        hint = f" · 1 of {like}, v all" if like > 1 and not overlaid else ""
         chart.show(
-            f"{title} · {cell.label} {workload(cell, cells)}{zoomed}{others}",
+            f"{title} · {cell.label} {workload(cell, cells)}{hint}",
             cell.facets[FACETS[which]],
             colour(cell.label, dark=dark),
             limits,
@@ -54,7 +250,7 @@ def paint_charts(
 
 
 def paint_overlay(plot: EcdfPlot, state: RunState, chosen: CellState | None, facet: int) -> bool:
-    """Show a facet of all substrates with the chosen cell's workload; False where that is one alone."""
+    """Show a duration of all substrates with the chosen cell's workload; return False if there is only one."""
     cells = list(state.cells.values())
     like = [cell for cell in cells if chosen and same_workload(cell, chosen)]
     if chosen is None or len(like) < 2:
@@ -65,7 +261,7 @@ def paint_overlay(plot: EcdfPlot, state: RunState, chosen: CellState | None, fac
 
 
 def paint_ladder(plot: LadderPlot, state: RunState, chosen: CellState | None) -> bool:
-    """Show what the chosen cell gets done at each of its levels of concurrency; False where there is one alone."""
+    """Show the chosen cell's concurrency sweep; return False if there is only one concurrency."""
     like = [cell for cell in state.cells.values() if chosen and _same_but_level(cell, chosen)]
     if chosen is None or len({cell.concurrency for cell in like}) < 2:
         return False
@@ -77,7 +273,7 @@ def paint_ladder(plot: LadderPlot, state: RunState, chosen: CellState | None) ->
         )
         for cell in sorted(like, key=lambda cell: cell.concurrency)
     ]
-    plot.present(f"{chosen.label} {chosen.workload} · l one level", points)
+    plot.present(f"{chosen.label} {chosen.workload} · v one level", points)
     return True
 
 
@@ -90,11 +286,9 @@ def _same_but_level(a: CellState, b: CellState) -> bool:
 def paint_phases(bars: PhaseBars, cells: Sequence[CellState], chosen: CellState | None, *, dark: bool) -> None:
     """Show the phases of the cells with the chosen one's workload."""
     like = [cell for cell in cells if chosen and same_workload(cell, chosen)]
-    bars.present(like)
     bars.empty = "the mean time of a trial by phase, once the first has finished"
-    name = f"phases of {workload(chosen, cells)}" if chosen else "phases"
-    legends = legend(like, dark=dark)
-    bars.entitle(Text.assemble(name, " ·" if legends else "", legends))
+    title = f"mean trial of {workload(chosen, cells)} by phase" if chosen else "phases"
+    bars.present(title, like, dark=dark)
 
 
 def same_workload(a: CellState, b: CellState) -> bool:

@@ -1,6 +1,6 @@
-"""Where the Live screen's events come from: a run in a child process, here, or a recording that is played back.
+"""The sources of Live's events: a measurement in a child process, or a recording that is played back.
 
-Both follow a file and fold it into ``state``; there is never a message per event.
+Both follow a file and fold it into ``state``; no message is sent per event.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from taxtui.terminal_text import clean
 NICENESS: Final = 10
 SLICE_BYTES: Final = 128 << 10
 BUDGET_S: Final = 0.03
-"""How long one ``advance`` may fold: the loop stays responsive whatever the file grows by."""
+"""Longest time of one ``advance``, so that the loop stays responsive."""
 
 
 class Feed(Protocol):
-    """What the Live screen follows."""
+    """A source of events for the Live screen."""
 
     path: Path
     state: RunState
@@ -49,24 +49,23 @@ class Feed(Protocol):
 
     @property
     def size_bytes(self) -> int:
-        """How large the recording is, as far as it is known."""
+        """Size of the recording in bytes, as far as known."""
         ...
 
     @property
     def ending(self) -> RunState | None:
-        """What there is to say when the app is left; None where nothing has been seen, or not all of it."""
+        """The final state, for the summary after the app; None if unknown."""
         ...
 
     def close(self) -> None:
-        """Let go of the file and the child. Idempotent."""
+        """Close the file, and end the child. Idempotent."""
         ...
 
 
 class RunStarter:
     """Starts children at normal priority although the interface is niced.
 
-    On Linux a niceness belongs to a thread and passes to what the thread starts. So children are started by one
-    thread that is spared.
+    On Linux a child inherits the niceness of the thread that starts it. One thread keeps the normal priority for this.
     """
 
     def __init__(self) -> None:
@@ -87,10 +86,9 @@ class RunStarter:
         )
 
     def yield_cpu(self) -> None:
-        """Nice every other thread, once: what is measured comes before what is shown.
+        """Raise the niceness of every other thread, once: the measurement has priority.
 
-        All of them alike, because they share one interpreter: what holds it must not wait longer for a processor.
-        On Linux alone a niceness is a thread's.
+        All threads get the same niceness, because they share one interpreter. Only Linux has a niceness per thread.
         """
         if self._niced or sys.platform != "linux":
             return
@@ -104,7 +102,7 @@ class RunStarter:
 
 
 class RunFeed:
-    """A run in a child process, ``taxtui run … --control stdin``, and the file that it appends to."""
+    """A measurement in a child process, ``taxtui run … --control stdin``, and its recording."""
 
     live = True
 
@@ -140,8 +138,8 @@ class RunFeed:
         deadline = time.monotonic() + BUDGET_S
         try:
             self._follower = self._follower or Follower(self.path)
-            while told := self._follower.poll(SLICE_BYTES):
-                for event in told:
+            while batch := self._follower.poll(SLICE_BYTES):
+                for event in batch:
                     self.state.apply(event)
                 if time.monotonic() > deadline:
                     return True
@@ -158,17 +156,17 @@ class RunFeed:
 
     @property
     def over(self) -> bool:
-        """The child is gone and its file is read as far as it can be, or never came to be."""
+        """The child has ended, and its file is read as far as possible or does not exist."""
         return self.exit_code is not None and (self._drained or self._unreadable or not self.path.exists())
 
     @property
     def size_bytes(self) -> int:
-        """What has been read of the file."""
+        """Bytes that were read from the file."""
         return self._follower.offset if self._follower else 0
 
     @property
     def ending(self) -> RunState | None:
-        """Where the run stands, if it began."""
+        """The state, if the measurement began."""
         return self.state if self.state.run_id else None
 
     @property

@@ -1,22 +1,136 @@
-"""What a person can do with a replay: its keys, and the mouse on its bar."""
+"""Playback of a recording: bar, keys, mouse."""
 
 from __future__ import annotations
 
-from textual import on
+from typing import Final
+
+from rich.style import Style
+from rich.text import Text
+from textual import events, on
+from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Input
 
 from taxtui.errors import UsageError
+from taxtui.tui.colours import themed
 from taxtui.tui.dialogs import Ask
+from taxtui.tui.lists import MUTED
 from taxtui.tui.live.feed import Feed
-from taxtui.tui.live.replay import ReplayFeed
-from taxtui.tui.live.replay_bar import ReplayBar
+from taxtui.tui.live.replay import ReplayFeed, Standing
 from taxtui.tui.numbered_screen import NumberedScreen
+
+LEFT: Final = len(" ▶ 0.25× ├")
+NOWHERE: Final = Standing(0, 0, 0, None, 0, 1.0, paused=False, over=False)
+
+
+class ReplayBar(Widget):
+    """Played, known and unread parts differ in their glyphs, not in colour alone."""
+
+    class Sought(Message):
+        """A person points at a share of the whole time, 0 to 1."""
+
+        def __init__(self, share: float) -> None:
+            """Go there."""
+            super().__init__()
+            self.share = share
+
+    class Toggled(Message):
+        """A person clicked on the sign for playing or pausing."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        """Stand nowhere."""
+        super().__init__(id=id)
+        self.standing = NOWHERE
+        self._dragged = False
+
+    def show(self, standing: Standing) -> None:
+        """Draw this, if it is new."""
+        if standing != self.standing:
+            self.standing = standing
+            self.refresh()
+
+    def render(self) -> Text:
+        """The sign, the speed, the track, the time."""
+        stands = self.standing
+        sign = "■" if stands.over else "‖" if stands.paused else "▶"
+        speed = f"{stands.speed:g}×" if stands.speed else "max"
+        room, knob = self._room, self._knob
+        read = room if stands.known_ns >= stands.length_ns else int(stands.known_ns / stands.length_ns * room)
+        before, after = min(read, knob), max(read, knob + 1)
+        colour = themed(self.app.theme_variables, "text-primary")
+        return Text.assemble(
+            (f" {sign} ", "bold"),
+            f"{speed:<5} ├",
+            ("━" * before, colour),
+            ("┄" * (knob - before), MUTED),
+            ("●", colour + Style(bold=True)),
+            "─" * (after - knob - 1),
+            ("┄" * (room - after), MUTED),
+            f"┤{self._right}",
+            no_wrap=True,
+        )
+
+    @property
+    def _right(self) -> str:
+        """`` 02:10/22:04 · reading 43 % ``."""
+        stands = self.standing
+        hours = stands.length_ns >= 3600e9
+        text = f" {instant(stands.at_ns, hours=hours)}/{instant(stands.length_ns, hours=hours)}"
+        if stands.seeking is not None:
+            text += f" · seeking {min(99, int(stands.seeking * 100)):>2} %"
+        elif stands.known_ns < stands.length_ns:
+            text += f" · reading {min(99, int(stands.known_ns / stands.length_ns * 100)):>2} %"
+        return f"{text} "
+
+    @property
+    def _room(self) -> int:
+        """Columns of the track."""
+        return max(1, self.size.width - LEFT - len(self._right) - 1)
+
+    @property
+    def _knob(self) -> int:
+        """Its column on the track."""
+        return round(self.standing.share * (self._room - 1))
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Take hold of the track, or click on the sign."""
+        if event.x < LEFT - 1:
+            self.post_message(self.Toggled())
+        elif event.x < LEFT + self._room:
+            self._dragged = True
+            self.capture_mouse()
+            self._seek(event.x)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Drag."""
+        if self._dragged:
+            self._seek(event.x)
+
+    def on_mouse_up(self) -> None:
+        """Let go."""
+        self._dragged = False
+        self.release_mouse()
+
+    def _seek(self, x: int) -> None:
+        place = min(max(x - LEFT, 0), self._room - 1)
+        self.post_message(self.Sought(place / max(1, self._room - 1)))
+
+
+def instant(ns: float, *, hours: bool) -> str:
+    """``02:10``, or ``1:02:10`` where the whole takes hours."""
+    seconds = round(ns / 1e9)
+    minutes = f"{seconds // 60 % 60 if hours else seconds // 60:02}:{seconds % 60:02}"
+    return f"{seconds // 3600}:{minutes}" if hours else minutes
+
+
+SEEK: Final = 0.05
+"""Share of a replay that one key seeks."""
 
 
 class PlaybackScreen(NumberedScreen):
-    """A screen that shows a feed, frame by frame; where that is a replay, it can be sped up, stepped and sought in.
+    """A screen of a feed; a replay can change speed, step and seek.
 
-    An action only says what is wanted. The tick does it, and there is one for however many keys came before it.
+    An action only records a wish. The next tick fulfils all wishes since the previous tick.
     """
 
     def __init__(self) -> None:
@@ -27,7 +141,7 @@ class PlaybackScreen(NumberedScreen):
 
     @property
     def replay(self) -> ReplayFeed | None:
-        """What is played back; None where that is a run, or nothing."""
+        """The replay, or None for a measurement."""
         return self.feed if isinstance(self.feed, ReplayFeed) else None
 
     def hurry(self) -> None:
@@ -48,54 +162,38 @@ class PlaybackScreen(NumberedScreen):
 
     def offers_replay(self, action: str) -> bool:
         """Whether an action on a replay can be done now."""
-        moves_cursor = action in ("seek", "seek_by") and isinstance(self.focused, Input)
+        moves_cursor = action == "adjust" and isinstance(self.focused, Input)
         return self.replay is not None and not moves_cursor
 
     def action_faster(self, steps: int) -> None:
-        """Another replay speed."""
+        """Take another replay speed."""
         if self.replay:
             self.replay.faster(steps)
             self.hurry()
 
-    def action_full_speed(self) -> None:
-        """As fast as the recording can be read, or real time."""
-        if self.replay:
-            self.replay.full_speed()
-            self.hurry()
-
-    def action_seek(self, share: float) -> None:
-        """A share of the replay's whole time."""
-        if self.replay:
-            self.replay.seek(share)
-            self.hurry()
-
     @on(ReplayBar.Sought)
     def sought(self, message: ReplayBar.Sought) -> None:
-        """The mouse's way to seek."""
-        self.action_seek(message.share)
-
-    def action_seek_by(self, percent: int) -> None:
-        """Further on in the replay, or back."""
+        """Seek with the mouse."""
         if self.replay:
-            self.replay.seek_by(percent / 100)
+            self.replay.seek(message.share)
             self.hurry()
 
-    def action_step(self) -> None:
-        """One more trial of the replay."""
+    def action_adjust(self, step: int) -> None:
+        """Go 5 % on in the replay, or back."""
         if self.replay:
-            self.replay.step()
+            self.replay.seek_by(step * SEEK)
             self.hurry()
 
-    def action_step_back(self) -> None:
-        """One trial less of the replay."""
+    def action_step(self, step: int) -> None:
+        """Go to the end of the next trial of the replay, or of the previous one."""
         if self.replay:
-            self.replay.step_back()
+            self.replay.step() if step > 0 else self.replay.step_back()
             self.hurry()
 
     async def action_go_to(self) -> None:
-        """Any place in the replay."""
+        """Go to any place in the replay."""
         body = "The time since the start (2:10 or 1:02:10), a share of the whole (50%), or the end of a trial (#158)."
-        # waited for: what is typed at once must not reach the keys of this screen
+        # awaited: a key that follows at once must reach the dialog
         await self.app.push_screen(Ask("Go to", body, placeholder="2:10"), self._go_to)
 
     def _go_to(self, text: str | None) -> None:
@@ -108,5 +206,5 @@ class PlaybackScreen(NumberedScreen):
 
     @on(ReplayBar.Toggled)
     def toggled(self) -> None:
-        """The mouse's way to pause a replay."""
+        """Pause or continue a replay with the mouse."""
         self.action_pause()

@@ -25,7 +25,7 @@ TRIAL: Final = re.compile(r"#(\d{1,18})", re.ASCII)
 
 
 class Standing(NamedTuple):
-    """Where a replay stands; equal ones look the same."""
+    """The position of a replay; equal positions look the same."""
 
     at_ns: float  # since the start: where it is, or where a person wants it to be
     length_ns: float
@@ -45,8 +45,8 @@ class Standing(NamedTuple):
 class ReplayFeed:
     """A recording as a ``Feed``.
 
-    A timeline folds ahead in the time that playing leaves over. Playing never passes it, and a seek begins at one of
-    its keyframes; a seek further than it has come waits until it is there.
+    A timeline folds ahead while the replay plays. Playing never passes the timeline, and a seek begins at a keyframe.
+    A seek beyond the timeline waits.
     """
 
     live = False
@@ -148,14 +148,10 @@ class ReplayFeed:
         self.paused = not self.paused
 
     def faster(self, steps: int) -> None:
-        """The speed ``steps`` further up or down the ladder; its top is as fast as it can be read."""
+        """Take the speed ``steps`` further up or down the list; the highest speed has no limit."""
         nearest = min(self.SPEEDS, key=lambda speed: abs(speed - self.speed))
         place = self.SPEEDS.index(nearest) + steps
         self.speed = self.SPEEDS[min(max(place, 0), len(self.SPEEDS) - 1)]
-
-    def full_speed(self) -> None:
-        """As fast as it can be read, or real time again."""
-        self.speed = 0.0 if self.speed else 1.0
 
     def seek(self, share: float) -> None:
         """Go to a share of the whole time, 0 = start to 1 = end."""
@@ -164,7 +160,7 @@ class ReplayFeed:
 
     def seek_by(self, share: float) -> None:
         """Go on, or back, by a share of the whole time."""
-        self.seek(self.standing.share + share)
+        self.seek(round(self.standing.share + share, 6))  # so that the last step reaches the end
 
     def step(self) -> None:
         """Stop the clock and go on to the end of the next trial; of the whole recording where no trial ends later."""
@@ -182,14 +178,14 @@ class ReplayFeed:
         Raises:
             UsageError: it is none of these.
         """
-        if found := CLOCK.fullmatch(text):
-            hours, minutes, seconds = (float(part or 0) for part in found.groups())
+        if match := CLOCK.fullmatch(text):
+            hours, minutes, seconds = (float(part or 0) for part in match.groups())
             self._seek(self.timeline.start_unix_ns + int((hours * 3600 + minutes * 60 + seconds) * 1e9))
-        elif found := SHARE.fullmatch(text):
-            self.seek(float(found[1]) / 100)
-        elif found := TRIAL.fullmatch(text):
+        elif match := SHARE.fullmatch(text):
+            self.seek(float(match[1]) / 100)
+        elif match := TRIAL.fullmatch(text):
             self._place = None
-            self._want(partial(self.timeline.end_of, int(found[1])), self._clock_unix_ns)
+            self._want(partial(self.timeline.end_of, int(match[1])), self._clock_unix_ns)
         else:
             raise UsageError(f'"{clean(text)}" is no place in a recording', fix="write 2:10, 1:02:10, 50% or #158")
 
@@ -198,7 +194,7 @@ class ReplayFeed:
         self._want(lambda: Upto(unix_ns), unix_ns)
 
     def _want(self, goal: Callable[[], Place | None], unix_ns: float) -> None:
-        """Go there with the next ``advance``, at a speed that does not leave it again at once."""
+        """Go there with the next ``advance``; a speed without limit becomes 1."""
         self._goal, self._goal_unix_ns, self.seeking, self.refusal = goal, unix_ns, True, ""
         self.speed = self.speed or 1.0
 
@@ -207,7 +203,7 @@ class ReplayFeed:
         return Upto(inf) if end is None and self.timeline.complete else end
 
     def _previous_end(self) -> Place:
-        return self.timeline.previous_end(self._applied) or Upto(self.timeline.start_unix_ns)
+        return self.timeline.previous_end(self._applied)
 
     @property
     def standing(self) -> Standing:
@@ -226,9 +222,9 @@ class ReplayFeed:
 
     @property
     def over(self) -> bool:
-        """It is at the end, from where it can still be taken back."""
-        there = self.timeline.complete and self._applied >= self.timeline.events
-        return there and self._goal is None and self._place is None
+        """The replay is at its end; a seek can take it back."""
+        at_end = self.timeline.complete and self._applied >= self.timeline.events
+        return at_end and self._goal is None and self._place is None
 
     @property
     def damage(self) -> str:
@@ -246,7 +242,7 @@ class ReplayFeed:
         return self.timeline.state if self.timeline.complete else None
 
     def close(self) -> None:
-        """Close the file; it stays where it is. Idempotent."""
+        """Close the file. Idempotent."""
         self._closed = True
         self.timeline.close()
         self._follower.close()

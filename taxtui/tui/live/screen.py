@@ -15,39 +15,31 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from costmodel.errors import SourceError
-from taxtui.live import catalogue
 from taxtui.live.cell_state import FACETS
-from taxtui.live.state import LogLine, RunState
+from taxtui.live.state import LogLine
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
-from taxtui.tui.clipboard import copy
-from taxtui.tui.dialogs import Confirm
+from taxtui.tui.dialogs import Confirm, copy
+from taxtui.tui.fields import FilterField
 from taxtui.tui.ladder_plot import LadderPlot
-from taxtui.tui.lists.cursor_list import CursorList
-from taxtui.tui.lists.filter_field import FilterField
-from taxtui.tui.live.cell_table import CellTable
-from taxtui.tui.live.charts import paint_charts, paint_ladder, paint_overlay, paint_phases
-from taxtui.tui.live.ecdf_plot import EcdfPlot
+from taxtui.tui.lists import CursorList
+from taxtui.tui.live.charts import EcdfPlot, HistogramPlot, paint_charts, paint_ladder, paint_overlay, paint_phases
 from taxtui.tui.live.feed import BUDGET_S, Feed, RunFeed
-from taxtui.tui.live.histogram_plot import HistogramPlot
-from taxtui.tui.live.log_view import LogView
-from taxtui.tui.live.phase_bars import PhaseBars
-from taxtui.tui.live.playback import PlaybackScreen
-from taxtui.tui.live.progress import ProgressBars
+from taxtui.tui.live.panels import CellTable, LogView, PhaseBars, ProgressBars
+from taxtui.tui.live.playback import PlaybackScreen, ReplayBar
 from taxtui.tui.live.replay import Standing
-from taxtui.tui.live.replay_bar import ReplayBar
 from taxtui.tui.live.summary import as_markdown, last_lines, status
-from taxtui.tui.top_bar import TopBar
+from taxtui.tui.numbered_screen import TopBar
 
 LIVE_S: Final = 1 / 4  # between looks at what is being measured
 CPU_SHARE: Final = 1 / 40
-"""Of a core, for frames while something is being measured: an action beside one takes longer. For its p95 to stay what
-it is, clearly fewer than one action in twenty may meet a frame."""
+"""Share of a core for frames during a measurement: a frame makes a simultaneous action slower.
+
+    To keep p95 unchanged, fewer than one action in twenty may coincide with a frame.
+"""
 RARELY_S: Final = 1.5  # between frames, however dear they are
 REPLAY_S: Final = 1 / 10
-ZOOMS: Final = 6
-LOG: Final = "log · enter timeline · / filter · ! errors only"
-LOG_ERRORS: Final = "log · errors only · enter timeline · / filter · ! all"
+LOG: Final = "log · enter timeline · / filter, such as error"
 NOTHING: Final = """\
 Nothing to watch yet.
 
@@ -60,8 +52,8 @@ class LiveScreen(PlaybackScreen):
 
     scope = "live"
     BINDINGS: ClassVar[list[BindingType]] = [
-        # a list that scrolls would take home and end for itself
-        dataclasses.replace(binding, priority=binding.action.startswith("seek"))
+        # a list that scrolls sideways would take the arrows for itself
+        dataclasses.replace(binding, priority=binding.action.startswith("adjust"))
         for binding in actions.bindings("live")
     ]
     AUTO_FOCUS = "#cells"
@@ -69,17 +61,16 @@ class LiveScreen(PlaybackScreen):
     def __init__(self) -> None:
         """Follow nothing yet."""
         super().__init__()
-        self.frozen: RunState | None = None
         self.failure = ""
         self.facet = 0
-        self.zoom = 0
-        self.climbing = True
+        self.picture = ""  # the chosen picture; "": the first of those that there are
         self._concluded = False
         self._timer: Timer | None = None
         self._next: Timer | None = None  # where there is more to fold than one advance may
         self._frame_s = 0.0
         self._due_s = 0.0  # on the clock, when the share has paid for the last frame
         self._painted: Standing | None = None  # where a replay stood in the last frame
+        self.pictures = ["chart"]
 
     def contents(self) -> ComposeResult:
         """Progress, charts, cells, phases, log; the stylesheet lays them out for the size there is."""
@@ -100,18 +91,18 @@ class LiveScreen(PlaybackScreen):
 
     def on_mount(self) -> None:
         """Name the panels."""
-        self.query_one("#cells").border_title = Text("cells · ↑↓ choose · [ ] facet · -/+/a zoom")
+        self.query_one("#cells").border_title = Text("cells · ↑↓ choose · [ ] duration · v view")
         self.query_one("#log").border_title = LOG
         if self.feed is not None:
             self.follow(self.feed)
 
     def on_resize(self) -> None:
-        """Some of what is shown depends on the room there is, which is known when it has been laid out."""
+        """Paint after the layout, which decides how much fits."""
         self.call_after_refresh(self.paint)
 
     @property
     def running(self) -> bool:
-        """A run is going on that would have to be cancelled."""
+        """A measurement is running."""
         return self.feed is not None and self.feed.live and not self.feed.over
 
     @property
@@ -131,7 +122,7 @@ class LiveScreen(PlaybackScreen):
         if self.feed is not None and self.feed is not feed:
             self._show_whole_log()  # what was filtered in another recording
         self.feed = feed
-        self.frozen, self.failure, self._concluded, self._painted, self._due_s = None, "", False, None, 0.0
+        self.failure, self._concluded, self._painted, self._due_s = "", False, None, 0.0
         if not self.is_mounted:
             return
         for timer in (self._timer, self._next):
@@ -144,14 +135,14 @@ class LiveScreen(PlaybackScreen):
         self.refresh_bindings()
 
     def look(self) -> None:
-        """Fold; paint what a run has done if frames are within their share, for which keys and the end never wait."""
+        """Fold; paint if frames are within their share. Keys and the end are never delayed."""
         if time.monotonic() < self._due_s:
             self.advance()
         else:
             self.tick()
 
     def tick(self) -> None:
-        """Fold, then paint; a replay's frame is left out when the one before took more than half its time."""
+        """Fold, then paint; skip a replay's frame after a slow one."""
         self.hurried = False
         self.advance()
         if self.replay is not None and self._frame_s > REPLAY_S / 2:
@@ -164,7 +155,7 @@ class LiveScreen(PlaybackScreen):
         self.paint()
 
     def _show_news(self) -> None:
-        """A replay that stands still costs nothing; on its way to another place, only its bar changes."""
+        """Paint a replay only after a change; during a seek, only its bar."""
         if self.replay is None:
             self.paint()
         elif self.replay.seeking:
@@ -173,7 +164,7 @@ class LiveScreen(PlaybackScreen):
             self.paint()
 
     def advance(self) -> None:
-        """Fold what is new. What is left goes on shortly, so that keys are answered in between."""
+        """Fold new events; the rest follows shortly, after pending keys."""
         if self._next:
             self._next.stop()
             self._next = None
@@ -218,24 +209,27 @@ class LiveScreen(PlaybackScreen):
             nothing.update(self.failure or NOTHING)
         if feed is None:
             return
-        state = self.frozen or feed.state
+        state = feed.state
         cells, dark = list(state.cells.values()), self.app.current_theme.dark
         table = self.query_one("#cells", CellTable)
         table.present(cells, FACETS[self.facet])
         self.query_one("#progress", ProgressBars).present(state, over=self.over)
         overlay = self.query_one("#overlay", EcdfPlot)
-        self.set_class(paint_overlay(overlay, state, table.chosen, self.facet), "-several")
+        several = paint_overlay(overlay, state, table.chosen, self.facet)
         climbs = paint_ladder(self.query_one("#ladder", LadderPlot), state, table.chosen)
-        self.set_class(climbs and self.climbing, "-ladder")
+        self.pictures = [*(["ladder"] if climbs else []), "chart", *(["overlay"] if several else [])]
+        picture = self.picture if self.picture in self.pictures else self.pictures[0]
+        self.set_class(several, "-several")
+        self.set_class(picture == "ladder", "-ladder")
+        self.set_class(picture == "overlay", "-overlaid")
         charts = self.query_one("#chart", HistogramPlot), self.query_one("#other", HistogramPlot)
-        paint_charts(charts, state, table.chosen, self.facet, self.zoom, dark=dark, overlaid=overlay.display)
+        paint_charts(charts, state, table.chosen, self.facet, dark=dark, overlaid=overlay.display)
         paint_phases(self.query_one("#phases", PhaseBars), cells, table.chosen, dark=dark)
         self.query_one("#log", LogView).present(state)
         if self.replay:
             self._painted = self.replay.standing
             self.query_one(ReplayBar).show(self._painted)
-        frozen, brief = self.frozen is not None, self.size.width < 110
-        self.query_one(TopBar).say(status(state, feed, frozen=frozen, over=self.over, brief=brief))
+        self.query_one(TopBar).say(status(state, feed, over=self.over, brief=self.size.width < 110))
         offer = self.query_one("#next", Static)
         offer.display = self.over and not self.failure
         offer.update(last_lines(state, feed), layout=False)
@@ -253,34 +247,16 @@ class LiveScreen(PlaybackScreen):
                 return self.running or self.offers_replay("pause")
             case "cancel":
                 return self.running
-            case "seek" | "seek_by" | "go_to" | "step" | "step_back" | "faster" | "full_speed":
+            case "adjust" | "go_to" | "step" | "faster":
                 return self.offers_replay(action)
-            case (
-                "freeze"
-                | "copy"
-                | "export"
-                | "open"
-                | "overlay"
-                | "ladder"
-                | "facet"
-                | "zoom"
-                | "project"
-                | "filter"
-                | "errors_only"
-            ):
+            case "copy" | "page" | "open" | "view" | "switch" | "filter":
                 return self.feed is not None and not self.failure
         return True
 
     @on(CursorList.Moved)
     def repaint(self) -> None:
-        """Another cell, facet or zoom: show it at once."""
+        """Show another cell at once."""
         self.paint()
-
-    def action_freeze(self) -> None:
-        """Hold the view, or let it go on."""
-        if self.feed:
-            self.frozen = None if self.frozen else self.feed.state.snapshot()
-            self.paint()
 
     def action_pause(self) -> None:
         """Launch no more trials, or launch again; a replay's clock stops."""
@@ -302,24 +278,15 @@ class LiveScreen(PlaybackScreen):
             self.feed.cancel()
             self.paint()
 
-    def action_facet(self, step: int) -> None:
-        """Another duration."""
+    def action_switch(self, step: int) -> None:
+        """Show another duration."""
         self.facet = (self.facet + step) % len(FACETS)
         self.paint()
 
-    def action_overlay(self) -> None:
-        """All substrates of the workload on one chart, or the histogram of one."""
-        self.toggle_class("-overlaid")
-        self.paint()
-
-    def action_ladder(self) -> None:
-        """A ladder's curve, or the histogram of one level."""
-        self.climbing = not self.climbing
-        self.paint()
-
-    def action_zoom(self, step: int) -> None:
-        """Narrower, wider, or (0) everything."""
-        self.zoom = min(max(self.zoom + step, 0), ZOOMS) if step else 0
+    def action_view(self) -> None:
+        """Show the next picture: a concurrency sweep, one cell's histogram, or all substrates of the workload."""
+        place = self.pictures.index(self.picture) if self.picture in self.pictures else 0
+        self.picture = self.pictures[(place + 1) % len(self.pictures)]
         self.paint()
 
     def action_filter(self) -> None:
@@ -343,26 +310,15 @@ class LiveScreen(PlaybackScreen):
         self.query_one(FilterField).drop()
         self.query_one("#cells").focus()
 
-    def action_errors_only(self) -> None:
-        """Only errors and warnings, or everything."""
-        self._only_errors(not self.query_one("#log", LogView).errors_only)
-        self.paint()
-
-    def _only_errors(self, only: bool) -> None:
-        log = self.query_one("#log", LogView)
-        log.errors_only = only
-        log.border_title = LOG_ERRORS if only else LOG
-
     def _show_whole_log(self) -> None:
-        """Without a filter."""
+        """Drop the filter of the log."""
         self.query_one(FilterField).forget()
         self.query_one("#log", LogView).wanted = ""
-        self._only_errors(False)
 
     @work
     async def action_open(self) -> None:
         """The timeline of the log line's trial, or the slowest trials of the cell under the cursor."""
-        from taxtui.tui.trial.dialogs import show_slowest, show_trial
+        from taxtui.tui.trial import show_slowest, show_trial
 
         log, cell = self.query_one("#log", LogView), self.query_one("#cells", CellTable).chosen
         if self.feed is None:
@@ -371,21 +327,17 @@ class LiveScreen(PlaybackScreen):
             await show_trial(self, self.feed.path, log.chosen.trial)
         elif cell is not None:
             title = f"{cell.label} {cell.workload} {cell.mode}"
-            await show_slowest(self, [self.feed.path], lambda other: other.id == cell.id, title)
+            await show_slowest(self, [self.feed.path], lambda candidate: candidate.id == cell.id, title)
 
     def action_copy(self) -> None:
         """The table, as Markdown."""
         if self.feed:
-            state = self.frozen or self.feed.state
-            told = f"{FACETS[self.facet].replace('_', ' ')} of {len(state.cells)} cells, as Markdown"
-            copy(self.app, as_markdown(state, FACETS[self.facet]), told)
+            state = self.feed.state
+            label = f"{FACETS[self.facet].replace('_', ' ')} of {len(state.cells)} cells, as Markdown"
+            copy(self.app, as_markdown(state, FACETS[self.facet]), label)
 
-    def action_export(self) -> None:
-        """This screen as an SVG beside the recording."""
+    def action_page(self) -> None:
+        """Write a page of the recording so far."""
         if self.feed:
-            self.export(catalogue.beside(self.feed.path, ".svg"))
-
-    async def action_project(self) -> None:
-        """What any number of trajectories would cost."""
-        if self.feed:
-            await self.taxtui.look_at([self.feed.path], "projection")
+            self.paths = (self.feed.path,)
+            self.write_page(["report", str(self.feed.path)])

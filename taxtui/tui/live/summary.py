@@ -14,13 +14,12 @@ from taxtui.tui.live.replay import ReplayFeed
 from taxtui.tui.projection import form
 
 
-def status(state: RunState, feed: Feed, *, frozen: bool, over: bool, brief: bool) -> Text:
-    """``FROZEN  0c11 · 00:04:12 · left 3m05s · REC 1.2 MB · lag 900µs ✓``; longer words where there is room."""
+def status(state: RunState, feed: Feed, *, over: bool, brief: bool) -> Text:
+    """``PAUSED  0c11 · 00:04:12 · left 3m05s · REC 1.2 MB · lag 900µs ✓``; longer words where there is room."""
     line = Text()
-    for flag in ("FROZEN" if frozen else "", condition(state, feed, over=over)):
-        if flag:
-            line.append(f" {flag} ", "reverse bold")
-            line.append(" ")
+    if words := condition(state, feed, over=over):
+        line.append(f" {words} ", "reverse bold")
+        line.append(" ")
     facts = [state.run_id[-4:] if brief else f"run {state.run_id}", units.clock(state.elapsed_ns)]
     if state.repetitions > 1:
         facts.insert(1, f"run {state.repetition}/{state.repetitions}" if brief else f"repetition {state.repetition}")
@@ -31,15 +30,17 @@ def status(state: RunState, feed: Feed, *, frozen: bool, over: bool, brief: bool
     line.append(" · ".join(fact for fact in facts if fact))
     if state.runner.latest:
         problems = state.runner.problems
-        name = "lag" if brief else "runner lag p99"
-        line.append(f" · {name} {units.duration(state.runner.lag_p99_ns)} ")
-        trouble = "✗" if brief else f"✗ {', '.join(problems)}"
-        line.append(trouble if problems else "✓", "reverse bold" if problems else "")
+        lag = (
+            ""
+            if brief
+            else f" (lag p99 {units.duration(state.runner.lag_p99_ns)}{', ' * bool(problems)}{', '.join(problems)})"
+        )
+        line.append(f" · runner {'late' if problems else 'ok'}{lag}", "reverse bold" if problems else "")
     return line
 
 
 def condition(state: RunState, feed: Feed, *, over: bool) -> str:
-    """One word or two on what is going on beyond the ordinary."""
+    """Return a word or two about an unusual condition."""
     if isinstance(feed, ReplayFeed):
         if over:
             return "DAMAGED" if feed.damage else "REPLAY END" if state.outcome else "INCOMPLETE"
@@ -53,18 +54,18 @@ def condition(state: RunState, feed: Feed, *, over: bool) -> str:
 
 
 def last_lines(state: RunState, feed: Feed) -> Text:
-    """What came of it and what to do next, once nothing more will happen; where a file is damaged, that comes first."""
+    """Return the outcome and the next steps; a damaged file comes first."""
     if isinstance(feed, ReplayFeed) and feed.damage:
         return Text.assemble((f" {feed.damage} ", "bold"), ("· this is all before it", "dim"))
     return Text.assemble(
         (f" {_counts(state)} ", "bold"),
-        (f"· p projects to {form.TRAJECTORIES:,} trajectories · ", "dim"),
+        ("· 3 results · 4 projects to a training run · ", "dim"),
         f"$ {form.command([feed.path])}",
     )
 
 
 def farewell(state: RunState, path: Path) -> str:
-    """What stays on the normal screen after quitting."""
+    """Return the summary that stays on the terminal after quitting."""
     lines = [
         f"run {state.run_id} {state.outcome or 'incomplete'} after {units.clock(state.elapsed_ns)}: {_counts(state)}"
     ]

@@ -1,4 +1,4 @@
-"""A recording, folded once ahead of its replay: how long it is, where its trials end, and where a seek can begin."""
+"""An index of a recording, built ahead of the replay: length, ends of trials, keyframes for seeks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from costmodel.errors import SourceError
-from costmodel.recording.events import TrialEnded
+from costmodel.recording.events import TrialEnded, TrialStarted
 from costmodel.recording.follower import Follower
 from costmodel.recording.framing import MAX_LENGTH, PREFIX, Chain, next_valid
 from taxtui.live.state import RunState
@@ -21,7 +21,7 @@ from taxtui.terminal_text import clean
 from taxtui.tui.live.feed import SLICE_BYTES
 
 KEYFRAMES: Final = 128
-"""At most so many in a file: a seek folds less than a hundredth of it. One of 36 busy cells takes 130 kB."""
+"""Most keyframes of a file: a seek folds less than a hundredth of it. A keyframe of 36 busy cells takes 130 kB."""
 
 TAILS_BYTES: Final = (256 << 10, 2 * (PREFIX.size + MAX_LENGTH))
 """How much of the end is looked at for the last instant: first a little, then what holds a whole frame for certain."""
@@ -34,7 +34,7 @@ class Upto(NamedTuple):
 
 
 class After(NamedTuple):
-    """A place in a recording: after so many events."""
+    """A place in a recording: after a number of events."""
 
     events: int
 
@@ -61,7 +61,7 @@ class ReplayTimeline:
     """The index of one recording; ``advance`` builds it in slices."""
 
     def __init__(self, path: Path) -> None:
-        """Read up to its first instant, and its last one. Raises ``SourceError`` for what is no recording."""
+        """Read the first and the last instant. Raises ``SourceError`` for a file that is no recording."""
         self._path = path
         self._follower = Follower(path)
         self.size_bytes = path.stat().st_size
@@ -71,7 +71,8 @@ class ReplayTimeline:
         self.state = RunState()  # of everything folded so far
         self._keyframes = [self._keyframe()]
         self._ends = array("Q")  # how many events there were when each finished trial had ended
-        self._trials: list[int] = []  # those trials
+        self._trials: list[int] = []  # the number of each
+        self._opening: int | None = None  # events before the first trial; None: no trial is known
         self._last_unix_ns = 0
         try:
             self._fold()
@@ -93,21 +94,23 @@ class ReplayTimeline:
 
     def _fold(self) -> None:
         try:
-            told = self._follower.poll(SLICE_BYTES)
-            if not told:
+            batch = self._follower.poll(SLICE_BYTES)
+            if not batch:
                 self._follower.finish()
         except SourceError as error:
             if self._follower.header is None:
                 raise
-            told = []
+            batch = []
             self.damage = clean(error.problem.removeprefix(f"{self._path}: "))
-        for event in told:
+        for event in batch:
+            if self._opening is None and isinstance(event, TrialStarted):
+                self._opening = self.events
             self.state.apply(event)
             self.events += 1
             if isinstance(event, TrialEnded):
                 self._trials.append(event.trial)
                 self._ends.append(self.events)
-        self.complete = not told
+        self.complete = not batch
         behind = self._offset - self._keyframes[-1].offset
         if behind and (self.complete or behind >= max(SLICE_BYTES, self.size_bytes // KEYFRAMES)):
             self._keyframes.append(self._keyframe())
@@ -120,7 +123,7 @@ class ReplayTimeline:
         )
 
     def _last_instant(self) -> int:
-        """What the frames at the end of the file say, told from one worker's clock; 0 where they say nothing."""
+        """Return the last instant in the final frames, by one worker's clock; 0 if unknown."""
         with contextlib.suppress(SourceError), Follower(self._path) as ahead:
             # where it is damaged the end is known when the fold has come so far
             ahead.header = self._follower.header
@@ -128,10 +131,10 @@ class ReplayTimeline:
                 begin = max(self._offset, self.size_bytes - octets)
                 with self._path.open("rb") as file:
                     file.seek(begin)
-                    found = next_valid(file.read(octets), 0)
-                if found is None:
+                    start = next_valid(file.read(octets), 0)
+                if start is None:
                     continue
-                ahead.resume(begin + found)
+                ahead.resume(begin + start)
                 scratch = self.state.snapshot()  # it knows the clock that the instants are relative to
                 for event in ahead.poll(octets):
                     scratch.apply(event)
@@ -145,7 +148,7 @@ class ReplayTimeline:
 
     @property
     def start_unix_ns(self) -> int:
-        """Of the first worker."""
+        """Start of the first worker, in Unix ns."""
         return self.state.started_unix_ns
 
     @property
@@ -165,7 +168,7 @@ class ReplayTimeline:
 
     @property
     def packed_bytes(self) -> int:
-        """What the keyframes take."""
+        """Bytes of all keyframes."""
         return sum(len(keyframe.packed) for keyframe in self._keyframes)
 
     def reaches(self, place: Place) -> bool:
@@ -180,18 +183,23 @@ class ReplayTimeline:
         return self._keyframes[max(0, bisect_right(self._keyframes, value, key=attrgetter(name)) - 1)]
 
     def end_of(self, trial: int) -> After | None:
-        """Where a trial ended; None where it has not, as far as is known."""
+        """Return the end of a trial, or None if unknown so far."""
         return After(self._ends[self._trials.index(trial)]) if trial in self._trials else None
 
     def next_end(self, events: int) -> After | None:
-        """Where the first trial ended after so many events; None where none has, as far as is known."""
+        """Return the first end of a trial after ``events`` events, or None if unknown so far."""
         place = bisect_right(self._ends, events)
         return After(self._ends[place]) if place < len(self._ends) else None
 
-    def previous_end(self, events: int) -> After | None:
-        """Where the last trial ended before so many events; None where none had."""
+    def previous_end(self, events: int) -> After:
+        """Return the end of the last trial before so many events; the start of the first trial where none ended.
+
+        The start is a number of events: a second clock of one worker may make every instant earlier than the first.
+        """
         place = bisect_left(self._ends, events)
-        return After(self._ends[place - 1]) if place else None
+        if place:
+            return After(self._ends[place - 1])
+        return After(self.events if self._opening is None else self._opening)
 
     def close(self) -> None:
         """Close the file. Idempotent."""

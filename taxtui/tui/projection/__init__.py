@@ -1,1 +1,1 @@
-"""Screen 4: what it will cost."""
+"""Screen 4: the cost of a training run."""

@@ -6,19 +6,20 @@ import bisect
 import math
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
 from costmodel.recording.load import read
+from costmodel.toml import Document, MalformedDocument
 from costmodel.training.policies import POLICIES
 from costmodel.training.run import ON_FAILURE, PLACEMENTS
 from taxtui.errors import UsageError
-from taxtui.live.catalogue import shown
+from taxtui.live.catalogue import shown, stamp
 from taxtui.options.asking import places_of, providers_of
-from taxtui.options.training import GROUPS, OPTIONS, SET, TRAINING, TYPED
+from taxtui.options.training import GROUPS, OPTIONS, SET, TYPED
 from taxtui.options.training_file import field_of
 from taxtui.plan.notation import parse_count
 
@@ -34,15 +35,15 @@ ON: Final = "yes"
 FILE: Final = "file"
 """The option that takes a training file."""
 HIDDEN: Final = ("changes", "tiers", "modes")
-"""Options that the form does not show: they set others, or select rows."""
+"""Options without a line in the form."""
 
 Typed = Mapping[str, str]
-"""An option's name → its text as typed; what is not in it is not asked for."""
+"""Typed texts by the options' names; an absent option is not given."""
 
-FIRST: Final = ("trajectories", "workers", "actions", "batch", "gpus")
-"""What everyone knows of a training run; all other options are folded away in their groups."""
+FIRST: Final = ("trajectories", "workers", "actions", "batch", "gpus", FILE)
+"""The options that every training run has; all others are folded away in their groups."""
 MORE: Final = "Compare, spread"
-"""What remains of the group of those."""
+"""The rest of the group of these options."""
 
 
 def _rounds(low: int, high: int) -> tuple[str, ...]:
@@ -99,11 +100,11 @@ STOPS: Final[Mapping[str, tuple[str, ...]]] = {
     "refill_rate": _RATES,
     "instant_claim": (ON,),
 }
-"""The values that a slider stops at; none where the recordings or what is shipped say which, and for texts."""
+"""The stops of each slider. Options without stops take a text, or stops that depend on the recordings."""
 
 
 class Field(NamedTuple):
-    """One option of ``taxtui project``, as the panel shows it."""
+    """One option of ``taxtui project``, as the form shows it."""
 
     name: str
     label: str
@@ -126,25 +127,53 @@ def _field(option: click.Option) -> Field:
 
 @cache
 def groups() -> Mapping[str, Sequence[Field]]:
-    """The fields that everyone knows under "", then heading by heading the others, as the help has them."""
-    known = fields()
-    found: dict[str, Sequence[Field]] = {"": [known[name] for name in FIRST]}
+    """Return the fields by heading, as the help has them; the most common fields under ""."""
+    by_name = fields()
+    collected: dict[str, Sequence[Field]] = {"": [by_name[name] for name in FIRST]}
     for table, group in GROUPS.items():
-        rest = [known[str(one.name)] for one in group.options if one.name not in (*FIRST, *HIDDEN)]
+        rest = [by_name[str(item.name)] for item in group.options if item.name not in (*FIRST, *HIDDEN)]
         if rest:
-            found[MORE if table == "run" else group.heading] = rest
-    return found | {"A training file": [known[str(TRAINING.name)]]}
+            collected[MORE if table == "run" else group.heading] = rest
+    return collected
+
+
+@lru_cache(4)
+def _file_values(path: str, stamp: tuple[int, int]) -> Mapping[str, str]:
+    try:
+        document = Document(Path(path)).data
+    except (OSError, MalformedDocument):
+        return {}  # ``parsed`` refuses the file with its reason
+    values: dict[str, str] = {}
+    for table, group in GROUPS.items():
+        content = document.get(table)
+        for option in group.options:
+            if isinstance(content, dict) and (value := content.get(field_of(option))) is not None:
+                if isinstance(value, bool):
+                    value = ON if value else ""
+                values[str(option.name)] = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return values
+
+
+def file_values(typed: Typed) -> Mapping[str, str]:
+    """Return the values that the training file gives, by the options' names; nothing for tables of one substrate."""
+    path = typed.get(FILE, "")
+    return _file_values(path, stamp(Path(path))) if path else {}
+
+
+def value_of(name: str, typed: Typed) -> str:
+    """Return the value of an option: as typed, else of the training file, else the usual one, else ""."""
+    return typed.get(name) or file_values(typed).get(name) or USUAL.get(name, "")
 
 
 def in_use(heading: str, typed: Typed) -> int:
-    """How many fields of a group differ from the usual."""
-    return sum(typed.get(field.name, "") != USUAL.get(field.name, "") for field in groups()[heading])
+    """Return how many fields of a group differ from the usual."""
+    return sum(value_of(field.name, typed) != USUAL.get(field.name, "") for field in groups()[heading])
 
 
 def listed(typed: Typed, turned: Collection[str]) -> list[Field | str]:
-    """What the panel lists: headings, and the fields below those that are open.
+    """Return the lines of the form: headings, and the fields of open groups.
 
-    A group in use is open; ``turned`` are the headings that a person has turned round.
+    A group in use is open; ``turned`` are the headings that a person has opened or folded.
     """
     lines: list[Field | str] = []
     for heading, members in groups().items():
@@ -160,29 +189,29 @@ def is_open(heading: str, typed: Typed, turned: Collection[str]) -> bool:
 
 
 def words(typed: Typed) -> list[str]:
-    """The options of a command line that asks this; a value of the training file is not overridden by what is usual."""
-    found: list[str] = []
+    """Return the options of the command line that asks this."""
+    collected: list[str] = []
     for option in OPTIONS:
         name = str(option.name)
         value = typed.get(name, "").strip()
-        if value and not (typed.get(FILE) and value == USUAL.get(name)):
+        if value:
             typed_as = [option.opts[-1]] if option in TYPED else [SET.opts[-1], f"{field_of(option)}="]
-            found += _typed(typed_as, value, option)
-    return found
+            collected += _typed(typed_as, value, option)
+    return collected
 
 
 def _typed(typed_as: Sequence[str], value: str, option: click.Option) -> list[str]:
     """The words of one option: ``--gpus 8``, ``--partial-rollouts`` or ``--set nodes=125``."""
     flag, *key = typed_as
-    found: list[str] = []
-    for one in value.split() if option.multiple else ["true" if option.is_flag else value]:
+    collected: list[str] = []
+    for item in value.split() if option.multiple else ["true" if option.is_flag else value]:
         if key:
-            found += [flag, f"{key[0]}{one}"]
+            collected += [flag, f"{key[0]}{item}"]
         elif option.is_flag:
-            found.append(flag)
+            collected.append(flag)
         else:  # a change may begin with a minus
-            found += [f"{flag}={one}"] if one.startswith("-") else [flag, one]
-    return found
+            collected += [f"{flag}={item}"] if item.startswith("-") else [flag, item]
+    return collected
 
 
 def command(paths: Sequence[Path], typed: Typed = USUAL) -> str:
@@ -191,19 +220,19 @@ def command(paths: Sequence[Path], typed: Typed = USUAL) -> str:
 
 
 class Question(NamedTuple):
-    """What was typed, as the cost model takes it."""
+    """A parsed form, for the cost model."""
 
     places: Sequence[PlaceAsked]  # that a training file tells apart, and then all others
     providers: Sequence[Provider] = ()  # that are composed
 
     @property
     def demand(self) -> Demand:
-        """What is asked of all places that are not told apart."""
+        """The training run of all substrates without tables of their own."""
         return self.places[-1].demand
 
 
 def parsed(typed: Typed) -> Question:
-    """What was typed.
+    """Parse a form.
 
     Raises:
         UsageError: the command line would refuse it, in the same words.
@@ -231,7 +260,7 @@ def next_stop(text: str, stops: Sequence[str], step: int, *, required: bool) -> 
 
 
 def position(text: str, ladder: Sequence[str]) -> float | None:
-    """Where a text stands among stops: an index, a half beyond one where it is a number in between; None elsewhere."""
+    """Return the index of a text among stops, a half more between two stops; None for any other text."""
     if text in ladder:
         return float(ladder.index(text))
     try:

@@ -12,8 +12,7 @@ from textual.message import Message
 
 from taxtui.terminal_text import cut, fit
 from taxtui.terminal_text import width as width_of
-from taxtui.tui.lists.cursor_list import CursorList
-from taxtui.tui.lists.line_list import MUTED
+from taxtui.tui.lists import MUTED, CursorList
 from taxtui.tui.projection import form
 from taxtui.tui.projection.form import Field
 
@@ -23,9 +22,9 @@ NOT_ASKED: Final = "–"
 
 
 class FormPanel(CursorList[Field | str]):
-    """A line per option and per group's name; the options that differ from the usual are bold.
+    """A line per option and per group; bold options differ from the usual.
 
-    A group is opened and folded on its name; one in use is open and says how much of it is.
+    A group is opened and folded on its heading, which shows how many of its options are in use.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = []
@@ -45,7 +44,7 @@ class FormPanel(CursorList[Field | str]):
         self._list()
 
     def _list(self) -> None:
-        """Show what is open, the cursor on what it was on."""
+        """Show the open lines; the cursor stays on its line."""
         before = self.chosen
         self.show(form.listed(self.values, self._turned))
         if before is not None:
@@ -60,12 +59,26 @@ class FormPanel(CursorList[Field | str]):
 
     @property
     def help(self) -> str:
-        """What the line under the cursor is about."""
+        """The help of the line under the cursor."""
         chosen = self.chosen
         if isinstance(chosen, Field):
-            return chosen.help
+            origin = "" if chosen.name in self.values or not self._in_file(chosen.name) else "From the training file. "
+            return f"{origin}{chosen.help}"
         labels = [field.label for field in form.groups()[chosen]] if chosen else []
         return f"enter opens or folds: {', '.join(labels)}"
+
+    def _in_file(self, name: str) -> bool:
+        return name in form.file_values(self.values)
+
+    def value(self, name: str) -> str:
+        """Return the value of an option: as typed, of the training file, or the usual one."""
+        return form.value_of(name, self.values)
+
+    def find(self, name: str) -> None:
+        """Put the cursor on an option."""
+        names = [_name(item) for item in self.items]
+        if name in names:
+            self.put(names.index(name))
 
     def turn(self) -> bool:
         """Open or fold the group whose name is under the cursor; False where there is none."""
@@ -78,7 +91,7 @@ class FormPanel(CursorList[Field | str]):
         return True
 
     def offer(self, stops: Mapping[str, tuple[str, ...]]) -> None:
-        """The values of options that depend on what is projected."""
+        """Set the stops of options that depend on the recordings."""
         self.stops.update(stops)
         self.refresh()
 
@@ -90,7 +103,7 @@ class FormPanel(CursorList[Field | str]):
             if isinstance(heading, str) and form.is_open(heading, self.values, self._turned) != (step > 0):
                 self.turn()
             return
-        before = self.values.get(field.name, "")
+        before = self.value(field.name)
         self.set(field.name, form.next_stop(before, self._stops(field), step, required=field.required))
 
     def set(self, name: str, text: str) -> None:
@@ -100,6 +113,10 @@ class FormPanel(CursorList[Field | str]):
             return
         if text:
             self.values[name] = text
+            if name == form.FILE:  # its values count, and not the usual ones
+                for key in form.file_values(self.values):
+                    if self.values.get(key) == form.USUAL.get(key):
+                        self.values.pop(key, None)
         else:
             self.values.pop(name, None)
         heading = next(heading for heading, fields in form.groups().items() if form.fields()[name] in fields)
@@ -110,24 +127,17 @@ class FormPanel(CursorList[Field | str]):
         self._list()
         self.post_message(self.Changed())
 
-    def reset(self) -> None:
-        """The option under the cursor as it usually is."""
-        if self.field is not None:
-            self.set(self.field.name, form.USUAL.get(self.field.name, ""))
-
     def draw(self, item: Field | str, number: int, width: int) -> Text:
         """``▸ workers          ├────●────┤       500``."""
         if isinstance(item, str):
             return self.marked(self._heading(item), number, width)
-        value = self.values.get(item.name, "")
-        if self.values.get(form.FILE) and value == form.USUAL.get(item.name):
-            value = ""  # the file says it
+        value = self.value(item.name)
         usual = value == form.USUAL.get(item.name, "")
         line = Text(fit(item.label, LABEL_WIDTH), "" if usual else "bold")
         room = width - 2 - LABEL_WIDTH - VALUE_WIDTH - 1
         line.append(self._track(item, value, room), MUTED if usual else "")
-        shown = cut(_shown(item, value), VALUE_WIDTH)
-        line.append(f" {' ' * (VALUE_WIDTH - width_of(shown))}{shown}", MUTED if shown == NOT_ASKED else "")
+        text = cut(_text_of(item, value), VALUE_WIDTH)
+        line.append(f" {' ' * (VALUE_WIDTH - width_of(text))}{text}", MUTED if text == NOT_ASKED else "")
         return self.marked(line, number, width)
 
     def _heading(self, group: str) -> Text:
@@ -145,11 +155,11 @@ class FormPanel(CursorList[Field | str]):
             self.cursor = number
             self.turn()
             return
-        left = 2 + LABEL_WIDTH
-        room = self.scrollable_content_region.width - left - VALUE_WIDTH - 1
+        track_start = 2 + LABEL_WIDTH
+        room = self.scrollable_content_region.width - track_start - VALUE_WIDTH - 1
         ladder = self._ladder(field)
-        if left <= at.x < left + room and room > 2 and len(ladder) > 1:
-            share = min(max((at.x - left - 1) / max(1, room - 3), 0.0), 1.0)
+        if track_start <= at.x < track_start + room and room > 2 and len(ladder) > 1:
+            share = min(max((at.x - track_start - 1) / max(1, room - 3), 0.0), 1.0)
             self.set(field.name, ladder[round(share * (len(ladder) - 1))])
 
     def _stops(self, field: Field) -> tuple[str, ...]:
@@ -174,7 +184,7 @@ def _name(item: Field | str) -> str:
     return item if isinstance(item, str) else item.name
 
 
-def _shown(field: Field, value: str) -> str:
+def _text_of(field: Field, value: str) -> str:
     """A value as a person reads it: ``1,000,000``, ``yes``, ``–`` where it is not asked for."""
     if not value:
         return "no" if field.flag else NOT_ASKED

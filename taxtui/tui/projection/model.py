@@ -14,7 +14,7 @@ from costmodel.analysis.baseline import meant
 from costmodel.analysis.per_substrate import PlaceAsked, project_places
 from costmodel.analysis.project import Wanted, project
 from costmodel.analysis.ranking import Answer, answer_of
-from costmodel.analysis.sensitivity import Axis, Curve, curve
+from costmodel.analysis.sensitivity import Curve, curve
 from costmodel.errors import CostModelError
 from costmodel.pricing.sheet import SHIPPED
 from costmodel.providers.limits import known_profiles
@@ -28,7 +28,7 @@ from taxtui.tui.projection.form import Question, Typed, parsed
 
 Source = Recording | Published
 Works = tuple[str | int, ...]
-"""What works have in common that are answered together."""
+"""The part of an identity that rows of one answer share."""
 
 QUICK: Final = frozenset(
     {
@@ -38,11 +38,11 @@ QUICK: Final = frozenset(
 )
 """Fields of a demand that are answered without a simulation."""
 EFFORT: Final = 0.05
-"""How much may be simulated of a run in steps, relative to ``taxtui project``: whoever types waits for it."""
+"""Simulation effort of a training run in steps, relative to ``taxtui project``: a person waits."""
 
 
 class ProjectionAsked(NamedTuple):
-    """What is to be answered."""
+    """A question to the cost model."""
 
     paths: tuple[Path, ...]
     typed: Typed
@@ -50,22 +50,22 @@ class ProjectionAsked(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """The rows of a projection, as far as they are known by now, and what they were computed from."""
+    """The rows of a projection so far, and their inputs."""
 
     rows: Sequence[Projection]
-    asked: Question
+    question: Question
     sources: Sequence[Source]
     coarse: frozenset[CellIdentity] = frozenset()  # rows without what takes a simulation, which is on its way
     partly: bool = False  # other rows are on their way
 
     @property
     def demand(self) -> Demand:
-        """What is asked of all places that a training file does not tell apart."""
-        return self.asked.demand
+        """The training run of all substrates without tables of their own."""
+        return self.question.demand
 
     @property
     def answer(self) -> Answer:
-        """The rows beside one another."""
+        """The ranking of the rows."""
         return answer_of(self.rows, run_sd=self.demand.run_sd, baseline=self.demand.baseline)
 
 
@@ -77,10 +77,9 @@ class Refinement(NamedTuple):
 
 
 class CurveAsked(NamedTuple):
-    """Curves around an answer, of the works that differ from one row's in their length only."""
+    """Curves around an answer, for one row's workload at other lengths."""
 
     answered: Answered
-    axis: Axis
     like: CellIdentity
 
 
@@ -91,27 +90,26 @@ class Projector:
         """Nothing is read yet."""
         self._read: dict[Path, tuple[tuple[int, int], Source]] = {}
 
-    def answers(self, asked: ProjectionAsked) -> Iterator[Answered]:
-        """Project what needs no simulation, the works in sight before the others; ``refined`` adds the rest.
-
-        Without anything to simulate, the last part is what ``taxtui project`` prints.
+    def answers(self, request: ProjectionAsked) -> Iterator[Answered]:
+        """Yield answers without simulations, the workload under the cursor first; ``refined`` simulates.
 
         Raises:
-            TaxtuiError, CostModelError: a recording or a price sheet cannot be used, or what was typed not answered.
+            RecordingError: there is no recording.
+            CostModelError: the question cannot be answered.
         """
-        question = parsed(asked.typed)
-        if not asked.paths:
-            raise RecordingError("there is no recording yet", fix="1 measures, 5 lists what there is")
-        self._read = {path: read for path, read in self._read.items() if path in asked.paths}
-        sources = [self._source(path) for path in asked.paths]
+        question = parsed(request.typed)
+        if not request.paths:
+            raise RecordingError("there is no recording yet", fix="1 measures, 5 lists recordings")
+        self._read = {path: read for path, read in self._read.items() if path in request.paths}
+        sources = [self._source(path) for path in request.paths]
         quick = question._replace(places=[_quick(place) for place in question.places])
         if any(isinstance(source, Published) for source in sources):
             quick = question  # it answers what it can, and refuses the rest by name
         coarse = quick != question
         try:
-            if asked.first is not None:
-                like = [_like(source, asked.first) for source in sources]
-                if rows := _rows(quick, like, partial(_is_of, _work(asked.first))):
+            if request.first is not None:
+                like = [_like(source, request.first) for source in sources]
+                if rows := _rows(quick, like, partial(_is_of, _work(request.first))):
                     yield Answered(rows, question, sources, _identities(rows, coarse=coarse), partly=True)
         except CostModelError:
             pass  # none of those has a success: others may have
@@ -120,56 +118,60 @@ class Projector:
 
     def _source(self, path: Path) -> Source:
         state = catalogue.stamp(path)
-        known = self._read.get(path)
-        if known is None or known[0] != state:
-            self._read[path] = known = (state, read(path))
-        return known[1]
+        cached = self._read.get(path)
+        if cached is None or cached[0] != state:
+            self._read[path] = cached = (state, read(path))
+        return cached[1]
 
 
-def refined(asked: Refinement) -> Iterator[Answered]:
-    """What takes a simulation, work by work, those in sight first; the last part is what ``taxtui project`` prints.
+def refined(request: Refinement) -> Iterator[Answered]:
+    """Yield answers with simulations, workload by workload, the one under the cursor first.
+
+    The last answer is that of ``taxtui project``.
 
     Raises:
-        CostModelError: what was typed cannot be answered.
+        CostModelError: the question cannot be answered.
     """
-    answered = asked.answered
-    question, sources, coarse = answered.asked, answered.sources, answered.coarse
+    answered = request.answered
+    question, sources, coarse = answered.question, answered.sources, answered.coarse
     rows = {_key(row): row for row in answered.rows}
-    first = asked.first and _work(asked.first)
+    first = request.first and _work(request.first)
     works = sorted(dict.fromkeys(_work(row.identity) for row in answered.rows), key=lambda work: work != first)
     for work in works:
-        found = _rows(question, sources, partial(_is_of, work))
-        rows |= {_key(row): row for row in found}
-        coarse -= _identities(found)
+        matches = _rows(question, sources, partial(_is_of, work))
+        rows |= {_key(row): row for row in matches}
+        coarse -= _identities(matches)
         yield Answered(list(rows.values()), question, sources, coarse)
 
 
 def _rows(question: Question, sources: Sequence[Source], wanted: Wanted) -> list[Projection]:
-    """As ``project_places``, of some works; of a run in steps less is simulated, so that its intervals are wider."""
-    found: list[Projection] = []
+    """Project some workloads as ``project_places`` does, with less simulation of a run in steps."""
+    matches: list[Projection] = []
     for number, place in enumerate(question.places):
-        earlier = [one.spec for one in question.places[:number]]
+        earlier = [item.spec for item in question.places[:number]]
 
-        def here(identity: CellIdentity, spec: str = place.spec, earlier: Sequence[str] = tuple(earlier)) -> bool:
-            return (not spec or meant(identity, spec)) and not any(meant(identity, one) for one in earlier)
+        def at_place(identity: CellIdentity, spec: str = place.spec, earlier: Sequence[str] = tuple(earlier)) -> bool:
+            return (not spec or meant(identity, spec)) and not any(meant(identity, item) for item in earlier)
 
-        def both(identity: CellIdentity, here: Wanted = here) -> bool:
-            return here(identity) and wanted(identity)
+        def both(identity: CellIdentity, at_place: Wanted = at_place) -> bool:
+            return at_place(identity) and wanted(identity)
 
-        providers = [one for one in question.providers if not place.spec or one.substrate == place.spec.split(":")[0]]
-        found += project(
+        providers = [
+            item for item in question.providers if not place.spec or item.substrate == place.spec.split(":")[0]
+        ]
+        matches += project(
             sources, place.demand, place.prices, None, providers, effort=EFFORT, wanted=both, stressed=False
         )
-    return found
+    return matches
 
 
 def _quick(place: PlaceAsked) -> PlaceAsked:
     """The same without what takes a simulation; of think times that differ, their mean."""
-    asked = {one.name: getattr(place.demand, one.name) for one in fields(Demand) if one.name in QUICK}
+    request = {item.name: getattr(place.demand, item.name) for item in fields(Demand) if item.name in QUICK}
     think = place.demand.think
     if think is not None and think.sigma:
-        asked["think"] = Think(round(think.mean_ns))
-    return place._replace(demand=Demand(**asked))
+        request["think"] = Think(round(think.mean_ns))
+    return place._replace(demand=Demand(**request))
 
 
 def _key(row: Projection) -> tuple[CellIdentity, str]:
@@ -177,7 +179,7 @@ def _key(row: Projection) -> tuple[CellIdentity, str]:
 
 
 def _family(identity: CellIdentity) -> Works:
-    """What works have in common that differ in their length."""
+    """Return the tier and the mode: workloads of one family differ only in length."""
     return identity.tier, identity.mode
 
 
@@ -187,7 +189,7 @@ def _work(identity: CellIdentity) -> Works:
 
 
 def _like(source: Source, like: CellIdentity) -> Source:
-    """A recording with the cells of one family alone, of which nothing is told by others."""
+    """Return a recording with the cells of one family alone."""
     part = copy.copy(source)
     if isinstance(part, Recording):
         part.cells = [cell for cell in part.cells if _family(cell.identity) == _family(like)]
@@ -202,20 +204,12 @@ def _identities(rows: Iterable[Projection], *, coarse: bool = True) -> frozenset
     return frozenset(row.identity for row in rows if coarse)
 
 
-def curves(asked: CurveAsked) -> list[Curve]:
-    """One curve per place around an answer, of what needs no simulation."""
-    answered = asked.answered
-    parts = [_like(source, asked.like) for source in answered.sources]
-    demand = _quick(answered.asked.places[-1]).demand
-    at = widths(demand) if asked.axis == "workers" else ()
-    return curve(parts, replace(demand, baseline=None), asked.axis, at)
-
-
-def widths(demand: Demand) -> list[int]:
-    """Numbers of workers to look at: round ones from a tenth of those asked for up to one for each trajectory."""
-    most = max(demand.trajectories, demand.workers)
-    found = [step * 10**power for power in range(len(str(most))) for step in (1, 2, 5)]
-    return sorted({demand.workers, *(number for number in found if demand.workers // 10 <= number <= most)})
+def curves(request: CurveAsked) -> list[Curve]:
+    """Return a curve over actions for each substrate around an answer, without what needs a simulation."""
+    answered = request.answered
+    parts = [_like(source, request.like) for source in answered.sources]
+    demand = _quick(answered.question.places[-1]).demand
+    return curve(parts, replace(demand, baseline=None), "actions", ())
 
 
 def stops(rows: Sequence[Projection]) -> dict[str, tuple[str, ...]]:

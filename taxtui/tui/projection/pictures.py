@@ -1,75 +1,229 @@
-"""What the pictures of a projection show besides their lines and bars: knees, break-evens, causes in dollars."""
+"""The pictures of the form's answer: costs and times by cause, and the time of a trajectory over its actions."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Final, Literal, NamedTuple
 
+from rich.style import Style
+from rich.text import Text
+from textual.app import ComposeResult, RenderResult
+from textual.color import Color
+from textual.containers import Vertical
+from textual_plotext import PlotextPlot
+
 from costmodel.analysis.baseline import break_even
-from costmodel.analysis.ranking import WorkLine
+from costmodel.analysis.ranking import Answer, WorkLine
 from costmodel.analysis.sensitivity import Curve
 from costmodel.projection.row import BreakEven
 from taxtui.report.bars import Bar
 from taxtui.report.numbers import compact, money, number
 from taxtui.report.projected.attributed import unit_of
 from taxtui.terminal_text import clean
+from taxtui.tui.background import Newest
+from taxtui.tui.colours import colour, glyph, substrate_style
+from taxtui.tui.projection.model import Answered, CurveAsked, curves
+from taxtui.tui.stacked_bars import UNKNOWN, StackedBars, cause_bars, causes_title
 
-Picture = Literal["cost", "actions", "workers", "causes"]
-PICTURES: Final[tuple[Picture, ...]] = ("cost", "actions", "workers", "causes")
-"""What the sandbox costs a run in steps, by cause; completion over actions; wall-clock over workers; time by cause."""
-STILL_WORTH: Final = 0.9
-"""Of a worker's time, what must still help for one more worker to be worth it."""
+Picture = Literal["cost", "causes", "actions"]
+MAX_CURVES: Final = 6
 
 
 class Crossing(NamedTuple):
     """Two places that hold a worker equally long at some number of actions."""
 
-    one: str
-    other: str
+    first: str
+    second: str
     at: BreakEven
 
 
-def knee(curve: Curve) -> int | None:
-    """The largest number of workers of which nine tenths of the time still help; None where there is no such limit.
+class PicturePanel(Vertical):
+    """One picture at a time, of the workload under the cursor; ``next`` shows the others."""
 
-    What helps is measured at the smallest number: perfect sharing would keep workers × wall-clock constant.
-    """
-    points = [(point.at, point.wall_clock_hours) for point in curve.points if point.wall_clock_hours]
-    if not points:
-        return None
-    held = [workers * hours for workers, hours in points]
-    worth = [workers for (workers, _), total in zip(points, held, strict=True) if held[0] >= STILL_WORTH * total]
-    return None if len(worth) == len(points) else max(worth)
+    def __init__(self, *, id: str | None = None) -> None:
+        """Begin without an answer."""
+        super().__init__(id=id)
+        self.chosen: Picture | None = None
+        self._answered: Answered | None = None
+        self._answer: Answer | None = None
+        self._line: WorkLine | None = None
+
+    def compose(self) -> ComposeResult:
+        """Yield the curves and the bars."""
+        yield CurvePlot(id="curves")
+        yield StackedBars(id="bars")
+
+    def on_mount(self) -> None:
+        """Start the thread that computes curves."""
+        self._curved: Newest[CurveAsked, list[Curve]] = Newest(
+            curves, self._draw, lambda _, why: self._present([], why), on=self
+        )
+
+    def on_unmount(self) -> None:
+        """End the thread."""
+        self._curved.close()
+
+    @property
+    def busy(self) -> bool:
+        """Curves are being computed."""
+        return self._curved.busy
+
+    @property
+    def pictures(self) -> list[Picture]:
+        """The pictures that there are: costs by cause only for a training run in steps."""
+        return ["cost", "causes", "actions"] if cost_bars(self._line) else ["causes", "actions"]
+
+    @property
+    def picture(self) -> Picture:
+        """The picture that is shown."""
+        return self.chosen if self.chosen in self.pictures else self.pictures[0]
+
+    def next(self) -> None:
+        """Show the next picture."""
+        pictures = self.pictures
+        self.chosen = pictures[(pictures.index(self.picture) + 1) % len(pictures)]
+        self.show(self._answered, self._answer, self._line)
+
+    def show(self, answered: Answered | None, answer: Answer | None, line: WorkLine | None) -> None:
+        """Show the picture of a workload."""
+        self._answered, self._answer, self._line = answered, answer, line
+        plot, bars = self.query_one(CurvePlot), self.query_one(StackedBars)
+        plot.display, bars.display = self.picture == "actions", self.picture != "actions"
+        if answered is None or answer is None or line is None:
+            plot.border_title = "picture"
+            plot.present([], ())
+            bars.present("picture", [])
+        elif self.picture == "cost":
+            bars.present(cost_title(line), cost_bars(line))
+        elif self.picture == "causes":
+            bars.present(causes_title(answer, line), cause_bars(answer, line), empty=UNKNOWN)
+        else:
+            self._curved.ask(CurveAsked(answered, line.entries[0].row.identity))
+
+    def _draw(self, request: CurveAsked, answer: list[Curve]) -> None:
+        self._present(answer, "no curve for this workload")
+
+    def _present(self, answer: list[Curve], empty: str) -> None:
+        if self._line is None:
+            return
+        work, plot, shared = self._line.work, self.query_one(CurvePlot), crossings(self._line)
+        wanted = (work.tier, work.mode, work.concurrency)
+        alike = [
+            curve
+            for curve in answer
+            if (curve.identity.tier, curve.identity.mode, curve.identity.concurrency) == wanted
+        ]
+        marks = [float(work.actions), *(float(first.at.actions) for first in shared if first.at.actions)]
+        title = f"trajectory seconds over actions · {clean(f'{work.tier} {work.mode}')}"
+        plot.border_title = Text(" · ".join(filter(None, [break_even_words(self._line, shared), title])))
+        plot.present(alike[:MAX_CURVES], marks, empty)
+
+
+class CurvePlot(PlotextPlot):
+    """Both axes are logarithmic; marks stand where the form stands and where something happens."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        """Begin without curves."""
+        super().__init__(id=id)
+        self.curves: Sequence[Curve] = ()
+        self.marks: Sequence[float] = ()
+        self.empty = ""
+
+    def present(self, curves: Sequence[Curve], marks: Sequence[float], empty: str = "") -> None:
+        """Draw these with ``marks`` on the axis across; ``empty`` says why there are none."""
+        self.curves, self.marks, self.empty = curves, marks, empty
+        self.refresh()
+
+    def render(self) -> RenderResult:
+        """A legend, then the lines with round numbers on both axes."""
+        width, height = self.size
+        rows = height - 1
+        lines = [_Line(curve, points) for curve in self.curves if (points := _points(curve))]
+        if not lines or rows < 4 or width < 20:
+            return Text(self.empty, Style(dim=True))
+        dark = self.app.current_theme.dark
+        self.plt.clear_figure()
+        self.plt.plotsize(width, rows)
+        self.plt.theme("clear")
+        self.plt.xaxes(True, False)
+        self.plt.yaxes(True, False)
+        across = [x for line in lines for x, _ in line.points]
+        up = [y for line in lines for _, y in line.points]
+        self.plt.xlim(*_limits(across))
+        self.plt.ylim(*_limits(up))
+        self.plt.xticks(*_ticks(*_limits(across), width // 9))
+        self.plt.yticks(*_ticks(*_limits(up), rows // 2))
+        for line in lines:
+            rgb = Color.parse(colour(line.curve.label, dark=dark)).rgb
+            self.plt.plot(*zip(*line.points, strict=True), marker="braille", color=rgb)
+        low, high = _limits(across)
+        for mark in self.marks:
+            if mark > 0 and low <= math.log10(mark) <= high:
+                self.plt.vline(math.log10(mark))
+        return Text("\n").join([self._legend(lines, dark), Text.from_ansi(self.plt.build())])
+
+    def _legend(self, lines: Sequence[_Line], dark: bool) -> Text:
+        legend = Text()
+        for line in lines:
+            style = substrate_style(line.curve.label, dark=dark)
+            legend.append(f"{glyph(line.curve.label)} {clean(line.curve.label)}  ", style)
+        return legend
+
+
+class _Line(NamedTuple):
+    curve: Curve
+    points: list[tuple[float, float]]
+
+
+def _points(curve: Curve) -> list[tuple[float, float]]:
+    """Return log10 of the number of actions and of the seconds; without points that have no seconds."""
+    points = [(point.at, point.trajectory_s or 0.0) for point in curve.points]
+    return [(math.log10(actions), math.log10(seconds)) for actions, seconds in points if seconds > 0]
+
+
+def _limits(values: Sequence[float]) -> tuple[float, float]:
+    """The ends of an axis, apart from each other."""
+    return min(values), max(max(values), min(values) + 0.01)
+
+
+def _ticks(low: float, high: float, limit: int) -> tuple[list[float], list[str]]:
+    """Return the logarithms of at most ``most`` round numbers on an axis, and their labels."""
+    decades = range(math.floor(low), math.ceil(high) + 1)
+    best: list[float] = []
+    for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), tuple(n / 10 for n in range(10, 100, 5))):
+        values = [step * 10.0**decade for decade in decades for step in steps]
+        fitting = [value for value in values if low - 1e-9 <= math.log10(value) <= high + 1e-9]
+        if len(best) < len(fitting) <= max(2, limit):
+            best = fitting
+    return [math.log10(value) for value in best], [_brief(value) for value in best]
+
+
+def _brief(value: float) -> str:
+    """``0.02 5 150 2k 1M``."""
+    for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= scale * 0.9999:
+            return f"{value / scale:.3g}{unit}"
+    return f"{value:.3g}"
 
 
 def crossings(line: WorkLine) -> list[Crossing]:
-    """Of the places of a work, two by two, those whose break-even length is known."""
+    """Return the substrates of a workload, two by two, that have a break-even length."""
     rows = [entry for entry in line.entries if entry.row.evidence is not None]
-    found = [(one, other, break_even(one.row, other.row)) for one, other in combinations(rows, 2)]
+    answer = [(first, second, break_even(first.row, second.row)) for first, second in combinations(rows, 2)]
     return [
-        Crossing(clean(one.place.name), clean(other.place.name), at)
-        for one, other, at in found
+        Crossing(clean(first.place.name), clean(second.place.name), at)
+        for first, second, at in answer
         if at is not None and at.actions
     ]
 
 
-def break_even_words(line: WorkLine, found: Sequence[Crossing]) -> str:
+def break_even_words(line: WorkLine, answer: Sequence[Crossing]) -> str:
     """``local = docker at 12 actions``, or that there is none; "" of one place alone."""
-    if found:
-        return ", ".join(f"{one} = {other} at {number(at.actions)} actions" for one, other, at in found[:2])
+    if answer:
+        return ", ".join(f"{first} = {second} at {number(at.actions)} actions" for first, second, at in answer[:2])
     return "no break-even: the same is cheaper at every length" if len(line.entries) > 1 else ""
-
-
-def knee_words(curves: Sequence[Curve], label: str) -> str:
-    """``knee of docker at 20,000: beyond it less than 90 % of a worker helps``."""
-    own = next((curve for curve in curves if curve.label == label), None)
-    if own is None:
-        return ""
-    at = knee(own)
-    if at is None:
-        return f"no knee up to {own.points[-1].at:,}" if own.points else ""
-    return f"{clean(label)}: knee at {at:,}, beyond it under {STILL_WORTH:.0%} of a worker helps"
 
 
 def cost_title(line: WorkLine) -> str:
@@ -79,17 +233,17 @@ def cost_title(line: WorkLine) -> str:
 
 
 def cost_bars(line: WorkLine | None) -> list[Bar]:
-    """What the sandbox costs a run in steps at each place, by cause: in dollars where there are prices, else hours."""
+    """Return the sandbox's cost of a run in steps by cause: in dollars if there are prices, else in hours."""
     if line is None:
         return []
     bars = []
     for entry in line.entries:
-        found = entry.row.attribution
-        if found is not None:
-            unit = unit_of(found)
-            told = {cause: unit.of(share).value for cause, share in found.causes.items() if share is not None}
-            parts = {cause: amount for cause, amount in told.items() if amount > 0}
+        answer = entry.row.attribution
+        if answer is not None:
+            unit = unit_of(answer)
+            amounts = {cause: unit.of(share).value for cause, share in answer.causes.items() if share is not None}
+            parts = {cause: amount for cause, amount in amounts.items() if amount > 0}
             show = money if unit.usd else compact
-            whole = f"{show(unit.of(found.sandbox).value)} of {show(unit.of(found.run).value)}"
+            whole = f"{show(unit.of(answer.sandbox).value)} of {show(unit.of(answer.run).value)}"
             bars.append(Bar(entry.place.label, entry.place.name, line.work.mode, parts, whole))
     return bars

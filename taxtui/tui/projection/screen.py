@@ -1,4 +1,4 @@
-"""Projection: what any number of trajectories would cost; the answer and its pictures follow while a person types."""
+"""Projection: the cost of a training run; the answer and its pictures follow while a person types."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from functools import partial
 from typing import ClassVar, Final
 
 from rich.text import Text
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from costmodel.analysis.ranking import Answer, WorkLine
 from costmodel.projection.row import Projection
@@ -20,54 +20,53 @@ from costmodel.recording.reader import CellIdentity
 from taxtui.live import catalogue
 from taxtui.report.answer.table import said
 from taxtui.report.projected.attributed import headline
+from taxtui.report.projected.sections import marks_of
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
-from taxtui.tui.answer.cells import titles
-from taxtui.tui.answer.table import AnswerTable
+from taxtui.tui.answer_table import AnswerTable, titles
+from taxtui.tui.arranging import ArrangedScreen
 from taxtui.tui.background import Unfolding
-from taxtui.tui.clipboard import copy
-from taxtui.tui.dialogs import Tell
-from taxtui.tui.lists.cursor_list import CursorList
+from taxtui.tui.dialogs import Tell, copy
+from taxtui.tui.lists import CursorList
+from taxtui.tui.numbered_screen import TopBar
 from taxtui.tui.projection import form
 from taxtui.tui.projection.form_panel import FormPanel
 from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector, Refinement, refined, stops
-from taxtui.tui.projection.picture_panel import PicturePanel
-from taxtui.tui.projection.rows import ProjectionRows
-from taxtui.tui.projection.typing_screen import TypingScreen
-from taxtui.tui.top_bar import TopBar
+from taxtui.tui.projection.pictures import PicturePanel
 
-PAUSE_S: Final = 0.08  # in typing, before it is answered
-KEYS: Final = "o sorts · b groups · / filters · f all rows"
+PAUSE_S: Final = 0.08  # between the last key and the answer
+KEYS: Final = "o sorts · / filters · w why · f full tables"
 
 
-class ProjectionScreen(TypingScreen):
-    """The answer above; below the form on the left, a picture on the right."""
+class ProjectionScreen(ArrangedScreen):
+    """The answer above; below it the form on the left and a picture on the right."""
 
     scope = "projection"
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("projection")]
     AUTO_FOCUS = "#form"
 
     def __init__(self) -> None:
-        """Nothing is answered yet."""
+        """Begin without an answer."""
         super().__init__()
         self.answered: Answered | None = None
-        self.found: Answer | None = None  # of what is answered
+        self.ranking: Answer | None = None  # the ranking of ``answered``
         self.refusal = ""
-        self.full = False  # all rows with all their numbers, instead of the answer
-        self._others: list[str] = []  # recordings that could be projected instead
-        self._stale: frozenset[CellIdentity] = frozenset()  # rows of the question before
+        self._stale: frozenset[CellIdentity] = frozenset()  # rows of the previous question
         self._pause: Timer | None = None
+        self._typing = ""  # the option whose value is typed
+        self._before = ""  # its previous value
 
     def contents(self) -> ComposeResult:
-        """The answer, what to know of it; then inputs and picture."""
+        """Yield sentences, answer, warnings, form, picture."""
         with Vertical(id="answer"):
             yield Static("", id="said", markup=False)
             yield AnswerTable(id="lines")
-            yield ProjectionRows(id="rows")
             yield Static("", id="words", markup=False)
         with Horizontal(id="projection"):
             with Vertical(id="asked"):
-                yield from self.form_fields()
+                yield FormPanel(id="form")
+                yield Static("", id="hint", markup=False)
+                yield Input(id="exact", compact=True, select_on_focus=True)
             yield PicturePanel(id="picture")
         yield from self.filter_field()
 
@@ -80,20 +79,19 @@ class ProjectionScreen(TypingScreen):
         self._simulated: Unfolding[Refinement, Answered] = Unfolding(
             refined, self._show, self._refuse, lambda _: self._say(), on=self
         )
-        self.query_one("#form", FormPanel).border_title = "question · ←→ adjust · enter types, opens"
+        self.form.border_title = "training run · enter types · l loads"
         self.explain()
 
     def on_unmount(self) -> None:
-        """Let go of what computes."""
+        """End the threads."""
         self._numbers.close()
         self._simulated.close()
 
     def arrive(self) -> None:
         """As ``NumberedScreen.arrive``."""
         subject = self.taxtui.subject(succeeded=True)
-        self._others = catalogue.others(subject)
         if self.paths != subject:  # what is shown is about something else
-            self.paths, self.answered, self.found = subject, None, None
+            self.paths, self.answered, self.ranking = subject, None, None
             self.arrange_anew()
             self.rearrange()
         self.ask()
@@ -103,10 +101,10 @@ class ProjectionScreen(TypingScreen):
         self.rearrange()
 
     @property
-    def asked(self) -> ProjectionAsked:
-        """What is to be answered: first the works like the one that is looked at."""
+    def request(self) -> ProjectionAsked:
+        """The question: the workload under the cursor comes first."""
         rows = self.looked_at
-        typed = dict(self.query_one("#form", FormPanel).values)
+        typed = dict(self.form.values)
         return ProjectionAsked(self.paths, typed, rows[0].identity if rows else None)
 
     @property
@@ -132,86 +130,73 @@ class ProjectionScreen(TypingScreen):
         self._pause = None
         self._expect("computing …")
         self._simulated.forget()
-        self._numbers.ask(self.asked)
+        self._numbers.ask(self.request)
         self._say()
 
-    def _refine(self, asked: ProjectionAsked) -> None:
-        """Have simulated what was left out, the work that is looked at first."""
+    def _refine(self, request: ProjectionAsked) -> None:
+        """Simulate what the first answer left out."""
         rows = self.looked_at
         if self.answered is not None and self.answered.coarse:
             self._simulated.ask(Refinement(self.answered, rows[0].identity if rows else None))
         self._say()
 
-    def _show(self, asked: ProjectionAsked | Refinement, answered: Answered) -> None:
+    def _show(self, request: ProjectionAsked | Refinement, answered: Answered) -> None:
         self.answered, self.refusal = self._with_earlier(answered), ""
-        self.found = self.answered.answer
-        self.query_one("#form", FormPanel).offer(stops(self.answered.rows))
+        self.ranking = self.answered.answer
+        self.form.offer(stops(self.answered.rows))
         self.rearrange()
         self._say()
 
     def _with_earlier(self, answered: Answered) -> Answered:
-        """With the rows of the question before, dim, in the place of those that are not answered yet."""
-        before, known = self.answered, {row.identity for row in answered.rows}
+        """Return the answer with dim rows of the previous question in place of missing rows."""
+        before, identities = self.answered, {row.identity for row in answered.rows}
         self._stale = frozenset()
         if before is None or not answered.partly or before.demand.length != answered.demand.length:
             return answered
-        missing = [row for row in before.rows if row.identity not in known]
+        missing = [row for row in before.rows if row.identity not in identities]
         self._stale = frozenset(row.identity for row in missing)
         order = {row.identity: number for number, row in enumerate(before.rows)}
         rows = sorted([*answered.rows, *missing], key=lambda row: order.get(row.identity, len(order)))
         return answered._replace(rows=rows)
 
-    def _refuse(self, asked: ProjectionAsked | Refinement, why: str) -> None:
+    def _refuse(self, request: ProjectionAsked | Refinement, why: str) -> None:
         self.refusal = why
         self._expect("")
         self._say()
         self.explain()
 
     def _expect(self, words: str) -> None:
-        """What the tables say while there are none."""
-        for table in self._tables:
-            table.empty = words
-            table.refresh()
-
-    # --------------------------------------------------------------------------------------------------- the answer
+        """Set the text of the empty table."""
+        table = self.query_one(AnswerTable)
+        table.empty = words
+        table.refresh()
 
     @property
-    def _tables(self) -> tuple[AnswerTable, ProjectionRows]:
-        return self.query_one(AnswerTable), self.query_one(ProjectionRows)
+    def form(self) -> FormPanel:
+        """The inputs."""
+        return self.query_one(FormPanel)
 
     @property
     def line(self) -> WorkLine | None:
-        """The work that is looked at."""
-        answers, rows = self._tables
-        if not self.full or self.found is None:
-            return answers.line
-        row = rows.row
-        return next((one for one in self.found.lines if any(entry.row is row for entry in one.entries)), None)
+        """The workload under the cursor."""
+        return self.query_one(AnswerTable).line
 
     @property
     def looked_at(self) -> Sequence[Projection]:
-        """The rows under the cursor: of a work at all places, or one."""
-        if self.full:
-            row = self.query_one(ProjectionRows).row
-            return [] if row is None else [row]
+        """The rows of the workload under the cursor."""
         return [entry.row for entry in self.line.entries] if self.line else []
 
     @property
     def columns(self) -> Sequence[str]:
         """As ``ArrangedScreen.columns``."""
-        if self.full:
-            return self.query_one(ProjectionRows).columns
-        return titles(self.found, self.arrangement) if self.found else ()
+        return titles(self.ranking) if self.ranking else ()
 
     def rearrange(self) -> None:
         """As ``ArrangedScreen.rearrange``."""
-        answers, rows = self._tables
-        answers.display, rows.display = not self.full, self.full
-        answers.present(self.found, self.arrangement, stale=self._stale)
-        rows.present(self.answered.rows if self.answered else (), self.arrangement)
+        table = self.query_one(AnswerTable)
+        table.present(self.ranking, self.arrangement, stale=self._stale)
         order = self.arrangement.in_words(self.columns) or KEYS
-        for table in self._tables:
-            table.entitle(Text(f"{self._approximately}worker-hours · {order}"))
+        table.entitle(Text(f"{self._approximately}worker-hours · {order}"))
         self.explain()
 
     @property
@@ -220,60 +205,58 @@ class ProjectionScreen(TypingScreen):
 
     def focus_table(self) -> None:
         """As ``ArrangedScreen.focus_table``."""
-        answers, rows = self._tables
-        self.set_focus(rows if self.full else answers)
+        self.set_focus(self.query_one(AnswerTable))
 
     @on(CursorList.Moved)
     def explain(self) -> None:
-        """What there is to say of what is under the cursors, and its picture."""
-        said = self.query_one("#said", Static)
-        said.update(Text("\n").join(map(Text, self._sentences())))
-        told, rows = Text(), self.looked_at
+        """Show sentences, warnings and the picture of the workload under the cursor."""
+        self.query_one("#said", Static).update(Text("\n").join(map(Text, self._sentences())))
+        words, rows = Text(), self.looked_at
         if self.refusal:
-            told.append(f"✗ {clean(self.refusal)}")
+            words.append(f"✗ {clean(self.refusal)}")
         elif rows:
-            marks = self.query_one(ProjectionRows).marks
+            marks = marks_of(rows)
+            families = dict.fromkeys([*marks.shared, *(name for row in rows for name in marks.own(row.flags))])
             brief = self.has_class("-medium")
-            own = dict.fromkeys(flag for row in rows for flag in marks.own(row.flags))
-            flags = [f"{marks.letters[flag]} {flag if brief else marks.line(flag)}" for flag in own]
-            told.append(" · ".join([*flags, *marks.of_all()]) or "no reason to doubt this", "dim")
-        self.query_one("#words", Static).update(told)
+            texts = [family if brief else marks.line(family) for family in families]
+            words.append(f"Warnings: {' · '.join(texts)}" if texts else "No warnings.", "dim")
+        self.query_one("#words", Static).update(words)
         self.set_class(bool(self.refusal), "-refused")
-        self.explain_field()
-        self.query_one(PicturePanel).show(self.answered, self.found, self.line)
+        self.query_one("#hint", Static).update(Text(self.form.help, "dim"))
+        self.query_one(PicturePanel).show(self.answered, self.ranking, self.line)
 
     def _sentences(self) -> list[str]:
-        """What the sandbox costs the run, where it is in steps; then which place is cheapest."""
-        line, found = self.line, self.found
+        """Return the sandbox's cost of a run in steps, then the headline."""
+        line, ranking = self.line, self.ranking
         costs = [entry for entry in line.entries if entry.row.attribution] if line else []
-        told = [f"{clean(one.place.name)}: {headline(one.row.attribution)}" for one in costs if one.row.attribution]
-        if found is not None and found.lines:
-            told.append(f"{self._approximately}{said(found)}")
-        return told
+        sentences = [
+            f"{clean(entry.place.name)}: {headline(entry.row.attribution)}" for entry in costs if entry.row.attribution
+        ]
+        if ranking is not None and ranking.lines:
+            sentences.append(f"{self._approximately}{said(ranking)}")
+        return sentences
 
     def _say(self) -> None:
         """``computing … · run.msgpack · others: short`` in the first line."""
         names = catalogue.names(self.paths) or "no recording"
         busy = "computing … · " if self.busy else ""
         doubt = "not answered · " if self.refusal else ""
-        others = f" · 5 has {', '.join(self._others)}" if self._others else ""
-        self.query_one(TopBar).say(Text(f"{doubt}{busy}{names}{others}", no_wrap=True, overflow="ellipsis"))
+        self.query_one(TopBar).say(Text(f"{doubt}{busy}{names}", no_wrap=True, overflow="ellipsis"))
 
-    # --------------------------------------------------------------------------------------------- what a person does
-
-    def action_all_rows(self) -> None:
-        """All rows with all their numbers, or the answer again."""
-        self.full = not self.full
-        self.arrangement = self.arrangement._replace(column=None, descending=False)
-        self.rearrange()
-        self.focus_table()
-
-    def action_picture(self) -> None:
-        """The next picture."""
+    def action_view(self) -> None:
+        """Show the next picture."""
         self.query_one(PicturePanel).next()
 
+    @work
+    async def action_decide(self) -> None:
+        """Ask for a substrate, and decide whether to move the training run there."""
+        from taxtui.tui.projection.decision import ask
+
+        if self.answered is not None:
+            await ask(self, self.paths, self.answered, self.form.values, self.line)
+
     def action_why(self) -> None:
-        """How what is under the cursor was computed."""
+        """Show the computation of the rows under the cursor."""
         rows = self.looked_at
         if rows and self.answered:
             from taxtui.report.projected.explain import to_text
@@ -285,35 +268,74 @@ class ProjectionScreen(TypingScreen):
 
             self.app.push_screen(Tell("How this was computed", derivations))
 
-    def action_details(self) -> None:
-        """All tables, as the command line prints them."""
+    def action_full(self) -> None:
+        """Show all tables, as the command line prints them."""
         if self.answered:
             from taxtui.report.formats import plain_tables
             from taxtui.report.projected import attributed
             from taxtui.report.projected.sections import sections
 
             rows, demand = self.answered.rows, self.answered.demand
-            found = [*attributed.sections(rows, demand), *sections(rows, demand, self.answered.sources)]
+            tables = [*attributed.sections(rows, demand), *sections(rows, demand, self.answered.sources)]
             command = f"{self._command()} --full"
-            self.app.push_screen(Tell("All tables", partial(plain_tables.to_text, found), copyable=command))
+            self.app.push_screen(Tell("All tables", partial(plain_tables.to_text, tables), copyable=command))
 
     def action_copy(self) -> None:
-        """The command line that prints the same."""
+        """Copy the command line that prints the same."""
         copy(self.app, self._command(), self._command())
 
     def _command(self) -> str:
-        return form.command(self.paths, self.query_one("#form", FormPanel).values)
-
-    def action_export(self) -> None:
-        """This screen as an SVG beside the recording."""
-        if self.paths:
-            self.export(catalogue.beside(self.paths[0], ".projection.svg"))
+        return form.command(self.paths, self.form.values)
 
     def action_page(self) -> None:
-        """A page of this question beside the recording."""
-        self.write_page(["project", *map(str, self.paths), *form.words(self.query_one("#form", FormPanel).values)])
+        """Write a page of this question."""
+        self.write_page(["project", *map(str, self.paths), *form.words(self.form.values)])
 
-    def arrange_anew(self) -> None:
-        """As ``ArrangedScreen.arrange_anew``; with the answer, not all rows."""
-        self.full = False
-        super().arrange_anew()
+    # ----------------------------------------------------------------------------------------------------- the form
+
+    def action_adjust(self, step: int) -> None:
+        """Take the option's next value; open or fold a group."""
+        self.form.adjust(step)
+
+    def action_load(self) -> None:
+        """Type the path of a training file."""
+        self.form.find(form.FILE)
+        self.action_open()
+
+    def action_open(self) -> None:
+        """Type a value of the option under the cursor; turn a switch, open or fold a group."""
+        field, option = self.query_one("#exact", Input), self.form.field
+        if option is None:
+            self.form.turn()
+            return
+        if option.flag:
+            self.form.set(option.name, "" if self.form.value(option.name) else form.ON)
+            return
+        field.display = True
+        with self.prevent(Input.Changed):
+            field.value = self.form.value(option.name)
+        field.placeholder = f"{option.label}: not set"
+        self._typing, self._before = option.name, self.form.values.get(option.name, "")
+        self.set_focus(field)  # at once: the next key goes there
+
+    @on(Input.Changed, "#exact")
+    def typed(self, event: Input.Changed) -> None:
+        """Answer while a person types; a path counts once it is complete."""
+        if self._typing != form.FILE:
+            self.form.set(self._typing, event.value)
+
+    @on(Input.Submitted, "#exact")
+    def typed_all(self, event: Input.Submitted | None = None) -> None:
+        """Go back to the form."""
+        if event is not None and self._typing == form.FILE:
+            self.form.set(form.FILE, event.value)
+        self.query_one("#exact", Input).display = False
+        self.set_focus(self.form)
+
+    def key_escape(self) -> None:
+        """Take back what was typed; else drop the filter."""
+        if self.query_one("#exact", Input).display:
+            self.form.set(self._typing, self._before)
+            self.typed_all()
+        else:
+            super().key_escape()

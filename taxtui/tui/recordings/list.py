@@ -1,24 +1,24 @@
-"""Recordings, a line each, with as many facts as there is room for; several can be marked."""
+"""The list of recordings, a line each, and the facts of the recording under the cursor."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal
 
+from rich.table import Table
 from rich.text import Text
 from textual import events
 from textual.message import Message
+from textual.widgets import Static
 
-from taxtui.live.catalogue import HOPELESS, CatalogueEntry
+from taxtui.live.catalogue import HOPELESS, CatalogueEntry, shown
 from taxtui.terminal_text import widest
 from taxtui.tui import units
 from taxtui.tui.colours import glyph, substrate_style, themed
-from taxtui.tui.lists.cursor_list import CursorList
-from taxtui.tui.lists.line_list import MUTED
-from taxtui.tui.recordings.verification import Verifier
+from taxtui.tui.lists import MUTED, CursorList
 
 STATES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
@@ -30,7 +30,6 @@ STATES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "broken off": ("!", "text-warning"),
         "crashed": ("✗", "text-error"),
         "write_failed": ("✗", "text-error"),
-        "verified": ("✓", "text-success"),
         "complete": ("✓", "text-success"),
         "incomplete": ("!", "text-warning"),
         "damaged": ("✗", "text-error"),
@@ -40,10 +39,10 @@ STATES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "unreadable": ("✗", "text-error"),
     }
 )
-"""What became of a run, or the state of its file → its glyph and the theme variable of its colour."""
+"""Outcome of a measurement, or state of a file → glyph and theme variable."""
 
 TROUBLE: Final = HOPELESS | {"damaged"}
-"""States of a file that matter more than what became of its run."""
+"""States of a file that are shown instead of the outcome."""
 
 MARK: Final = "+"
 NAME_MAX: Final = 40
@@ -58,9 +57,9 @@ def day(unix_ns: int, *, year: bool) -> str:
 
 
 def progress(entry: CatalogueEntry) -> str:
-    """``34/40``: trials that ended, of those that were planned; ``?`` where it is not known."""
-    done, planned = ("?" if number is None else f"{number:,}" for number in (entry.done, entry.trials))
-    return f"{done}/{planned}"
+    """Return ``34/40``: ended and planned trials; ``?`` for an unknown number."""
+    ended, planned = ("?" if number is None else f"{number:,}" for number in (entry.done, entry.trials))
+    return f"{ended}/{planned}"
 
 
 FACTS: Final[Mapping[str, Callable[[CatalogueEntry], str]]] = MappingProxyType(
@@ -72,7 +71,7 @@ FACTS: Final[Mapping[str, Callable[[CatalogueEntry], str]]] = MappingProxyType(
         "cells": lambda entry: str(entry.cells or UNKNOWN),
     }
 )
-"""Title of a column → what stands in it, where the entry alone tells."""
+"""Title of a column → its text."""
 
 BRIEF: Final[Mapping[str, Callable[[CatalogueEntry], str]]] = MappingProxyType(
     {**FACTS, "started": lambda entry: day(entry.when_ns, year=False)}
@@ -81,13 +80,13 @@ BRIEF: Final[Mapping[str, Callable[[CatalogueEntry], str]]] = MappingProxyType(
 
 FORMS: Final[Mapping[str, Labelled]] = MappingProxyType({"names": "names", "labels": "labels"})
 COLUMNS: Final = ("trials", "started", "lasted", "size", "file", "cells")
-"""In the order in which they stand."""
+"""Columns in their order."""
 WANTED: Final = ("trials", "file", "started", "names", "size", "lasted", "cells", "labels")
-"""Columns, and longer forms of the substrates, in the order in which they get room."""
+"""Columns, and longer forms of the substrates, by priority."""
 
 
 class RecordingList(CursorList[CatalogueEntry]):
-    """State, name and facts; the mouse chooses a line, marks it in its first columns, and opens it by two clicks."""
+    """State, name and facts; a click selects a line, or marks it at its left edge, and a double click opens it."""
 
     class Opened(Message):
         """A line was clicked twice."""
@@ -99,16 +98,15 @@ class RecordingList(CursorList[CatalogueEntry]):
         """Begin empty."""
         super().__init__(id=id)
         self._marks: Collection[Path] = ()
-        self._verifier: Verifier | None = None
         self._width = 0  # that the columns were laid out for
         self._name_width = self._state_width = 4
         self._columns: dict[str, int] = {}  # title → width
         self._facts: Mapping[str, Callable[[CatalogueEntry], str]] = FACTS
         self._labelled: Labelled = "glyphs"
 
-    def present(self, entries: Sequence[CatalogueEntry], marks: Collection[Path], verifier: Verifier) -> None:
-        """List these with what ``verifier`` knows of them."""
-        self._marks, self._verifier = marks, verifier
+    def present(self, entries: Sequence[CatalogueEntry], marks: Collection[Path]) -> None:
+        """List these entries, the marked ones with a sign."""
+        self._marks = marks
         self._lay_out(entries)
         self.show(entries, self.heading)
 
@@ -119,22 +117,22 @@ class RecordingList(CursorList[CatalogueEntry]):
             self.refresh()
 
     def _lay_out(self, entries: Sequence[CatalogueEntry]) -> None:
-        """Give each column the width that its longest text needs, for as many as there is room for."""
+        """Give as many columns as possible the width of their longest text."""
         self._width = self.scrollable_content_region.width
-        facts = {**(FACTS if self._width >= WIDE else BRIEF), "file": self._whole}
+        facts = {**(FACTS if self._width >= WIDE else BRIEF), "file": _file}
         self._facts = MappingProxyType({title: facts[title] for title in COLUMNS})
         need = {title: max([len(title), *(len(fact(e)) for e in entries)]) + 2 for title, fact in self._facts.items()}
         where: dict[Labelled, int] = {
             form: max([len("on"), *(labels(e.substrates, form, dark=True).cell_len for e in entries)])
             for form in ("glyphs", "names", "labels")
         }
-        self._state_width = max([len("interrupted"), *(len(self.state(entry)) for entry in entries)])
+        self._state_width = max([len("interrupted"), *(len(_state(entry)) for entry in entries)])
         longest = widest(map(_named, entries))
         room = self._width - len("▸ + ✓  ") - self._state_width - 2 - where["glyphs"]
         self._name_width = max(min(longest, NAME_MAX, room), 4)
         room -= self._name_width
         self._labelled = "glyphs"
-        found = set()
+        fitting = set()
         for wanted in WANTED:
             form = FORMS.get(wanted)
             more = where[form] - where[self._labelled] if form else need[wanted]
@@ -142,36 +140,16 @@ class RecordingList(CursorList[CatalogueEntry]):
                 continue
             room -= more
             self._labelled = form or self._labelled
-            found.add(wanted)
-        self._columns = {title: need[title] - 2 for title in self._facts if title in found}
+            fitting.add(wanted)
+        self._columns = {title: need[title] - 2 for title in self._facts if title in fitting}
         heading = Text(f"    {'':{self._state_width + 2}} {'name':<{self._name_width}}", MUTED)
         for title, width in self._columns.items():
             heading.append(f"  {title:>{width}}")
         self.heading = heading.append("  on") if entries else None
 
-    def state(self, entry: CatalogueEntry) -> str:
-        """What became of the run in a word or two; but first, what is wrong with its file, or how far it is read."""
-        file = self.file(entry)
-        return file if file in TROUBLE or file.startswith("read") or not entry.fate else entry.fate
-
-    def file(self, entry: CatalogueEntry) -> str:
-        """Whether the file is whole; what verifying found comes before what its ends say."""
-        if self._verifier is None:
-            return entry.state
-        if job := self._verifier.reads(entry):
-            return f"read {job.share:4.0%}"
-        verdict = self._verifier.verdict(entry)
-        if verdict is None:
-            return "incomplete" if entry.state == "running" else entry.state
-        return "verified" if verdict.state == "complete" else verdict.state
-
-    def _whole(self, entry: CatalogueEntry) -> str:
-        """Of what is a recording; of what is none, ``state`` has said all."""
-        return UNKNOWN if entry.state in HOPELESS else self.file(entry)
-
     def draw(self, item: CatalogueEntry, number: int, width: int) -> Text:
         """``✓ finished  20261121t130312z-1a2b3c4d  800/800  2026-11-21 13:03  457.4 kB  ○ local ● docker``."""
-        state = self.state(item)
+        state = _state(item)
         sign, variable = STATES.get(state, ("…", "foreground"))
         line = Text(f"{MARK if item.path in self._marks else ' '} ")
         line.append(f"{sign} {state:<{self._state_width}} ", themed(self.app.theme_variables, variable))
@@ -211,3 +189,88 @@ def labels(substrates: Sequence[str], form: Labelled, *, dark: bool) -> Text:
 
 def _named(entry: CatalogueEntry) -> str:
     return f"{entry.name} (shipped)" if entry.shipped else entry.name
+
+
+def _state(entry: CatalogueEntry) -> str:
+    """Return the outcome of the measurement in a word or two; the state of a damaged file comes first."""
+    return entry.state if entry.state in TROUBLE or not entry.fate else entry.fate
+
+
+def _file(entry: CatalogueEntry) -> str:
+    """Return whether the file is whole."""
+    return UNKNOWN if entry.state in HOPELESS else "incomplete" if entry.state == "running" else entry.state
+
+
+class RecordingFacts(Static):
+    """Labels on the left, facts on the right; long ones go on in the next line."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        """Begin empty."""
+        super().__init__("", id=id, markup=False)
+
+    def present(self, entry: CatalogueEntry) -> None:
+        """Show an entry."""
+        table = Table.grid(padding=(0, 1), expand=True)
+        table.add_column(width=9, style=MUTED)
+        table.add_column(ratio=1, overflow="fold")
+        table.add_row("path", Text(shown(entry.path)))
+        if entry.state not in HOPELESS:
+            table.add_row("run", self._fate(entry))
+        table.add_row("file", self._state(entry))
+        if entry.state not in HOPELESS:
+            for label, fact in self._facts(entry):
+                table.add_row(label, Text(fact) if isinstance(fact, str) else fact)
+            table.add_row("software", Text(software(entry.software)))
+        self.update(table)
+
+    def _fate(self, entry: CatalogueEntry) -> Text:
+        """``■ cancelled after 34 of 40 trials: 31 ok, 3 cancelled``."""
+        fate = entry.fate or "not known"
+        glyph, variable = STATES.get(fate, ("?", "foreground"))
+        line = Text.assemble((f"{glyph} {fate}", themed(self.app.theme_variables, variable)))
+        planned = "an unknown number of trials" if entry.trials is None else _many(entry.trials, "trial")
+        if entry.done is None:
+            return line.append(f" · how many of {planned} ended is not told at its end")
+        noun = {"finished": "", "budget": " is used up,"}.get(fate, "")
+        of = "all of" if entry.done == entry.trials else f"{entry.done:,} of"
+        counts = ", ".join(f"{n:,} {name}" for name, n in entry.counts.items())
+        return line.append(f"{noun} after {of} {planned}: {counts or 'none'}")
+
+    def _state(self, entry: CatalogueEntry) -> Text:
+        state = "incomplete" if entry.state == "running" else entry.state
+        glyph, variable = STATES[state]
+        word, detail = (entry.detail, "") if entry.detail.startswith(state) else (state, entry.detail)
+        line = Text.assemble((f"{glyph} {word}", themed(self.app.theme_variables, variable)))
+        facts = [detail]
+        if state == "incomplete":
+            facts.append("still being written" if entry.state == "running" else "the end of the run is missing")
+        facts.append(units.size(entry.size_bytes))
+        if entry.shipped:
+            facts.append("came with taxtui")
+        return line.append(" · " + " · ".join(filter(None, facts)))
+
+    def _facts(self, entry: CatalogueEntry) -> Iterator[tuple[str, Text | str]]:
+        started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.started_unix_ns // 10**9))
+        lasted = units.clock(entry.elapsed_ns)
+        lasted = f", {lasted} so far" if entry.state == "running" else f", lasted {lasted}"
+        lasted = lasted if entry.elapsed_ns else ""
+        yield "started", f"{started}{lasted}" if entry.started_unix_ns else "not known"
+        yield "id", " · ".join(filter(None, [entry.run_id, f"scenario {entry.scenario}" if entry.scenario else ""]))
+        where = labels(entry.substrates, "labels", dark=self.app.current_theme.dark)
+        if entry.stand_in:
+            where.append(" STAND-IN, not the provider", "bold")
+        if entry.imported:
+            where.append(" IMPORTED, not measured", "bold")
+        yield "on", where
+        yield "plan", f"{_many(entry.cells, 'cell')}: {' '.join(entry.workloads)} · {' '.join(entry.modes)}"
+
+
+def software(facts: Mapping[str, str]) -> str:
+    """``taxtui 0.1.0 · python 3.11.7 · …``, what says most of the machine first."""
+    first: Sequence[str] = ("cpu", "cores", "kernel", "taxtui", "python")
+    order = [*(key for key in first if key in facts), *(key for key in facts if key not in first)]
+    return " · ".join(f"{key} {facts[key]}" for key in order)
+
+
+def _many(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, Final, Literal, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from rich.text import Text
 from textual import on, work
@@ -17,22 +17,17 @@ from textual.widgets import Input, Static
 from costmodel.errors import SourceError
 from taxtui.errors import TaxtuiError
 from taxtui.live import catalogue
-from taxtui.live.catalogue import HOPELESS, READABLE, CatalogueEntry, Listing, shown
+from taxtui.live.catalogue import HOPELESS, CatalogueEntry, Listing, shown
 from taxtui.terminal_text import clean
 from taxtui.tui import actions, units
 from taxtui.tui.background import Newest
-from taxtui.tui.clipboard import copy
-from taxtui.tui.dialogs import Choice, Choose, Confirm
-from taxtui.tui.lists.cursor_list import CursorList
-from taxtui.tui.lists.filter_field import FilterField
-from taxtui.tui.numbered_screen import NumberedScreen
-from taxtui.tui.recordings.facts import RecordingFacts
-from taxtui.tui.recordings.list import RecordingList, day
-from taxtui.tui.recordings.trash import discard
-from taxtui.tui.recordings.verification import Verdict, Verification, Verifier
-from taxtui.tui.top_bar import TopBar
+from taxtui.tui.command_dialog import compare_with_another
+from taxtui.tui.dialogs import Confirm, copy
+from taxtui.tui.fields import FilterField
+from taxtui.tui.lists import CursorList
+from taxtui.tui.numbered_screen import NumberedScreen, TopBar
+from taxtui.tui.recordings.list import RecordingFacts, RecordingList
 
-PROGRESS_S: Final = 1 / 4  # between frames while a verification goes on
 RUNNING_S: Final = 3.0  # between looks at the folder while something in it grows
 HOW_TO: Final = """\
 No recordings yet.
@@ -40,20 +35,20 @@ No recordings yet.
   1                set up a run, then ctrl+r to launch it
   taxtui run       measure without this interface
   r                look again"""
-KEYS: Final = "space marks · d diff · / filter · r looks again"
-NONE_OF_YOUR_OWN: Final = "none of your own yet: 1, then ctrl+r, measures"
+KEYS: Final = "3 results · 4 projection · enter replay · d diff · / filter"
+NONE_OF_YOUR_OWN: Final = "no recording of your own yet: 1, then ctrl+r, measures"
 
 
 class ListAsked(NamedTuple):
-    """What the list is to be made of."""
+    """The inputs of the list."""
 
     feed: Path | None  # what Live shows
     running: bool
-    known: tuple[CatalogueEntry, ...]
+    entries: tuple[CatalogueEntry, ...]
 
     def look(self) -> Listing:
         """Make it."""
-        return catalogue.scan(self.feed, running=self.running, known=self.known)
+        return catalogue.scan(self.feed, running=self.running, known=self.entries)
 
 
 class RecordingsScreen(NumberedScreen):
@@ -71,7 +66,7 @@ class RecordingsScreen(NumberedScreen):
         self.wanted = ""
 
     def contents(self) -> ComposeResult:
-        """The list with its filter, and the facts below or beside it."""
+        """Yield the list with its filter, and the facts."""
         yield Static(HOW_TO, id="how-to", markup=False)
         with Container(id="catalogue"):
             with Vertical(id="shelf"):
@@ -85,15 +80,12 @@ class RecordingsScreen(NumberedScreen):
         self._scanner: Newest[ListAsked, Listing] = Newest(
             ListAsked.look, self._listed, lambda _, why: self._complain(why), on=self
         )
-        self.verifier = Verifier(self._verified, on=self)
         self.query_one("#entry").border_title = "about this recording"
-        self.set_interval(PROGRESS_S, self._show_progress)
         self.set_interval(RUNNING_S, self._look_again)
 
     def on_unmount(self) -> None:
-        """Let go of what reads files."""
+        """End the thread."""
         self._scanner.close()
-        self.verifier.close()
 
     def arrive(self) -> None:
         """As ``NumberedScreen.arrive``."""
@@ -106,25 +98,25 @@ class RecordingsScreen(NumberedScreen):
     def rescan(self) -> None:
         """Look at the folder in the background."""
         feed = self.taxtui.feed
-        known = self.listing.entries if self.listing else ()
-        self._scanner.ask(ListAsked(feed.path if feed else None, self.taxtui.running, known))
+        entries = self.listing.entries if self.listing else ()
+        self._scanner.ask(ListAsked(feed.path if feed else None, self.taxtui.running, entries))
 
     def _look_again(self) -> None:
         if self.is_current and self.listing and any(entry.state == "running" for entry in self.listing.entries):
             self.rescan()
 
-    def _listed(self, asked: ListAsked, listing: Listing) -> None:
-        before = self.chosen
+    def _listed(self, request: ListAsked, listing: Listing) -> None:
+        before = [self.chosen.path] if self.chosen else self.taxtui.subject()
         self.listing = listing
         self.marks &= {entry.path for entry in listing.entries}
         self.paint()
         if before:
-            self._put_on(before.path)
+            self._put_on(before[0])
         self.refresh_bindings()
 
     @property
     def entries(self) -> Sequence[CatalogueEntry]:
-        """What the filter lets through."""
+        """The entries that pass the filter."""
         everything = self.listing.entries if self.listing else ()
         return [entry for entry in everything if self.wanted.casefold() in entry.words.casefold()]
 
@@ -142,7 +134,7 @@ class RecordingsScreen(NumberedScreen):
         how_to = "\n\n".join(filter(None, [self.listing.problem, HOW_TO]))
         self.query_one("#how-to", Static).update(how_to)
         listed.empty = f"no recording contains {clean(self.wanted)}"
-        listed.present(self.entries, self.marks, self.verifier)
+        listed.present(self.entries, self.marks)
         folder = f"{shown(self.listing.folder)}/" if self.listing.folder else "recordings"
         hint = KEYS if any(not entry.shipped for entry in everything) else NONE_OF_YOUR_OWN
         listed.entitle(Text(f"{folder} · {self.listing.problem or hint}"))
@@ -163,27 +155,23 @@ class RecordingsScreen(NumberedScreen):
         facts = self.query_one(RecordingFacts)
         facts.display = entry is not None
         if entry:
-            facts.present(entry, self.verifier)
-
-    def _show_progress(self) -> None:
-        if self.verifier.job and self.is_current:
-            self.paint()
+            facts.present(entry)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what can be done now is offered."""
-        if action in ("filter", "replay", "mark", "project", "results", "diff", "verify", "delete", "copy"):
+        if action in ("filter", "open", "mark", "page", "diff", "delete", "copy"):
             return self.listing is not None and bool(self.listing.entries)
         return True
 
     def _put_on(self, path: Path) -> None:
         """Keep the cursor on a recording wherever in the list it is now."""
         entries = self.entries
-        number = next((number for number, entry in enumerate(entries) if entry.path == path), None)
+        number = next((number for number, entry in enumerate(entries) if catalogue.same(entry.path, path)), None)
         if number is not None:
             self.query_one(RecordingList).put(number)
 
     @on(RecordingList.Opened)
-    async def action_replay(self) -> None:
+    async def action_open(self) -> None:
         """Play the recording back on Live."""
         entry = self.chosen
         if entry and self._usable([entry]):
@@ -200,20 +188,13 @@ class RecordingsScreen(NumberedScreen):
             self.marks ^= {entry.path}
             self.paint()
 
-    async def action_project(self) -> None:
-        """What any number of trajectories would cost."""
-        await self._show(on_screen="projection")
-
-    async def action_results(self) -> None:
-        """The tables of what was measured."""
-        await self._show(on_screen="results")
-
-    async def _show(self, on_screen: actions.Scope) -> None:
+    def leave(self, scope: actions.Scope) -> None:
+        """Let Results and Projection show what is marked, else the recording under the cursor."""
         entries = self.listing.entries if self.listing else ()
         marked = [entry for entry in entries if entry.path in self.marks]
         wanted = marked or ([self.chosen] if self.chosen else [])
-        if wanted and self._usable(wanted):
-            await self.taxtui.look_at([entry.path for entry in wanted], on_screen)
+        if scope in ("results", "projection") and wanted and self._usable(wanted):
+            self.taxtui.chosen = tuple(entry.path for entry in wanted)
 
     def _usable(self, entries: Sequence[CatalogueEntry]) -> bool:
         """Whether all are there and readable; else say which is not."""
@@ -222,8 +203,8 @@ class RecordingsScreen(NumberedScreen):
             if now is None:
                 self._complain(f"{shown(entry.path)} is not there any more")
             elif now.state in HOPELESS:
-                what = {"newer version": "of a newer version", "unreadable": "not readable"}.get(now.state, now.state)
-                self._complain(f"{shown(entry.path)} is {what}" + (f": {now.detail}" if now.detail else ""))
+                state = {"newer version": "of a newer version", "unreadable": "not readable"}.get(now.state, now.state)
+                self._complain(f"{shown(entry.path)} is {state}" + (f": {now.detail}" if now.detail else ""))
             else:
                 continue
             self.rescan()
@@ -232,66 +213,42 @@ class RecordingsScreen(NumberedScreen):
 
     @work
     async def action_diff(self) -> None:
-        """Compare with another recording, which is asked for."""
+        """Compare with another recording."""
         entry = self.chosen
-        everything = self.listing.entries if self.listing else ()
-        if entry is None or not self._usable([entry]):
-            return
-        others = [other for other in everything if other.path != entry.path and other.state in READABLE]
-        if not others:
-            self._complain("there is no other recording to compare with")
-            return
-        others.sort(key=lambda other: other.path not in self.marks)
-        choices = [Choice(other.name, _note(other), other) for other in others]
-        other = await self.app.push_screen_wait(Choose(f"Compare {entry.name} with", choices))
-        if other and self._usable([entry, other]):
-            await self.taxtui.compare(entry.path, other.path)
+        if entry is not None and self._usable([entry]):
+            await compare_with_another(self, [entry.path])
 
-    def action_verify(self) -> None:
-        """Read every byte of the recording; a second time: stop that."""
-        entry = self.chosen
-        if entry and not self.verifier.reads(entry):
-            self.verifier.begin(entry)
-        else:
-            self.verifier.stop()
-        self.paint()
-
-    def _verified(self, job: Verification, verdict: Verdict | None) -> None:
-        unseen = not self.is_current or self.chosen is None or self.chosen.path != job.path
-        if verdict and unseen:
-            severity: Literal["error", "information"] = "error" if verdict.state == "damaged" else "information"
-            self.notify(verdict.text, title=shown(job.path), severity=severity)
-        self.paint()
+    def action_page(self) -> None:
+        """Write a page of the recording."""
+        if (entry := self.chosen) and self._usable([entry]):
+            self.paths = (entry.path,)
+            self.write_page(["report", str(entry.path)])
 
     @work
     async def action_delete(self) -> None:
         """Move the recording to the trash after asking."""
         entry = self.chosen
-        if entry is None or self._kept(entry):
+        if entry is None or self._must_stay(entry):
             return
         body = f"{shown(entry.path)}\n{units.size(entry.size_bytes)}, {entry.state}. It goes to the trash."
         if not await self.app.push_screen_wait(Confirm("Delete?", body, "Move to the trash", "Keep")):
             return
-        if self._kept(entry):  # a run may have begun to write, or a replay to read, meanwhile
+        if self._must_stay(entry):  # a run may have begun to write, or a replay to read, meanwhile
             return
-        if self.verifier.reads(entry):
-            self.verifier.stop()
         try:
             await asyncio.to_thread(discard, entry.path)
         except TaxtuiError as error:
             self._complain(str(error))
         else:
             self.taxtui.chosen = tuple(path for path in self.taxtui.chosen if path != entry.path)
-            if self.taxtui.against == entry.path:
-                self.taxtui.against = None
             self.notify(f"{shown(entry.path)} is in the trash", timeout=3)
         self.rescan()
 
-    def _kept(self, entry: CatalogueEntry) -> bool:
-        """Whether it must stay where it is; says why."""
+    def _must_stay(self, entry: CatalogueEntry) -> bool:
+        """Whether the recording must not be deleted; notifies the reason."""
         feed = self.taxtui.feed
-        here = feed is not None and catalogue.same(feed.path, entry.path)
-        now = catalogue.inspect(entry.path, running=here and self.taxtui.running)
+        on_live = feed is not None and catalogue.same(feed.path, entry.path)
+        now = catalogue.inspect(entry.path, running=on_live and self.taxtui.running)
         if now is None:
             self._complain(f"{shown(entry.path)} is not there any more")
             self.rescan()
@@ -299,7 +256,7 @@ class RecordingsScreen(NumberedScreen):
             self._complain(f"{shown(entry.path)} came with taxtui; it is not deleted")
         elif now.state == "running":
             self._complain(f"{shown(entry.path)} is being written; it can be deleted once its run is over")
-        elif here:
+        elif on_live:
             self._complain(f"Live shows {shown(entry.path)}; replay another recording first, then delete it")
         else:
             return False
@@ -311,7 +268,7 @@ class RecordingsScreen(NumberedScreen):
 
     @on(Input.Changed, "#wanted")
     def filtered(self, event: Input.Changed) -> None:
-        """Filter while typing; the cursor stays on its recording where that is still listed."""
+        """Filter while a person types; the cursor stays on its recording."""
         before = self.chosen
         self.wanted = event.value
         self.paint()
@@ -325,16 +282,14 @@ class RecordingsScreen(NumberedScreen):
         self.query_one(RecordingList).focus()
 
     def key_escape(self) -> None:
-        """Drop the filter; else stop verifying; else take all marks away."""
+        """Drop the filter; else take all marks away."""
         if self.query_one(FilterField).drop():
             self.query_one(RecordingList).focus()
-        elif self.verifier.job:
-            self.verifier.stop()
         else:
             self.marks.clear()
         self.paint()
 
-    def action_rescan(self) -> None:
+    def action_renew(self) -> None:
         """Look at the folder again."""
         self.rescan()
 
@@ -348,6 +303,11 @@ class RecordingsScreen(NumberedScreen):
         self.notify(clean(why), severity="warning")
 
 
-def _note(entry: CatalogueEntry) -> str:
-    facts = [entry.state, units.size(entry.size_bytes), *entry.substrates]
-    return f"{day(entry.when_ns, year=True)}  {', '.join(facts)}"
+def discard(path: Path) -> None:
+    """Move a file to the desktop's trash. Raises ``TaxtuiError``: the file is still where it was."""
+    from send2trash import send2trash
+
+    try:
+        send2trash(path)
+    except OSError as error:
+        raise TaxtuiError(f"{path.name} was not deleted: the trash refused it: {error.strerror or error}") from error

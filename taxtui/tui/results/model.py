@@ -7,8 +7,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from costmodel.analysis.compared_metrics import parse_metric
-from costmodel.analysis.comparison import compare
 from costmodel.analysis.concurrency_sweep import Ladder
 from costmodel.analysis.ranking import Answer
 from costmodel.recording.reader import Recording
@@ -18,7 +16,6 @@ from taxtui.live import catalogue
 from taxtui.live.cell_state import CellState
 from taxtui.report.answer import measured
 from taxtui.report.cells import Content, RowName, text_of
-from taxtui.report.comparison.table import ComparisonTable
 from taxtui.report.formats import Section
 from taxtui.report.measured import ladders
 from taxtui.report.measured.ladders import LADDER, ladders_of
@@ -26,7 +23,7 @@ from taxtui.report.measured.rows import Row, rows_of
 from taxtui.report.measured.samples import read_samples
 from taxtui.report.measured.tables import LATENCIES, ranked, sections
 from taxtui.terminal_text import clean
-from taxtui.tui.answer.arranging import Arrangement, arranged
+from taxtui.tui.arranging import Arrangement, arranged
 
 ANSWER: Final = "answer"
 TABLES: Final[Mapping[str, str]] = MappingProxyType(
@@ -41,28 +38,18 @@ TABLES: Final[Mapping[str, str]] = MappingProxyType(
         LADDER: "Ladder",
     }
 )
-"""The answer, and every table as ``taxtui report --table`` names it → its tab."""
-PHASES: Final = ("create", "ready", "preload", "work", "dispatch_total", "harness")
-METRICS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
-    {
-        **{table: [f"{what}:{name}" for name in LATENCIES[table] for what in ("mean", "p50")] for table in LATENCIES},
-        "breakdown": [f"mean:{phase}" for phase in PHASES],
-        "tax": ["mean:tax_per_success"],
-    }
-)
-"""Table → the metrics by which two recordings are compared there, as ``taxtui compare --metric`` names them."""
+"""Name of a table, as ``taxtui report --table`` takes it → title of its tab."""
 
 
 class Wanted(NamedTuple):
-    """What is to be shown."""
+    """A request for a table."""
 
     paths: tuple[Path, ...]
-    against: Path | None
     table: str
 
 
 class Part(NamedTuple):
-    """A section of a table; where its lines are latencies, the rows behind them and the duration's name."""
+    """A section of a table; sections of latencies also have rows and the duration's name."""
 
     section: Section
     rows: Sequence[Row] = ()
@@ -70,7 +57,7 @@ class Part(NamedTuple):
 
 
 class ResultsShown(NamedTuple):
-    """A table, and the cells that it is about; or the answer."""
+    """A table with its cells, or the answer."""
 
     parts: Sequence[Part]
     rows: Sequence[Row]
@@ -78,26 +65,20 @@ class ResultsShown(NamedTuple):
     climbed: Sequence[Ladder] = ()
 
 
-def arranged_part(part: Part, asked: Arrangement) -> Part:
-    """A section whose lines are rows, as a person wants it; another one as it is."""
+def arranged_part(part: Part, arrangement: Arrangement) -> Part:
+    """Return a section with its rows arranged; a section without named rows as it is."""
     section = part.section
-    named_rows = [row for row in section.rows if isinstance(row[0], RowName)]
-    if len(named_rows) < len(section.rows) or not named_rows or asked == Arrangement():
+    if arrangement == Arrangement() or not section.rows or not all(isinstance(row[0], RowName) for row in section.rows):
         return part
-
-    def group(row: Sequence[Content]) -> str:
-        name = row[0]
-        assert isinstance(name, RowName)
-        return name.details if asked.group == "work" else name.label
 
     def text(row: Sequence[Content]) -> str:
         return " ".join(map(text_of, row))
 
     def cell(row: Sequence[Content]) -> Content:
-        column = asked.column or 0
+        column = arrangement.column or 0
         return row[column] if column < len(row) else ""
 
-    order = arranged(section.rows, asked, text=text, group=group, cell=cell)
+    order = arranged(section.rows, arrangement, text=text, cell=cell)
     rows = [part.rows[number] for number in order] if part.rows else ()
     return part._replace(section=section._replace(rows=[section.rows[number] for number in order]), rows=rows)
 
@@ -108,30 +89,38 @@ def named(row: Row, name: Content) -> bool:
 
 
 def of_row(row: Row, cell: CellState) -> bool:
-    """Whether a cell of a recording is one that the row holds."""
-    one = row.identity
+    """Whether a row includes a cell of a recording."""
+    identity = row.identity
     return (cell.label, cell.tier, cell.mode, cell.concurrency, cell.length, cell.think, cell.acquire) == (
-        *(clean(one.label), one.tier, one.mode, one.concurrency, one.length, one.think, one.acquire),
-    ) and (cell.length != FIXED or cell.actions == one.actions)
+        *(
+            clean(identity.label),
+            identity.tier,
+            identity.mode,
+            identity.concurrency,
+            identity.length,
+            identity.think,
+            identity.acquire,
+        ),
+    ) and (cell.length != FIXED or cell.actions == identity.actions)
 
 
 class ResultsReader:
-    """Reads a set of recordings once, until one of them changes."""
+    """Reads recordings once, until a file changes."""
 
     def __init__(self) -> None:
         """Nothing is read yet."""
         self._read: dict[tuple[Path, ...], tuple[object, tuple[list[Row], list[Recording], int]]] = {}
 
     def show(self, wanted: Wanted) -> ResultsShown:
-        """The sections of a table, the last with the words that explain its marks.
+        """Return the sections of a table; the last one explains the warnings.
 
         Raises:
-            RecordingError: nothing has been measured yet, or two share no cell.
+            RecordingError: nothing has been measured yet.
             costmodel.errors.RecordingError: a recording cannot be read, or a run was given twice.
         """
         if not wanted.paths:
-            raise RecordingError("there is no recording yet", fix="1 measures, 5 lists what there is")
-        self._read = {key: read for key, read in self._read.items() if key in (wanted.paths, (wanted.against,))}
+            raise RecordingError("there is no recording yet", fix="1 measures, 5 lists recordings")
+        self._read = {key: read for key, read in self._read.items() if key == wanted.paths}
         rows, sources, unfinished = self._rows(wanted.paths)
         if not rows:
             raise RecordingError("no trial has ended yet", fix="r reads the recording again")
@@ -142,24 +131,17 @@ class ResultsReader:
             if not climbed:
                 raise RecordingError(ladders.NONE, fix="measure one: taxtui run --ladder 1:64")
             return ResultsShown([Part(section) for section in ladders.sections(climbed)], rows, climbed=climbed)
-        if wanted.against is not None:
-            return ResultsShown(self._compared(wanted, sources, wanted.against), rows)
-        found = sections(rows, sources, [wanted.table], unfinished)
+        tables = sections(rows, sources, [wanted.table], unfinished)
         names = list(LATENCIES.get(wanted.table, ()))
-        latencies = [Part(section, ranked(rows, name), name) for section, name in zip(found, names, strict=False)]
-        return ResultsShown([*latencies, *(Part(section) for section in found[len(names) :])], rows)
-
-    def _compared(self, wanted: Wanted, sources: Sequence[Recording], against: Path) -> list[Part]:
-        before = self._rows((against,))[1]
-        result = compare(before, sources, [parse_metric(name) for name in METRICS[wanted.table]])
-        return [Part(ComparisonTable(result, before, sources).section())]
+        latencies = [Part(section, ranked(rows, name), name) for section, name in zip(tables, names, strict=False)]
+        return ResultsShown([*latencies, *(Part(section) for section in tables[len(names) :])], rows)
 
     def _rows(self, paths: tuple[Path, ...]) -> tuple[list[Row], list[Recording], int]:
         state = [catalogue.stamp(path) for path in paths]
-        known = self._read.get(paths)
-        if known is None or known[0] != state:
+        cached = self._read.get(paths)
+        if cached is None or cached[0] != state:
             cells, sources = read_samples(paths)
             rows = rows_of(cells)
-            known = (state, (rows, sources, len(cells) - len(rows)))
-        self._read[paths] = known
-        return known[1]
+            cached = (state, (rows, sources, len(cells) - len(rows)))
+        self._read[paths] = cached
+        return cached[1]

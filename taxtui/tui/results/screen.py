@@ -1,12 +1,10 @@
-"""Results: the tables of what was measured, of one recording, of several together, or of one against another."""
+"""Results: the tables of one recording, or of several together."""
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import ClassVar, Final
 
 from rich.text import Text
@@ -22,35 +20,21 @@ from taxtui.report.measured import ladders
 from taxtui.report.measured.tables import HEAD
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
-from taxtui.tui.answer import causes
-from taxtui.tui.answer.arranged_screen import ArrangedScreen
-from taxtui.tui.answer.cells import section, titles
-from taxtui.tui.answer.table import AnswerTable
+from taxtui.tui.answer_table import AnswerTable, section, titles
+from taxtui.tui.arranging import ArrangedScreen
 from taxtui.tui.background import Newest
-from taxtui.tui.clipboard import copy
-from taxtui.tui.dialogs import Choice, Choose
+from taxtui.tui.command_dialog import compare_with_another
+from taxtui.tui.dialogs import Choice, Choose, copy
 from taxtui.tui.ladder_plot import LadderPlot, LadderPoint
-from taxtui.tui.lists.cursor_list import CursorList
-from taxtui.tui.results.model import (
-    ANSWER,
-    METRICS,
-    TABLES,
-    ResultsReader,
-    ResultsShown,
-    Wanted,
-    arranged_part,
-    named,
-    of_row,
-)
+from taxtui.tui.lists import CursorList
+from taxtui.tui.numbered_screen import TopBar
+from taxtui.tui.results.model import ANSWER, TABLES, ResultsReader, ResultsShown, Wanted, arranged_part, named, of_row
 from taxtui.tui.results.table import HEAD_LINES, ResultTable
-from taxtui.tui.stacked_bars import StackedBars
-from taxtui.tui.top_bar import TopBar
+from taxtui.tui.stacked_bars import UNKNOWN, StackedBars, cause_bars, causes_title
 
 NOTHING: Final = ResultsShown((), ())
-ALONE: Final = (ANSWER, ladders.LADDER)
-"""Of one recording, or of several together; never of one against another."""
-COMPARED: Final = "completion"
-"""The long table that the answer leads to, and the first that a comparison shows."""
+LONG: Final = "completion"
+"""The long table that the answer leads to."""
 
 
 class TableTab(Static):
@@ -78,10 +62,10 @@ class ResultsScreen(ArrangedScreen):
         super().__init__()
         self.table = next(iter(TABLES))
         self.refusal = ""
-        self.shown = NOTHING
+        self.result = NOTHING
 
     def contents(self) -> ComposeResult:
-        """Tabs of the tables; the answer and what it consists of, or the head in sight and the rows."""
+        """Yield the tabs, the answer with its bars, and the long table."""
         with Horizontal(id="tables"):
             for table, title in TABLES.items():
                 yield TableTab(table, title)
@@ -101,7 +85,7 @@ class ResultsScreen(ArrangedScreen):
         self._reading: Newest[Wanted, ResultsShown] = Newest(ResultsReader().show, self._show, self._refuse, on=self)
 
     def on_unmount(self) -> None:
-        """Let go of what reads."""
+        """End the thread."""
         self._reading.close()
 
     def arrive(self) -> None:
@@ -110,8 +94,6 @@ class ResultsScreen(ArrangedScreen):
         if self.paths != subject:
             self.paths = subject
             self.arrange_anew()
-        if self.taxtui.against and self.table in ALONE:
-            self.table = COMPARED
         self.refresh_table()
 
     def restyle(self) -> None:
@@ -129,7 +111,7 @@ class ResultsScreen(ArrangedScreen):
             listed.empty = "reading …"
             if listed.display and listed.parent and listed.parent.display and self.focused in self._tables:
                 self.set_focus(listed)
-        self._reading.ask(Wanted(self.paths, self.taxtui.against, self.table))
+        self._reading.ask(Wanted(self.paths, self.table))
         self._say()
 
     @property
@@ -141,13 +123,13 @@ class ResultsScreen(ArrangedScreen):
     def _tables(self) -> tuple[AnswerTable, ResultTable]:
         return self.query_one(AnswerTable), self.query_one(ResultTable)
 
-    def _show(self, wanted: Wanted, shown: ResultsShown) -> None:
-        self.shown, self.refusal = shown, ""
+    def _show(self, wanted: Wanted, result: ResultsShown) -> None:
+        self.result, self.refusal = result, ""
         self.rearrange()
         self._say()
 
     def _refuse(self, wanted: Wanted, why: str) -> None:
-        self.shown, self.refusal = NOTHING, why
+        self.result, self.refusal = NOTHING, why
         for listed in self._tables:
             listed.empty = ""
         self.rearrange()
@@ -156,31 +138,33 @@ class ResultsScreen(ArrangedScreen):
     @property
     def columns(self) -> Sequence[str]:
         """As ``ArrangedScreen.columns``."""
-        if self.shown.answer is not None:
-            return titles(self.shown.answer, self.arrangement)
-        heads = [part.section.head for part in self.shown.parts if part.section.head[:1] == [HEAD]]
+        if self.result.answer is not None:
+            return titles(self.result.answer)
+        heads = [part.section.head for part in self.result.parts if part.section.head[:1] == [HEAD]]
         return [" ".join(name.split()) for name in max(heads, key=len, default=[])]
 
     def rearrange(self) -> None:
         """As ``ArrangedScreen.rearrange``."""
-        found, (answers, results) = self.shown.answer, self._tables
-        answers.present(found, self.arrangement)
-        results.present([arranged_part(part, self.arrangement) for part in self.shown.parts])
+        answer, (answers, results) = self.result.answer, self._tables
+        answers.present(answer, self.arrangement)
+        results.present([arranged_part(part, self.arrangement) for part in self.result.parts])
         self.show_ladder()
-        self.query_one("#said", Static).update(said(found) if found else "")
-        order = self.arrangement.in_words(self.columns) or "o sorts · b groups · / filters"
-        answers.entitle(Text(f"what one trajectory holds a worker for · {order} · enter: all of it"))
+        self.query_one("#said", Static).update(said(answer) if answer else "")
+        order = self.arrangement.in_words(self.columns) or "o sorts · / filters"
+        answers.entitle(Text(f"time per trajectory · {order} · enter long table"))
         results.entitle(Text(order))
         self.explain()
 
     def show_ladder(self) -> None:
         """The curve of the ladder whose table is in sight."""
-        plot, climbed = self.query_one(LadderPlot), self.shown.climbed
+        plot, climbed = self.query_one(LadderPlot), self.result.climbed
         plot.display = bool(climbed)
         if climbed:
             part = self.query_one(ResultTable).part
             ladder = climbed[min(part, len(climbed) - 1)]
-            points = [LadderPoint(one.concurrency, one.actions_per_s.value, one.action_p95_ns) for one in ladder.levels]
+            points = [
+                LadderPoint(form.concurrency, form.actions_per_s.value, form.action_p95_ns) for form in ladder.levels
+            ]
             plot.present(ladders.title(ladder), points, ladder.knee.at and ladder.knee.at.value)
 
     def focus_table(self) -> None:
@@ -190,27 +174,27 @@ class ResultsScreen(ArrangedScreen):
 
     @on(CursorList.Moved)
     def explain(self) -> None:
-        """What the work under the cursor consists of, place by place."""
-        found, line = self.shown.answer, self.query_one(AnswerTable).line
-        told = causes.bars(found, line) if found else ()
-        heading = causes.title(found, line) if found else ""
-        self.query_one(StackedBars).present(heading, told, empty=causes.UNKNOWN if line else "")
+        """Show the causes of the workload under the cursor."""
+        answer, line = self.result.answer, self.query_one(AnswerTable).line
+        bars = cause_bars(answer, line) if answer else ()
+        heading = causes_title(answer, line) if answer else ""
+        self.query_one(StackedBars).present(heading, bars, empty=UNKNOWN if line else "")
 
     @work
     async def action_open(self) -> None:
-        """One step further: from a work to the long table, from a row of that to its slowest trials."""
+        """Open the long table, or the slowest trials of its row."""
         if self.table == ANSWER:
             if self.query_one(AnswerTable).line is not None:
-                self.action_show(COMPARED)
+                self.action_show(LONG)
             return
-        row = self.query_one(ResultTable).row
-        if row is not None and row[0].section.head[:1] == [HEAD]:
-            from taxtui.tui.trial.dialogs import show_slowest
+        place = self.query_one(ResultTable).row
+        if place is not None and place[0].section.head[:1] == [HEAD]:
+            from taxtui.tui.trial import show_slowest
 
-            told = row[0].section.rows[row[1]][0]
-            found = next((one for one in self.shown.rows if named(one, told)), None)
-            if found is not None:
-                await show_slowest(self, self.paths, partial(of_row, found), f"{found.label} {found.details}")
+            name = place[0].section.rows[place[1]][0]
+            answer = next((row for row in self.result.rows if named(row, name)), None)
+            if answer is not None:
+                await show_slowest(self, self.paths, partial(of_row, answer), f"{answer.label} {answer.details}")
 
     @on(ResultTable.Scrolled)
     def show_head(self) -> None:
@@ -222,15 +206,13 @@ class ResultsScreen(ArrangedScreen):
 
     def _say(self) -> None:
         names = catalogue.names(self.paths) or "no recording"
-        compared = self.taxtui.against if self.table not in ALONE else None
-        against = f" against {clean(compared.name)}" if compared else ""
         busy = "reading … · " if self._reading.busy else ""
-        self.query_one(TopBar).say(Text(f"{busy}{names}{against}"))
+        self.query_one(TopBar).say(Text(f"{busy}{names}"))
         why = self.query_one("#why", Static)
         why.display = bool(self.refusal)
         why.update(Text(f"✗ {clean(self.refusal)}"))
 
-    def action_table(self, step: int) -> None:
+    def action_switch(self, step: int) -> None:
         """Another table."""
         tables = list(TABLES)
         self.action_show(tables[(tables.index(self.table) + step) % len(tables)])
@@ -240,30 +222,14 @@ class ResultsScreen(ArrangedScreen):
         self.table = table
         self.refresh_table()
 
-    def action_reload(self) -> None:
+    def action_renew(self) -> None:
         """Read what the recording has grown by."""
         self.refresh_table()
 
     @work
     async def action_diff(self) -> None:
-        """Compare with another recording, or no more."""
-        listing = await asyncio.to_thread(catalogue.scan)
-        choices: list[Choice[tuple[Path, ...]]] = []
-        if self.taxtui.against:
-            choices.append(Choice("compare no more", "", ()))
-        for entry in listing.entries:
-            if entry.path not in self.paths:
-                note = entry.detail or f"{entry.state}, {', '.join(entry.substrates)}"
-                choices.append(Choice(entry.name, note, (entry.path,), entry.state in catalogue.READABLE))
-        if not choices:
-            self.notify("there is no other recording to compare with", severity="warning")
-            return
-        chosen = await self.app.push_screen_wait(Choose("Compare with", choices))
-        if chosen is not None:
-            self.taxtui.against = chosen[0] if chosen else None
-            if self.taxtui.against and self.table in ALONE:
-                self.table = COMPARED
-            self.refresh_table()
+        """Compare with another recording."""
+        await compare_with_another(self, self.paths)
 
     @work
     async def action_copy(self) -> None:
@@ -271,20 +237,20 @@ class ResultsScreen(ArrangedScreen):
         from taxtui.report.formats import FORMATS, Report, markdown_tables
         from taxtui.report.measured.record import record
 
-        found = self.query_one(ResultTable)
-        answer = self.shown.answer
-        sections = [part.section for part in self.shown.parts]
+        listed = self.query_one(ResultTable)
+        answer = self.result.answer
+        sections = [part.section for part in self.result.parts]
         if answer is not None:
             sections = [section(answer, self.arrangement)]
         records = None
-        if self.taxtui.against is None and answer is None:
-            records = [record(row, [self.table]) for row in self.shown.rows]
-            records = ladders.records(self.shown.climbed) or records
+        if answer is None:
+            records = [record(row, [self.table]) for row in self.result.rows]
+            records = ladders.records(self.result.climbed) or records
         report = Report(lambda: sections, None if records is None else lambda: records)
-        choices = [Choice(one.title, one.about, one.render(report)) for one in FORMATS if one.tells(report)]
+        choices = [Choice(form.title, form.about, form.render(report)) for form in FORMATS if form.tells(report)]
         choices.append(Choice("command", self._command(), self._command()))
-        if found.row is not None:
-            part, number = found.row
+        if listed.row is not None:
+            part, number = listed.row
             row = markdown_tables.to_text([part.section._replace(rows=[part.section.rows[number]], notes=[])])
             choices.insert(0, Choice("row", "the row under the cursor, as Markdown", row))
         chosen = await self.app.push_screen_wait(Choose("Copy", choices))
@@ -292,25 +258,9 @@ class ResultsScreen(ArrangedScreen):
             copy(self.app, chosen, f"{len(chosen.splitlines()):,} lines")
 
     def _command(self) -> str:
-        against = self.taxtui.against if self.table != ladders.LADDER else None
-        if against is not None:
-            metrics = [word for name in METRICS[self.table] for word in ("--metric", name)]
-            after, *pooled = map(catalogue.shown, self.paths)
-            pools = [word for path in pooled for word in ("--pool-after", path)]
-            return shlex.join(["taxtui", "compare", catalogue.shown(against), after, *pools, *metrics])
         words = ["taxtui", "report", *map(catalogue.shown, self.paths)]
         return shlex.join([*words, *([] if self.table == ANSWER else ["--table", self.table])])
 
-    async def action_project(self) -> None:
-        """Project what is shown; what it is compared with stays."""
-        self.taxtui.chosen = self.paths
-        await self.taxtui.action_go("projection")
-
     def action_page(self) -> None:
-        """A page of the whole report beside the recording; of a comparison it has the one side."""
+        """Write a page of the whole report."""
         self.write_page(["report", *map(str, self.paths)])
-
-    def action_export(self) -> None:
-        """This screen as an SVG beside the recording."""
-        if self.paths:
-            self.export(catalogue.beside(self.paths[0], ".results.svg"))

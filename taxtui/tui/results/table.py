@@ -1,4 +1,4 @@
-"""Tables of what was measured, under each other; beside latencies, where there is room, their intervals as bars."""
+"""Tables of measured rows; wide screens also draw intervals of latencies."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from taxtui.terminal_text import clean
 from taxtui.terminal_text import width as width_of
 from taxtui.tui import units
 from taxtui.tui.colours import substrate_style
-from taxtui.tui.lists.cursor_list import CursorList
-from taxtui.tui.lists.line_list import MUTED
+from taxtui.tui.lists import MUTED, CursorList
 from taxtui.tui.results.model import Part
 
 BARS_FROM: Final = 24  # columns
@@ -25,7 +24,7 @@ HEAD_LINES: Final = 3
 
 
 class ResultLine(NamedTuple):
-    """A line of a section, and the row that it belongs to."""
+    """A line of a section and its row."""
 
     text: str
     part: int
@@ -34,7 +33,7 @@ class ResultLine(NamedTuple):
 
 
 class ResultTable(CursorList[ResultLine]):
-    """The head of the section in sight is ``head``; it stands apart, so that it stays when the rows scroll."""
+    """A list of table lines; ``head`` is the heading of the visible section, which stays when lines scroll."""
 
     class Scrolled(Message):
         """Another section may be in sight."""
@@ -65,16 +64,16 @@ class ResultTable(CursorList[ResultLine]):
         self._heads = []
         self._limits = [_limits(part) for part in self.parts]
         for number, part in enumerate(self.parts):
-            told = laid_out(part.section, WIDTH - 3)  # beside the cursor and the scrollbar
-            begins = next((place for place, (_, row) in enumerate(told) if row is not None), len(told))
-            self._heads.append([text for text, _ in told[:begins] if text][:-1])  # without the rule
+            laid = laid_out(part.section, WIDTH - 3)  # beside the cursor and the scrollbar
+            begins = next((place for place, (_, row) in enumerate(laid) if row is not None), len(laid))
+            self._heads.append([text for text, _ in laid[:begins] if text][:-1])  # without the rule
             if number:
                 lines += [
                     ResultLine("", number, None, False),
-                    *(ResultLine(text, number, None, False) for text, _ in told[:begins]),
+                    *(ResultLine(text, number, None, False) for text, _ in laid[:begins]),
                 ]
             previous = None
-            for text, row in told[begins:]:
+            for text, row in laid[begins:]:
                 lines.append(ResultLine(text, number, row, row is not None and row != previous))
                 previous = row
         self.show(lines)
@@ -86,17 +85,17 @@ class ResultTable(CursorList[ResultLine]):
 
     @property
     def head(self) -> list[Text]:
-        """Title and head of the section at the top of what is in sight, with the axis of its bars."""
+        """Return the title and the column heads of the visible section, with the axis of its intervals."""
         if not self.items:
             return []
         part = self.part
-        found = [Text(text) for text in self._heads[part]]
+        head = [Text(text) for text in self._heads[part]]
         limits, room = self._limits[part], self.bars
-        if limits and room and len(found) > 1:
-            last = found[-1]
+        if limits and room and len(head) > 1:
+            last = head[-1]
             last.pad_right(max(0, WIDTH - 1 - last.cell_len))
             last.append(_axis(limits, room), MUTED)
-        return [found[0].copy(), *found[1:]] if found else []
+        return [head[0].copy(), *head[1:]] if head else []
 
     @property
     def bars(self) -> int:
@@ -120,7 +119,7 @@ class ResultTable(CursorList[ResultLine]):
         self.post_message(self.Scrolled())
 
     def draw(self, item: ResultLine, number: int, width: int) -> Text:
-        """A line of text; a row's first line in its substrate's colour, with its bar."""
+        """Draw a line of text; a row's first line has its substrate's colour and its interval."""
         line = Text(item.text)
         part = self.parts[item.part]
         if item.row is None:
@@ -144,15 +143,15 @@ def _limits(part: Part) -> tuple[float, float] | None:
         value
         for row in part.rows
         if (summary := row.summary(part.name))
-        for one in (summary.p50, summary.p95)
-        for value in one[:3]
+        for bound in (summary.p50, summary.p95)
+        for value in bound[:3]
         if value
     ]
     return (min(ends) * 0.9, max(ends) * 1.1) if ends else None
 
 
 def _bar(row: Row, name: str, limits: tuple[float, float], room: int) -> str:
-    """``├─●─┤   ╷``: the median with its interval, and the 95th percentile where it is known."""
+    """Return ``├─●─┤   ╷``: median, interval, and the 95th percentile if known."""
     summary = row.summary(name)
     if summary is None or not summary.p50.value:
         return ""

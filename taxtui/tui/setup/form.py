@@ -1,9 +1,10 @@
-"""What the Setup screen's form says, as data: the scenario it stands for, and the command line that does the same."""
+"""The Setup form as data: its scenario and its command line."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -17,47 +18,48 @@ from costmodel.toml import MAX_BYTES
 from taxtui.errors import ScenarioError, TaxtuiError, UsageError
 from taxtui.plan import scenario
 from taxtui.plan.durations import parse_duration_ns
-from taxtui.plan.notation import parse_substrate
+from taxtui.plan.notation import parse_count, parse_substrate
 from taxtui.plan.scenario import CellBlock, ScenarioFile
 from taxtui.plan.spec import Plan
 
 NAME = "setup"
-"""Of the scenario that the form stands for."""
+"""Name of the form's scenario."""
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
     """The form's fields."""
 
     substrates: tuple[str, ...] = ()
-    tiers: tuple[str, ...] = ()
-    actions: tuple[int, ...] = ()
-    modes: tuple[str, ...] = ()
-    trials: str = "100"  # as typed
+    tiers: tuple[str, ...] = ("T1",)
+    actions: str = "50"  # as typed: any numbers
+    modes: tuple[str, ...] = ("exec", "session")
+    trials: str = "20"  # as typed
     warmup: str = "1"
     concurrency: str = "1"
     arrival: str = ""  # as ``--arrival`` takes it; "" = the usual one at this concurrency
-    budget: str = ""  # stop launching after this; "" = never
+    budget: str = "120s"  # start no more trials after this time; "" = never
     repeat: str = "1"  # complete runs, as typed
 
     @property
     def missing(self) -> str:
-        """What still has to be picked or corrected before this can run; "" when nothing."""
-        for what, picked in (
+        """The first reason not to launch, or ""."""
+        for field, picked in (
             ("a substrate", self.substrates),
             ("a tier", self.tiers),
-            ("a number of actions", self.actions),
             ("a mode", self.modes),
         ):
             if not picked:
-                return f"pick {what}"
-        for what, text, least in (
+                return f"pick {field}"
+        for field, text, minimum in (
             ("trials", self.trials, 1),
             ("warm-up", self.warmup, 0),
             ("concurrency", self.concurrency, 1),
             ("runs", self.repeat, 1),
         ):
-            if not (text.isascii() and text.isdigit() and int(text) >= least):
-                return f"{what} must be a whole number from {least} up"
+            if not (text.isascii() and text.isdigit() and int(text) >= minimum):
+                return f"{field} must be a whole number from {minimum} up"
+        if not self.lengths:
+            return "actions must be whole numbers from 1 up, such as 10, 50"
         if self.budget:
             try:
                 parse_duration_ns(self.budget)
@@ -69,8 +71,17 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
             return str(error).removeprefix(f"{NAME}: ")
         return ""
 
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The typed numbers of actions; () if a text is no number."""
+        try:
+            numbers = [parse_count(text) for text in re.split(r"[,\s]+", self.actions.strip(", "))]
+        except UsageError:
+            return ()
+        return tuple(dict.fromkeys(numbers)) if min(numbers) >= 1 else ()
+
     def plan(self) -> Plan:
-        """What would run. Raises ``ScenarioError`` in the words of ``taxtui run``; ask ``missing`` first."""
+        """Return the plan. Raises ``ScenarioError`` in the words of ``taxtui run``; ask ``missing`` first."""
         return _plan(self)
 
     def scenario(self) -> dict[str, Any]:
@@ -78,7 +89,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         block = {
             "substrates": list(self.substrates),
             "tiers": list(self.tiers),
-            "actions": list(self.actions),
+            "actions": list(self.lengths),
             "modes": list(self.modes),
             "trials": int(self.trials),
             "warmup": int(self.warmup),
@@ -89,12 +100,12 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         return {"name": NAME, "budget": self.budget, **repeat, "cells": [block]}
 
     def command(self, limits: Sequence[str] = ()) -> str:
-        """The command line that makes exactly this run; ``limits`` are options that hold a paid one back."""
+        """Return the command line of this measurement; ``limits`` are options that limit its cost."""
         words = ["taxtui", "run"]
         for option, values in (
             ("-s", self.substrates),
             ("-t", self.tiers),
-            ("-n", self.actions),
+            ("-n", self.lengths),
             ("--mode", self.modes),
         ):
             for value in values:
@@ -110,10 +121,10 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         parts = [
             counted(len(self.substrates), "substrate"),
             counted(len(self.tiers), "tier"),
-            counted(len(self.actions), "length"),
+            counted(len(self.lengths), "length"),
             counted(len(self.modes), "mode"),
         ]
-        cells = len(self.substrates) * len(self.tiers) * len(self.actions) * len(self.modes)
+        cells = len(self.substrates) * len(self.tiers) * len(self.lengths) * len(self.modes)
         trials = cells * int(self.trials) * int(self.repeat)
         runs = f" × {counted(int(self.repeat), 'run')}" if int(self.repeat) > 1 else ""
         return f"{' × '.join(parts)} × {self.trials}{runs} = {counted(trials, 'trial')}"
@@ -130,9 +141,9 @@ def counted(number: int, thing: str) -> str:
 
 
 def choices(file: ScenarioFile, folder: Path) -> Choices | None:
-    """The form that says the same as a scenario; None where the form cannot say it.
+    """Return the form of a scenario, or None if the form lacks a field for it.
 
-    ``folder`` is what the paths of its own tiers are relative to.
+    ``folder``: relative paths of tiers start here.
     """
     if len(file.cells) != 1 or file != ScenarioFile(
         name=file.name, budget=file.budget, repeat=file.repeat, cells=file.cells
@@ -155,7 +166,7 @@ def choices(file: ScenarioFile, folder: Path) -> Choices | None:
     return Choices(
         substrates=tuple(str(parse_substrate(text)) for text in block.substrates),  # in the order that plans use
         tiers=tuple(os.path.abspath(folder / tier) if tier.endswith(".toml") else tier for tier in block.tiers),  # noqa: PTH100  # Path.resolve() would follow links
-        actions=tuple(block.actions),
+        actions=", ".join(map(str, block.actions)),
         modes=tuple(block.modes),
         trials=str(block.trials),
         warmup=str(block.warmup),
@@ -167,7 +178,7 @@ def choices(file: ScenarioFile, folder: Path) -> Choices | None:
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True):
-    """A scenario file that can be run as it stands."""
+    """A scenario file that can run unchanged."""
 
     name: str
     argument: str  # for ``taxtui run``
@@ -176,7 +187,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan | None = None  # None where it cannot be run
 
     def command(self, limits: Sequence[str] = ()) -> str:
-        """The command line that runs it as it stands, with options that hold a paid run back."""
+        """Return the command line that runs it unchanged; ``limits`` are options that limit its cost."""
         return shlex.join(["taxtui", "run", self.argument, *limits])
 
 
@@ -198,13 +209,13 @@ def about_tier(name: str) -> str:
 
 
 def presets(folder: Path) -> list[Preset]:
-    """The shipped scenarios, and those in ``folder`` and its ``scenarios``."""
-    found = {name: name for name in scenario.shipped_names()}
+    """Return the shipped scenarios, and the scenarios in ``folder`` and ``folder/scenarios``."""
+    paths = {name: name for name in scenario.shipped_names()}
     for path in sorted([*folder.glob("*.toml"), *folder.glob("scenarios/*.toml")]):
         with contextlib.suppress(OSError):  # a folder or a pipe of that name, a link that leads nowhere
             if b"[[cells]]" in read_regular(path, MAX_BYTES):
-                found.setdefault(path.stem, str(path))
-    return [_preset(name, argument) for name, argument in found.items()]
+                paths.setdefault(path.stem, str(path))
+    return [_preset(name, argument) for name, argument in paths.items()]
 
 
 def _preset(name: str, argument: str) -> Preset:

@@ -1,4 +1,4 @@
-"""What the Setup screen asks for besides its lists: how many trials, when they start, and what they may cost."""
+"""The typed fields of Setup: actions, trials, arrival, cost limits."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from textual.message import Message
 from textual.widgets import Input, Label
 
 from taxtui.plan import arrivals
-from taxtui.tui.lists.cycle import Cycle
+from taxtui.tui.fields import Cycle
 from taxtui.tui.setup.form import Choices
 
 ARRIVALS: Final = {kind.name(): kind for kind in arrivals.KINDS}
-COUNTS: Final = (("trials", "Trials"), ("warmup", "Warm-up"), ("concurrency", "Concurrency"), ("repeat", "Runs"))
+COUNTS: Final = (("trials", "Trials"), ("warmup", "Warm-up"), ("concurrency", "Concurrency"))
+TEXTS: Final = ("actions", "trials", "warmup", "concurrency", "repeat", "budget")
+"""The fields of ``Choices`` that are typed here."""
 
 
 class RunFields(Vertical):
@@ -25,34 +27,42 @@ class RunFields(Vertical):
         """A field was changed."""
 
         def __init__(self, *, money: bool) -> None:
-            """``money``: one that limits what the run may cost, not what it is."""
+            """``money``: the field limits the cost, and does not change the measurement."""
             super().__init__()
             self.money = money
 
     def __init__(self, *, id: str) -> None:
         """Nothing is typed yet."""
         super().__init__(id=id)
+        self._last: dict[str | None, str] = {}  # each field's text: Textual reports the first text as a change too
         self._arguments: dict[str, str] = {}  # what was typed for each kind of arrival that takes something
 
     def compose(self) -> ComposeResult:
         """Counts and budget, then arrival and money."""
         plain = Choices()
         with Horizontal():
+            yield Label("Actions")
+            yield Input(plain.actions, id="actions", compact=True, placeholder="10, 50", select_on_focus=True)
             for key, label in COUNTS:
                 yield Label(label, markup=False)
-                value = getattr(plain, key)
-                yield Input(value, id=key, compact=True, restrict="[0-9]*", max_length=7, select_on_focus=True)
-            yield Label("Budget")
-            yield Input(id="budget", compact=True, placeholder="none", max_length=7)
+                yield self._count(key, getattr(plain, key))
         with Horizontal():
+            yield Label("Repeat")
+            yield self._count("repeat", plain.repeat)
+            yield Label("Budget")
+            yield Input(plain.budget, id="budget", compact=True, placeholder="none", max_length=7)
             yield Label("Arrival")
             yield Cycle(("", *ARRIVALS), self._arrival_label, id="arrival")
+        with Horizontal(id="more"):
             yield Label(id="asks", classes="argument", markup=False)
             yield Input(id="argument", compact=True, max_length=200, classes="argument")
             yield Label("Prices", classes="money")
             yield Input(id="prices", compact=True, classes="money")
             yield Label("Max $", classes="money")
             yield Input(id="most", compact=True, restrict="[0-9.]*", max_length=9, classes="money")
+
+    def _count(self, key: str, value: str) -> Input:
+        return Input(value, id=key, compact=True, restrict="[0-9]*", max_length=7, select_on_focus=True)
 
     def on_mount(self) -> None:
         """The usual arrival takes nothing, and nothing is paid yet."""
@@ -71,7 +81,9 @@ class RunFields(Vertical):
         if event.input.id == "argument":
             self._arguments[self.query_one(Cycle).value] = event.value
         self.keep_arrival_true()
-        self.post_message(self.Changed(money=event.input.has_class("money")))
+        if event.input.value != self._last.get(event.input.id, getattr(Choices(), str(event.input.id), "")):
+            self.post_message(self.Changed(money=event.input.has_class("money")))
+        self._last[event.input.id] = event.input.value
 
     @on(Cycle.Changed)
     def turned(self, event: Cycle.Changed) -> None:
@@ -81,7 +93,7 @@ class RunFields(Vertical):
         self.post_message(self.Changed(money=False))
 
     def keep_arrival_true(self) -> None:
-        """The default arrival follows the concurrency; what a kind takes, if anything, has a field of its own."""
+        """Update the default arrival with the concurrency, and show the argument of an arrival that has one."""
         arrival = self.query_one(Cycle)
         arrival.refresh(layout=True)
         kind = ARRIVALS.get(arrival.value)
@@ -92,7 +104,7 @@ class RunFields(Vertical):
                 self.query_one("#argument", Input).value = self._arguments.get(arrival.value, kind.example)
 
     def show_money(self, sheet: str, *, needed: bool) -> None:
-        """Ask for prices, or not; ``sheet`` is the one that is taken where none is typed."""
+        """Show the fields for money, or hide them; ``sheet`` is the price sheet if none is typed."""
         self.set_class(needed, "-money")
         self.query_one("#prices", Input).placeholder = sheet or "none"
         self.query_one("#most", Input).placeholder = "auto"
@@ -105,9 +117,7 @@ class RunFields(Vertical):
         arrival = self.query_one(Cycle).value
         if self.has_class("-argument"):
             arrival += f":{self._text('argument')}"
-        return {key: self._text(key) for key in ("trials", "warmup", "concurrency", "budget", "repeat")} | {
-            "arrival": arrival
-        }
+        return {key: self._text(key) for key in TEXTS} | {"arrival": arrival}
 
     @property
     def sheet(self) -> str:
@@ -115,16 +125,16 @@ class RunFields(Vertical):
         return self._text("prices")
 
     @property
-    def most(self) -> str:
+    def limit_usd(self) -> str:
         """The limit in dollars that was typed."""
         return self._text("most")
 
-    def fill(self, said: Choices) -> None:
+    def fill(self, choices: Choices) -> None:
         """Show what a preset says."""
-        kind, _, argument = said.arrival.partition(":")
+        kind, _, argument = choices.arrival.partition(":")
         with self.prevent(Input.Changed):
-            for key in ("trials", "warmup", "concurrency", "budget", "repeat"):
-                self.query_one(f"#{key}", Input).value = getattr(said, key)
+            for key in TEXTS:
+                self.query_one(f"#{key}", Input).value = getattr(choices, key)
         self._arguments = {kind: argument} if argument else {}
         self.query_one(Cycle).value = kind
         self.keep_arrival_true()

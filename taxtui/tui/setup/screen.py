@@ -1,7 +1,6 @@
-"""Setup: what to measure, whether it can be measured here, how large the plan is, and what it takes.
+"""Setup: choose what to measure; availability, time and cost of the plan.
 
-The lists are there with the first frame. All else follows right behind it: the fields and the plan, which import the
-scenario's machinery; then, in the background, whether each substrate can be used and what earlier recordings say.
+The lists appear with the first frame. Fields and plan follow, then the check of the substrates and earlier recordings.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import OptionList
 
 from taxtui.tui import actions, colours
-from taxtui.tui.lists.pick_list import PickList
+from taxtui.tui.fields import PickList
 from taxtui.tui.numbered_screen import NumberedScreen
-from taxtui.tui.setup.substrate_list import SubstrateList
+from taxtui.tui.setup.panels import SubstrateList
 
 if TYPE_CHECKING:
     from textual.widgets import Button
@@ -31,19 +30,20 @@ if TYPE_CHECKING:
     from taxtui.plan.spec import Plan
     from taxtui.report.plan_cost import CheckedSubstrate, Expense
     from taxtui.tui.setup.form import Choices, Preset
-    from taxtui.tui.setup.history import History
+    from taxtui.tui.setup.lookups import History
     from taxtui.tui.setup.run_fields import RunFields
 
-LENGTHS = ("10", "50", "150")
+FREE_HERE = ("local", "docker")
+"""Substrates of this machine without cost: `taxtui run` measures those that work, and the form starts with them."""
 MODES = {
     "exec": "exec  one dispatch through the substrate's command path per action",
     "session": "session  one persistent shell that all actions of a trial go through",
 }
-BUTTONS = {"launch": "Launch", "copy": "Copy as CLI", "preset": "Preset", "add": "Add substrate"}
+BUTTONS = {"launch": "Launch", "copy": "Copy as CLI", "load": "Load scenario", "add": "Add substrate"}
 
 
 class SetupScreen(NumberedScreen):
-    """The form; everything it says is in ``choices``, and what that would cost in ``expense``."""
+    """The form: ``choices`` has its values, ``expense`` their cost."""
 
     scope = "setup"
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("setup")]
@@ -54,16 +54,17 @@ class SetupScreen(NumberedScreen):
         super().__init__()
         self.preset: Preset | None = None  # one that the form cannot say, to be run as it stands
         self.history: History | None = None
-        self._whole = asyncio.Event()  # all that follows the first frame is there
+        self._whole = asyncio.Event()  # the parts that follow the first frame are there
+        self._checked = asyncio.Event()  # the substrates have been checked once
+        self._untouched = True  # the form still shows what `taxtui run` measures
         self.expense: Expense | None = None  # None: what the form says cannot be run
         self._unanswered: dict[tuple[str, ...], Sequence[str]] = {}  # what was asked how → the substrates it is about
 
     def contents(self) -> ComposeResult:
-        """Four lists, and room for the rest."""
+        """Yield three lists, and room for the rest."""
         with Horizontal(id="picks"):
             yield SubstrateList()
             yield PickList(id="tiers", title="Tiers")
-            yield PickList(id="actions", title="Actions")
             yield PickList(id="modes", title="Mode")
         yield Vertical(id="below")
 
@@ -75,10 +76,8 @@ class SetupScreen(NumberedScreen):
         """Offer what ships with taxtui, at once."""
         for name in sorted(colours.SUBSTRATES):
             self.substrates.add(name, picked=name == "local")
-        for length in LENGTHS:
-            self._list("actions").offer(length, picked=length == "10")
         for mode in MODES:
-            self._list("modes").offer(mode, picked=mode == "exec")
+            self._list("modes").offer(mode, picked=True)
         # Not before the app has started: until then a refresh draws nothing.
         self.app.call_later(self.call_after_refresh, self._complete)
 
@@ -87,13 +86,13 @@ class SetupScreen(NumberedScreen):
         from textual.widgets import Button
 
         from taxtui.sandboxes import registry
-        from taxtui.tui.setup.form import shipped_tiers
-        from taxtui.tui.setup.plan_panel import PlanPanel
+        from taxtui.tui.setup.form import Choices, shipped_tiers
+        from taxtui.tui.setup.panels import PlanPanel
         from taxtui.tui.setup.run_fields import RunFields
 
         self.substrates.only(registry.names())
         for name in shipped_tiers():
-            self._list("tiers").offer(name, picked=name == "T0")
+            self._list("tiers").offer(name, picked=name in Choices().tiers)
         for picks in self.query(PickList):
             picks.highlighted = 0
         buttons = [Button(Text(label), id=name, compact=True) for name, label in BUTTONS.items()]
@@ -106,16 +105,16 @@ class SetupScreen(NumberedScreen):
 
     def _look_around(self) -> None:
         """Ask the substrates and the earlier recordings, which the form does not wait for."""
-        from taxtui.tui.setup.history import History
+        from taxtui.tui.setup.lookups import History
 
         self.history = History(self, self.refresh_plan, partial(self.notify, severity="warning"))
-        self.action_recheck()
+        self.action_renew()
 
     # -------------------------------------------------------------------------------------------- what the form says
 
     @property
     def substrates(self) -> SubstrateList:
-        """The list of substrates, which knows what the check said."""
+        """The list of substrates, with the results of the check."""
         return self.query_one(SubstrateList)
 
     def _list(self, key: str) -> PickList:
@@ -123,7 +122,7 @@ class SetupScreen(NumberedScreen):
 
     @property
     def choices(self) -> Choices:
-        """What the form says."""
+        """The values of the form."""
         from taxtui.tui.setup.form import Choices
         from taxtui.tui.setup.run_fields import RunFields
 
@@ -131,7 +130,6 @@ class SetupScreen(NumberedScreen):
         return Choices(
             substrates=tuple(self.substrates.picked),
             tiers=tuple(self._list("tiers").picked),
-            actions=tuple(int(text) for text in self._list("actions").picked),
             modes=tuple(self._list("modes").picked),
             **typed,
         )
@@ -144,8 +142,8 @@ class SetupScreen(NumberedScreen):
 
     @on(PickList.Changed)
     def edited(self) -> None:
-        """The form was changed, so it is what counts again."""
-        self.preset = None
+        """Use the form instead of a loaded scenario: a person has changed it."""
+        self.preset, self._untouched = None, False
         self.refresh_plan()
 
     def on_run_fields_changed(self, event: RunFields.Changed) -> None:
@@ -166,9 +164,9 @@ class SetupScreen(NumberedScreen):
         self.refresh_plan()
 
     def refresh_plan(self) -> None:
-        """Say what would run, how large that is, what it takes, and what stands in the way."""
+        """Show the plan: size, time, cost, obstacles."""
         from taxtui.tui.setup.form import about_tier
-        from taxtui.tui.setup.plan_panel import PlanPanel
+        from taxtui.tui.setup.panels import PlanPanel
 
         if not self._whole.is_set():
             return
@@ -179,7 +177,7 @@ class SetupScreen(NumberedScreen):
         if plan:
             words = self._outlook(plan)
             facts.append(Text(f"preset {preset.name}: {preset.title}" if preset else choices.summary()))
-            facts += [Text.assemble((f"{name:<6}", "dim"), said) for name, said in words.items()]
+            facts += [Text.assemble((f"{name:<6}", "dim"), text) for name, text in words.items()]
             command.append(f"$ {self._command()}", "dim")
         if obstacle := self.obstacle:
             facts.append(Text(f"Not ready: {obstacle}", colours.themed(self.app.theme_variables, "text-warning")))
@@ -198,7 +196,7 @@ class SetupScreen(NumberedScreen):
         variants = {key: answer.variant for key, answer in answers.items() if answer.variant is not None}
         table = self.history.table if self.history else None
         expected = plan_time.expect(plan, table or plan_time.Table(), variants)
-        self.expense = expense(plan, expected, answers, fields.sheet, fields.most)
+        self.expense = expense(plan, expected, answers, fields.sheet, fields.limit_usd)
         fields.show_money(self.expense.sheet, needed=self.expense.paid)
         crowded = crowding.words(plan, crowding.cores())
         return {
@@ -214,36 +212,39 @@ class SetupScreen(NumberedScreen):
 
     # --------------------------------------------------------------------------------------------- in the background
 
-    def action_recheck(self) -> None:
-        """Ask every substrate again, those with options apart from the others."""
+    def action_renew(self) -> None:
+        """Check every substrate again."""
         offered = self.substrates.offered
         self._check([key for key in offered if ":" not in key], ())
         self._check_options(offered)
 
     def _check_options(self, keys: Sequence[str]) -> None:
-        """Ask those of these that have options."""
+        """Check the substrates with options among these."""
         if refs := [key for key in keys if ":" in key]:
             self._check(refs, refs)
 
     def _check(self, keys: Sequence[str], refs: Sequence[str]) -> None:
-        """Ask substrates in a process of its own; a newer question for the same ones ends it."""
+        """Check substrates in a process; a newer check of the same ones replaces it."""
         self._unanswered[tuple(refs)] = keys
         # a coroutine would be left unawaited where a newer question ends this one before it has begun
         _: Worker[None] = self.run_worker(partial(self._ask, keys, refs), group=f"check {tuple(refs)}", exclusive=True)
 
     async def _ask(self, keys: Sequence[str], refs: Sequence[str]) -> None:
         from taxtui.errors import TaxtuiError
-        from taxtui.tui.setup import availability
+        from taxtui.tui.setup import lookups
 
         self.substrates.ask(keys)
         self.refresh_plan()
         answers: Mapping[str, CheckedSubstrate] = {}
         try:
-            answers = await (self.taxtui.checker or availability.check)(refs)
+            answers = await (self.taxtui.checker or lookups.check)(refs)
         except (TaxtuiError, OSError) as error:
             self.notify(str(error), title="Could not check the substrates", severity="error", timeout=10)
         self._unanswered.pop(tuple(refs), None)
         self.substrates.hear(keys, answers)
+        if self._untouched and (usable := [name for name in FREE_HERE if name in answers and answers[name].ok]):
+            self.substrates.pick(usable)
+        self._checked.set()
         self.refresh_plan()
 
     def on_screen_suspend(self) -> None:
@@ -261,7 +262,7 @@ class SetupScreen(NumberedScreen):
             self.history.refresh()
         if not self.taxtui.running:
             for refs, keys in list(self._unanswered.items()):
-                if not self.substrates.asked.issuperset(keys):
+                if not self.substrates.awaited.issuperset(keys):
                     self._check(keys, refs)
 
     def on_unmount(self) -> None:
@@ -278,6 +279,9 @@ class SetupScreen(NumberedScreen):
     async def _refused(self) -> bool:
         """Say what stands in the way, if anything does; a key may come before the form is whole."""
         await self._whole.wait()
+        if self._untouched and not self._checked.is_set():  # the check decides what the form says
+            self.notify("checking which substrates work here …", timeout=3)
+            await self._checked.wait()
         if obstacle := self.obstacle:
             self.notify(obstacle, title="Not ready", severity="warning")
         return bool(obstacle)
@@ -285,7 +289,7 @@ class SetupScreen(NumberedScreen):
     @work
     async def action_copy(self) -> None:
         """Put the command line on the clipboard."""
-        from taxtui.tui.clipboard import copy
+        from taxtui.tui.dialogs import copy
 
         if not await self._refused():
             command = self._command()
@@ -318,13 +322,13 @@ class SetupScreen(NumberedScreen):
         self.edited()
 
     @work
-    async def action_preset(self) -> None:
-        """Fill the form from a scenario; one that the form cannot say is run as it stands."""
+    async def action_load(self) -> None:
+        """Load a scenario into the form; a scenario without a form runs unchanged."""
         from taxtui.tui.dialogs import Choice, Choose
         from taxtui.tui.setup.form import presets
 
-        found = await asyncio.to_thread(presets, Path())  # reads every scenario and tier
-        choices = [Choice(one.name, one.title, one, one.plan is not None) for one in found]
+        presets_here = await asyncio.to_thread(presets, Path())  # reads every scenario and tier
+        choices = [Choice(preset.name, preset.title, preset, preset.plan is not None) for preset in presets_here]
         await self._whole.wait()
         preset = await self.app.push_screen_wait(Choose("Presets", choices))
         if preset is not None:
@@ -334,25 +338,24 @@ class SetupScreen(NumberedScreen):
         """Show a preset in the form, or instead of it."""
         from taxtui.tui.setup.run_fields import RunFields
 
-        said = preset.choices
-        if said is not None:
-            new = [key for key in said.substrates if key not in self.substrates.offered]
+        choices = preset.choices
+        if choices is not None:
+            new = [key for key in choices.substrates if key not in self.substrates.offered]
             for key in new:
                 self.substrates.add(key)
             self._check_options(new)
             for key, values in (
-                ("substrates", said.substrates),
-                ("tiers", said.tiers),
-                ("actions", [str(n) for n in said.actions]),
-                ("modes", said.modes),
+                ("substrates", choices.substrates),
+                ("tiers", choices.tiers),
+                ("modes", choices.modes),
             ):
                 picks = self._list(key)
                 for value in values:
                     if value not in picks.offered:
                         picks.offer(value)
                 picks.pick(values)
-            self.query_one(RunFields).fill(said)
-        self.preset = None if said else preset
+            self.query_one(RunFields).fill(choices)
+        self.preset, self._untouched = None if choices else preset, False
         self.refresh_plan()
 
     @work

@@ -1,1 +1,0 @@
-"""Lists that screens are made of."""

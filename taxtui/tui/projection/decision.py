@@ -1,0 +1,59 @@
+"""Whether to move the training run to another substrate: the page of ``taxtui decide``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from textual.screen import Screen
+
+from costmodel.analysis.baseline import meant
+from costmodel.analysis.ranking import WorkLine
+from costmodel.providers.provider import known_providers
+from costmodel.training.length import FIXED
+from taxtui.live.catalogue import shown
+from taxtui.tui.command_dialog import show_command
+from taxtui.tui.dialogs import Choice, Choose
+from taxtui.tui.projection import form
+from taxtui.tui.projection.model import Answered
+
+BASELINE: Final = "local"
+"""Hardly the substrate of a training run: ``taxtui decide`` does not assume it either where another was measured."""
+NOT_TAKEN: Final = ("baseline", "deltas")
+"""Options of the form that ``taxtui decide`` does not take."""
+DECIDED: Final = (0, 6)
+"""Exit codes of ``taxtui decide``: MOVE or STAY, and CAN'T TELL."""
+
+
+async def ask(
+    screen: Screen[None], paths: Sequence[Path], answered: Answered, typed: form.Typed, line: WorkLine | None
+) -> None:
+    """Ask where to move, and from where if several substrates were measured; then decide and show the page."""
+    measured = list(dict.fromkeys(row.identity.label for row in answered.rows if row.provenance == "measured"))
+    choices = [Choice(label, "measured here", label) for label in measured]
+    choices += [
+        Choice(name, "estimated from published figures", name)
+        for name in known_providers()
+        if not any(meant(row.identity, name) for row in answered.rows if row.provenance == "measured")
+    ]
+    goal = await screen.app.push_screen_wait(Choose("Move the training run to", choices))
+    if goal is None:
+        return
+    starts = [label for label in measured if label != goal]
+    if remote := [label for label in starts if label.partition(":")[0] != BASELINE]:
+        starts = remote
+    start = starts[0] if len(starts) == 1 else None
+    if len(starts) > 1:
+        start = await screen.app.push_screen_wait(Choose("from", [Choice(label, "", label) for label in starts]))
+        if start is None:
+            return
+    words = ["taxtui", "decide", *map(shown, paths), "--to", goal, *(["--from", start] if start else [])]
+    if line is not None:
+        identity = line.entries[0].row.identity
+        words += ["--tier", identity.tier, "--mode", identity.mode]
+        words += (
+            ["-n", str(identity.actions)] if identity.length == FIXED and not form.value_of("actions", typed) else []
+        )
+    words += form.words({name: value for name, value in typed.items() if name not in NOT_TAKEN})
+    await show_command(screen, "Move?", words, DECIDED)

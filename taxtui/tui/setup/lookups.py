@@ -1,0 +1,94 @@
+"""Questions of the Setup screen in the background: which substrates work, and how long earlier trials took."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import msgspec
+from textual.message_pump import MessagePump
+
+from taxtui.errors import SubstrateUnavailable
+from taxtui.report.plan_cost import CheckedSubstrate
+from taxtui.report.plan_time import HistoryReader, Table
+from taxtui.sandboxes import registry
+from taxtui.tui.background import Newest
+
+Checker = Callable[[Sequence[str]], Awaitable[Mapping[str, CheckedSubstrate]]]
+"""Asks substrates, as ``-s`` takes them; naming none means all that are installed. Raises ``TaxtuiError``."""
+
+
+async def check(refs: Sequence[str] = ()) -> dict[str, CheckedSubstrate]:
+    """Ask these substrates, or every installed one.
+
+    Raises:
+        SubstrateUnavailable: the command itself failed; the message is its last line.
+    """
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "taxtui", "doctor", "--format", "json"),
+        *(word for ref in refs or registry.names() for word in ("-s", ref)),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        out, err = await child.communicate()
+    except asyncio.CancelledError:  # the interface is being left
+        child.kill()
+        await child.wait()
+        raise
+    from taxtui.terminal_text import clean
+
+    try:
+        answers = msgspec.json.decode(out, type=list[CheckedSubstrate])
+    except msgspec.DecodeError as error:
+        lines = err.decode(errors="replace").strip().splitlines()
+        reason = clean(lines[-1]) if lines else str(error)
+        raise SubstrateUnavailable(f"taxtui doctor: {reason}") from error
+    return {answer.name: _cleaned(answer, clean) for answer in answers}
+
+
+def _cleaned(answer: CheckedSubstrate, clean: Callable[[str], str]) -> CheckedSubstrate:
+    texts = {name: clean(getattr(answer, name)) for name in ("name", "detail", "fix", "version", "prices")}
+    texts |= {"variant": clean(answer.variant)} if answer.variant is not None else {}
+    return msgspec.structs.replace(answer, **texts)
+
+
+class History:
+    """Keeps a table of recorded times up to date; ``rest`` stops the reading."""
+
+    def __init__(self, on: MessagePump, changed: Callable[[], None], failed: Callable[[str], None]) -> None:
+        """Begin to read; the listeners are called as messages of ``on`` are."""
+        self.table: Table | None = None  # None: not read yet
+        self._changed, self._failed = changed, failed
+        self._resting = False
+        reader = HistoryReader()
+        self._thread = Newest[bool, Table](
+            lambda _: reader.table(lambda: self._resting), self._read, self._unreadable, on=on
+        )
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read what has changed since."""
+        self._resting = False
+        self._thread.ask(True)
+
+    def rest(self) -> None:
+        """Stop reading: the measurement has priority."""
+        self._resting = True
+
+    def close(self) -> None:
+        """Let the thread go. Idempotent."""
+        self.rest()
+        self._thread.close()
+
+    def _read(self, _: bool, table: Table) -> None:
+        if not self._resting:
+            self.table = table
+            self._changed()
+
+    def _unreadable(self, _: bool, why: str) -> None:
+        self.table = Table()
+        self._changed()
+        self._failed(f"no estimate of the time: {why}")
