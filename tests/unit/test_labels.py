@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from taxtui.sandboxes.kit.labels import END_OF_TIME_S, LABEL_DEADLINE, LABEL_RUN
+from taxtui.sandboxes.kit.labels import END_OF_TIME_S, LABEL_DEADLINE, LABEL_RUN, found
 from taxtui.substrates.aws.connection import labelled as aws_found
 from taxtui.substrates.docker.substrate import _entry as docker_found
 
