@@ -116,9 +116,9 @@ class PublishedSpeed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     source: str = ""
 
 
-Quantity = Literal["dispatch", "start", "suspend", "failures", "price", "limit", "scale"]
+Quantity = Literal["dispatch", "start", "suspend", "speed", "failures", "price", "limit", "scale"]
 _STATISTICS: Final = ("min", "p50", "p90", "p95", "p99", "max")
-_TIMES: Final = ("dispatch", "start", "suspend")
+_TIMES: Final = ("dispatch", "start", "suspend", "speed")
 _NotNegative = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 
 

@@ -143,9 +143,7 @@ def _times(name: str, path: Path) -> CanaryResult:
         reason = f"{ends[0].phase}: {ends[0].error} {ends[0].message}".strip() if ends else "no trial has ended"
         return CanaryResult(name, error=reason, exit_code=FAILED_EXIT)
     measures, commands_ns = trials[0].measures, trials[0].durations_ns
-    return CanaryResult(
-        name, measures.cold_start_ns, round(median(commands_ns)), max(commands_ns), measures.cleanup_ns
-    )
+    return CanaryResult(name, measures.cold_start_ns, round(median(commands_ns)), max(commands_ns), measures.cleanup_ns)
 
 
 def _line(result: CanaryResult) -> str:

@@ -1,4 +1,4 @@
-"""A site: a page for each recording of a folder, and an index that puts all of them beside each other."""
+"""A site: a page for each recording of a folder, and an index that compares them and lists figures of providers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from costmodel.analysis.project import project
 from costmodel.analysis.ranking import Answer, answer_of
 from costmodel.errors import CostModelError, NoPrice, PriceError
 from costmodel.pricing.sheet import Prices
+from costmodel.providers import published_figures
+from costmodel.recording.published import Published, read_published
 from costmodel.recording.reader import read_recording
 from costmodel.workload.pool import Pool, pools
 from taxtui.errors import RecordingError
@@ -21,6 +23,7 @@ from taxtui.report.page.answer_view import answer_view
 from taxtui.report.page.content import chrome, environment, figure_view, page, text_of
 from taxtui.report.page.figures import cold_start, pareto, scale
 from taxtui.report.page.material import Material
+from taxtui.report.page.providers import COVERED, TITLES, coverage, provider_tables
 from taxtui.report.page.settings import file_name
 from taxtui.report.page.standings import PlaceStanding, standings
 from taxtui.report.page.views import shown, table_of
@@ -36,11 +39,12 @@ class Gap(NamedTuple):
 
 
 class Book(NamedTuple):
-    """The recordings of a folder that can be read."""
+    """The recordings and files of published figures of a folder that can be read."""
 
     paths: list[Path]
     sources: list[Recording]
     gaps: list[Gap]
+    published: list[Published]
 
     @property
     def pages(self) -> list[str]:
@@ -59,8 +63,13 @@ def _numbered(stem: str) -> list[str]:
 
 
 def opened(folder: Path) -> Book:
-    """Read every recording of a folder; what cannot be read is a gap, not an end."""
-    book = Book([], [], [])
+    """Read every recording and every TOML file of published figures of a folder; an unreadable file is a gap."""
+    book = Book([], [], [], [])
+    for path in sorted(folder.glob("*.toml")):
+        try:
+            book.published.append(read_published(path))
+        except CostModelError as error:
+            book.gaps.append(Gap(shown(path.name), clean(str(error)).replace(clean(str(path)), shown(path.name))))
     runs: dict[str, str] = {}
     for path in sorted(folder.glob("*.msgpack")):
         name = shown(path.name)
@@ -117,12 +126,18 @@ def index(book: Book, title: str, demand: Demand, prices: Prices | None) -> str:
     works = {clean(name): own for name, own in works.items() if own}
     drawn = pareto.figure(works, material.looks)
     figures = [*([drawn] if drawn else []), *cold_start.figures(material)[:1], *scale.figures(material)]
+    own_pages = {path.name: name for path, name in zip(book.paths, book.pages, strict=True)}
+    published = [*book.published, *published_figures.shipped()]
+    tables = provider_tables(published, material.rows, own_pages, prices)
     context: dict[str, Any] = {
         "title": shown(title),
         "asked": f"{demand.trajectories:,} trajectories on {demand.workers:,} workers",
         "answer": answer_view(material.answer),
         "figures": [figure_view(figure) for figure in figures if figure.panels],
         "ranks": table_of(_ranks(works, priced=prices is not None)),
+        "tables": tables,
+        "covered": [TITLES[name] for name in COVERED],
+        "coverage": coverage(tables),
         "unpriced": prices is None,
         "recordings": [
             _recording(path, source, name)
