@@ -1,11 +1,12 @@
-"""Published figures: what somebody printed about a substrate, kept as exactly as it was printed, with source and date.
+"""Published figures of substrates, as exactly as they were printed, each with its source and date.
 
-A file has rows (one latency of a whole trajectory, used wherever a recording is), starts (how long a sandbox took to
-come, so many at a time), speeds (how long the same work took) and figures (every other quantity, for the page of
-``taxtui site``), or some of them. They carry no trials, hence no interval and no tail, and are marked as published
-wherever they appear. Starts, speeds and figures answer nothing alone: ``costmodel.analysis.project`` puts starts and
-speeds together with work that was recorded. What the file says of date, source and sandboxes holds for every table that
-does not say otherwise.
+A file has one or more kinds of tables. ``[[rows]]`` are latencies of a whole trajectory, used wherever a recording is.
+``[[starts]]`` are start times of sandboxes by concurrency, ``[[speeds]]`` times of the same work, and ``[[figures]]``
+every other quantity, for the page of ``taxtui site``.
+
+Published figures have no trials, hence no interval and no tail, and are marked as published wherever they appear.
+Starts, speeds and figures answer nothing alone: ``costmodel.analysis.project`` combines starts and speeds with recorded
+work. Date, source and sandbox size at the top of a file apply to every table without its own.
 """
 
 from __future__ import annotations

@@ -155,15 +155,15 @@ def _line(result: CanaryResult) -> str:
 
 
 def _times_in_words(result: CanaryResult) -> list[str]:
-    slowest = f" (median of {COMMANDS}, slowest {_shown(result.slowest_ns)})"
+    slowest = f" (median of {COMMANDS}, slowest {_format_ns(result.slowest_ns)})"
     return [
-        f"start {_shown(result.start_ns)}",
-        f"command {_shown(result.exec_ns)}{slowest}",
-        f"release {_shown(result.release_ns)}",
+        f"start {_format_ns(result.start_ns)}",
+        f"command {_format_ns(result.exec_ns)}{slowest}",
+        f"release {_format_ns(result.release_ns)}",
     ]
 
 
-def _shown(value_ns: int | None) -> str:
+def _format_ns(value_ns: int | None) -> str:
     return NOTHING if value_ns is None else duration(value_ns)
 
 
@@ -177,5 +177,5 @@ def _section(results: Sequence[CanaryResult]) -> Section:
     for result in results:
         times = (result.start_ns, result.exec_ns, result.slowest_ns, result.release_ns)
         detail = "; ".join(filter(None, (result.error, result.fix)))
-        rows.append([result.substrate, result.state, *map(_shown, times), detail])
+        rows.append([result.substrate, result.state, *map(_format_ns, times), detail])
     return Section("", head, [[*row] for row in rows], [f"command: median round trip of {COMMANDS} commands."])

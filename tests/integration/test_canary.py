@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 from pathlib import Path
@@ -10,7 +11,9 @@ import pytest
 
 from taxtui.commands.canary import CanaryLimits, CanaryResult, exit_code
 from tests.support import paced_fake
-from tests.support.command_line import PLAIN, Home, ended
+from tests.support.command_line import PLAIN, TAXTUI, Home, ended
+from tests.support.kubernetes_pool_standin import PoolStandin
+from tests.support.pooled import ACQUIRE, filled
 from tests.support.waiting import block_until
 
 
@@ -39,6 +42,23 @@ def test_a_step_above_its_limit_is_exit_code_5(home: Home, step: str) -> None:
     assert min(row["start_ns"], row["exec_ns"], row["release_ns"]) > 1
     assert row["slowest_ns"] >= row["exec_ns"]
     home.assert_nothing_left()
+
+
+@pytest.mark.parametrize("acquire", ["create", ACQUIRE])
+async def test_a_canary_of_a_cluster_creates_or_claims_and_leaves_no_pod(home: Home, acquire: str) -> None:
+    async with PoolStandin() as cluster:
+        await filled(cluster)
+        words = ("doctor", "-s", f"kubernetes:kubeconfig={cluster.kubeconfig}", "--canary", "--acquire", acquire)
+        process = await asyncio.create_subprocess_exec(
+            *TAXTUI, *words, "--max-start", "1h", "--format", "json", env=home.env, stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await process.communicate()
+        assert process.returncode == 0, out
+        (row,) = json.loads(out)
+        assert row["state"] == "ok"
+        assert row["start_ns"] > row["exec_ns"] > 0
+        assert cluster.left() == (0, 0)
+    assert home.ledger() == []
 
 
 def test_a_sandbox_that_fails_is_exit_code_1_with_its_reason(fake: Home) -> None:

@@ -40,7 +40,7 @@ NOTES: Final = {
     "start": "Time from the request to the point named in the row.",
     "failures": "Sources count different events; compare the column “measure” first.",
     "price": "List prices. A range is a conflict between sources.",
-    "limit": "Of one account. A range is a conflict between sources.",
+    "limit": "Limits of one account. A range is a conflict between sources.",
 }
 STATISTICS: Final = ("min", "p50", "p90", "p95", "p99", "max", "mean")
 _DAY: Final = re.compile(r"(2\d{3})(\d\d)(\d\d)t\d{6}z-")
@@ -73,7 +73,7 @@ class ProviderRow(NamedTuple):
     note: str = ""
 
 
-class ProviderTable(NamedTuple):
+class FigureTable(NamedTuple):
     """The rows of one quantity."""
 
     name: str
@@ -91,7 +91,7 @@ class Coverage(NamedTuple):
 
 def provider_tables(
     published: Iterable[Published], rows: Iterable[Row], pages: dict[str, str], prices: Prices | None
-) -> list[ProviderTable]:
+) -> list[FigureTable]:
     """Return one table for each quantity that has a row; ``pages`` are names of recordings → the pages of them."""
     sheets = [load_prices(path.stem) for path in sorted(price_sheets.SHIPPED.glob("*.toml"))]
     every = [
@@ -106,7 +106,7 @@ def provider_tables(
         own.sort(key=lambda line: line.date, reverse=True)
         own.sort(key=lambda line: (line.provider.casefold(), line.provenance == PROVENANCE, line.concurrency or 0))
         if own:
-            tables.append(ProviderTable(name, title, NOTES.get(name, ""), own))
+            tables.append(FigureTable(name, title, NOTES.get(name, ""), own))
     return tables
 
 
@@ -125,7 +125,7 @@ def _commands(row: Row) -> int:
     return sum(max(1, len(trial.durations_ns)) for trial in row.cell.trials)
 
 
-def coverage(tables: Sequence[ProviderTable]) -> list[Coverage]:
+def coverage(tables: Sequence[FigureTable]) -> list[Coverage]:
     """Return how many rows each provider has of each quantity: a 0 is a gap.
 
     A trainer that is known by its failures alone is no provider.
