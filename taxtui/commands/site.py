@@ -47,7 +47,7 @@ def command(
 
     demand = Demand(trajectories=trajectories, workers=workers, run_sd=run_sd)
     prices = reduce(Prices.beside, map(load_prices, sheets)) if sheets else None
-    book = site.opened(folder)
+    book = site.opened(folder, sheets)
     if not book.paths and not book.published:
         if not book.gaps:
             raise RecordingError(f"{folder} holds no recording", fix=f"taxtui run -o {folder / 'NAME.msgpack'}")

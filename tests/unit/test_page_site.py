@@ -119,11 +119,14 @@ def test_gaps_are_named_and_end_nothing(tmp_path: Path) -> None:
     prices = sheet(tmp_path, docker=1.0, local=1.0)
     prices.write_text(prices.read_text().replace('"local"', '"modal"'))
     out = tmp_path / "site"
+    (tmp_path / "vendor.toml").write_text(f'{HEAD}[[figures]]\nsubstrate = "x"\n')
     said, warned = site(tmp_path, "-o", out, "--prices", prices)
     assert said == f"{out / 'index.html'}\n"
     index = (out / "index.html").read_text()
     gaps = index.partition("<h2>Gaps</h2>")[2]
     assert "<strong>bad&lt;i&gt;.msgpack</strong>: bad&lt;i&gt;.msgpack is not a taxtui recording" in gaps
+    assert "vendor.toml</strong>: vendor.toml:3: figures[1]: object missing required field `quantity`" in gaps
+    assert "prices.toml" not in gaps
     assert "<strong>run-1.msgpack</strong>: holds the same run as copy.msgpack" in gaps
     assert "<strong>empty.msgpack</strong>: no trial of it has ended" in gaps
     assert "<strong>torn.msgpack</strong>: INCOMPLETE" in gaps
@@ -135,6 +138,7 @@ def test_gaps_are_named_and_end_nothing(tmp_path: Path) -> None:
     assert links == ["copy.html", "run-2.html", "torn.html"]
 
 
+HEAD = 'provenance = "published"\ndate = 2026-11-01\n'
 VENDOR = """
 provenance = "published"
 date = 2026-11-01

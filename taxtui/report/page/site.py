@@ -62,10 +62,14 @@ def _numbered(stem: str) -> list[str]:
     return [stem, *(f"{stem}-{number}" for number in range(2, 1000))]
 
 
-def opened(folder: Path) -> Book:
-    """Read every recording and every TOML file of published figures of a folder; an unreadable file is a gap."""
+def opened(folder: Path, sheets: Sequence[str] = ()) -> Book:
+    """Read every recording and every TOML file of published figures of a folder; an unreadable file is a gap.
+
+    ``sheets`` are names of price sheets, which may be in the folder, too.
+    """
     book = Book([], [], [], [])
-    for path in sorted(folder.glob("*.toml")):
+    own_sheets = {Path(sheet).resolve() for sheet in sheets}
+    for path in sorted(path for path in folder.glob("*.toml") if path.resolve() not in own_sheets):
         try:
             book.published.append(read_published(path))
         except CostModelError as error:
