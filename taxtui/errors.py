@@ -18,6 +18,7 @@
     ├── RunCrashed                   exit 1   a bug, of taxtui or of an adapter, ended a run
     ├── RecordingError               exit 4   not a recording, damaged, or of a newer version
     ├── Regressed                    exit 5   ``taxtui compare --fail-above``: a metric got worse by more than its limit
+    │                                         ``taxtui doctor --canary``: a step took longer than its limit
     ├── TooLittleData                exit 6   ``taxtui compare --fail-above``: inconclusive
     └── WriteFailed                  exit 1   the recording could not be written on: disk full, disk gone
 
