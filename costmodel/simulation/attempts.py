@@ -8,6 +8,7 @@ from itertools import accumulate, compress
 from typing import NamedTuple
 
 from costmodel.recording.breakdown import UNKNOWN
+from costmodel.recording.causes import DROPPED, policy_of
 from costmodel.training.run import Demand
 from costmodel.workload.attempts import Attempt
 from costmodel.workload.pool import Pool, attempts
@@ -32,6 +33,7 @@ class Parts(NamedTuple):
     other: int  # wrapper time, whole commands that cannot be split; of a failure, time that nothing accounts for
     think: int
     cleanup: int
+    dropped: bool = False  # a failure that is not retried, by its cause
 
 
 class AttemptTimes(NamedTuple):
@@ -92,7 +94,8 @@ _CAUSES = ("throttle", "create", "ready", "preload", "dispatch", "slowdown", "co
 
 
 def _parts(attempt: Attempt, pool: Pool, demand: Demand, full_speed: float | None) -> Parts:
-    measured = pool.trials[attempt.trial].measures
+    trial = pool.trials[attempt.trial]
+    measured = trial.measures
     create = min(measured.create_ns, attempt.cold_ns)
     ready = attempt.cold_ns - create
     preload = attempt.startup_ns - attempt.cold_ns
@@ -118,4 +121,5 @@ def _parts(attempt: Attempt, pool: Pool, demand: Demand, full_speed: float | Non
         other=attempt.unsplit_ns + attempt.wrapper_ns + (0 if attempt.ok else rest),
         think=0 if demand.think is not None else attempt.think_ns,
         cleanup=measured.cleanup_ns or 0,
+        dropped=not attempt.ok and policy_of(trial.cause, trial.error).treatment == DROPPED,
     )

@@ -95,8 +95,8 @@ class AgainDraws(NamedTuple):
     failed_think_ns: int
 
 
-Told = tuple[bool, int, int, int, int]
-"""One attempt as it happens in one world: whether it succeeds; in ns what it takes until then, of that before there is
+Told = tuple[bool | None, int, int, int, int]
+"""One attempt as it happens in one world: whether it succeeds (None: no, and it is not retried); in ns what it takes until then, of that before there is
 a sandbox, its clean-up, and create and ready."""
 
 
@@ -125,6 +125,8 @@ class World:
         self._images = 1 if demand.images is None else demand.images.count
         self._edges = law.edges if law else []
         self._thinks = [law.by_pauses[one.pauses] for one in successes] if law else []
+        retries_all = demand.on_failure is not None  # asked for: whatever the cause
+        self.dropped = [one.dropped and not retries_all for one in failures]
         self._failed_thinks = [law.by_pauses[one.pauses] for one in failures] if law else []
         self._own, self._common = math.sqrt(1 - demand.think_correlation), math.sqrt(demand.think_correlation)
         self._seed = seed
@@ -289,6 +291,7 @@ class View:
     def _failed(self, own: AgainDraws, warm: bool) -> Told:
         if self.world.as_recorded:
             startup, span, cleanup, queued = self._failures[own.failed_row]
-            return False, span + own.failed_think_ns * self._thinking - startup * warm, queued, cleanup, startup
+            failed = None if self.world.dropped[own.failed_row] else False
+            return failed, span + own.failed_think_ns * self._thinking - startup * warm, queued, cleanup, startup
         _, span, queued, cleanup, startup = self._success(own.row, own.think_ns, warm)
         return False, queued + round(own.moment * (span - queued)), queued, cleanup, startup

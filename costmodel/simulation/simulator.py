@@ -16,8 +16,8 @@ from costmodel.simulation.random_streams import Told
 from costmodel.simulation.state import CarriedOn, Seat, State, Totals
 from costmodel.training.run import KEEP, MASK, RESAMPLE
 
-DONE, GIVEN_UP, BROKEN, ASKS, GRANTED, LINED, TRAINED = range(7)
-"""What a worker's next event is: its rollout succeeds, ends without, or breaks its prompt; it asks for a sandbox, its
+DONE, GIVEN_UP, LEFT_OUT, BROKEN, ASKS, GRANTED, LINED, TRAINED = range(8)
+"""What a worker's next event is: its rollout succeeds, ends without, is left out of the step, or breaks its prompt; it asks for a sandbox, its
 create is let through, or its time is over while it stands in line for a pod. The last is the trainer's."""
 
 
@@ -92,7 +92,7 @@ class StepSimulator:
         for rollout, told in enumerate(state.told[first:], first):
             tries, busy = 1, 0
             ok, span, queued, cleanup, _ = told
-            while not ok and tries != rules.cap:
+            while ok is False and tries != rules.cap:
                 clocks.append(span - queued + cleanup)
                 busy += (span + cleanup if include else span) + rules.backoff_ns
                 ok, span, queued, cleanup, _ = state.again(rollout, tries, warm=False)
@@ -101,7 +101,7 @@ class StepSimulator:
             busy += span + cleanup if include else span
             held += busy
             state.attempts += tries
-            state.delivered += ok
+            state.delivered += bool(ok)
             heapreplace(free, free[0] + busy)
         state.held_ns += held
         self.done += len(state.told) - first
@@ -134,7 +134,7 @@ class StepSimulator:
             worker = rollout - first
             self._job[worker] = rollout
             self._tries[worker] = 1
-            self._failed(worker, until)
+            self._failed(worker, until, dropped=ok is None)
             if gap and heap[0] >> self._shift == now:  # it asks again before the next one does for the first time
                 state.launched = rollout + 1
                 break
@@ -276,6 +276,7 @@ class StepSimulator:
         """An attempt that begins as soon as its image, or its sandbox, is there."""
         state, asked = self.state, self.state.asked
         ok, span, queued, cleanup, _ = told
+        dropped = ok is None
         node, begin = -1, now
         if state.nodes is not None:
             node, begin = state.sit(self._job[worker], now, hit=ready >= 0)
@@ -284,7 +285,7 @@ class StepSimulator:
         end = begin + span
         until = end + cleanup if asked.include_cleanup else end
         if limit and until > limit:
-            ok, until, end = False, limit, min(end, limit)
+            ok, dropped, until, end = False, False, limit, min(end, limit)
         begin += queued
         state.clocks_ns.append(end - begin + cleanup if end > begin else 0)
         if self._last:
@@ -302,16 +303,18 @@ class StepSimulator:
         if ok:
             self._next(worker, until, DONE)
         else:
-            self._failed(worker, until)
+            self._failed(worker, until, dropped=dropped)
 
-    def _failed(self, worker: int, until: int) -> None:
-        """What follows a failure that is over at ``until``."""
+    def _failed(self, worker: int, until: int, *, dropped: bool = False) -> None:
+        """What follows a failure that is over at ``until``; a ``dropped`` rollout is not tried again."""
         rules, how = self.state.asked.rules, self.state.asked.on_failure
         if how == RESAMPLE:
             self._next(worker, until, BROKEN)
         elif how == KEEP:  # delivered, with reward 0
             self._next(worker, until, DONE)
-        elif how == MASK or self._tries[worker] == rules.cap:
+        elif how == MASK or dropped:
+            self._next(worker, until, LEFT_OUT)
+        elif self._tries[worker] == rules.cap:
             self._next(worker, until, GIVEN_UP)
         else:
             self._next(worker, until + rules.backoff_ns, ASKS)
@@ -324,7 +327,7 @@ class StepSimulator:
             return False
         state.held_ns += now - self._since[worker]
         state.delivered += step == DONE
-        self.done += step == DONE or state.asked.on_failure != MASK or self._more is not None
+        self.done += step != LEFT_OUT or self._more is not None
         self._seat[worker] = None
         if state.redone is not None:
             state.finished[state.prompt[self._job[worker]]] += 1
