@@ -81,7 +81,9 @@ _ERRORS: Final[dict[str, tuple[str, ...]]] = {
     ),
     BUDGET: (
         *("AgentTimeoutError", "ContextWindowExceededError", "OutputTokenExceededError"),
-        *("ContextLengthExceededError", "OutputLengthExceededError", "LimitsExceeded"),
+        *("ContextLengthExceededError", "OutputLengthExceededError"),
+        # mini-swe-agent, inspect_ai, SWE-agent
+        *("LimitsExceeded", "TimeExceeded", "TotalExecutionTimeExceeded", "CostLimit"),
     ),
     REFUSED: ("AgentSafetyRefusalError", "ContentPolicyViolationError"),
     VERIFIER: (
@@ -90,13 +92,14 @@ _ERRORS: Final[dict[str, tuple[str, ...]]] = {
     ),
     CANCELLED: ("CancelledError", "KeyboardInterrupt"),
 }
+_STARTING: Final = ("create", "reset", "ready", "preload")
 CAUSE_OF: Final = {error: cause for cause, errors in _ERRORS.items() for error in errors}
 """Class of an error, without its module → cause."""
 
 
-def cause_of(error: str) -> str:
-    """The cause of an error's class; ``unclassified`` for an unknown one."""
-    return CAUSE_OF.get(error.rpartition(".")[2], UNCLASSIFIED)
+def cause_of(error: str, phase: str = "") -> str:
+    """The cause of an error's class; of an unknown class ``sandbox_failed`` while the sandbox started."""
+    return CAUSE_OF.get(error.rpartition(".")[2], SANDBOX if phase in _STARTING else UNCLASSIFIED)
 
 
 def policy_of(cause: str, error: str = "") -> Policy:
@@ -106,10 +109,10 @@ def policy_of(cause: str, error: str = "") -> Policy:
     return policy._replace(retry=False) if final else policy
 
 
-def recorded_cause(outcome: str, error: str, cause: str) -> str:
+def recorded_cause(outcome: str, error: str, phase: str, cause: str) -> str:
     """The cause of a recorded trial; "" for a trial without an error. A recording from before causes has no cause."""
     if cause in POLICIES:
         return cause
     if outcome in ("cancelled", "interrupted"):
         return CANCELLED
-    return cause_of(error) if error or outcome != "ok" else ""
+    return cause_of(error, phase) if error or outcome != "ok" else ""

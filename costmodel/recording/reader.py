@@ -334,7 +334,7 @@ class OpenTrial:
             trial.wrappers_ns.extend([0] * (len(trial.durations_ns) - len(trial.wrappers_ns)))
         trial.ok = event.outcome == OK
         trial.failed_in, trial.error = event.phase, event.error
-        trial.cause = recorded_cause(event.outcome, event.error, event.cause)
+        trial.cause = recorded_cause(event.outcome, event.error, event.phase, event.cause)
         trial.end_ns = event.end_ns
         trial.freed_ns = max(event.end_ns, self.last_ns)
         trial.measures = measure(

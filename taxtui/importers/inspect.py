@@ -37,6 +37,14 @@ MAX_DEPTH: Final = 20
 ERROR: Final = re.compile(r"[\w.]*?(\w+(?:Error|Exception|Timeout|Exceeded|Interrupt|Failed))\b")
 
 
+LIMITS: Final = {
+    **dict.fromkeys(("message", "token", "cost", "custom"), "LimitsExceeded"),
+    **dict.fromkeys(("time", "working"), "AgentTimeoutError"),
+    "context": "ContextWindowExceededError",
+}
+"""Type of a sample's limit → class of the agent's limit. ``operator`` is a person's decision."""
+
+
 class InspectReader:
     """Both kinds of log."""
 
@@ -185,6 +193,7 @@ def _trial(log: object, sample: object) -> ImportedTrial:
     return ImportedTrial(
         **timeline.times(),
         failure=failure,
+        limit="" if failure else LIMITS.get(text(at(sample, "limit", "type")), ""),
         resolution_ns=MICROSECOND_NS,
         substrate=_sandbox(at(sample, "sandbox")) or _sandbox(at(told, "sandbox")),
         workload=(

@@ -7,8 +7,9 @@ from typing import Final
 
 import msgspec
 
+from costmodel.recording.causes import cause_of
 from taxtui import shipped
-from taxtui.importers.protocol import Failure, ImportedTrial
+from taxtui.importers.protocol import ImportedTrial
 from taxtui.recording import digest
 
 SUBSTRATES: Final = frozenset(
@@ -67,5 +68,6 @@ class Names:
             group=self.of(trial.group),
             node=self.of(trial.node),
             limit=self.error(trial.limit),
-            failure=failure and Failure(self.error(failure.error), failure.phase, failure.outcome),
+            failure=failure
+            and failure._replace(error=self.error(failure.error), cause=failure.cause or cause_of(failure.error, failure.phase)),
         )
