@@ -96,8 +96,8 @@ class AgainDraws(NamedTuple):
 
 
 Told = tuple[bool | None, int, int, int, int]
-"""One attempt as it happens in one world: whether it succeeds (None: no, and it is not retried); in ns what it takes until then, of that before there is
-a sandbox, its clean-up, and create and ready."""
+"""One attempt as it happens in one world: whether it succeeds (None: no, and it is not retried); in ns what it takes
+until then, of that before there is a sandbox, its clean-up, and create and ready."""
 
 
 class World:
@@ -241,6 +241,7 @@ class View:
         """The first attempts of a step's rollouts; ``warm`` as hits."""
         rows = map(self._successes.__getitem__, draws.rows)
         thinks_ns = draws.think_ns if self._thinking else [0] * len(draws.rows)
+        told: list[Told]
         if warm:
             told = [
                 (True, span - startup + think, queued, cleanup, startup)

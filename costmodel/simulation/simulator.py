@@ -17,8 +17,9 @@ from costmodel.simulation.state import CarriedOn, Seat, State, Totals
 from costmodel.training.run import KEEP, MASK, RESAMPLE
 
 DONE, GIVEN_UP, LEFT_OUT, BROKEN, ASKS, GRANTED, LINED, TRAINED = range(8)
-"""What a worker's next event is: its rollout succeeds, ends without, is left out of the step, or breaks its prompt; it asks for a sandbox, its
-create is let through, or its time is over while it stands in line for a pod. The last is the trainer's."""
+"""A worker's next event: its rollout succeeds, ends without, is left out of the step, or breaks its prompt; it asks for
+a sandbox, its create is let through, or its time is over while it stands in line for a pod. The last is the trainer's.
+"""
 
 
 class Waiting(NamedTuple):

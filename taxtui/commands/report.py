@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from taxtui.report.measured.rows import Row
 
 CHOOSE = "--tier, --mode, --substrate or --actions"
-ONE_BY_ONE = ("cold-start", "fresh", "completion", "actions", "response", "breakdown", "tax", "ladder", "laws")
+ONE_BY_ONE = (
+    *("cold-start", "fresh", "completion", "actions", "response", "breakdown", "tax", "ladder", "failures", "summary"),
+    "distributions",
+)
 MORE = f"Every table: --full. One: --table {', '.join(ONE_BY_ONE[:-1])} or {ONE_BY_ONE[-1]}."
 
 
@@ -35,7 +38,7 @@ MORE = f"Every table: --full. One: --table {', '.join(ONE_BY_ONE[:-1])} or {ONE_
     "--table",
     "name",
     type=click.Choice([*ONE_BY_ONE, "all"]),
-    help="Print this table instead of the answer; all: every table but the laws, below the answer.",
+    help="Print this table instead of the answer; all: the measured ones, below the answer.",
 )
 @choosing(SUBSTRATE, TIER, ACTIONS, MODE, SORT, GROUP)
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
@@ -59,9 +62,10 @@ def command(
     """Print the cheapest substrate for the same work, by how much and how sure, and the tables behind it.
 
     The tables, with --full or one by one with --table: cold start, fresh episode, completion, per action, response,
-    breakdown, tax; ladder, laws. Percentiles and means come from the exact samples; equal cells of several recordings
-    are pooled. csv and json have a row per cell, in nanoseconds; the ladder has a row per concurrency. The laws (think
-    time, lengths, failures, groups) describe the workload, for models of a training run.
+    breakdown, tax; ladder, failures by cause, summary, distributions. Percentiles and means come from the exact
+    samples; equal cells of several recordings are pooled. csv and json have a row per cell, in nanoseconds; the ladder
+    has a row per concurrency. The distributions (model time, commands, lengths, failures, groups) are for models of a
+    training run.
     """
     choice = taken(chosen)
     if html is not None or pictures is not None:

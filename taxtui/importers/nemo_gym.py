@@ -1,4 +1,4 @@
-"""NeMo-Gym rollouts: JSON lines with Harbor's results, with times of tool calls (``TrajectoryRecord`` 1.0), or with sums.
+"""NeMo-Gym rollouts: JSON lines with Harbor's results, times of tool calls (``TrajectoryRecord`` 1.0), or sums.
 
 Read from the code of NeMo-Gym at 0d2836c (``nemo_gym/rollout_observability.py``) and from committed example rollouts.
 """
@@ -82,8 +82,8 @@ def _trial(row: Any) -> ImportedTrial:
     sandbox = next((one for one in maps(row, OBSERVATIONS, "records") if at(one, "role") == "agent"), {})
     limit = _limit(row, sandbox)
     asked = at(row, "responses_create_params", "metadata")
-    task = next((name for key in ("instance_id", "task_id") if (name := text(at(row, key)) or text(at(asked, key)))), "")
-    task = task or text(at(trajectory, "task_id"))
+    places = ((row, "instance_id"), (asked, "instance_id"), (row, "task_id"), (trajectory, "task_id"))
+    task = next((name for holder, key in places if (name := text(at(holder, key)))), "")
     index = integer(at(row, "_ng_task_index"))
     apptainer = "apptainer" if at(row, "instance_config", "apptainer_memory_limit_mb") is not None else ""
     return ImportedTrial(

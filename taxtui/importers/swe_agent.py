@@ -31,7 +31,7 @@ FAILURES: Final = {
     "exit_api": Failure("ApiExit", ACTION, FAILED, PROVIDER),
     "exit_command_timeout": Failure("CommandTimeout", ACTION, TIMEOUT, SANDBOX),
 }
-"""How a trajectory may end that is a failure of the sandbox, a command or the model's provider; all others are the agent's."""
+"""Ends by a failure of the sandbox, a command or the model's provider; all others are the agent's."""
 
 
 LIMITS: Final = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import ClassVar, Final
 
 from costmodel.recording.events import ACTION, CREATE, VERIFY
@@ -56,15 +57,23 @@ class VerifiersBenchReader:
         if not columns[0] or not all(len(column) == len(columns[0]) for column in columns):
             raise Unreadable("it is no result of verifiers' benchmark, or its columns differ in length")
         rollouts = integer(at(told, "rollouts"), MOST_IN_FLIGHT) or len(columns[0])
-        cell = {
-            "dated": False,
-            "resolution_ns": MILLISECOND_NS,
-            "substrate": text(at(told, "runtime")),
-            "workload": ("verifiers-bench", path.parent.name if path.parent.name in ("agentic", "single_turn") else ""),
-            "concurrency": integer(at(told, "max_concurrent"), MOST_IN_FLIGHT) or rollouts,
-            "arrival": "burst",
-        }
-        for number, durations in enumerate(zip(*columns, strict=True), 1):
+        family = path.parent.name if path.parent.name in ("agentic", "single_turn") else ""
+
+        def trial(timeline: Timeline, failure: Failure | None = None) -> ImportedTrial:
+            return ImportedTrial(
+                **timeline.times(),
+                dated=False,
+                failure=failure,
+                resolution_ns=MILLISECOND_NS,
+                substrate=text(at(told, "runtime")),
+                workload=("verifiers-bench", family),
+                concurrency=integer(at(told, "max_concurrent"), MOST_IN_FLIGHT) or rollouts,
+                arrival="burst",
+            )
+
+        rows = list(enumerate(zip(*columns, strict=True), 1))
+        Random(0).shuffle(rows)  # sorted neighbours would look like trials that depend on each other
+        for number, durations in rows:
             timeline = _timeline()
             known = [duration_ns(value) for value in durations]
             if any(ns is None for ns in known):
@@ -74,12 +83,12 @@ class VerifiersBenchReader:
             timeline.next_phase(CREATE, setup_ns)
             timeline.next_action(generation_ns)
             timeline.next_phase(VERIFY, scoring_ns)
-            yield ImportedTrial(**timeline.times(), **cell)
+            yield trial(timeline)
         missing = max(0, rollouts - len(columns[0]))
         for _ in range(min(integer(at(told, "errors"), MOST_IN_FLIGHT) or 0, missing)):
             timeline = _timeline()
             timeline.lacks(HELD, "a failed rollout has no time")
-            yield ImportedTrial(**timeline.times(), failure=Failure("RolloutError", ACTION), **cell)
+            yield trial(timeline, Failure("RolloutError", ACTION))
 
 
 def _timeline() -> Timeline:

@@ -1,8 +1,8 @@
 """Golden files: recordings of every version of the format read as they always did.
 
 ``golden.msgpack`` is ``STREAM`` as it is written today and changes only with the format. ``golden_first.msgpack`` was
-written before any field was appended, and ``golden_second.msgpack`` before wrapper time, ``golden_third.msgpack`` before causes: they
-never change.
+written before any field was appended, ``golden_second.msgpack`` before wrapper time, and ``golden_third.msgpack``
+before causes: they never change.
 """
 
 from __future__ import annotations

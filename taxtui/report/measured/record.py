@@ -11,9 +11,9 @@ from costmodel.statistics.stability import Modes
 from costmodel.units import NS_PER_HOUR
 from costmodel.workload.contamination import Exposure
 from taxtui.report import variation
-from taxtui.report.measured import laws
+from taxtui.report.measured import distributions, failures, overview
 from taxtui.report.measured.rows import TAXES, Rank, Row, Tax
-from taxtui.report.measured.tables import LATENCIES, LAWS, do_about
+from taxtui.report.measured.tables import DISTRIBUTIONS, LATENCIES, do_about
 
 _PARTS: Final = (
     *("create", "ready", "orchestration", "preload", "setup", "work", "contention", "waiting", "dispatch", "unsplit"),
@@ -43,8 +43,12 @@ def record(row: Row, tables: Sequence[str]) -> dict[str, Any]:
         found |= {f"{name}_ns": _latency(row, name) for name in LATENCIES.get(table, ())}
     if "breakdown" in tables:
         found["mean_ns"] = {part: row.mean_ns(_COLUMNS.get(part, part)) for part in _PARTS}
-    if LAWS in tables:
-        found |= laws.record(row)
+    if DISTRIBUTIONS in tables:
+        found |= distributions.record(row)
+    if failures.FAILURES in tables:
+        found |= failures.record(row)
+    if overview.SUMMARY in tables:
+        found |= overview.record(row)
     if "tax" in tables:
         found |= {"held_per_success_ns": row.held_ns, "work_per_success_ns": row.work_ns} | _tax(row.tax)
     if "completion" in tables:

@@ -15,7 +15,7 @@ from taxtui.report import variation
 from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, RowName, TableCell, duration_cell
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
-from taxtui.report.measured import laws
+from taxtui.report.measured import distributions, failures, overview
 from taxtui.report.measured.rows import PRELOADED, TAXES, Row, namesakes
 from taxtui.report.numbers import CLOSED_LOOP, NOTHING, UNSPLIT, WRAPPER, duration, left_out
 from taxtui.terminal_text import clean
@@ -40,7 +40,7 @@ LATENCIES: Final = {
 
 TABLES: Final = (*LATENCIES, "breakdown", "tax")
 RESPONSE: Final = "response"
-LAWS: Final = "laws"
+DISTRIBUTIONS: Final = "distributions"
 """A table for models of a run, which is printed only where it is asked for."""
 
 WORDS: Final = {
@@ -100,8 +100,12 @@ def sections(
             found += [_latencies(title, name, names, arranged) for name, title in LATENCIES[table].items()]
         elif table == "breakdown":
             found += [_breakdown(names), _beside(names), *_bad_seconds(names)]
-        elif table == LAWS:
-            found += laws.sections(names, HEAD)
+        elif table == DISTRIBUTIONS:
+            found += distributions.sections(names, HEAD)
+        elif table == failures.FAILURES:
+            found += failures.sections(names, HEAD)
+        elif table == overview.SUMMARY:
+            found += overview.sections(names)
         else:
             found += [_tax(names)]
     if "completion" in tables:
