@@ -101,6 +101,7 @@ def trial_of(result: dict[str, Any], folder: Path | None, measured: Executions |
     if asked_ns is None:
         raise Unreadable("it does not say when the trial began")
     timeline = Timeline(asked_ns)
+    timeline.lacks_zone(at(result, "started_at"), *(at(result, span, "started_at") for span in SPANS))
     if measured is None:
         timeline.lacks(RUN, "dispatch and work are one")
     elif any(command.run_ns == UNKNOWN for command in measured.commands):

@@ -168,6 +168,7 @@ def _trial(log: object, sample: object) -> ImportedTrial:
     if start_ns is None:
         raise Unreadable("it does not say when it began, or its events were not logged")
     timeline = Timeline(start_ns)
+    timeline.lacks_zone(at(sample, "started_at"), *(at(one, "timestamp") for one in events))
     timeline.lacks(RUN, "dispatch and work are one")
     if timeline.phase(CREATE, *init):
         timeline.lacks(READY, "the span init holds create, ready and the sample's set-up")

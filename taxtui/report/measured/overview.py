@@ -124,7 +124,7 @@ def _section(row: Row, name: Content, prices: Prices | None) -> Section:
     notes = list(NOTES)
     for label, total, show in (
         ("sandbox lifetime, hours", lifetime_h(row), number),
-        ("cost", cost_usd(row, prices), usd),
+        ("cost, $", cost_usd(row, prices), usd),
     ):
         lines.append([label, TableCell(len(row.cell.trials), "n"), _ranged(total.amount, show), "", ""])
         notes += [f"{label}: {total.why}."] if total.why else []
@@ -157,8 +157,8 @@ def _unheld(row: Row) -> bool:
 
 
 def _lived_ns(trial: RecordedTrial) -> int:
-    """A sandbox's life, verification and clean-up included."""
-    return max(0, trial.sandbox_ns) + max(0, trial.freed_ns - trial.end_ns)
+    """A sandbox's life, verification and clean-up included; a borrowed one is its owner's."""
+    return 0 if trial.borrowed else max(0, trial.sandbox_ns) + max(0, trial.freed_ns - trial.end_ns)
 
 
 def _clusters(row: Row) -> list[Hashable]:
