@@ -14,6 +14,7 @@ from costmodel.pricing.sheet import Prices
 from costmodel.recording.causes import SANDBOX
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.intervals import Interval, mean_interval
+from costmodel.training.length import FIXED
 from costmodel.units import NS_PER_HOUR
 from costmodel.workload.characterization import hazard
 from taxtui.report.cells import Content, RowName, TableCell
@@ -25,21 +26,28 @@ from taxtui.report.numbers import NOTHING, number, percent, usd
 
 SUMMARY: Final = "summary"
 HELD: Final = "held"
+INSTANTS: Final = "instants"
 _QUANTITIES: Final[dict[str, Callable[[RecordedTrial], int | None]]] = {
     "boot, image cached": lambda one: _boot(one) if one.image_cached is True else None,
     "boot, image built": lambda one: _boot(one) if one.image_cached is False else None,
     "boot": lambda one: _boot(one) if one.image_cached is None else None,
     "set-up": lambda one: one.measures.setup_ns or None,
+    "dispatch": lambda one: one.measures.dispatch_ns if one.measures.known and one.durations_ns else None,
     "verification": lambda one: one.measures.verify_ns or None,
     "wall": lambda one: max(0, one.freed_ns - one.start_ns),
 }
 """Quantity → its value for a delivered trial in ns; None: unknown, or not of this trial."""
-_KEYS: Final = dict(
-    zip(_QUANTITIES, ("boot_cached_ns", "boot_built_ns", "boot_ns", "setup_ns", "verify_ns", "wall_ns"), strict=True)
-)
+_KEYS: Final = {
+    "boot, image cached": "boot_cached_ns",
+    "boot, image built": "boot_built_ns",
+    "set-up": "setup_ns",
+    "verification": "verify_ns",
+}
+"""Quantity → its key in JSON; of others the name with ``_ns``."""
 NOTES: Final = [
     "boot: create and ready; a borrowed sandbox has none. built: the image was built while the sandbox waited, its "
-    "first use. wall: from the create request to the end of clean-up or verification, of delivered trials.",
+    "first use. dispatch: of set-up and actions of a trajectory.",
+    "wall: from the create request to the end of clean-up or verification, of delivered trials.",
     "sandbox lifetime: sum over all trials, failed ones too; its interval is that of another sample of as many trials. "
     "Intervals: order statistics for percentiles, Wilson's for shares, Poisson's for a hazard.",
 ]
@@ -75,6 +83,21 @@ def lifetime_h(row: Row) -> Total:
     if _unheld(row):
         return Total(None, "the time of trials is unknown")
     return Total(_sum([_lived_ns(trial) / NS_PER_HOUR for trial in row.cell.trials], row))
+
+
+def job_wall_ns(row: Row) -> int | None:
+    """From the first create request to the last end of a job; None for trials of several runs, or without dates.
+
+    taxtui's own measurements interleave cells, so that they have no such time.
+    """
+    trials = row.cell.trials
+    if (
+        row.identity.length == FIXED
+        or INSTANTS in row.cell.untold
+        or len({(trial.run, trial.worker) for trial in trials}) > 1
+    ):
+        return None
+    return max(trial.freed_ns for trial in trials) - min(trial.start_ns for trial in trials)
 
 
 def cost_usd(row: Row, prices: Prices | None) -> Total:
@@ -122,6 +145,8 @@ def _section(row: Row, name: Content, prices: Prices | None) -> Section:
         mean = TableCell(summary.mean.value, "ns", summary.mean.low, summary.mean.high)
         lines.append([quantity, TableCell(summary.n, "n"), mean, *percentiles])
     notes = list(NOTES)
+    if (job_ns := job_wall_ns(row)) is not None:
+        lines.append(["job, first to last", TableCell(len(row.cell.trials), "n"), TableCell(job_ns, "ns"), "", ""])
     for label, total, show in (
         ("sandbox lifetime, hours", lifetime_h(row), number),
         ("cost, $", cost_usd(row, prices), usd),
@@ -134,11 +159,11 @@ def _section(row: Row, name: Content, prices: Prices | None) -> Section:
     )
 
 
-def record(row: Row) -> dict[str, Any]:
+def record(row: Row, prices: Prices | None = None) -> dict[str, Any]:
     """The same as plain data; the same keys in every row."""
     found = quantities(row)
-    amounts = {key: found.get(name) for name, key in _KEYS.items()}
-    risk, hours = failure_hazard(row), lifetime_h(row).amount
+    amounts = {_KEYS.get(name, f"{name}_ns"): found.get(name) for name in _QUANTITIES}
+    risk, hours, cost = failure_hazard(row), lifetime_h(row).amount, cost_usd(row, prices).amount
     return {
         SUMMARY: {
             **{
@@ -148,6 +173,8 @@ def record(row: Row) -> dict[str, Any]:
             },
             "sandbox_failures_per_hour": risk and risk._asdict(),
             "sandbox_lifetime_hours": hours and hours._asdict(),
+            "job_wall_ns": job_wall_ns(row),
+            "cost_usd": cost and cost._asdict(),
         }
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from costmodel.pricing.sheet import Prices
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.quantiles import Percentile
 from costmodel.statistics.stability import Modes
@@ -25,7 +26,7 @@ _COLUMNS: Final = {"dispatch": "dispatch_total", "wrapper": "wrapper_total"}
 """Part → its column, where one of the actions has its name."""
 
 
-def record(row: Row, tables: Sequence[str]) -> dict[str, Any]:
+def record(row: Row, tables: Sequence[str], prices: Prices | None = None) -> dict[str, Any]:
     """The cell's identity, and what each of ``tables`` holds of it."""
     identity = row.identity
     found: dict[str, Any] = {
@@ -48,7 +49,7 @@ def record(row: Row, tables: Sequence[str]) -> dict[str, Any]:
     if failures.FAILURES in tables:
         found |= failures.record(row)
     if overview.SUMMARY in tables:
-        found |= overview.record(row)
+        found |= overview.record(row, prices)
     if "tax" in tables:
         found |= {"held_per_success_ns": row.held_ns, "work_per_success_ns": row.work_ns} | _tax(row.tax)
     if "completion" in tables:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.recording.reader import Recording
@@ -83,11 +84,12 @@ def sections(
     unfinished: int,
     *,
     arranged: bool = False,
+    prices: Prices | None = None,
 ) -> list[Section]:
     """The tables asked for, then the recordings they come from, with the words that explain all marks.
 
     ``unfinished`` is the number of cells that are no row because no trial of theirs has ended. ``arranged``: the order
-    of the rows was asked for; else tables of latencies have the smallest median first.
+    of the rows was asked for; else tables of latencies have the smallest median first. ``prices`` are the summary's.
     """
     differing = namesakes(rows)
     marks = marks_of(rows)
@@ -105,7 +107,7 @@ def sections(
         elif table == failures.FAILURES:
             found += failures.sections(names, HEAD)
         elif table == overview.SUMMARY:
-            found += overview.sections(names)
+            found += overview.sections(names, prices)
         else:
             found += [_tax(names)]
     if "completion" in tables:
