@@ -207,7 +207,7 @@ class TrialEnded(msgspec.Struct, array_like=True, tag=7, frozen=True, gc=False):
     queued_ns: Nanoseconds  # throttled
     connection: Text  # cold: opened for this trial; warm
     node: Text = ""  # digest of the machine, where known
-    cause: Text = ""  # a name of costmodel.recording.causes; empty: by the class of the error
+    cause: Text = ""  # of the failure or limit; empty: by the class of the error
 
 
 class Health(msgspec.Struct, array_like=True, tag=8, frozen=True, gc=False):

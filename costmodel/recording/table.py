@@ -82,7 +82,7 @@ COLUMNS: Final[dict[str, tuple[FrameColumn, ...]]] = {
         FrameColumn("sandbox_ns", int, "billed life without clean-up"),
         FrameColumn("complete", bool, "no command is missing"),
         FrameColumn("wrapper_ns", int, "wrapper time of set-up and actions"),
-        FrameColumn("cause", str, "of the end; empty where nothing went wrong"),
+        FrameColumn("cause", str, "of the failure or limit"),
     ),
     "actions": (
         *_TRIAL,

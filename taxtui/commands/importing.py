@@ -39,8 +39,8 @@ MEANINGS = ("action", THINK, CREATE, READY, SETUP, VERIFY, CLEANUP)
 )
 @click.option("--map", "spans", multiple=True, metavar="SPAN=PHASE", help=f"otlp: {', '.join(MEANINGS)} by span name.")
 @click.option("--keep-names", is_flag=True, help="Keep names of tasks, images, agents, groups; else digests of them.")
-@click.option("--summary", is_flag=True, help="Print delivered share, hazard, boot, set-up, lifetime and cost.")
-@click.option("--prices", metavar="FILE", help="Price sheet of the summary's cost (TOML), or a shipped one: modal.")
+@click.option("--summary", is_flag=True, help="Print `report --table summary` of the recording.")
+@click.option("--prices", metavar="FILE", help="Price sheet of the summary.")
 @click.option("--strict", is_flag=True, help="Refuse where a file cannot be read, instead of leaving it out.")
 def command(
     given: tuple[str, ...],

@@ -43,7 +43,7 @@ MORE = f"Every table: --full. One: --table {', '.join(ONE_BY_ONE[:-1])} or {ONE_
 @choosing(SUBSTRATE, TIER, ACTIONS, MODE, SORT, GROUP)
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
 @click.option("--reference", metavar="RECORDING", help="Recording whose dispatch bounds the tax of imported rows.")
-@click.option("--prices", metavar="FILE", help="Price sheet (TOML) for --table summary, or a shipped one: modal.")
+@click.option("--prices", metavar="FILE", help="Price sheet of the summary.")
 @run_sd_option
 @page_files.html_option
 @page_files.figures_option

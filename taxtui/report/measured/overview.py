@@ -33,6 +33,7 @@ _QUANTITIES: Final[dict[str, Callable[[RecordedTrial], int | None]]] = {
     "boot": lambda one: _boot(one) if one.image_cached is None else None,
     "set-up": lambda one: one.measures.setup_ns or None,
     "dispatch": lambda one: one.measures.dispatch_ns if one.measures.known and one.durations_ns else None,
+    "removal": lambda one: one.measures.cleanup_ns or None,
     "verification": lambda one: one.measures.verify_ns or None,
     "wall": lambda one: max(0, one.freed_ns - one.start_ns),
 }
