@@ -40,6 +40,7 @@ _TOLD: Final = (
     "node_disk_gib",
     "images",
     "pull_gb_s",
+    "build_s",
     "placement",
     "failure_rate",
     "failure_hazard",
