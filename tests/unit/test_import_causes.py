@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Demand, read
+from costmodel import Demand, project, read
 from costmodel.recording.causes import CAUSE_OF, POLICIES, cause_of, policy_of, recorded_cause
 from costmodel.recording.events import BORROWED, IMAGE_BUILT, IMAGE_CACHED, Mark, TrialEnded
 from costmodel.recording.reader import Recording
@@ -264,6 +264,12 @@ def test_only_causes_that_no_harness_retries_are_dropped_in_the_model(tmp_path: 
     trials = Trials(pool, Demand(trajectories=10, workers=2))
     assert len(trials.successes) == 9
     assert sorted(one.dropped for one in trials.failures) == [False, False, True]
+    steps = {"trajectories": 64, "workers": 8, "prompts": 4, "group_size": 4, "nodes": 2, "pods_per_node": 8}
+    for how, expected in ((None, "1 of 3, by cause"), ("retry", None)):
+        [row] = project([recording], Demand(**steps, on_failure=how))
+        assert row.attribution is not None
+        told = {one.name: one.value for one in row.attribution.assumptions}
+        assert told.get("failures without a retry") == expected
 
 
 def test_the_import_prints_the_summary_with_money(tmp_path: Path) -> None:
