@@ -53,7 +53,7 @@ class NemoGymReader:
         return walk(folder, lambda name: name.endswith(".jsonl"))
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """By keys of the first line."""
+        """Whether the first line has keys of a rollout."""
         first = head.partition(b"\n")[0]
         row = b'"responses_create_params"' in first or b'"_ng_rollout_index"' in first
         return row or (b'"rollout_id"' in first and b'"schema_version"' in first)

@@ -47,7 +47,7 @@ class VerifiersBenchReader:
         return walk(folder, lambda name: name.endswith(".json"))
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """By the names of its columns."""
+        """Whether the file has the columns of a result."""
         return b'"setup_durations"' in head and b'"runtime"' in head
 
     def trials(self, path: Path, asked: Asked) -> Iterator[ImportedTrial | Skipped]:

@@ -20,7 +20,7 @@ NOTES: Final = [
     f"model: {RETRIED}: the attempt's time is spent and the trajectory is tried again. {KEPT}: a delivered trajectory, "
     f"mostly with reward 0. {DROPPED}: the time is spent, and nobody tries again. `--on-failure` of a training run "
     "overrides it.",
-    "Causes are Harbor's: only sandbox_failed is the sandbox's. harbor_failed stands for any harness.",
+    "Causes are Harbor's: only sandbox_failed is the sandbox's. harbor_failed is any harness's.",
 ]
 
 

@@ -13,7 +13,7 @@ from costmodel.errors import PriceError
 from costmodel.pricing.sheet import Prices
 from costmodel.recording.causes import SANDBOX
 from costmodel.recording.trial import RecordedTrial
-from costmodel.statistics.intervals import Interval, mean_interval
+from costmodel.statistics.intervals import Interval, mean_interval, ratio_interval
 from costmodel.training.length import FIXED
 from costmodel.units import NS_PER_HOUR
 from costmodel.workload.characterization import hazard
@@ -47,7 +47,7 @@ _KEYS: Final = {
 """Quantity → its key in JSON; of others the name with ``_ns``."""
 NOTES: Final = [
     "boot: create and ready; a borrowed sandbox has none. built: the image was built while the sandbox waited, its "
-    "first use. dispatch: of set-up and actions of a trajectory.",
+    "first use. share: of the occupied time, to the last action's end. dispatch: of set-up and actions.",
     "wall: from the create request to the end of clean-up or verification, of delivered trials.",
     "sandbox lifetime: sum over all trials, failed ones too; its interval is that of another sample of as many trials. "
     "Intervals: order statistics for percentiles, Wilson's for shares, Poisson's for a hazard.",
@@ -123,6 +123,15 @@ def failure_hazard(row: Row) -> Interval | None:
     return hazard(events, [_lived_ns(trial) / NS_PER_HOUR for trial in trials], _clusters(row))
 
 
+def setup_share(row: Row) -> Interval | None:
+    """Boot and set-up as a share of occupied time, of delivered trials; None where a time is unknown."""
+    held = [trial.measures.held_ns for trial in row.good]
+    if _unheld(row) or {"create", "cold_start"} & row.untold or not sum(held):
+        return None
+    before = [(_boot(trial) or 0) + trial.measures.setup_ns for trial in row.good]
+    return ratio_interval(before, held, [trial.group or index for index, trial in enumerate(row.good)])
+
+
 def sections(names: Mapping[Row, Content], prices: Prices | None = None) -> list[Section]:
     """A table per cell: a line per quantity."""
     return [_section(row, name, prices) for row, name in names.items()]
@@ -146,6 +155,8 @@ def _section(row: Row, name: Content, prices: Prices | None) -> Section:
         mean = TableCell(summary.mean.value, "ns", summary.mean.low, summary.mean.high)
         lines.append([quantity, TableCell(summary.n, "n"), mean, *percentiles])
     notes = list(NOTES)
+    if (part := setup_share(row)) is not None:
+        lines.append(["boot and set-up, share", TableCell(len(row.good), "n"), _ranged(part, percent), "", ""])
     if (job_ns := job_wall_ns(row)) is not None:
         lines.append(["job, first to last", TableCell(len(row.cell.trials), "n"), TableCell(job_ns, "ns"), "", ""])
     for label, total, show in (
@@ -164,6 +175,7 @@ def record(row: Row, prices: Prices | None = None) -> dict[str, Any]:
     """The same as plain data; the same keys in every row."""
     found = quantities(row)
     amounts = {_KEYS.get(name, f"{name}_ns"): found.get(name) for name in _QUANTITIES}
+    share = setup_share(row)
     risk, hours, cost = failure_hazard(row), lifetime_h(row).amount, cost_usd(row, prices).amount
     return {
         SUMMARY: {
@@ -174,6 +186,7 @@ def record(row: Row, prices: Prices | None = None) -> dict[str, Any]:
             },
             "sandbox_failures_per_hour": risk and risk._asdict(),
             "sandbox_lifetime_hours": hours and hours._asdict(),
+            "setup_share": share and share._asdict(),
             "job_wall_ns": job_wall_ns(row),
             "cost_usd": cost and cost._asdict(),
         }
