@@ -39,6 +39,10 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     acquire: tuple[str, ...] = ("create",)
     modes: tuple[Mode, ...] = ("exec", "session")
     max_concurrency: int | None = None
+    lifecycle: tuple[
+        Literal["suspend", "snapshot", "build"], ...
+    ] = ()  # optional operations: taxtui.sandboxes.lifecycle
+    suspend_loses: tuple[Literal["processes", "sessions", "clock"], ...] = ()  # state of a suspended sandbox
 
     def flags(self) -> tuple[str, ...]:
         """Names of all true capabilities, and the kind of deadline, for the recording."""
