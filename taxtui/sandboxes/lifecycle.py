@@ -1,21 +1,21 @@
 """Optional protocols of the life cycle: suspend and resume a sandbox, copy its files, build an image.
 
-``Capabilities.lifecycle`` names the operations of a substrate, ``Capabilities.suspend_loses`` the state that a suspended
-sandbox loses. The conformance suite checks both. A fork is a snapshot and a ``create`` from it: ``fork`` below.
+``Capabilities.lifecycle`` names the operations of a substrate. ``Capabilities.suspend_loses`` names the state that a
+suspended sandbox loses. The conformance suite checks both. A fork is a snapshot and a ``create`` from it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 import msgspec
 
-from costmodel.recording.events import UNKNOWN
 from taxtui.errors import CreateFailed
-from taxtui.plan.spec import SandboxSpec
+from taxtui.plan.spec import Recordable, SandboxSpec
 from taxtui.sandboxes.protocol import Marks, Sandbox, Substrate
 
+UNKNOWN: Final = -1
 SNAPSHOT: Final = "snapshot"
 """``SandboxSpec.acquire`` of a sandbox from a snapshot or a built image is ``snapshot:REFERENCE``."""
 
@@ -23,8 +23,8 @@ SNAPSHOT: Final = "snapshot"
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """Memory that a sandbox holds now, and CPU time since its start; ``UNKNOWN`` where the host does not report it."""
 
-    memory_bytes: int = UNKNOWN
-    cpu_ns: int = UNKNOWN
+    memory_bytes: Recordable = UNKNOWN
+    cpu_ns: Recordable = UNKNOWN
 
 
 @runtime_checkable
@@ -78,11 +78,8 @@ class Builds(Protocol):
         ...
 
 
-Operation = Literal["suspend", "snapshot", "build"]
-
-
 async def fork(substrate: Substrate, reference: str, spec: SandboxSpec, marks: Marks) -> Sandbox:
-    """Create a sandbox from a snapshot or a built image, ready for commands. Raises as ``create`` and ``wait_ready``."""
+    """Create a sandbox from a snapshot or a built image, ready for commands. Raises as ``create``, ``wait_ready``."""
     sandbox = await substrate.create(msgspec.structs.replace(spec, acquire=f"{SNAPSHOT}:{reference}"), marks)
     await sandbox.wait_ready(marks)
     return sandbox

@@ -6,26 +6,35 @@ The trajectory runs in a task of its own, so that a cancellation never reaches t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import secrets
 import time
-from collections.abc import Awaitable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from costmodel.recording.breakdown import start_delay_ns
 from costmodel.recording.events import (
     ACTION,
+    BUILD,
     CANCELLED,
     CLEANUP,
     CREATE,
     FAILED,
+    FORK,
     OK,
     PRELOAD,
     READY,
     READY_AGAIN,
     RESET,
+    RESUME,
     SETUP,
+    SNAPSHOT,
+    SUSPEND,
     TIMEOUT,
+    UNKNOWN,
     Mark,
     Notice,
     PhaseEnded,
@@ -38,8 +47,9 @@ from taxtui.runner.redaction import redact, scrub
 from taxtui.runner.trial import bracket
 from taxtui.runner.trial.action_buffer import ActionBuffer
 from taxtui.runner.trial.cell import CellRun
-from taxtui.runner.trial.removal import CHECK, plant, remove
+from taxtui.runner.trial.removal import CHECK, plant, remove, remove_copies
 from taxtui.sandboxes.kit.retry import Retry
+from taxtui.sandboxes.lifecycle import Builds, Snapshots, Suspends, fork
 from taxtui.sandboxes.protocol import EXIT_CODES, ExecResult, Marks, Sandbox, Session
 
 NO_OP: Final = "true"
@@ -102,6 +112,8 @@ class Trial:
         self._columns = ActionBuffer(number, SETUP)
         self._creating: asyncio.Future[Sandbox] | None = None
         self._session: Session | None = None
+        self._suspended = False  # or about to be
+        self._copied = False  # there may be copies of the sandbox
         self._body: asyncio.Task[None] | None = None
         self._abandoned = ""
 
@@ -192,16 +204,21 @@ class Trial:
         self.flush_columns()
         self._columns = ActionBuffer(self.number, ACTION)
         await self._steps(ACTION, [tier.cycle[i % len(tier.cycle)] for i in range(plan.actions)], think=plan.think)
+        await self._copies()
 
     async def _timed(self, phase: str, work: Coroutine[Any, Any, None]) -> None:
-        """Run and record one phase; a failed one is in TrialEnded instead."""
+        """Run and record one phase of the start; the next gap begins at its end."""
+        self._last_ns = await self._recorded(phase, work)
+
+    async def _recorded(self, phase: str, work: Coroutine[Any, Any, None]) -> int:
+        """Run and record one phase, and return its end; a failed one is in TrialEnded instead."""
         self._phase = phase
         began = self.context.now()
         queued_before = self._queued_ns
         await work
         ended = self.context.now()
         self._phase_ended(phase, began, ended - began - (self._queued_ns - queued_before))
-        self._last_ns = ended
+        return ended
 
     @property
     def _queued_ns(self) -> int:
@@ -288,8 +305,91 @@ class Trial:
             return 0
         wanted_ns = think.median_ns * (self._random.lognormvariate(0, think.sigma) if think.sigma else 1.0)
         began = time.monotonic_ns()
-        await asyncio.sleep(wanted_ns / 1e9)
-        return time.monotonic_ns() - began
+        after_ns = think.suspend_after_ns
+        if after_ns is None or wanted_ns <= after_ns:
+            await asyncio.sleep(wanted_ns / 1e9)
+            return time.monotonic_ns() - began
+        await asyncio.sleep(after_ns / 1e9)
+        await self._suspend()
+        # Half of the rest, a look at the usage, the other half: the look must not delay the resume.
+        await asyncio.sleep((began + wanted_ns - time.monotonic_ns()) / 2e9)
+        await self._usage("held")
+        await asyncio.sleep((began + wanted_ns - time.monotonic_ns()) / 1e9)
+        think_ns = time.monotonic_ns() - began
+        await self._resume()
+        return think_ns
+
+    async def _suspend(self) -> None:
+        sandbox = self.sandbox
+        assert isinstance(sandbox, Suspends)
+        await self._usage("suspending")
+        self._suspended = True
+        await self._recorded(SUSPEND, self._in_time(lambda: sandbox.suspend(self._marks)))
+        await self._usage("suspended")
+
+    async def _resume(self) -> None:
+        sandbox = self.sandbox
+        assert sandbox is not None
+        assert isinstance(sandbox, Suspends)
+
+        async def resume() -> None:
+            await sandbox.resume(self._marks)
+            if self._session is not None and "sessions" in self.context.substrate.capabilities.suspend_loses:
+                self._session = await sandbox.open_session()
+
+        await self._recorded(RESUME, self._in_time(resume))
+        self._suspended = False
+        self._phase = ACTION
+
+    async def _usage(self, name: str) -> None:
+        """Record a mark with the sandbox's memory and CPU time, where the host reports them."""
+        assert isinstance(self.sandbox, Suspends)
+        with contextlib.suppress(SubstrateError):
+            usage = await self.sandbox.usage()
+            self.context.emit(
+                Mark(self.number, name, self.context.now(), 0, usage.memory_bytes, max(UNKNOWN, usage.cpu_ns))
+            )
+
+    async def _in_time(self, call: Callable[[], Awaitable[None]]) -> None:
+        """Make a call of the life cycle, within the time limit of a create."""
+        limit_s = self.context.create_timeout_s
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._patience(call)
+        except TimeoutError as error:
+            if isinstance(error, SubstrateError):
+                raise
+            raise TimeoutError(f"no end within {limit_s:g} s") from error
+
+    async def _copies(self) -> None:
+        """Measure a snapshot with a fork, and a build, where the plan has them; all outside the occupied time."""
+        sandbox, substrate = self.sandbox, self.context.substrate
+        name, labels = self.spec.name, self.spec.labels
+        if SNAPSHOT in self.context.lifecycle:
+            assert isinstance(sandbox, Snapshots)
+            self._copied = True
+            reference = ""
+
+            async def snapshot() -> None:
+                nonlocal reference
+                reference = await sandbox.snapshot(f"{name}.snapshot", labels, self._marks)
+
+            async def forked() -> None:
+                copy = await fork(substrate, reference, replace(self.spec, name=f"{name}.fork"), self._marks)
+                result = await copy.exec(Command(script=NO_OP, timeout_s=self.context.timeout_s))
+                if result.exit_code:
+                    raise WrongResult(f"the first no-op in a fork failed (exit {result.exit_code})")
+
+            await self._recorded(SNAPSHOT, self._in_time(snapshot))
+            await self._recorded(FORK, self._in_time(forked))
+        if BUILD in self.context.lifecycle:
+            assert isinstance(substrate, Builds)
+            self._copied = True
+
+            async def build() -> None:
+                await substrate.build(f"{name}.image", substrate.dockerfile(), labels, self._marks)
+
+            await self._recorded(BUILD, self._in_time(build))
 
     async def _step(self, step: Step, think_ns: int = 0, index: int = 0, kind: str = PRELOAD) -> None:
         """Run one command: time it, record it, then check its result."""
@@ -351,8 +451,10 @@ class Trial:
     async def _clean_up(self) -> None:
         """Remove the sandbox, or keep it for the next trial where sandboxes are reset."""
         session, self._session = self._session, None
-        if session is not None:
+        if session is not None and not self._suspended:  # in a suspended sandbox no process can be killed
             await self._quietly(session.close())
+        if self._copied:
+            await self._remove_copies()
         if self.outcome == OK and self.context.plan.acquire == RESET and self.sandbox is not None:
             self.reusable = await plant(self.sandbox, self.context.timeout_s)
             if self.reusable:
@@ -368,6 +470,15 @@ class Trial:
             self.context.emit(Notice(self.context.now(), "error", text))
             return
         self._phase_ended(CLEANUP, began, self.context.now() - began)
+
+    async def _remove_copies(self) -> None:
+        try:
+            async with asyncio.timeout(CLEANUP_TIMEOUT_S):
+                await remove_copies(self.context.substrate, self.spec)
+        except Exception as error:  # the final sweep tries again
+            self.cleanup_failed = True
+            text = f"{self.context.substrate.name}: copies of {self.spec.name} may exist: {' '.join(redact(error))}"
+            self.context.emit(Notice(self.context.now(), "error", text))
 
     async def _quietly(self, closing: Awaitable[None]) -> None:
         """Close a session. The sandbox is removed next, so a failure is only a notice."""

@@ -14,11 +14,11 @@ import msgspec
 import requests
 from docker.errors import DockerException
 
-from costmodel.recording.events import UNKNOWN, Count
 from taxtui.errors import CleanupFailed, ExecFailed, SubstrateUnavailable, Throttled
+from taxtui.plan.spec import Recordable
 from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
-from taxtui.sandboxes.lifecycle import Usage
+from taxtui.sandboxes.lifecycle import UNKNOWN, Usage
 from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.endpoint import Endpoint, endpoint
 from taxtui.substrates.docker.failure import NONSENSE, create_refused, exec_refused, no_client, no_image, unusable
@@ -43,8 +43,8 @@ class Image(NamedTuple):
     folder: str  # the working directory
     restored: str  # what a reset brings back: the home folder if the working directory is in it
     home: str  # "" where the image does not say
-    name: str
     root: bool
+    name: str = ""
 
 
 class _Created(msgspec.Struct):
@@ -52,11 +52,11 @@ class _Created(msgspec.Struct):
 
 
 class _Memory(msgspec.Struct, frozen=True):
-    usage: Count = UNKNOWN
+    usage: Recordable = UNKNOWN
 
 
 class _Cpu(msgspec.Struct, frozen=True):
-    total_usage: Count = UNKNOWN
+    total_usage: Recordable = UNKNOWN
 
 
 class _CpuStats(msgspec.Struct, frozen=True):
