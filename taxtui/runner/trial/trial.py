@@ -6,24 +6,19 @@ The trajectory runs in a task of its own, so that a cancellation never reaches t
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from costmodel.recording.breakdown import start_delay_ns
 from costmodel.recording.events import (
     ACTION,
-    BUILD,
     CANCELLED,
     CLEANUP,
     CREATE,
     FAILED,
-    FORK,
     OK,
     PRELOAD,
     READY,
@@ -31,10 +26,8 @@ from costmodel.recording.events import (
     RESET,
     RESUME,
     SETUP,
-    SNAPSHOT,
     SUSPEND,
     TIMEOUT,
-    UNKNOWN,
     Mark,
     Notice,
     PhaseEnded,
@@ -47,9 +40,10 @@ from taxtui.runner.redaction import redact, scrub
 from taxtui.runner.trial import bracket
 from taxtui.runner.trial.action_buffer import ActionBuffer
 from taxtui.runner.trial.cell import CellRun
+from taxtui.runner.trial.lifecycle import idle, measure_copies
 from taxtui.runner.trial.removal import CHECK, plant, remove, remove_copies
 from taxtui.sandboxes.kit.retry import Retry
-from taxtui.sandboxes.lifecycle import Builds, Snapshots, Suspends, fork
+from taxtui.sandboxes.lifecycle import Suspends, Usage
 from taxtui.sandboxes.protocol import EXIT_CODES, ExecResult, Marks, Sandbox, Session
 
 NO_OP: Final = "true"
@@ -309,87 +303,49 @@ class Trial:
         if after_ns is None or wanted_ns <= after_ns:
             await asyncio.sleep(wanted_ns / 1e9)
             return time.monotonic_ns() - began
-        await asyncio.sleep(after_ns / 1e9)
-        await self._suspend()
-        # Half of the rest, a look at the usage, the other half: the look must not delay the resume.
-        await asyncio.sleep((began + wanted_ns - time.monotonic_ns()) / 2e9)
-        await self._usage("held")
-        await asyncio.sleep((began + wanted_ns - time.monotonic_ns()) / 1e9)
-        think_ns = time.monotonic_ns() - began
-        await self._resume()
-        return think_ns
-
-    async def _suspend(self) -> None:
         sandbox = self.sandbox
         assert isinstance(sandbox, Suspends)
-        await self._usage("suspending")
+        await self._idle(began + after_ns, sandbox, "suspending")
         self._suspended = True
-        await self._recorded(SUSPEND, self._in_time(lambda: sandbox.suspend(self._marks)))
-        await self._usage("suspended")
-
-    async def _resume(self) -> None:
-        sandbox = self.sandbox
-        assert sandbox is not None
-        assert isinstance(sandbox, Suspends)
-
-        async def resume() -> None:
-            await sandbox.resume(self._marks)
-            if self._session is not None and "sessions" in self.context.substrate.capabilities.suspend_loses:
-                self._session = await sandbox.open_session()
-
-        await self._recorded(RESUME, self._in_time(resume))
+        await self._call(SUSPEND, lambda: sandbox.suspend(self._marks))
+        suspended = time.monotonic_ns()
+        answer = began + wanted_ns  # of the model
+        await self._idle((suspended + answer) // 2, sandbox, "suspended")
+        await self._idle(answer, sandbox, "held")
+        think_ns = max(wanted_ns, time.monotonic_ns() - began) if suspended < answer else wanted_ns
+        await self._call(RESUME, lambda: self._resume(sandbox))
         self._suspended = False
         self._phase = ACTION
+        return int(think_ns)
 
-    async def _usage(self, name: str) -> None:
-        """Record a mark with the sandbox's memory and CPU time, where the host reports them."""
-        assert isinstance(self.sandbox, Suspends)
-        with contextlib.suppress(SubstrateError):
-            usage = await self.sandbox.usage()
-            self.context.emit(
-                Mark(self.number, name, self.context.now(), 0, usage.memory_bytes, max(UNKNOWN, usage.cpu_ns))
-            )
+    async def _idle(self, until_ns: float, sandbox: Suspends, mark: str) -> None:
+        def look(usage: Usage) -> None:
+            self.context.emit(Mark(self.number, mark, self.context.now(), 0, usage.memory_bytes, usage.cpu_ns))
 
-    async def _in_time(self, call: Callable[[], Awaitable[None]]) -> None:
-        """Make a call of the life cycle, within the time limit of a create."""
+        await idle(until_ns, sandbox, look)
+
+    async def _resume(self, sandbox: Suspends) -> None:
+        await sandbox.resume(self._marks)
+        if self._session is not None and "sessions" in self.context.substrate.capabilities.suspend_loses:
+            assert self.sandbox is not None
+            self._session = await self.sandbox.open_session()
+
+    async def _call(self, phase: str, call: Callable[[], Awaitable[None]]) -> int:
+        """Run and record a call of the life cycle, within the time limit of a create; return its end."""
         limit_s = self.context.create_timeout_s
-        try:
+
+        async def in_time() -> None:
             async with asyncio.timeout(limit_s):
                 await self._patience(call)
-        except TimeoutError as error:
-            if isinstance(error, SubstrateError):
-                raise
-            raise TimeoutError(f"no end within {limit_s:g} s") from error
+
+        return await self._recorded(phase, in_time())
 
     async def _copies(self) -> None:
-        """Measure a snapshot with a fork, and a build, where the plan has them; all outside the occupied time."""
-        sandbox, substrate = self.sandbox, self.context.substrate
-        name, labels = self.spec.name, self.spec.labels
-        if SNAPSHOT in self.context.lifecycle:
-            assert isinstance(sandbox, Snapshots)
-            self._copied = True
-            reference = ""
-
-            async def snapshot() -> None:
-                nonlocal reference
-                reference = await sandbox.snapshot(f"{name}.snapshot", labels, self._marks)
-
-            async def forked() -> None:
-                copy = await fork(substrate, reference, replace(self.spec, name=f"{name}.fork"), self._marks)
-                result = await copy.exec(Command(script=NO_OP, timeout_s=self.context.timeout_s))
-                if result.exit_code:
-                    raise WrongResult(f"the first no-op in a fork failed (exit {result.exit_code})")
-
-            await self._recorded(SNAPSHOT, self._in_time(snapshot))
-            await self._recorded(FORK, self._in_time(forked))
-        if BUILD in self.context.lifecycle:
-            assert isinstance(substrate, Builds)
-            self._copied = True
-
-            async def build() -> None:
-                await substrate.build(f"{name}.image", substrate.dockerfile(), labels, self._marks)
-
-            await self._recorded(BUILD, self._in_time(build))
+        """Measure snapshot, fork and build where the plan has them, outside the occupied time."""
+        assert self.sandbox is not None
+        operations, substrate = self.context.lifecycle, self.context.substrate
+        self._copied = bool({"snapshot", "build"} & set(operations))
+        await measure_copies(operations, substrate, self.sandbox, self.spec, self._marks, self._call)
 
     async def _step(self, step: Step, think_ns: int = 0, index: int = 0, kind: str = PRELOAD) -> None:
         """Run one command: time it, record it, then check its result."""
