@@ -34,7 +34,7 @@ class Suspends(Protocol):
     async def suspend(self, marks: Marks) -> None:
         """Stop every process and return when they are stopped. A suspended sandbox is left as it is.
 
-        ``destroy``, ``find`` and ``reap`` work on a suspended sandbox. A command or session in it raises. After a
+        ``destroy``, ``find`` and ``reap`` work on a suspended sandbox. A command in it raises or waits. After a
         cancellation the sandbox runs or is suspended, and ``resume`` works. Raises ``ExecFailed``, ``SandboxLost``,
         ``Throttled``.
         """
