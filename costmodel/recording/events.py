@@ -65,6 +65,8 @@ SNAPSHOT: Final = "snapshot"
 FORK: Final = "fork"
 BUILD: Final = "build"
 """Copies and images that are measured after the last action, outside the occupied time."""
+LIFE_CYCLE: Final = frozenset({SUSPEND, RESUME, SNAPSHOT, FORK, BUILD})
+"""Phases that do not lie before the actions."""
 
 # Outcomes of a trial.
 OK: Final = "ok"
