@@ -105,7 +105,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'taxtui.sandboxes' has no attribute {name!r}")
     home = _HOMES[name]
-    if home.endswith(".kit"):  # the name is a module's
+    if home.endswith((".kit", ".shell")):  # the name is a module's
         value: Any = importlib.import_module(f"{home}.{name}")
     else:
         value = getattr(importlib.import_module(home), name)

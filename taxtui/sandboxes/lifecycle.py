@@ -32,7 +32,7 @@ class Suspends(Protocol):
     """A sandbox with the operation ``suspend``."""
 
     async def suspend(self, marks: Marks) -> None:
-        """Stop every process and return when they are stopped. A suspended sandbox is left as it is.
+        """Stop every process; return when all are stopped. No change to a suspended sandbox.
 
         ``destroy``, ``find`` and ``reap`` work on a suspended sandbox. A command in it raises or waits. After a
         cancellation the sandbox runs or is suspended, and ``resume`` works. Raises ``ExecFailed``, ``SandboxLost``,
@@ -41,7 +41,7 @@ class Suspends(Protocol):
         ...
 
     async def resume(self, marks: Marks) -> None:
-        """Continue and return when commands can be sent. A running sandbox is left as it is. Raises as ``suspend``."""
+        """Continue; return when commands can be sent. No change to a running sandbox. Raises as ``suspend``."""
         ...
 
     async def usage(self) -> Usage:

@@ -1,7 +1,7 @@
 """Stop and continue all processes of a sandbox on this machine, and read what they use.
 
 A cgroup of version 2 has a freezer. Elsewhere each process gets SIGSTOP, and SIGCONT to continue: a process can see
-both, and a parent with job control is told.
+both signals, and a shell with job control reports them.
 """
 
 from __future__ import annotations
