@@ -149,8 +149,8 @@ async def test_sessions_that_a_suspension_loses_are_opened_again_within_the_resu
     substrate.capabilities = Capabilities(lifecycle=("suspend",), suspend_loses=("sessions",))
     await run(context)
     assert context.ended.outcome == "ok"
-    calls = [call for call in substrate.calls if call in ("open_session", "resume")]
-    assert calls == ["open_session", "resume", "open_session"]
+    calls = [call for call in substrate.calls if call in ("open_session", "close_session", "resume")]
+    assert calls == ["open_session", "close_session", "resume", "open_session", "close_session"]
 
 
 async def test_copies_follow_the_last_action_outside_the_occupied_time_and_are_removed() -> None:

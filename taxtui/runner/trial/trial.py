@@ -6,6 +6,7 @@ The trajectory runs in a task of its own, so that a cancellation never reaches t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import secrets
 import time
@@ -309,11 +310,14 @@ class Trial:
         self._suspended = True
         await self._call(SUSPEND, lambda: sandbox.suspend(self._marks))
         suspended = time.monotonic_ns()
+        reopens = self._session is not None and "sessions" in self.context.substrate.capabilities.suspend_loses
+        if reopens:
+            await self._drop_session()
         answer = began + wanted_ns  # of the model
         await self._idle((suspended + answer) // 2, sandbox, "suspended")
         await self._idle(answer, sandbox, "held")
         think_ns = max(wanted_ns, time.monotonic_ns() - began) if suspended < answer else wanted_ns
-        await self._call(RESUME, lambda: self._resume(sandbox))
+        await self._call(RESUME, lambda: self._resume(sandbox, reopens))
         self._suspended = False
         self._phase = ACTION
         return int(think_ns)
@@ -324,9 +328,17 @@ class Trial:
 
         await idle(until_ns, sandbox, look)
 
-    async def _resume(self, sandbox: Suspends) -> None:
+    async def _drop_session(self) -> None:
+        """Close a session that the suspension has ended, however that fails."""
+        session, self._session = self._session, None
+        assert session is not None
+        with contextlib.suppress(SubstrateError, TimeoutError):
+            async with asyncio.timeout(TIMEOUT_GRACE_S):
+                await session.close()
+
+    async def _resume(self, sandbox: Suspends, reopens: bool) -> None:
         await sandbox.resume(self._marks)
-        if self._session is not None and "sessions" in self.context.substrate.capabilities.suspend_loses:
+        if reopens and self._session is None:
             assert self.sandbox is not None
             self._session = await self.sandbox.open_session()
 
