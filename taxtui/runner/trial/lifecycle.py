@@ -21,7 +21,9 @@ async def idle(until_ns: float, sandbox: Suspends, look: Callable[[Usage], None]
 
     async def looking() -> None:
         with contextlib.suppress(SubstrateError):
-            look(await sandbox.usage())
+            usage = await sandbox.usage()
+            if usage != Usage():
+                look(usage)
 
     task = asyncio.ensure_future(looking())
     try:
