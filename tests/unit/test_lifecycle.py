@@ -266,10 +266,10 @@ async def test_the_freezer_of_cgroup_version_2_stops_and_continues_processes(tmp
     try:
         await waiting.until(ticks.exists, "the first tick")
         await freezing.stop(limiter, name)
-        stopped, used_ns = ticks.stat().st_size, freezing.usage(limiter, name).cpu_ns
+        stopped = ticks.stat().st_size
+        assert freezing.usage(limiter, name).cpu_ns > 0
         await asyncio.sleep(0.3)
         assert ticks.stat().st_size == stopped
-        assert freezing.usage(limiter, name).cpu_ns == used_ns > 0
         await freezing.go_on(limiter, name)
         await waiting.until(lambda: ticks.stat().st_size > stopped, "a tick after the resume")
         await freezing.stop(limiter, name)
