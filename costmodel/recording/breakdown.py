@@ -168,6 +168,11 @@ class Measures(msgspec.Struct, frozen=True, gc=False, array_like=True):
     waiting_ns: int | None = None  # of work: inside the sandbox and on no CPU, whatever for; None: CPU time is unknown
     start_delay_ns: int = 0  # from its turn, as the arrival planned it, to its start: before anything that is held
     wrapper_ns: int = 0  # of taxtui's shell wrappers around the commands; 0 where unknown
+    suspend_ns: int | None = None  # all suspensions of the sandbox, within model time; None: there was none
+    resume_ns: int | None = None  # all resumes, part of the runner gap
+    snapshot_ns: int | None = None  # snapshot, fork and build after the last action, in no sum
+    fork_ns: int | None = None
+    build_ns: int | None = None
 
     @property
     def cold_start_ns(self) -> int:
@@ -280,6 +285,11 @@ def measure(
         None if cpu_ns is None or not commands.known else max(0, commands.work_ns - cpu_ns),
         start_delay_ns,
         commands.wrapper_ns,
+        phases.get("suspend"),
+        phases.get("resume"),
+        phases.get("snapshot"),
+        phases.get("fork"),
+        phases.get("build"),
     )
 
 

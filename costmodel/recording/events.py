@@ -64,6 +64,15 @@ IMAGE_BUILT: Final = "image_built"
 """The image was built while the sandbox waited: its first use."""
 BORROWED: Final = "borrowed"
 """The sandbox belongs to another trial: its create time is not this trial's."""
+SUSPEND: Final = "suspend"
+RESUME: Final = "resume"
+"""Suspension of the sandbox between two actions, and its resume; once per long pause. The wait for both is a gap."""
+SNAPSHOT: Final = "snapshot"
+FORK: Final = "fork"
+BUILD: Final = "build"
+"""Copies and images that are measured after the last action, outside the occupied time."""
+LIFE_CYCLE: Final = frozenset({SUSPEND, RESUME, SNAPSHOT, FORK, BUILD})
+"""Phases that do not lie before the actions."""
 
 # Outcomes of a trial.
 OK: Final = "ok"
@@ -162,14 +171,15 @@ class Mark(msgspec.Struct, array_like=True, tag=4, frozen=True, gc=False):
     name: Text  # accepted, scheduled, running …
     at_ns: Nanoseconds
     resolution_ns: Nanoseconds  # interval of observation
-    bytes: MaybeCount = UNKNOWN  # transferred, as for a pulled image
+    bytes: MaybeCount = UNKNOWN  # transferred, as for a pulled image; memory in use before or during a suspension
+    cpu_ns: MaybeNanoseconds = UNKNOWN  # CPU time of the sandbox since its start, before and during a suspension
 
 
 class PhaseEnded(msgspec.Struct, array_like=True, tag=5, frozen=True, gc=False):
     """Finished phase of a trial."""
 
     trial: Count
-    phase: Text  # create, reset, ready, ready_again, preload, setup, action, verify, cleanup
+    phase: Text  # create, reset, ready, ready_again, preload, setup, action, suspend, resume, snapshot, fork, build …
     start_ns: Nanoseconds
     duration_ns: Nanoseconds
 

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from costmodel.recording.events import (
+    BUILD,
     CLEANUP,
     CREATE,
+    FORK,
     MAX_CELLS,
     MAX_DEPTH,
     MAX_VALUES,
@@ -19,6 +21,7 @@ from costmodel.recording.events import (
     READY,
     READY_AGAIN,
     RESET,
+    SNAPSHOT,
     VERIFY,
     Actions,
     Cell,
@@ -30,7 +33,7 @@ from costmodel.recording.events import (
     TrialStarted,
 )
 
-AFTERWARDS: Final = frozenset({CLEANUP, VERIFY})
+AFTERWARDS: Final = frozenset({CLEANUP, VERIFY, SNAPSHOT, FORK, BUILD})
 """Phases that may lie behind the end of their trial."""
 IN_TURN: Final = frozenset({CREATE, RESET, READY, READY_AGAIN, PRELOAD})
 """Phases that lie one behind the other, and before every command of the set-up and the actions."""

@@ -33,7 +33,7 @@ MIN_GROUPS: Final = 5
 """With fewer groups of two or more nothing is said about what their members share."""
 STARTING: Final = frozenset({"create", "reset", "ready"})
 """A failure in one of these is one of the attempt to start; later ones are the running sandbox's."""
-AFTERWARDS: Final = frozenset({"verify", "cleanup"})
+AFTERWARDS: Final = frozenset({"verify", "cleanup", "snapshot", "fork", "build"})
 """A failure in one of these is not the trajectory's."""
 
 

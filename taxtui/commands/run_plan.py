@@ -24,6 +24,7 @@ _SET: Final = {
     "seed": int,
     "bracket": bool,
     "side_by_side": bool,
+    "lifecycle": str,
 }
 """Values of a scenario that ``--set`` takes."""
 

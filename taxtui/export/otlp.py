@@ -17,6 +17,7 @@ import msgspec
 from costmodel.recording.breakdown import start_delay_ns
 from costmodel.recording.events import (
     ACTION,
+    LIFE_CYCLE,
     OK,
     UNKNOWN,
     Actions,
@@ -120,7 +121,7 @@ class _Trial:
         now_ns = self.started.start_ns
         for part in self.parts:
             if isinstance(part, PhaseEnded):
-                now_ns = max(now_ns, part.start_ns + part.duration_ns)
+                now_ns = _after(part, now_ns)
             else:
                 now_ns += sum(part.gap_ns) + sum(part.think_ns) + sum(part.duration_ns)
         return now_ns
@@ -153,7 +154,7 @@ class _Trial:
         now_ns = self.started.start_ns
         for part in self.parts:
             if isinstance(part, PhaseEnded):
-                now_ns = max(now_ns, part.start_ns + part.duration_ns)
+                now_ns = _after(part, now_ns)
                 yield self._span(_json(clean(part.phase)), part.start_ns, part.duration_ns, "")
                 continue
             rows = len(part.duration_ns)
@@ -181,6 +182,11 @@ class _Trial:
         begin = self._anchor_unix_ns + start_ns
         times = f'"startTimeUnixNano":"{begin}","endTimeUnixNano":"{begin + duration_ns}"'
         return f'{{"name":{name},"kind":{INTERNAL},{times},"attributes":[{attributes}]'
+
+
+def _after(phase: PhaseEnded, now_ns: int) -> int:
+    """The earliest start of what follows a phase; model time and gaps already contain suspensions."""
+    return now_ns if phase.phase in LIFE_CYCLE else max(now_ns, phase.start_ns + phase.duration_ns)
 
 
 def _span_id(trace: str, number: int) -> str:

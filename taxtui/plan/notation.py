@@ -6,13 +6,13 @@ import re
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
 from costmodel.regular_file import read_regular
 from costmodel.training.length import RECORDED, Length
 from taxtui.errors import UsageError
 from taxtui.plan.durations import parse_duration_ns
-from taxtui.plan.spec import SubstrateRef, ThinkTime
+from taxtui.plan.spec import Operation, SubstrateRef, ThinkTime
 
 if TYPE_CHECKING:
     from costmodel.training.images import Images
@@ -185,3 +185,23 @@ def parse_think(text: str) -> ThinkTime:
             fix=f"write lognormal:MEDIAN,SIGMA as in lognormal:8s,0.6, with SIGMA up to {MAX_SIGMA:g}",
         )
     return ThinkTime(median_ns=parse_duration_ns(median), sigma=value)
+
+
+def parse_lifecycle(text: str) -> tuple[tuple[Operation, ...], int | None]:
+    """Operations and the pause before a suspension: ``suspend:5s``, ``snapshot``, ``suspend:5s,snapshot,build``.
+
+    Raises:
+        UsageError: another operation, one operation twice, or ``suspend`` without a pause.
+    """
+    operations: list[Operation] = []
+    after_ns = None
+    for part in filter(None, text.split(",")):
+        name, colon, pause = part.strip().partition(":")
+        if name not in get_args(Operation) or name in operations or (name == "suspend") != bool(colon):
+            raise UsageError(
+                f"{part.strip()!r} in lifecycle is no operation of a sandbox, or is there twice",
+                fix="write suspend:5s, snapshot, build, or several of them with commas",
+            )
+        after_ns = parse_duration_ns(pause) if colon else after_ns
+        operations.append(name)  # type: ignore[arg-type]  # checked above
+    return tuple(operations), after_ns

@@ -16,9 +16,9 @@ from costmodel.toml import Document, MalformedDocument, complaint, hint, written
 from taxtui.errors import ScenarioError, UsageError
 from taxtui.plan import arrivals
 from taxtui.plan.durations import parse_duration_ns
-from taxtui.plan.notation import parse_ladder, parse_substrate, parse_think
+from taxtui.plan.notation import parse_ladder, parse_lifecycle, parse_substrate, parse_think
 from taxtui.plan.repeating import parse_share, repeating
-from taxtui.plan.spec import CellPlan, Limits, Mode, Plan, Recordable, Tier
+from taxtui.plan.spec import CellPlan, Limits, Mode, Plan, Recordable, ThinkTime, Tier
 from taxtui.terminal_text import is_utf8
 
 T = TypeVar("T")
@@ -63,6 +63,7 @@ class ScenarioFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     gap: str = ""
     until: str = ""
     workers: Recordable = 1  # processes
+    lifecycle: str = ""  # operations to measure: suspend:5s,snapshot,build
 
 
 def bundled(relative: str) -> Path | None:
@@ -197,6 +198,7 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
         positive(field, value)
         return value
 
+    operations, suspend_after_ns = checked(parse_lifecycle, scenario.lifecycle)
     for block in scenario.cells:
         widths = [block.concurrency] if isinstance(block.concurrency, int) else block.concurrency
         if block.ladder:
@@ -227,7 +229,9 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
                     mode=mode,  # type: ignore[arg-type]  # checked above
                     concurrency=width,
                     arrival=arrival or arrivals.usual(width),
-                    think=checked(parse_think, block.think or tiers[name].think or "0s"),
+                    think=_suspending(
+                        checked(parse_think, block.think or tiers[name].think or "0s"), suspend_after_ns, where
+                    ),
                     acquire=block.acquire,
                     trials=_filled(block.trials, width) if block.ladder else block.trials,
                     warmup=block.warmup,
@@ -268,6 +272,7 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
         gap_s=checked(parse_duration_ns, scenario.gap) / 1e9 if scenario.gap else 0.0,
         until=checked(parse_share, scenario.until) if scenario.until else None,
         workers=scenario.workers,
+        lifecycle=operations,
     )
     return checked(lambda _: repeating(result, scenario.repeat), "")
 
@@ -276,6 +281,17 @@ def _names(scenario: ScenarioFile) -> Iterator[str]:
     """Yield the texts of a scenario that a recording stores as labels."""
     for block in scenario.cells:
         yield from (*block.substrates, *block.tiers, block.arrival, block.think, block.acquire)
+
+
+def _suspending(think: ThinkTime, after_ns: int | None, where: str) -> ThinkTime:
+    """Return pauses with a suspension after ``after_ns``. Raises ``ScenarioError`` where no pause is that long."""
+    if after_ns is not None and (not think.median_ns or (not think.sigma and think.median_ns <= after_ns)):
+        pause = f"{after_ns / 1e9:g}s"
+        raise ScenarioError(
+            f"{where}suspend:{pause} needs pauses between actions longer than {pause}, and they are {think}",
+            fix=f"add --think {2 * after_ns / 1e9 or 1:g}s, or suspend earlier",
+        )
+    return msgspec.structs.replace(think, suspend_after_ns=after_ns)
 
 
 def _check_cells(cells: list[CellPlan], where: str) -> None:

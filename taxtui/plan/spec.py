@@ -16,6 +16,8 @@ from costmodel.recording.events import MAX_INT
 from taxtui.plan.arrivals import AnyArrival, Sequential
 
 Mode = Literal["exec", "session"]
+Operation = Literal["suspend", "snapshot", "build"]
+"""An optional operation of a substrate: ``taxtui.sandboxes.lifecycle``."""
 
 FIXTURES_ENV: Final = "TAXTUI_FIXTURES"
 """In every sandbox: the folder that holds attrs.git and wheels/ (read-only), or unset where there is none."""
@@ -78,6 +80,7 @@ class ThinkTime(msgspec.Struct, frozen=True, kw_only=True):
 
     median_ns: int = 0
     sigma: float = 0.0
+    suspend_after_ns: int | None = None  # the sandbox is suspended in the rest of a longer pause; None: never
 
     @property
     def mean_ns(self) -> float:
@@ -85,9 +88,10 @@ class ThinkTime(msgspec.Struct, frozen=True, kw_only=True):
         return self.median_ns * math.exp(self.sigma**2 / 2)
 
     def __str__(self) -> str:
-        """The same text that ``--think`` takes."""
+        """The text that ``--think`` takes, then the threshold of a suspension: ``8s,suspend:5s``."""
         median = f"{self.median_ns / 1e9:g}s"
-        return f"lognormal:{median},{self.sigma:g}" if self.sigma else median
+        text = f"lognormal:{median},{self.sigma:g}" if self.sigma else median
+        return text if self.suspend_after_ns is None else f"{text},suspend:{self.suspend_after_ns / 1e9:g}s"
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -143,6 +147,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     gap_s: float = 0.0  # between them
     until: float | None = None  # stop when every cell's interval is narrow enough: half of it, relative to the mean
     workers: int = 1  # processes that measure, which share each cell's concurrency
+    lifecycle: tuple[Operation, ...] = ()  # operations that each trial measures
 
     @property
     def repeated(self) -> bool:

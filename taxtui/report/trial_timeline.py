@@ -80,7 +80,7 @@ def _phases(story: TrialStory, width: int) -> list[str]:
 
 def _acting(story: TrialStory) -> tuple[int, int] | None:
     """From the end of what came before the actions to the end of the last: when, and how long."""
-    before = [phase for phase in story.phases if phase.phase != events.CLEANUP]
+    before = [phase for phase in story.phases if phase.phase not in {events.CLEANUP, *events.LIFE_CYCLE}]
     began_ns = max((phase.start_ns + phase.duration_ns for phase in before), default=story.began_ns)
     ended_ns = story.end.end_ns if story.end else story.last_ns
     return (began_ns, ended_ns - began_ns) if ended_ns > began_ns else None

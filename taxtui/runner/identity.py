@@ -69,6 +69,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         "side_by_side": plan.side_by_side,
         **({"repeat": plan.repeat, "gap_s": plan.gap_s, "until": plan.until} if plan.repeated else {}),
         **({"workers": plan.workers} if plan.workers > 1 else {}),
+        **({"lifecycle": list(plan.lifecycle)} if plan.lifecycle else {}),
         "limits": msgspec.to_builtins(plan.limits),
         "cells": [
             {

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import resource
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from costmodel.recording.events import Cell, Notice
 from taxtui import shipped
 from taxtui.errors import SubstrateError, SubstrateUnavailable, UsageError
-from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
+from taxtui.plan.spec import CellPlan, Operation, Plan, SubstrateRef
 from taxtui.runner import identity
 from taxtui.runner.journal import EventSink
 from taxtui.runner.redaction import redact
@@ -53,7 +53,7 @@ async def open_all(plan: Plan, stack: contextlib.AsyncExitStack) -> dict[str, Op
                 raise SubstrateUnavailable(f"{key}: {availability.detail}", fix=availability.fix)
             opened[key] = Opened(cell.substrate, substrate, availability)
         substrate = opened[key].substrate
-        require(cell, substrate, opened[key].availability)
+        require(cell, substrate, opened[key].availability, plan.lifecycle)
         if isinstance(substrate, ChecksAcquire):
             with blamed(key):
                 await substrate.check_acquire(cell.acquire, plan.limits)
@@ -126,7 +126,9 @@ def latency(availability: Availability) -> list[tuple[str, str]]:
     return [("latency_ns", str(availability.latency_ns))] if availability.latency_ns else []
 
 
-def require(cell: CellPlan, substrate: Substrate, availability: Availability) -> None:
+def require(
+    cell: CellPlan, substrate: Substrate, availability: Availability, operations: Sequence[Operation] = ()
+) -> None:
     """Refuse a cell that the substrate cannot measure. Raises ``UsageError`` or ``SubstrateUnavailable``."""
     kind = cell.acquire.partition(":")[0]
     if kind not in substrate.capabilities.acquire:
@@ -135,6 +137,9 @@ def require(cell: CellPlan, substrate: Substrate, availability: Availability) ->
     if cell.mode not in substrate.capabilities.modes:
         can = ", ".join(substrate.capabilities.modes)
         raise UsageError(f"{cell.substrate} has no {cell.mode} mode", fix=f"it has: {can}")
+    if absent := [operation for operation in operations if operation not in substrate.capabilities.lifecycle]:
+        can = ", ".join(substrate.capabilities.lifecycle) or "none of them"
+        raise UsageError(f"{cell.substrate} has no {absent[0]}", fix=f"leave it out of lifecycle; it has: {can}")
     limit = substrate.capabilities.max_concurrency
     if limit is not None and cell.concurrency > limit:
         raise UsageError(f"{cell.substrate} takes at most {limit} sandboxes at once, not {cell.concurrency}")

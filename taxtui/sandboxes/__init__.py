@@ -59,6 +59,10 @@ if TYPE_CHECKING:
     from taxtui.sandboxes.kit.shell.framed_shell import launch_argv as launch_argv
     from taxtui.sandboxes.kit.shell.frames import STDERR as STDERR
     from taxtui.sandboxes.kit.shell.frames import STDOUT as STDOUT
+    from taxtui.sandboxes.lifecycle import Builds as Builds
+    from taxtui.sandboxes.lifecycle import Snapshots as Snapshots
+    from taxtui.sandboxes.lifecycle import Suspends as Suspends
+    from taxtui.sandboxes.lifecycle import Usage as Usage
     from taxtui.sandboxes.protocol import Availability as Availability
     from taxtui.sandboxes.protocol import Capabilities as Capabilities
     from taxtui.sandboxes.protocol import Effective as Effective
@@ -86,6 +90,7 @@ _PUBLIC: Final = {
     "taxtui.sandboxes.kit.process": "Process",
     "taxtui.sandboxes.kit.removal": "remove",
     "taxtui.sandboxes.kit.retry": "Retry StatePoller",
+    "taxtui.sandboxes.lifecycle": "Builds Snapshots Suspends Usage",
     "taxtui.sandboxes.simple": "SimpleSubstrate",
     "taxtui.sandboxes.protocol": "Availability Capabilities Effective ExecResult Found Marks Sandbox Session Substrate",
 }
@@ -100,7 +105,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'taxtui.sandboxes' has no attribute {name!r}")
     home = _HOMES[name]
-    if home.endswith(".kit"):  # the name is a module's
+    if home.endswith((".kit", ".shell")):  # the name is a module's
         value: Any = importlib.import_module(f"{home}.{name}")
     else:
         value = getattr(importlib.import_module(home), name)

@@ -15,7 +15,7 @@ import msgspec
 
 from costmodel.pricing.instance_sizes import sold
 from taxtui.errors import TaxtuiError
-from taxtui.plan.spec import Command, Limits, Mode, SandboxSpec
+from taxtui.plan.spec import Command, Limits, Mode, Operation, SandboxSpec
 from taxtui.recording import digest
 
 Deadline = Literal["provider", "guest", "none"]
@@ -39,6 +39,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     acquire: tuple[str, ...] = ("create",)
     modes: tuple[Mode, ...] = ("exec", "session")
     max_concurrency: int | None = None
+    lifecycle: tuple[Operation, ...] = ()  # optional operations, see taxtui.sandboxes.lifecycle
+    suspend_loses: tuple[Literal["processes", "sessions", "clock"], ...] = ()  # state of a suspended sandbox
 
     def flags(self) -> tuple[str, ...]:
         """Names of all true capabilities, and the kind of deadline, for the recording."""

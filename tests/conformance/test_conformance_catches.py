@@ -143,6 +143,26 @@ async def test_a_clean_up_that_fails_as_well_is_said_beside_the_complaint(monkey
     assert outcome[1].endswith("; and then, cleaning up: a sandbox is left")
 
 
+async def test_a_suspension_that_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(limiter: object, name: str) -> None:
+        pass
+
+    monkeypatch.setattr("taxtui.sandboxes.kit.freezing.stop", nothing)
+    with pytest.raises(Violation, match="a sleep of 1 s took"):
+        await BY_NAME["suspend and resume"](Broken)
+    with pytest.raises(Violation, match="a command ended in a suspended sandbox"):
+        await BY_NAME["a command while suspended"](Broken)
+
+
+async def test_a_resume_that_continues_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(limiter: object, name: str) -> None:
+        pass
+
+    monkeypatch.setattr("taxtui.sandboxes.kit.freezing.go_on", nothing)
+    with pytest.raises((Violation, TimeoutError)):
+        await BY_NAME["suspend and resume"](Broken, timeout_s=10)
+
+
 async def test_a_reset_that_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     async def nothing(self: LocalSandbox, marks: object) -> None:
         pass

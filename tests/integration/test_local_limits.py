@@ -171,11 +171,11 @@ class TestChoice:
 @pytest.mark.parametrize("by_ps", [False, True])
 async def test_marked_processes_are_killed_wherever_they_went(monkeypatch: pytest.MonkeyPatch, by_ps: bool) -> None:
     if by_ps:  # as on macOS, where there is no /proc
-        monkeypatch.setattr(kill, "_marked", kill._marked_by_ps)
+        monkeypatch.setattr(kill, "marked", kill._marked_by_ps)
     value = f"{os.getpid()}.{by_ps}"
     process = Process(["/bin/sh", "-c", "setsid sleep 300 & sleep 300"], {**os.environ, "MARK": value}, stdin=False)
-    while len(kill._marked(f"MARK={value}".encode())) < 3:
+    while len(kill.marked(f"MARK={value}".encode())) < 3:
         await asyncio.sleep(0.01)
     await asyncio.gather(kill.kill_marked(f"MARK={value}"), process.output())
     assert process.returncode == 137
-    assert kill._marked(f"MARK={value}".encode()) == set()
+    assert kill.marked(f"MARK={value}".encode()) == set()

@@ -166,3 +166,28 @@ def test_ten_kills_with_ssh(home: Home) -> None:
     with ssh_box() as box:
         kill_at_random(home, box.named(), lambda: runs_of(box.left()))
         assert box.left() == []
+
+
+@pytest.mark.docker
+def test_a_kill_while_a_container_is_suspended(home: Home) -> None:
+    """The container's own deadline is frozen with it: the watchdog has to remove it, and the copies of its trial."""
+    path = home.cwd / "suspended.msgpack"
+    life = ("--think", "600s", "--set", "lifecycle=suspend:1ms", "--set", f"create_timeout={CREATE_TIMEOUT_S}s")
+    process = home.start("run", "-s", "docker", "-t", "T0", "-n", "2", "--mode", "session", *life, "-o", str(path))
+    block_until(lambda: in_trials(path), "the first trial")
+    run = run_id(path)
+    with contextlib.closing(docker.APIClient()) as client:
+        label = f"taxtui.run={run}"
+
+        def containers(**filters: str) -> list[str]:
+            return [row["Id"] for row in client.containers(all=True, filters={"label": [label], **filters})]
+
+        block_until(lambda: containers(status="paused"), "a suspended container")
+        [container] = containers()
+        image = client.commit(container, repository=f"taxtui-{run}-0.snapshot")["Id"]
+        process.kill()
+        process.wait()
+        block_until(lambda: not home.processes(), "the watchdog has ended")
+        assert containers() == []
+        assert image not in [row["Id"] for row in client.images(all=True)]
+    assert home.ledger() == []

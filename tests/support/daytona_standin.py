@@ -69,6 +69,9 @@ class DaytonaStandin:
                 web.get("/api/sandbox", self._list, name="list"),
                 web.get("/api/sandbox/{id}", self._get, name="get"),
                 web.delete("/api/sandbox/{id}", self._delete, name="delete"),
+                web.post("/api/sandbox/{id}/stop", self._stop, name="stop"),
+                web.post("/api/sandbox/{id}/start", self._start, name="start"),
+                web.post("/api/sandbox/{id}/autodelete/{interval}", self._auto_delete, name="autodelete"),
                 web.post(f"{box}/execute", self._execute, name="exec"),
                 web.post(f"{box}/pty", self._open_terminal, name="pty"),
                 web.get(f"{box}/pty/{{name}}/connect", self._connect_terminal, name="connect"),
@@ -96,7 +99,7 @@ class DaytonaStandin:
         await self._runner.cleanup()
 
     def fail(self, on: str, **how: Any) -> None:
-        """Add a ``Fault`` for: key create list get delete exec pty connect unpty."""
+        """Add a ``Fault`` for: key create list get delete stop start exec pty connect unpty."""
         self.faults.add(on, **how)
 
     def left(self) -> tuple[int, int]:
@@ -259,6 +262,46 @@ class DaytonaStandin:
             if not self.stuck:
                 self._spawn(self._end(sandbox))
         return self._yes(sandbox, "Sandbox")
+
+    async def _auto_delete(self, request: web.Request) -> web.Response:
+        sandbox = self._find(request)
+        if sandbox is None:
+            return self._no(404, "Sandbox not found")
+        sandbox["autoDeleteInterval"] = int(float(request.match_info["interval"]))
+        return self._yes(sandbox, "Sandbox")
+
+    async def _stop(self, request: web.Request) -> web.Response:
+        sandbox = self._find(request)
+        if sandbox is None:
+            return self._no(404, "Sandbox not found")
+        if sandbox["state"] != "started":
+            return self._no(400, "Sandbox is not started")
+        await self._to(sandbox, "stopping")
+        self._spawn(self._halt(sandbox))
+        return self._yes(sandbox, "Sandbox")
+
+    async def _halt(self, sandbox: Json) -> None:
+        await asyncio.sleep(self.start_s)
+        self._kill(sandbox["id"])
+        if sandbox["state"] == "stopping":
+            await self._to(sandbox, "stopped")
+            if sandbox["autoDeleteInterval"] == 0:
+                await self._end(sandbox)
+
+    async def _start(self, request: web.Request) -> web.Response:
+        sandbox = self._find(request)
+        if sandbox is None:
+            return self._no(404, "Sandbox not found")
+        if sandbox["state"] != "stopped":
+            return self._no(400, "Sandbox is not stopped")
+        await self._to(sandbox, "starting")
+        self._spawn(self._begin(sandbox))
+        return self._yes(sandbox, "Sandbox")
+
+    async def _begin(self, sandbox: Json) -> None:
+        await asyncio.sleep(self.start_s)
+        if sandbox["state"] == "starting":
+            await self._to(sandbox, "started")
 
     async def _end(self, sandbox: Json) -> None:
         await asyncio.sleep(0.005)

@@ -76,6 +76,18 @@ class Machine:
             if not self._halted:
                 self._sshd.start()
 
+    def stop(self) -> None:
+        """As StopInstances: every process ends, the disk stays."""
+        with self._switch:
+            self._halted = True
+        self._sshd.kill()
+        kill_marked(self.marker)
+
+    def start(self) -> None:
+        """As StartInstances."""
+        self._halted = False
+        self._boot()
+
     def restart_sshd(self) -> None:
         """As cloud-init may, after the first login."""
         self._sshd.kill()
@@ -117,6 +129,8 @@ class Ec2Standin:
         self._patch(EC2Backend, "run_instances", self._run_instances)
         self._patch(EC2Backend, "delete_security_group", self._delete_security_group)
         self._patch(Instance, "terminate", self._terminate)
+        self._patch(Instance, "stop", self._stop)
+        self._patch(Instance, "start", self._start)
         # Amazon's own images are enough; over a thousand for ECS, in each region that is looked at, take half a second.
         self._patches.enter_context(mock.patch.object(amis, "load_resource", _without_ecs_images))
         modules = list(backends.list_of_moto_modules())  # which moto lists anew for each request
@@ -229,6 +243,15 @@ class Ec2Standin:
                 return copy.copy(instance._state)  # moto would look for its network interface
             self.machines[instance.id].halt()
             return original(instance)
+
+    def _stop(self, original: Any, instance: Any, *args: Any, **more: Any) -> Any:
+        self.machines[instance.id].stop()
+        return original(instance, *args, **more)
+
+    def _start(self, original: Any, instance: Any, *args: Any, **more: Any) -> Any:
+        if instance.id in self.machines:  # moto starts a new instance too, before its machine is there
+            self.machines[instance.id].start()
+        return original(instance, *args, **more)
 
     def _delete_security_group(
         self, original: Any, backend: Any, name: str | None = None, group_id: str | None = None

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import costmodel
-from costmodel.recording.events import Actions
+from costmodel.recording.events import Actions, PhaseEnded, TrialEnded, TrialStarted
 from costmodel.recording.reader import Recording
 from costmodel.recording.table import COLUMNS, rows
 from costmodel.workload.pool import Pool, pools
@@ -132,6 +132,28 @@ def test_spans_hold_the_instants_and_durations_of_the_recording(tmp_path: Path) 
         assert lasting == actions[end.trial]
         assert (root.get("status", {}).get("code") == 2) == (end.outcome != "ok")
     assert len({trial[0]["traceId"] for trial in trials}) == len(trials)
+
+
+def test_a_suspension_does_not_move_the_commands_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "suspended.msgpack"
+    plain = {"run_ns": [], "exit_code": [], "stdout_bytes": [], "stderr_bytes": []}
+    with Recorder(path) as recorder:
+        for event in (
+            *STREAM[:3],
+            TrialStarted(0, 0, "taxtui-g-0", 0, 0),
+            PhaseEnded(0, "create", 0, 10),
+            Actions(0, "action", 0, gap_ns=[], think_ns=[], duration_ns=[5], **plain),
+            PhaseEnded(0, "suspend", 30, 5),
+            PhaseEnded(0, "resume", 115, 5),
+            Actions(0, "action", 1, gap_ns=[5], think_ns=[100], duration_ns=[5], **plain),
+            TrialEnded(0, "ok", "", "", "", 125, 0, "warm"),
+        ):
+            recorder.add(event)
+    [line] = exported(path, "--format", "otlp").stdout.splitlines()
+    root, *below = json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    began = int(root["startTimeUnixNano"])
+    commands = [int(span["startTimeUnixNano"]) - began for span in below if span["name"] == "action command"]
+    assert (commands, int(root["endTimeUnixNano"]) - began) == ([10, 120], 125)
 
 
 def test_metrics_are_in_the_text_format_and_in_seconds() -> None:

@@ -108,7 +108,7 @@ async def test_all_that_came_of_a_command_is_killed(
 def test_what_cannot_be_seen_while_it_begins_another_program_is_killed_too(monkeypatch: pytest.MonkeyPatch) -> None:
     process = subprocess.Popen(["sleep", "600"])
     looks = iter([set[int](), {process.pid}])
-    monkeypatch.setattr(kill, "_marked", lambda wanted: next(looks, set()))
+    monkeypatch.setattr(kill, "marked", lambda wanted: next(looks, set()))
     asyncio.run(kill_marked(f"{MARK}=0"))
     assert process.wait() == -signal.SIGKILL
 

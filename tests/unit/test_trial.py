@@ -55,6 +55,7 @@ class FakeContext(CellRun):
         self.timeout_s = 5.0
         self.create_timeout_s = 5.0
         self.seed = 0
+        self.lifecycle = ()
         self.repetition = 0
         self.image_bytes = 296_000_000
         self.anchor_ns = time.monotonic_ns()

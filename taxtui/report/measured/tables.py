@@ -73,6 +73,7 @@ PARTS: Final[dict[str, Callable[[Row], float]]] = {
 }
 """Part of a completion → its mean in ns."""
 
+_LIFE_CYCLE: Final = ("suspend", "resume", "snapshot", "fork", "build")
 HEAD: Final = "sandbox\ntier actions mode"
 SHOWN_DELAY_NS: Final = 1_000_000
 
@@ -101,7 +102,7 @@ def sections(
         elif table in LATENCIES:
             results += [_latencies(title, name, names, arranged) for name, title in LATENCIES[table].items()]
         elif table == "breakdown":
-            results += [_breakdown(names), _beside(names), *_bad_seconds(names)]
+            results += [_breakdown(names), _beside(names), *_life_cycle(names), *_bad_seconds(names)]
         elif table == DISTRIBUTIONS:
             results += distributions.sections(names, HEAD)
         elif table == failures.FAILURES:
@@ -233,6 +234,22 @@ def _beside(names: dict[Row, RowName]) -> Section:
         notes.append("start delay: from a trial's turn to its start, before anything that is held.")
     head = [HEAD, *(f"{name.replace('_', ' ')}\n" for name in columns)]
     return Section("Beside completion: means", head, lines, notes)
+
+
+def _life_cycle(names: dict[Row, RowName]) -> list[Section]:
+    """Means of a trial's suspensions and copies; no table where no row has any."""
+    columns = [name for name in _LIFE_CYCLE if any(row.mean_ns(name) is not None for row in names)]
+    lines = [
+        [named, *(duration_cell(row.mean_ns(name)) for name in columns)]
+        for row, named in names.items()
+        if any(row.mean_ns(name) is not None for name in columns)
+    ]
+    notes = [
+        "suspend, resume: the sum over a trial's pauses. A suspension lies within model time; the wait for a resume "
+        "is part of harness. snapshot, fork, build: once after the last action, in no sum. A fork uses the snapshot."
+    ]
+    head = [HEAD, *(f"{name}\n" for name in columns)]
+    return [Section("Life cycle: means per trial", head, lines, notes)] if lines else []
 
 
 def _in_time(names: dict[Row, RowName]) -> Section:

@@ -19,8 +19,11 @@ _START_FIELD: Final = 19
 """Position in /proc/PID/stat, after the program's name, of its start in ticks since boot."""
 
 
-_TRIAL_OF_PART: Final = re.compile(r"(?:(?P<part>[0-9a-f]+)x)?(?P<trial>[0-9]+)")
-"""The end of a sandbox's name: ``17`` in a run that was never cut short, ``3f2ax17`` in a resumption of it."""
+_TRIAL_OF_PART: Final = re.compile(r"(?:(?P<part>[0-9a-f]+)x)?(?P<trial>[0-9]+)(?:\.[a-z]+)?")
+"""The end of a sandbox's name: ``17`` in a run that was never cut short, ``3f2ax17`` in a resumption of it.
+
+A snapshot, fork or image of the trial has the same name and a suffix: ``17.fork``.
+"""
 
 
 def sandbox_name(run_id: str, part: str, trial: int) -> str:

@@ -39,6 +39,7 @@ class CellRun:
         self.timeout_s = run.timeout_s
         self.create_timeout_s = run.create_timeout_s
         self.seed = run.seed
+        self.lifecycle = run.lifecycle
         self.repetition = repetition
         self.image_bytes = availability.image_bytes
         self.anchor_ns = journal.anchor_ns

@@ -41,6 +41,13 @@ async def plant(sandbox: Sandbox, timeout_s: float) -> bool:
         return False
 
 
+async def remove_copies(substrate: Substrate, spec: SandboxSpec) -> None:
+    """Remove the forks, snapshots and images of a trial: everything that find lists by its name and a suffix."""
+    for match in await substrate.find(spec.labels[LABEL_RUN]):
+        if match.name.startswith(f"{spec.name}."):
+            await substrate.reap(match)
+
+
 async def remove(
     substrate: Substrate,
     spec: SandboxSpec,

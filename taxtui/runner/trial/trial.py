@@ -6,10 +6,11 @@ The trajectory runs in a task of its own, so that a cancellation never reaches t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import secrets
 import time
-from collections.abc import Awaitable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from costmodel.recording.breakdown import start_delay_ns
@@ -24,7 +25,9 @@ from costmodel.recording.events import (
     READY,
     READY_AGAIN,
     RESET,
+    RESUME,
     SETUP,
+    SUSPEND,
     TIMEOUT,
     Mark,
     Notice,
@@ -38,8 +41,10 @@ from taxtui.runner.redaction import redact, scrub
 from taxtui.runner.trial import bracket
 from taxtui.runner.trial.action_buffer import ActionBuffer
 from taxtui.runner.trial.cell import CellRun
-from taxtui.runner.trial.removal import CHECK, plant, remove
+from taxtui.runner.trial.lifecycle import idle, measure_copies
+from taxtui.runner.trial.removal import CHECK, plant, remove, remove_copies
 from taxtui.sandboxes.kit.retry import Retry
+from taxtui.sandboxes.lifecycle import Suspends, Usage
 from taxtui.sandboxes.protocol import EXIT_CODES, ExecResult, Marks, Sandbox, Session
 
 NO_OP: Final = "true"
@@ -102,6 +107,8 @@ class Trial:
         self._columns = ActionBuffer(number, SETUP)
         self._creating: asyncio.Future[Sandbox] | None = None
         self._session: Session | None = None
+        self._suspended = False  # or about to be
+        self._copied = False  # there may be copies of the sandbox
         self._body: asyncio.Task[None] | None = None
         self._abandoned = ""
 
@@ -192,16 +199,21 @@ class Trial:
         self.flush_columns()
         self._columns = ActionBuffer(self.number, ACTION)
         await self._steps(ACTION, [tier.cycle[i % len(tier.cycle)] for i in range(plan.actions)], think=plan.think)
+        await self._copies()
 
     async def _timed(self, phase: str, work: Coroutine[Any, Any, None]) -> None:
-        """Run and record one phase; a failed one is in TrialEnded instead."""
+        """Run and record one phase of the start; the next gap begins at its end."""
+        self._last_ns = await self._recorded(phase, work)
+
+    async def _recorded(self, phase: str, work: Coroutine[Any, Any, None]) -> int:
+        """Run and record one phase, and return its end; a failed one is in TrialEnded instead."""
         self._phase = phase
         began = self.context.now()
         queued_before = self._queued_ns
         await work
         ended = self.context.now()
         self._phase_ended(phase, began, ended - began - (self._queued_ns - queued_before))
-        self._last_ns = ended
+        return ended
 
     @property
     def _queued_ns(self) -> int:
@@ -288,8 +300,64 @@ class Trial:
             return 0
         wanted_ns = think.median_ns * (self._random.lognormvariate(0, think.sigma) if think.sigma else 1.0)
         began = time.monotonic_ns()
-        await asyncio.sleep(wanted_ns / 1e9)
-        return time.monotonic_ns() - began
+        after_ns = think.suspend_after_ns
+        if after_ns is None or wanted_ns <= after_ns:
+            await asyncio.sleep(wanted_ns / 1e9)
+            return time.monotonic_ns() - began
+        sandbox = self.sandbox
+        assert isinstance(sandbox, Suspends)
+        await self._idle(began + after_ns, sandbox, "suspending")
+        self._suspended = True
+        await self._call(SUSPEND, lambda: sandbox.suspend(self._marks))
+        suspended = time.monotonic_ns()
+        reopens = self._session is not None and "sessions" in self.context.substrate.capabilities.suspend_loses
+        if reopens:
+            await self._drop_session()
+        answer = began + wanted_ns  # of the model
+        await self._idle((suspended + answer) // 2, sandbox, "suspended")
+        await self._idle(answer, sandbox, "held")
+        think_ns = max(wanted_ns, time.monotonic_ns() - began) if suspended < answer else wanted_ns
+        await self._call(RESUME, lambda: self._resume(sandbox, reopens))
+        self._suspended = False
+        self._phase = ACTION
+        return int(think_ns)
+
+    async def _idle(self, until_ns: float, sandbox: Suspends, mark: str) -> None:
+        def look(usage: Usage) -> None:
+            self.context.emit(Mark(self.number, mark, self.context.now(), 0, usage.memory_bytes, usage.cpu_ns))
+
+        await idle(until_ns, sandbox, look)
+
+    async def _drop_session(self) -> None:
+        """Close a session that the suspension has ended, however that fails."""
+        session, self._session = self._session, None
+        assert session is not None
+        with contextlib.suppress(SubstrateError, TimeoutError):
+            async with asyncio.timeout(TIMEOUT_GRACE_S):
+                await session.close()
+
+    async def _resume(self, sandbox: Suspends, reopens: bool) -> None:
+        await sandbox.resume(self._marks)
+        if reopens and self._session is None:
+            assert self.sandbox is not None
+            self._session = await self.sandbox.open_session()
+
+    async def _call(self, phase: str, call: Callable[[], Awaitable[None]]) -> int:
+        """Run and record a call of the life cycle, within the time limit of a create; return its end."""
+        limit_s = self.context.create_timeout_s
+
+        async def in_time() -> None:
+            async with asyncio.timeout(limit_s):
+                await self._patience(call)
+
+        return await self._recorded(phase, in_time())
+
+    async def _copies(self) -> None:
+        """Measure snapshot, fork and build where the plan has them, outside the occupied time."""
+        assert self.sandbox is not None
+        operations, substrate = self.context.lifecycle, self.context.substrate
+        self._copied = bool({"snapshot", "build"} & set(operations))
+        await measure_copies(operations, substrate, self.sandbox, self.spec, self._marks, self._call)
 
     async def _step(self, step: Step, think_ns: int = 0, index: int = 0, kind: str = PRELOAD) -> None:
         """Run one command: time it, record it, then check its result."""
@@ -351,8 +419,10 @@ class Trial:
     async def _clean_up(self) -> None:
         """Remove the sandbox, or keep it for the next trial where sandboxes are reset."""
         session, self._session = self._session, None
-        if session is not None:
+        if session is not None and not self._suspended:  # in a suspended sandbox no process can be killed
             await self._quietly(session.close())
+        if self._copied:
+            await self._remove_copies()
         if self.outcome == OK and self.context.plan.acquire == RESET and self.sandbox is not None:
             self.reusable = await plant(self.sandbox, self.context.timeout_s)
             if self.reusable:
@@ -368,6 +438,15 @@ class Trial:
             self.context.emit(Notice(self.context.now(), "error", text))
             return
         self._phase_ended(CLEANUP, began, self.context.now() - began)
+
+    async def _remove_copies(self) -> None:
+        try:
+            async with asyncio.timeout(CLEANUP_TIMEOUT_S):
+                await remove_copies(self.context.substrate, self.spec)
+        except Exception as error:  # the final sweep tries again
+            self.cleanup_failed = True
+            text = f"{self.context.substrate.name}: copies of {self.spec.name} may exist: {' '.join(redact(error))}"
+            self.context.emit(Notice(self.context.now(), "error", text))
 
     async def _quietly(self, closing: Awaitable[None]) -> None:
         """Close a session. The sandbox is removed next, so a failure is only a notice."""

@@ -66,7 +66,7 @@ class Check(NamedTuple):
 
 
 _CHECKS: Final[list[Check]] = []
-_MODULES: Final = ("declarations", "commands", "sessions", "lifecycle", "cancellation")
+_MODULES: Final = ("declarations", "commands", "sessions", "lifecycle", "suspension", "copies", "cancellation")
 
 
 def check(

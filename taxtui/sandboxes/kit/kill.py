@@ -107,7 +107,7 @@ async def kill_marked(variable: str) -> None:
     """
     wanted = variable.encode()
     # Twice: a process that begins another program just then has no environment for a moment.
-    await kill_all(lambda: _marked(wanted) or _marked(wanted))
+    await kill_all(lambda: marked(wanted) or marked(wanted))
 
 
 async def kill_all(alive: Callable[[], set[int]]) -> None:
@@ -122,7 +122,8 @@ async def kill_all(alive: Callable[[], set[int]]) -> None:
         await asyncio.sleep(0.001)
 
 
-def _marked(variable: bytes) -> set[int]:
+def marked(variable: bytes) -> set[int]:
+    """The processes of this machine with ``NAME=value`` in their environment."""
     if not Path("/proc/self/environ").exists():
         return _marked_by_ps(variable)
     pids = set()
@@ -136,7 +137,7 @@ def _marked(variable: bytes) -> set[int]:
 
 
 def _marked_by_ps(variable: bytes) -> set[int]:
-    """As ``_marked``, without /proc (macOS)."""
+    """As ``marked``, without /proc (macOS)."""
     rows = subprocess.run(
         ["ps", "axeww", "-o", "pid=", "-o", "command="], stdout=subprocess.PIPE, check=False
     ).stdout.splitlines()

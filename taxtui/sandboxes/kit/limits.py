@@ -17,7 +17,7 @@ from typing import Final, Protocol
 
 from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError
 from taxtui.plan.spec import Limits
-from taxtui.sandboxes.kit.kill import kill_all, kill_marked
+from taxtui.sandboxes.kit.kill import kill_all, kill_marked, marked
 from taxtui.sandboxes.kit.process import Process
 
 SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
@@ -35,6 +35,14 @@ class Limiter(Protocol):
 
     def prepare(self, name: str, limits: Limits) -> str:
         """Set up the limits of a new sandbox; return shell commands that apply them to the calling process."""
+        ...
+
+    def groups(self, name: str) -> list[Path]:
+        """The cgroups of one sandbox, if any."""
+        ...
+
+    def processes(self, name: str) -> set[int]:
+        """The ids of all processes inside."""
         ...
 
     async def kill(self, name: str) -> None:
@@ -83,7 +91,7 @@ class CgroupLimiter:
 
     async def kill(self, name: str) -> None:
         """As ``Limiter.kill``."""
-        await kill_all(lambda: self._inside(name))
+        await kill_all(lambda: self.processes(name))
 
     async def remove(self, name: str) -> None:
         """As ``Limiter.remove``."""
@@ -105,7 +113,8 @@ class CgroupLimiter:
         """The directories of one sandbox."""
         return [parent / name for parent in self._parents]
 
-    def _inside(self, name: str) -> set[int]:
+    def processes(self, name: str) -> set[int]:
+        """As ``Limiter.processes``."""
         pids: set[int] = set()
         for group in self.groups(name):
             with contextlib.suppress(OSError):
@@ -121,6 +130,14 @@ class RlimitLimiter:
     def prepare(self, name: str, limits: Limits) -> str:
         """As ``Limiter.prepare``."""
         return f"ulimit -v {limits.memory_mib * 1024} && "
+
+    def groups(self, name: str) -> list[Path]:
+        """None."""
+        return []
+
+    def processes(self, name: str) -> set[int]:
+        """As ``Limiter.processes``; a process with an empty environment is not found."""
+        return marked(f"{SANDBOX_ENV}={name}".encode())
 
     async def kill(self, name: str) -> None:
         """As ``Limiter.kill``; a process with an empty environment is not found."""

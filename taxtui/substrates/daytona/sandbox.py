@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from daytona_toolbox_api_client_async import ExecuteRequest
@@ -14,11 +14,12 @@ from daytona_toolbox_api_client_async import ExecuteRequest
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, SubstrateError, Throttled
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit import removal
-from taxtui.sandboxes.kit.cancellation import kill_then_timeout, with_cleanup
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.kill import LEFT, kill_until_done, require_killed
 from taxtui.sandboxes.kit.refusal import connecting
 from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShell
 from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
+from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.daytona import failure
 from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
@@ -32,6 +33,12 @@ KILLED_S: Final = 0.3
 """Wait for the end of killed processes before the next kill: the command may only be starting."""
 SERVER_GRACE_S: Final = 15.0
 """taxtui ends a command at its timeout; the toolbox this much later, in whole seconds."""
+LOOK_S: Final = 0.2
+"""Between two looks at a sandbox that is stopping or starting, where no event comes."""
+KEPT_WHEN_STOPPED: Final = -1
+"""The auto-delete interval that deletes no stopped sandbox."""
+CHANGING: Final = (400, 409)
+"""Refusals of a request while another change of the state is under way: it is looked at again."""
 LOST_S: Final = 1.0
 """A connection breaks before the state says why: how long we wait for the reason."""
 
@@ -184,6 +191,45 @@ class DaytonaSandbox:
             await with_cleanup(_abandon(opening, terminal), cancelled)
             raise
 
+    async def suspend(self, marks: Marks) -> None:
+        """Stop the sandbox: its files stay, its processes end. An ephemeral sandbox would be deleted when it stops."""
+        sandboxes = self._clients.sandboxes
+
+        async def stop() -> None:
+            await ask(sandboxes.set_auto_delete_interval(self.id, KEPT_WHEN_STOPPED, _request_timeout=REQUEST_S))
+            await ask(sandboxes.stop_sandbox(self.id, _request_timeout=REQUEST_S))
+
+        await self._reach("stopped", STARTED, stop)
+
+    async def resume(self, marks: Marks) -> None:
+        """Start the stopped sandbox."""
+        await self._reach(
+            STARTED, "stopped", lambda: ask(self._clients.sandboxes.start_sandbox(self.id, _request_timeout=REQUEST_S))
+        )
+
+    async def usage(self) -> Usage:
+        """Unknown: Daytona reports no usage of a stopped sandbox."""
+        return Usage()
+
+    async def _reach(self, wanted: str, origin: str, move: Callable[[], Awaitable[object]]) -> None:
+        """Request the change from one state to another, and return once an event or a look reports it."""
+        while True:
+            await self._states.look(self.id)
+            if self._state == wanted:
+                return
+            if self._state in (GONE, "destroying", *BROKEN):
+                raise SandboxLost(self._lost() or f"the sandbox is {self._state}")
+            self._news.clear()
+            if self._state == origin:
+                try:
+                    await finish_despite_cancel(_requested(move))
+                except DaytonaRefused as error:
+                    if error.status not in CHANGING:
+                        raise error.as_error(ExecFailed, f"the sandbox cannot become {wanted}") from error
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await self._news.wait()
+
     async def reset(self, marks: Marks) -> None:
         """Not among the capabilities: Daytona cannot restore a snapshot in place."""
         raise ExecFailed("daytona sandboxes are made anew for each trial, not reset")
@@ -211,6 +257,10 @@ class DaytonaSandbox:
                 return self._lost()
         await self._states.look(self.id)
         return self._lost()
+
+
+async def _requested(move: Callable[[], Awaitable[object]]) -> None:
+    await move()
 
 
 async def _abandon(opening: asyncio.Future[None], terminal: Terminal) -> None:

@@ -42,7 +42,13 @@ class DaytonaSubstrate:
     def __init__(self, options: DaytonaOptions | None = None) -> None:
         """Take the options; nothing is contacted yet."""
         self._options = options or DaytonaOptions()
-        self.capabilities = Capabilities(deadline="provider", bash=self._options.shell == "bash", paid=True)
+        self.capabilities = Capabilities(
+            deadline="provider",
+            bash=self._options.shell == "bash",
+            paid=True,
+            lifecycle=("suspend",),
+            suspend_loses=("processes", "sessions"),
+        )
         self.variant = self._options.variant
         self.provenance: Literal["measured", "stand_in"] = "measured"
         self._clients: Clients | None = None

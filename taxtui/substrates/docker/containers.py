@@ -6,7 +6,7 @@ import contextlib
 import json
 import socket
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import quote, urlencode
 
 import docker
@@ -15,11 +15,13 @@ import requests
 from docker.errors import DockerException
 
 from taxtui.errors import CleanupFailed, ExecFailed, SubstrateUnavailable, Throttled
+from taxtui.plan.spec import Recordable
 from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from taxtui.sandboxes.lifecycle import UNKNOWN, Usage
 from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.endpoint import Endpoint, endpoint
-from taxtui.substrates.docker.failure import NONSENSE, create_refused, no_client, no_image, unusable
+from taxtui.substrates.docker.failure import NONSENSE, create_refused, exec_refused, no_client, no_image, unusable
 from taxtui.substrates.docker.http import Daemon, Reply
 from taxtui.workloads.image import DEFAULT_IMAGE
 
@@ -30,6 +32,7 @@ OUR_FOLDER: Final = "/sandbox"
 
 _THREADS: Final = 4  # of the SDK: it connects and checks
 _TIMEOUT_S: Final = 60
+_ALREADY: Final = ("is already paused", "is not paused")
 _BUSY_S: Final = 0.01
 """Pause before a second request for a removal that is already under way, by the deadline or by another process."""
 
@@ -41,10 +44,28 @@ class Image(NamedTuple):
     restored: str  # what a reset brings back: the home folder if the working directory is in it
     home: str  # "" where the image does not say
     root: bool
+    name: str = ""
 
 
 class _Created(msgspec.Struct):
     Id: str
+
+
+class _Memory(msgspec.Struct, frozen=True):
+    usage: Recordable = UNKNOWN
+
+
+class _Cpu(msgspec.Struct, frozen=True):
+    total_usage: Recordable = UNKNOWN
+
+
+class _CpuStats(msgspec.Struct, frozen=True):
+    cpu_usage: _Cpu = _Cpu()
+
+
+class _Stats(msgspec.Struct, frozen=True):
+    memory_stats: _Memory = _Memory()
+    cpu_stats: _CpuStats = _CpuStats()
 
 
 class Containers:
@@ -58,7 +79,7 @@ class Containers:
         self.pool = BlockingPool(_THREADS, "docker")
         self._options = options
         self._pristine: bytes | None = None
-        self._known_image: Image | None = None
+        self._known_images: dict[str, Image] = {}
         self._client: docker.APIClient | None = None
 
     async def open(self) -> None:
@@ -84,17 +105,18 @@ class Containers:
         assert self._client is not None, "used outside `async with`"
         return self._client
 
-    async def image(self) -> Image:
-        """The image, looked up once. Raises ``SubstrateUnavailable``."""
-        if self._known_image is None:
-            reply = await self._request("GET", f"/images/{quote(self._options.image, safe='/:@')}/json")
+    async def image(self, reference: str = "") -> Image:
+        """The image of the options or of a reference, looked up once. Raises ``SubstrateUnavailable``."""
+        name = reference or self._options.image
+        if name not in self._known_images:
+            reply = await self._request("GET", f"/images/{quote(name, safe='/:@')}/json")
             if reply.status == 404:
-                raise no_image(self._options.image, self.image_fix)
+                raise no_image(name, f"docker pull {name}" if reference else self.image_fix)
             try:
-                self._known_image = self._image_of(reply.body["Config"] or {})
+                self._known_images[name] = self._image_of(name, reply.body["Config"] or {})
             except NONSENSE as error:
                 raise unusable(error) from error
-        return self._known_image
+        return self._known_images[name]
 
     @property
     def image_fix(self) -> str:
@@ -102,13 +124,14 @@ class Containers:
         image = self._options.image
         return "taxtui setup" if image == DEFAULT_IMAGE else f"docker pull {image}"
 
-    def _image_of(self, config: Mapping[str, Any]) -> Image:
+    def _image_of(self, name: str, config: Mapping[str, Any]) -> Image:
         home = dict(variable.split("=", 1) for variable in config.get("Env") or ()).get("HOME", "")
         folder = (config.get("WorkingDir") or "").rstrip("/") or OUR_FOLDER
         return Image(
             folder=folder,
             restored=home if home and f"{folder}/".startswith(f"{home}/") else folder,
             home=home,
+            name=name,
             root=(self._options.user or config.get("User") or "").partition(":")[0] in ("", "0", "root"),
         )
 
@@ -158,6 +181,20 @@ class Containers:
             return True
 
         await removal.remove(f"container {container[:12]}", ask, first_s=_BUSY_S)
+
+    async def pause(self, container: str, verb: Literal["pause", "unpause"]) -> None:
+        """Pause or unpause a container; neither changes a container that already is. Raises as an exec."""
+        reply = await self.daemon.request("POST", f"/containers/{container}/{verb}")
+        if reply.status != 204 and not any(words in reply.message for words in _ALREADY):
+            raise exec_refused(reply.status, reply.message)
+
+    async def usage(self, container: str) -> Usage:
+        """Memory and CPU time of a container. Raises as an exec."""
+        reply = await self.daemon.request("GET", f"/containers/{container}/stats?stream=0&one-shot=1")
+        if reply.status != 200:
+            raise exec_refused(reply.status, reply.message)
+        stats = reply.read(_Stats)
+        return Usage(memory_bytes=stats.memory_stats.usage, cpu_ns=stats.cpu_stats.cpu_usage.total_usage)
 
     async def discard(self, container: str) -> None:
         """Remove a container without an owner; after a failure its deadline or ``taxtui clean`` removes it."""

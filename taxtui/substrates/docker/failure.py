@@ -28,7 +28,10 @@ class DaemonRefused(Refused):
         # 404 without the container, 409 once it has stopped, and a 500 that only its words tell while it is removed.
         Meaning(
             SandboxLost,
-            lambda refusal: refusal.status in (404, 409) or "is not running" in refusal.message,
+            lambda refusal: (
+                (refusal.status in (404, 409) and "is paused" not in refusal.message)
+                or "is not running" in refusal.message
+            ),
             says=lambda refusal, _: f"the container is gone: {refusal.message}",
         ),
         # The daemon, or a proxy before it, is overloaded or only starting: that passes.

@@ -79,16 +79,18 @@ class Daemon:
         self._host = "docker" if address.path else f"{_bracketed(address.host)}:{address.port}"
         self._idle: list[Connection] = []
 
-    async def request(self, method: str, path: str, body: Any = None, *, raw: bool = False) -> Reply:
+    async def request(
+        self, method: str, path: str, body: Any = None, *, raw: bool = False, timeout_s: float = _REPLY_TIMEOUT_S
+    ) -> Reply:
         """One request on a kept-alive connection; sent again on a new one if the daemon had closed it.
 
-        ``raw``: the body of a success is bytes, not JSON.
+        ``body``: JSON, or bytes of a tar archive. ``raw``: the body of a success is bytes, not JSON.
         """
         while True:
             reused = bool(self._idle)
             connection = self._idle.pop() if reused else await self.connect()
             try:
-                async with asyncio.timeout(_REPLY_TIMEOUT_S):
+                async with asyncio.timeout(timeout_s):
                     connection.writer.write(self._request(method, path, body))
                     status, headers = await _head(connection.reader)
                     reply = Reply(status, await _body(connection.reader, headers, raw=raw and status == _OK))
@@ -128,10 +130,12 @@ class Daemon:
             raise garbled("not HTTP") from error
 
     def _request(self, method: str, path: str, body: Any, *, upgrade: bool = False) -> bytes:
-        data = b"" if body is None else msgspec.json.encode(body)
+        tar = isinstance(body, bytes)
+        data = body if isinstance(body, bytes) else b"" if body is None else msgspec.json.encode(body)
         extra = "Connection: Upgrade\r\nUpgrade: tcp\r\n" if upgrade else ""
         target = f"{method} {self._prefix}{path} HTTP/1.1\r\nHost: {self._host}\r\n"
-        return f"{target}{extra}Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data
+        kind = "x-tar" if tar else "json"
+        return f"{target}{extra}Content-Type: application/{kind}\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data
 
     async def close(self) -> None:
         """Close idle connections."""

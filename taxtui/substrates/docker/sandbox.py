@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from typing import Final
 
 from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.plan.spec import Command, SandboxSpec
-from taxtui.sandboxes.kit.cancellation import kill_then_timeout, with_cleanup
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_script
 from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, OwnedStream, launch_argv
+from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
+from taxtui.substrates.docker import images
 from taxtui.substrates.docker.containers import OUR_FOLDER, SANDBOX_ENV, Containers, Image
 from taxtui.substrates.docker.exec import Exec
 from taxtui.substrates.docker.failure import NoSuchProgram
@@ -86,6 +89,23 @@ class DockerSandbox:
         archive = await self._containers.pristine(self._labels)
         await self._ours(["sh", "-c", _RESTORE, "sh", self._image.restored], "restore its folder", archive)
         marks("folder restored")
+
+    async def suspend(self, marks: Marks) -> None:
+        """Pause the container: the daemon's cgroup freezer stops every process, and memory stays in use."""
+        await finish_despite_cancel(self._containers.pause(self.container, "pause"))
+
+    async def resume(self, marks: Marks) -> None:
+        """Thaw the container. Raises as ``Suspends.resume``."""
+        await finish_despite_cancel(self._containers.pause(self.container, "unpause"))
+
+    async def usage(self) -> Usage:
+        """Memory and CPU time of the container's cgroup."""
+        return await self._containers.usage(self.container)
+
+    async def snapshot(self, name: str, labels: Mapping[str, str], marks: Marks) -> str:
+        """Commit the container; the daemon pauses it meanwhile."""
+        committing = images.commit(self._containers.daemon, self.container, name, labels)
+        return await finish_despite_cancel(committing)
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``."""

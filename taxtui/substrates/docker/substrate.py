@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, Self
 
 import docker
@@ -26,8 +26,9 @@ from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.cancellation import with_cleanup
 from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.lifecycle import reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
-from taxtui.substrates.docker import DockerOptions
+from taxtui.substrates.docker import DockerOptions, images
 from taxtui.substrates.docker.containers import SANDBOX_ENV, Containers, Image, connect
 from taxtui.substrates.docker.endpoint import endpoint
 from taxtui.substrates.docker.failure import NONSENSE, error_text, unusable
@@ -49,7 +50,9 @@ class DockerSubstrate:
     name: ClassVar[str] = "docker"
     Options: ClassVar[type[msgspec.Struct]] = DockerOptions
     provenance: Literal["measured", "stand_in"] = "measured"
-    capabilities = Capabilities(deadline="guest", acquire=("create", "reset"))
+    capabilities = Capabilities(
+        deadline="guest", acquire=("create", "reset"), lifecycle=("suspend", "snapshot", "build")
+    )
 
     def __init__(self, options: DockerOptions | None = None) -> None:
         """Nothing is opened yet."""
@@ -138,7 +141,7 @@ class DockerSubstrate:
 
     async def _make(self, spec: SandboxSpec, marks: Marks) -> DockerSandbox:
         containers = self.containers
-        image = await containers.image()
+        image = await containers.image(reference_of(spec.acquire))
         container = await containers.create(self._config(spec, image), spec.name)
         marks("created")
         await containers.start(container)
@@ -157,7 +160,7 @@ class DockerSubstrate:
         memory = spec.limits.memory_mib << 20
         env = {"LANG": "C.UTF-8", "HOME": image.home or image.folder, **spec.env, SANDBOX_ENV: spec.name}
         return {
-            "Image": self.options.image,
+            "Image": image.name,
             "Hostname": "sandbox",
             "Entrypoint": ["sleep", str(math.ceil(spec.ttl_s))],
             "Cmd": [],
@@ -185,13 +188,25 @@ class DockerSubstrate:
         label = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
         rows = await self.containers.labelled(label)
         try:
-            return [_entry(row) for row in rows]
+            found = [_entry(row) for row in rows]
         except NONSENSE as error:
             raise unusable(error) from error
+        return [*found, *await images.labelled(self.containers.daemon, label)]
 
     async def reap(self, entry: Found) -> None:
-        """As ``Substrate.reap``."""
-        await self.containers.remove(entry.handle)
+        """As ``Substrate.reap``; an image is removed once its containers are gone."""
+        if entry.handle.startswith(images.ID_PREFIX):
+            await images.remove(self.containers.daemon, entry.handle)
+        else:
+            await self.containers.remove(entry.handle)
+
+    async def build(self, name: str, dockerfile: str, labels: Mapping[str, str], marks: Marks) -> str:
+        """Build an image with the daemon's own builder. A cancelled build ends."""
+        return await images.build(self.containers.daemon, name, dockerfile, labels)
+
+    def dockerfile(self) -> str:
+        """This substrate's image and one file."""
+        return f"FROM {self.options.image}\nRUN echo built > /tmp/taxtui-built\n"
 
 
 def _entry(row: dict[str, Any]) -> Found:

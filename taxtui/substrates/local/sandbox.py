@@ -11,6 +11,7 @@ from typing import Final
 
 from taxtui.errors import CleanupFailed, ExecFailed
 from taxtui.plan.spec import FIXTURES_ENV, Command, SandboxSpec
+from taxtui.sandboxes.kit import freezing
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.kept_output import exec_result
@@ -20,6 +21,7 @@ from taxtui.sandboxes.kit.private_folder import delete
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, OwnedStream, launch_argv
 from taxtui.sandboxes.kit.wrapper_clock import BEGIN
+from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.local import bubblewrap as local_bwrap
 from taxtui.substrates.local import disk
@@ -96,6 +98,7 @@ class LocalSandbox:
         self._prefix = ["/bin/sh", "-c", f'{prologue}exec "$@"', "sh", *wrapped] if prologue else wrapped
         self._shell = shell
         self._bash = ""
+        self._suspended = False
         if not isolated and shell == "bash" and not any(map(_precedes_a_script, spec.env)):
             self._bash = shutil.which(shell, path=self._env["PATH"]) or ""
         # It goes on the script's first line, so that the lines of the script keep their numbers.
@@ -142,6 +145,8 @@ class LocalSandbox:
 
         ``enters``: the program's path, if it enters the sandbox itself.
         """
+        if self._suspended:
+            raise ExecFailed(f"{self.name} is suspended")
         if not self._work.is_dir():
             raise no_working_folder(self.name, removed=not self._folder.exists())
         mark = new_mark()
@@ -149,6 +154,20 @@ class LocalSandbox:
             argv = [*self._prefix, *argv]
             argv[0] = shutil.which(argv[0], path=self._env["PATH"]) or argv[0]
         return Process(argv, {**self._env, MARK: mark}, stdin=stdin, program=enters), mark
+
+    async def suspend(self, marks: Marks) -> None:
+        """Stop every process, by the cgroup's freezer or by SIGSTOP."""
+        self._suspended = True
+        await freezing.stop(self._folders.limiter, self.name)
+
+    async def resume(self, marks: Marks) -> None:
+        """Continue every process."""
+        await freezing.go_on(self._folders.limiter, self.name)
+        self._suspended = False
+
+    async def usage(self) -> Usage:
+        """As the cgroup reports it."""
+        return freezing.usage(self._folders.limiter, self.name)
 
     async def reset(self, marks: Marks) -> None:
         """Kill all processes and empty the three folders, as after create."""

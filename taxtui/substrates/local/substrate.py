@@ -19,7 +19,7 @@ import msgspec
 
 from taxtui.errors import SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.kit import private_folder
+from taxtui.sandboxes.kit import freezing, private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.limits import Limiter, best_limiter
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
@@ -41,6 +41,7 @@ class LocalSubstrate:
     capabilities = Capabilities(
         bash=shutil.which("bash", path=PATH) is not None,
         acquire=("create", "reset"),
+        lifecycle=("suspend",),
     )
 
     def __init__(self, options: LocalOptions | None = None) -> None:
@@ -90,7 +91,8 @@ class LocalSubstrate:
         complaint, fix = self._complaint()
         if complaint:
             return Availability(ok=False, detail=complaint, fix=fix)
-        limits = (await best_limiter()).label
+        limiter = await best_limiter()
+        limits = limiter.label
         isolated = self._isolated
         version = local_bwrap.version() if isolated else ""
         isolation = version if isolated else "plain subprocesses: no isolation"
@@ -101,7 +103,7 @@ class LocalSubstrate:
             cache="node",
             tools=_programs(PATH if isolated else os.environ.get("PATH", PATH)),
             limits=limits,
-            facts={"kernel": platform.release()},
+            facts={"kernel": platform.release(), "suspend": freezing.means(limiter)},
         )
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> LocalSandbox:

@@ -40,6 +40,7 @@ def no_login(error: Exception) -> str:
 USER: Final = "taxtui"
 """The login: a new user with an empty home, because every command pays for a .bashrc."""
 
+PER_BOOT: Final = "/var/lib/cloud/scripts/per-boot/taxtui-deadline"
 TAGGED: Final = ("instance", "volume", "network-interface")
 """Resources of RunInstances, tagged in the same request, so that ``find`` lists each at any time."""
 
@@ -53,6 +54,7 @@ class KeyPair(NamedTuple):
 
 def user_data(spec: SandboxSpec, *, host_key: KeyPair, client_public_key: str) -> str:
     """Cloud-init configuration: both keys, the user, and a shutdown by the guest itself; JSON is YAML too."""
+    shutdown = ["shutdown", "-P", f"+{max(1, math.ceil(spec.ttl_s / 60))}"]
     config = {
         "ssh_deletekeys": True,
         # With keys given cloud-init makes none. To say so by an empty ssh_genkeytypes breaks its schema.
@@ -71,7 +73,11 @@ def user_data(spec: SandboxSpec, *, host_key: KeyPair, client_public_key: str) -
             }
         ],
         # Whole minutes, rounded up. With InstanceInitiatedShutdownBehavior=terminate it ends the bill too.
-        "runcmd": [["shutdown", "-P", f"+{max(1, math.ceil(spec.ttl_s / 60))}"]],
+        "runcmd": [shutdown],
+        # A stop forgets the shutdown: cloud-init runs this script after every boot, also after a resume.
+        "write_files": [
+            {"path": PER_BOOT, "permissions": "0755", "content": f"#!/bin/sh\nexec {' '.join(shutdown)}\n"}
+        ],
     }
     return f"#cloud-config\n{json.dumps(config, indent=1)}\n"
 

@@ -12,8 +12,10 @@ import asyncssh
 
 from taxtui.errors import ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.removal import settled
 from taxtui.sandboxes.kit.shell.over_ssh import CONNECTION_ERRORS, LOGIN_TIMEOUT_S, OverSsh, log_in
+from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ec2.api import Ec2Api
 from taxtui.substrates.aws.ec2.instance import USER, KeyPair, no_login
@@ -49,6 +51,7 @@ def remote_command(argv: Sequence[str], env: Mapping[str, str]) -> str:
     return f"cd && exec env {shlex.join([*variables, *argv])}"
 
 
+_STOPPED: Final = ("stopping", "stopped")
 KNOCK_S: Final = 0.1
 """Between two looks whether the port is open, and whether the login works."""
 
@@ -73,6 +76,7 @@ class Ec2Sandbox(OverSsh):
         self._client_key, self._host_key = client_key, host_key
         self._launched_s = time.monotonic()
         self._late_ns = 0  # how late throttling made the look that saw it running, if that held anything up
+        self._suspended = False
 
     async def wait_ready(self, marks: Marks) -> None:
         """As ``Sandbox.wait_ready``: running, the port open, logged in, a first command run."""
@@ -102,6 +106,8 @@ class Ec2Sandbox(OverSsh):
             poller.report_throttling(marks)
             if state is None:
                 continue  # RunInstances has answered, DescribeInstances does not know of it yet
+            if self._suspended and state.status in _STOPPED:
+                continue  # StartInstances has answered, DescribeInstances does not know of it yet
             if state.ending:
                 raise state.failure()
             if state.status not in seen:
@@ -167,6 +173,39 @@ class Ec2Sandbox(OverSsh):
         if seen.state is None:
             return SandboxLost("the instance no longer exists") if settled(self._launched_s) else error
         return seen.state.failure() if seen.state.ending else error
+
+    async def suspend(self, marks: Marks) -> None:
+        """Stop the instance: its volume stays and costs money, its processes end."""
+        self._suspended = True
+        if self.connection is not None:
+            self.connection.abort()
+        await self._request("stopping the instance", "stop_instances")
+        await self._settled("stopped")
+
+    async def resume(self, marks: Marks) -> None:
+        """Start the instance and log in; it may have another address."""
+        if not self._suspended:
+            return
+        if await self._settled("stopped", "running") == "stopped":
+            await self._request("starting the instance", "start_instances")
+        await self.wait_ready(marks)
+        self._suspended = False
+
+    async def usage(self) -> Usage:
+        """Unknown: EC2 reports none."""
+        return Usage()
+
+    async def _request(self, doing: str, operation: str) -> None:
+        await finish_despite_cancel(self._api.call(doing, operation, ExecFailed, InstanceIds=[self._instance]))
+
+    async def _settled(self, *wanted: str) -> str:
+        """Wait for one of these states and return it. Raises ``SandboxLost``: the instance is terminated."""
+        while True:
+            state = (await self._api.poller.next(self._instance)).state
+            if state is not None and state.status in wanted:
+                return state.status
+            if state is not None and state.status in ("shutting-down", "terminated"):
+                raise state.failure()
 
     async def reset(self, marks: Marks) -> None:
         """Not among the capabilities."""

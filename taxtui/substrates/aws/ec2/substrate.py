@@ -43,7 +43,13 @@ class Ec2Substrate:
         self.options = options or Ec2Options()
         self.variant = self.options.variant
         self.provenance: Literal["measured", "stand_in"] = "stand_in" if self.options.endpoint_url else "measured"
-        self.capabilities = Capabilities(deadline="guest", paid=True, max_concurrency=MAX_CALLS)
+        self.capabilities = Capabilities(
+            deadline="guest",
+            paid=True,
+            max_concurrency=MAX_CALLS,
+            lifecycle=("suspend",),
+            suspend_loses=("processes", "sessions"),
+        )
         self.api = Ec2Api(self.options)
         self._network = Network(self.api)
         self._preparing = asyncio.Lock()

@@ -1,0 +1,95 @@
+"""Optional protocols of the life cycle: suspend and resume a sandbox, copy its files, build an image.
+
+``Capabilities.lifecycle`` names the operations of a substrate. ``Capabilities.suspend_loses`` names the state that a
+suspended sandbox loses. The conformance suite checks both. A fork is a snapshot and a ``create`` from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Protocol, runtime_checkable
+
+import msgspec
+
+from taxtui.errors import CreateFailed
+from taxtui.plan.spec import Recordable, SandboxSpec
+from taxtui.sandboxes.protocol import Marks, Sandbox, Substrate
+
+UNKNOWN: Final = -1
+SNAPSHOT: Final = "snapshot"
+"""``SandboxSpec.acquire`` of a sandbox from a snapshot or a built image is ``snapshot:REFERENCE``."""
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """Memory that a sandbox holds now, and CPU time since its start; ``UNKNOWN`` where the host does not report it."""
+
+    memory_bytes: Recordable = UNKNOWN
+    cpu_ns: Recordable = UNKNOWN
+
+
+@runtime_checkable
+class Suspends(Protocol):
+    """A sandbox with the operation ``suspend``."""
+
+    async def suspend(self, marks: Marks) -> None:
+        """Stop every process; return when all are stopped. No change to a suspended sandbox.
+
+        ``destroy``, ``find`` and ``reap`` work on a suspended sandbox. A command in it raises or waits. After a
+        cancellation the sandbox runs or is suspended, and ``resume`` works. Raises ``ExecFailed``, ``SandboxLost``,
+        ``Throttled``.
+        """
+        ...
+
+    async def resume(self, marks: Marks) -> None:
+        """Continue; return when commands can be sent. No change to a running sandbox. Raises as ``suspend``."""
+        ...
+
+    async def usage(self) -> Usage:
+        """The present usage, also of a suspended sandbox. Raises as ``suspend``."""
+        ...
+
+
+@runtime_checkable
+class Snapshots(Protocol):
+    """A sandbox with the operation ``snapshot``."""
+
+    async def snapshot(self, name: str, labels: Mapping[str, str], marks: Marks) -> str:
+        """Copy the sandbox's files, without its processes, and return a reference for ``snapshot:REFERENCE``.
+
+        ``find`` lists the copy by its labels, and ``reap`` removes it. After an error or a cancellation, either no copy
+        exists, or ``find`` lists it. Raises as ``Substrate.create``.
+        """
+        ...
+
+
+@runtime_checkable
+class Builds(Protocol):
+    """A substrate with the operation ``build``."""
+
+    async def build(self, name: str, dockerfile: str, labels: Mapping[str, str], marks: Marks) -> str:
+        """Build an image without a cache, and return a reference for ``snapshot:REFERENCE``.
+
+        Listed, removed and raises as ``Snapshots.snapshot``.
+        """
+        ...
+
+    def dockerfile(self) -> str:
+        """The shortest Dockerfile of a sandbox: the substrate's own image and one RUN step."""
+        ...
+
+
+async def fork(substrate: Substrate, reference: str, spec: SandboxSpec, marks: Marks) -> Sandbox:
+    """Create a sandbox from a snapshot or a built image, ready for commands. Raises as ``create``, ``wait_ready``."""
+    sandbox = await substrate.create(msgspec.structs.replace(spec, acquire=f"{SNAPSHOT}:{reference}"), marks)
+    await sandbox.wait_ready(marks)
+    return sandbox
+
+
+def reference_of(acquire: str) -> str:
+    """The reference of ``snapshot:REFERENCE``; "" for any other text. Raises ``CreateFailed``: there is none."""
+    kind, colon, reference = acquire.partition(":")
+    if kind != SNAPSHOT:
+        return ""
+    if not (colon and reference):
+        raise CreateFailed(f"acquire={acquire} names no snapshot")
+    return reference

@@ -1,0 +1,138 @@
+"""Images that taxtui makes: snapshots of containers and builds, each with the labels of its run."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import tarfile
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SubstrateUnavailable, Throttled
+from taxtui.sandboxes.kit import labels, removal
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
+from taxtui.sandboxes.protocol import Found
+from taxtui.substrates.docker.failure import NONSENSE, unusable
+from taxtui.substrates.docker.http import Daemon, Reply
+
+ID_PREFIX: Final = "sha256:"
+"""The beginning of an image's id; a container's id has none."""
+_BUILD_TIMEOUT_S: Final = 3600.0
+_BUILD_ENDS_S: Final = 1.0
+"""The daemon needs up to half a second to end a build whose client is gone, and may leave a labelled image then."""
+_BUSY_S: Final = 0.05
+_BUSY: Final = (429, 503)
+
+
+class _Committed(msgspec.Struct):
+    Id: str
+
+
+async def commit(daemon: Daemon, container: str, name: str, image_labels: Mapping[str, str]) -> str:
+    """Copy a container's files into a new image, and return the image's id. Raises as ``Snapshots.snapshot``."""
+    query = urlencode({"container": container, "repo": name, "pause": 1})
+    reply = await _request(daemon, "POST", f"/commit?{query}", {"Labels": dict(image_labels)})
+    if reply.status != 201:
+        raise _refused(reply.status, reply.message, "commit the container")
+    try:
+        return reply.read(_Committed).Id
+    except ExecFailed as error:
+        raise unusable(error) from error
+
+
+async def build(daemon: Daemon, name: str, dockerfile: str, image_labels: Mapping[str, str]) -> str:
+    """Build an image without a cache, and return its id. The daemon ends the build of a client that is gone.
+
+    The labels are the first instruction after each FROM: images of a failed build have them too.
+    """
+    query = urlencode({"t": name, "nocache": 1, "rm": 1, "forcerm": 1, "labels": json.dumps(dict(image_labels))})
+    archive = _archive(_labelled(dockerfile, image_labels))
+    try:
+        reply = await _request(daemon, "POST", f"/build?{query}", archive, raw=True, timeout_s=_BUILD_TIMEOUT_S)
+    except asyncio.CancelledError:
+        await finish_despite_cancel(asyncio.sleep(_BUILD_ENDS_S))
+        raise
+    if reply.status != 200:
+        raise _refused(reply.status, reply.message, "build the image")
+    image = ""
+    try:
+        for line in filter(None, bytes(reply.body).splitlines()):
+            step = msgspec.json.decode(line)
+            if "error" in step:
+                raise CreateFailed(f"docker cannot build the image: {' '.join(str(step['error'])[:500].split())}")
+            image = (step.get("aux") or {}).get("ID", image)
+    except (msgspec.DecodeError, *NONSENSE) as error:
+        raise unusable(error) from error
+    if not image.startswith(ID_PREFIX):
+        raise CreateFailed("docker cannot build the image: the daemon reports no image id")
+    return str(image)
+
+
+async def labelled(daemon: Daemon, label: str) -> list[Found]:
+    """Every image with a label, ``KEY`` or ``KEY=value``. Raises ``SubstrateUnavailable``."""
+    reply = await _request(daemon, "GET", f"/images/json?{urlencode({'filters': json.dumps({'label': [label]})})}")
+    if reply.status != 200:
+        raise SubstrateUnavailable(f"docker: cannot list images: {reply.message}")
+    try:
+        return [_entry(row) for row in reply.body or ()]
+    except NONSENSE as error:
+        raise unusable(error) from error
+
+
+def _entry(row: dict[str, Any]) -> Found:
+    tags = row.get("RepoTags") or []
+    name = tags[0].rpartition(":")[0] if tags and not tags[0].startswith("<none>") else row["Id"]
+    return labels.found(row.get("Labels") or {}, name=name, handle=row["Id"], age_s=time.time() - row["Created"])
+
+
+async def remove(daemon: Daemon, image: str) -> None:
+    """Delete an image with all its tags, once no container uses it. Raises ``CleanupFailed``."""
+
+    async def ask() -> bool:
+        try:
+            reply = await daemon.request("DELETE", f"/images/{quote(image, safe=':')}?force=1")
+        except ExecFailed as error:
+            raise CleanupFailed(error.problem) from error
+        if reply.status not in (200, 404):
+            raise Throttled(reply.message)
+        return True
+
+    await removal.remove(f"image {image[:19]}", ask, first_s=_BUSY_S)
+
+
+def _labelled(dockerfile: str, image_labels: Mapping[str, str]) -> str:
+    """The Dockerfile with a LABEL instruction after each FROM."""
+    label = "LABEL " + " ".join(f'"{key}"={json.dumps(value)}' for key, value in image_labels.items())
+    lines = []
+    for line in dockerfile.splitlines():
+        lines.append(line)
+        if line.split(maxsplit=1)[:1] and line.split(maxsplit=1)[0].upper() == "FROM":
+            lines.append(label)
+    return "\n".join(lines) + "\n"
+
+
+def _archive(dockerfile: str) -> bytes:
+    content, archive = dockerfile.encode(), io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        entry = tarfile.TarInfo("Dockerfile")
+        entry.size = len(content)
+        tar.addfile(entry, io.BytesIO(content))
+    return archive.getvalue()
+
+
+def _refused(status: int, message: str, purpose: str) -> Exception:
+    if status in _BUSY:
+        return Throttled(f"the docker daemon is busy: {message}")
+    return CreateFailed(f"docker cannot {purpose}: {message}")
+
+
+async def _request(daemon: Daemon, method: str, path: str, body: Any = None, **options: Any) -> Reply:
+    try:
+        return await daemon.request(method, path, body, **options)
+    except ExecFailed as error:
+        raise unusable(error) from error
