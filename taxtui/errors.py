@@ -18,6 +18,7 @@
     ├── RunCrashed                   exit 1   a bug, of taxtui or of an adapter, ended a run
     ├── RecordingError               exit 4   not a recording, damaged, or of a newer version
     ├── Regressed                    exit 5   ``taxtui compare --fail-above``: a metric is worse than its limit allows
+    │                                         ``taxtui doctor --canary``: a step took longer than its limit
     ├── TooLittleData                exit 6   ``taxtui compare --fail-above``: inconclusive
     └── WriteFailed                  exit 1   the recording could not be written on: disk full, disk gone
 
@@ -122,7 +123,7 @@ class RecordingError(TaxtuiError, ValueError):
 
 
 class Regressed(TaxtuiError):
-    """``taxtui compare --fail-above``: a metric is worse, and by more than its limit."""
+    """A metric of ``taxtui compare --fail-above``, or a step of ``taxtui doctor --canary``, is beyond its limit."""
 
     exit_code = 5
 

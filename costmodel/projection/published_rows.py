@@ -28,7 +28,9 @@ def quoted(summary: Published, demand: Demand, prices: Prices | None) -> list[Pr
         PriceError: the sheet lacks a price.
     """
     if not summary.rows:
-        substrates = [one.substrate for one in summary.starts] + [one.substrate for one in summary.speeds]
+        substrates = [start.substrate for start in summary.starts] + [speed.substrate for speed in summary.speeds]
+        if not substrates:
+            raise SourceError(f"{summary.name} has figures for the page of taxtui site only, and no latency")
         raise SourceError(
             f"{summary.name} holds no latency of a trajectory but how long {_kinds(summary)}: "
             f"give work that was recorded, and --compose {substrates[0]}"

@@ -15,6 +15,7 @@ from costmodel.errors import DemandError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.option_support import asked, refused
+from costmodel.providers import published_figures
 from costmodel.recording.reader import CellIdentity
 from costmodel.recording.trial import RecordedTrial
 from costmodel.training.run import Demand
@@ -34,7 +35,7 @@ def works(pools: Iterable[Pool]) -> list[Pool]:
     """One pool for each work that was done, the one that tells most of it.
 
     Of several that tell as much it is the one with the fewest at a time, and then the one whose dispatch takes longest:
-    where nobody published a provider's, that of a local process is further off than that of a container.
+    where a provider's dispatch is unknown, that of a local process is further off than that of a container.
 
     Raises:
         DemandError: there is no pool.
@@ -111,7 +112,7 @@ def _sources(
     told = [*provider.assumptions(at_a_time), *unmeasured(demand, provider.substrate)]
     doubts = []
     if provider.dispatch is None:
-        told.append(_borrowed(pool))
+        told.append(_borrowed(pool, provider.substrate))
         doubts.append(warnings.DISPATCH_BORROWED)
     if provider.slowdown.high == 1.0:
         doubts.append(warnings.SPEED_ASSUMED)
@@ -215,10 +216,18 @@ def unmeasured(demand: Demand, substrate: str) -> list[Assumption]:
     ]
 
 
-def _borrowed(pool: Pool) -> Assumption:
-    sources = ", ".join(pool.sources)
+def _borrowed(pool: Pool, substrate: str) -> Assumption:
+    """The recording's dispatch, with the range of what is published of this provider."""
+    figures = [figure for file in published_figures.shipped() for figure in file.figures]
+    own = [figure for figure in figures if (figure.quantity, figure.substrate) == ("dispatch", substrate)]
+    printed = [value for one in own for value in (one.value, one.min, one.p50, one.max) if value is not None]
+    if printed:
+        sources = ", ".join(dict.fromkeys(figure.source for figure in own))
+        known = f"printed for {substrate}: {min(printed):g} to {max(printed):g} s ({sources})"
+    else:
+        known = f"no dispatch of {substrate} is published"
     return Assumption(
         "dispatch",
         f"as it was on {pool.identity.label}",
-        f"{sources}; nobody published this provider's: give dispatch=RECORDING or dispatch=100ms..300ms",
+        f"{', '.join(pool.sources)}; {known}: give dispatch=RECORDING or dispatch=100ms..300ms",
     )

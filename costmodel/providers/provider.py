@@ -80,7 +80,7 @@ class Provider:
 
     substrate: str
     starts: tuple[PublishedStart, ...]  # at least one has a median
-    dispatch: Dispatch | None = None  # None: nobody published it
+    dispatch: Dispatch | None = None  # None: not stated
     slowdown: Span = AS_RECORDED
     slowdown_source: str = "assumed: as fast as where the work was recorded"
     profile: Profile | None = None

@@ -1,17 +1,19 @@
-"""Published figures of a substrate, exactly as they were printed, with source and date.
+"""Published figures of substrates, as exactly as they were printed, each with its source and date.
 
-A file holds rows (one latency of a whole trajectory, used wherever a recording is), starts (how long a sandbox took to
-come, so many at a time) and speeds (how long the same work took), or some of them. They carry no trials, hence no
-interval and no tail, and are marked as published wherever they appear. Starts and speeds answer nothing alone:
-``costmodel.analysis.project`` puts them together with work that was recorded. Date, source and sandboxes of the file
-apply to every table without its own.
+A file has one or more kinds of tables. ``[[rows]]`` are latencies of a whole trajectory, used wherever a recording is.
+``[[starts]]`` are start times of sandboxes by concurrency, ``[[speeds]]`` times of the same work, and ``[[figures]]``
+every other quantity, for the page of ``taxtui site``.
+
+Published figures have no trials, hence no interval and no tail, and are marked as published wherever they appear.
+Starts, speeds and figures answer nothing alone: ``costmodel.analysis.project`` combines starts and speeds with recorded
+work. Date, source and sandbox size at the top of a file apply to every table without its own.
 """
 
 from __future__ import annotations
 
 import datetime
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -115,6 +117,52 @@ class PublishedSpeed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     source: str = ""
 
 
+Quantity = Literal["dispatch", "start", "suspend", "speed", "failures", "price", "limit", "scale"]
+_STATISTICS: Final = ("min", "p50", "p90", "p95", "p99", "max")
+_TIMES: Final = ("dispatch", "start", "suspend", "speed")
+_NotNegative = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
+
+
+class PublishedFigure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One printed figure about a substrate: a value, a range where sources conflict, or statistics of a sample."""
+
+    substrate: Text
+    quantity: Quantity
+    unit: Text
+    measure: Text  # what exactly was measured or is charged, and where
+    date: FigureDate
+    source: Annotated[str, msgspec.Meta(min_length=1, description='a figure needs its source; add source = "…"')]
+    variant: str = ""
+    concurrency: Count | None = None
+    samples: Count | None = None
+    value: _NotNegative | None = None
+    low: _NotNegative | None = None  # with high: the range of a conflict, or of what the source prints
+    high: _NotNegative | None = None
+    mean: _NotNegative | None = None
+    min: _NotNegative | None = None
+    p50: _NotNegative | None = None
+    p90: _NotNegative | None = None
+    p95: _NotNegative | None = None
+    p99: _NotNegative | None = None
+    max: _NotNegative | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        """Check that there is a figure, that statistics ascend, and that times are in seconds and shares below 1."""
+        ascending = [value for name in _STATISTICS if (value := getattr(self, name)) is not None]
+        numbers = [value for value in (self.value, self.mean, self.low, self.high, *ascending) if value is not None]
+        if not numbers:
+            raise ValueError(f"no figure; give value, low and high, mean, or one of {', '.join(_STATISTICS)}")
+        if ascending != sorted(ascending):
+            raise ValueError(f"{', '.join(_STATISTICS)} must ascend")
+        if (self.low is None) != (self.high is None) or (self.low or 0) > (self.high or 0):
+            raise ValueError("low and high must both be given, low first")
+        if self.quantity in _TIMES and self.unit != "s":
+            raise ValueError(f'{self.quantity} is a time; write it in seconds, with unit = "s"')
+        if self.unit == "share" and max(numbers) > 1:
+            raise ValueError("a share must be at most 1")
+
+
 class ProviderTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of a file of one substrate, for ``costmodel.providers.provider``: each as its options take it."""
 
@@ -139,11 +187,12 @@ class PublishedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     rows: tuple[PublishedRow, ...] = ()
     starts: tuple[PublishedStart, ...] = ()
     speeds: tuple[PublishedSpeed, ...] = ()
+    figures: tuple[PublishedFigure, ...] = ()
     provider: ProviderTable = ProviderTable()
 
     def __post_init__(self) -> None:
         """Check that there is a figure."""
-        if not (self.rows or self.starts or self.speeds):
+        if not (self.rows or self.starts or self.speeds or self.figures):
             raise ValueError("no [[rows]]; each needs substrate, tier, actions and trajectory_s")
         seen = set()
         for number, row in enumerate(self.rows, 1):
@@ -159,7 +208,12 @@ class Published(PublishedFile, frozen=True, kw_only=True):
     name: str
 
 
-_TABLES: Final = {"rows": PublishedRow, "starts": PublishedStart, "speeds": PublishedSpeed}
+_TABLES: Final = {
+    "rows": PublishedRow,
+    "starts": PublishedStart,
+    "speeds": PublishedSpeed,
+    "figures": PublishedFigure,
+}
 
 
 def read_published(path: Path) -> Published:

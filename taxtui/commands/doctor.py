@@ -17,7 +17,7 @@ from typing import Any, Final
 import click
 
 from taxtui import shipped
-from taxtui.errors import SubstrateUnavailable, TaxtuiError
+from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.report.formats import BY_NAME, NAMES, Report, Section
 from taxtui.terminal_text import clean
 
@@ -47,14 +47,28 @@ WIDTH: Final = 24
     is_flag=True,
     help="Create two sandboxes of each usable substrate and try what they can reach; of paid ones only with -s.",
 )
+@click.option(
+    "--canary",
+    is_flag=True,
+    help="Create a sandbox of each substrate of -s, run 20 commands, remove it; exit 5 above a limit, 1 on a failure.",
+)
+@click.option("--max-start", metavar="TIME", help="Limit of --canary: create request to the first command's end.")
+@click.option("--max-exec", metavar="TIME", help="Limit of --canary: median round trip of a command.")
+@click.option("--max-release", metavar="TIME", help="Limit of --canary: removal of the sandbox.")
+@click.option("--acquire", metavar="HOW", help="Origin of the sandbox of --canary: create or pool:NAME.  [create]")
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
-def command(chosen: tuple[str, ...], probing: bool, form: str) -> None:
+def command(chosen: tuple[str, ...], probing: bool, canary: bool, form: str, **limits: str | None) -> None:
     """Check this machine and its substrates: versions, limits, clocks, isolation, what works, and what runs left.
 
     Names of machines, accounts and folders are left out of the whole list, so that it can be pasted into a bug report.
-    Without --probe nothing is created; nothing is sent. With -s only these substrates are checked, with their options.
-    Exit codes: 0, also where something is wrong; 3 a substrate that was named cannot be used.
+    Without --probe and --canary nothing is created; nothing is sent. With -s only these substrates are checked, with
+    their options. Exit codes: 0, also where something is wrong; 3 a substrate that was named cannot be used.
     """
+    if canary:
+        _canary(chosen, probing, form, limits)
+        return
+    if unused := [name for name, value in limits.items() if value is not None]:
+        raise UsageError(f"--{unused[0].replace('_', '-')} is for a canary", fix="add --canary, or leave it out")
     from taxtui.commands import substrates
     from taxtui.runner.redaction import scrub
 
@@ -72,6 +86,23 @@ def command(chosen: tuple[str, ...], probing: bool, form: str) -> None:
         lambda: "\n".join(_lines(results)),
     )
     click.echo(BY_NAME[form].render(told))
+
+
+def _canary(chosen: tuple[str, ...], probing: bool, form: str, limits: dict[str, str | None]) -> None:
+    """Print one canary for each substrate, and exit with 0 only where all are within their limits."""
+    from taxtui.commands import canary
+    from taxtui.plan.durations import parse_duration_ns
+
+    if not chosen:
+        raise UsageError("--canary creates a sandbox", fix="name its substrate: -s kubernetes --canary")
+    if probing:
+        raise UsageError("--canary and --probe are two checks", fix="give one of them")
+    acquire = limits.pop("acquire") or "create"
+    most = {name: None if text is None else parse_duration_ns(text) for name, text in limits.items()}
+    named = {f"{name.removeprefix('max_')}_ns": value for name, value in most.items()}
+    results = canary.canaries(chosen, acquire, canary.CanaryLimits(**named))
+    click.echo(BY_NAME[form].render(canary.report(results)))
+    sys.exit(canary.exit_code(results))
 
 
 def _facts() -> Iterator[Fact]:

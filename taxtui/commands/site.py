@@ -1,4 +1,4 @@
-"""``taxtui site``: a folder of recordings as pages, with an index that compares them."""
+"""``taxtui site``: a folder of recordings and published figures as pages, with an index that compares them."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from taxtui.options.run_spread import run_sd_option
 def command(
     folder: Path, out: Path, sheets: tuple[str, ...], trajectories: int, workers: int, run_sd: float | None
 ) -> None:
-    """Pages to put on a server or into a folder: one per recording in FOLDER, and an index that compares them.
+    """Write pages for a server: one per recording in FOLDER, and an index that compares them.
 
-    Dollars against hours where prices are given, ranks that tie, and what is missing: recordings that cannot be read
-    or are incomplete, places without a price.
+    The index has dollars against hours where prices are given, ranks that tie, dated rows of each provider with their
+    sources (those of FOLDER's TOML files of published figures, and those that ship), and all that is missing.
     """
     from costmodel.pricing.sheet import Prices, load_prices
     from costmodel.training.run import Demand
@@ -47,8 +47,8 @@ def command(
 
     demand = Demand(trajectories=trajectories, workers=workers, run_sd=run_sd)
     prices = reduce(Prices.beside, map(load_prices, sheets)) if sheets else None
-    book = site.opened(folder)
-    if not book.paths:
+    book = site.opened(folder, sheets)
+    if not book.paths and not book.published:
         if not book.gaps:
             raise RecordingError(f"{folder} holds no recording", fix=f"taxtui run -o {folder / 'NAME.msgpack'}")
         first = book.gaps[0]

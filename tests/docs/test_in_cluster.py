@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from taxtui.cli import app
 
 FOLDER = Path(__file__).parents[2] / "docs" / "in-cluster"
-KINDS = {"Job": "V1Job", "PersistentVolumeClaim": "V1PersistentVolumeClaim", "RayJob": "RayJob"}
+KINDS = {"Job": "V1Job", "CronJob": "V1CronJob", "PersistentVolumeClaim": "V1PersistentVolumeClaim", "RayJob": "RayJob"}
 PLAIN: dict[str, type | tuple[type, ...]] = {"str": str, "int": int, "float": (int, float), "bool": bool}
 POD = "V1PodTemplateSpec"
 RAY: dict[str, dict[str, str]] = {
@@ -140,7 +140,10 @@ def test_what_is_wrong_with_a_manifest_is_found() -> None:
 def test_what_they_run_is_a_command_of_taxtui() -> None:
     [container] = manifest("job.yaml")["spec"]["template"]["spec"]["containers"]
     ray = manifest("rayjob.yaml")["spec"]
-    for words in (container["args"], shlex.split(ray["entrypoint"])):
+    job = manifest("canary.yaml")["spec"]["jobTemplate"]["spec"]
+    [canary] = job["template"]["spec"]["containers"]
+    assert job["backoffLimit"] == 0  # a canary above its limit is a result
+    for words in (container["args"], canary["args"], shlex.split(ray["entrypoint"])):
         assert words[0] == "taxtui"
         told = CliRunner().invoke(app, [*words[1:], "--help"])
         assert told.exit_code == 0, told.output

@@ -96,7 +96,7 @@ def test_the_reader_of_the_format_page_notices_a_flipped_bit(tmp_path: Path) -> 
 
 
 def test_the_sheet_the_profile_and_the_provider_of_the_page_are_some(tmp_path: Path) -> None:
-    sheet, profile, provider = blocks("command-line.md", "toml")
+    sheet, profile, provider, figures = blocks("command-line.md", "toml")
     (tmp_path / "acme-prices.toml").write_text(sheet)
     prices = costmodel.load_prices(tmp_path / "acme-prices.toml")
     assert [price.substrate for price in prices.sandboxes] == ["kubernetes"]
@@ -107,6 +107,9 @@ def test_the_sheet_the_profile_and_the_provider_of_the_page_are_some(tmp_path: P
     assert found.slowdown.high == 1.3
     assert found.profile is not None
     assert found.prices is not None
+    (tmp_path / "figures.toml").write_text(figures)
+    (figure,) = costmodel.read(tmp_path / "figures.toml").figures
+    assert (figure.substrate, figure.p50, figure.samples) == ("acme", 0.021, 1000)
 
 
 def test_code_sends_nobody_to_the_readme() -> None:

@@ -17,5 +17,5 @@ async def shown(pilot: Pilot[None]) -> None:
     if isinstance(screen, ResultsScreen | ProjectionScreen):
         await until(pilot, lambda: screen.settled)
     if isinstance(screen, RecordingsScreen):
-        await until(pilot, lambda: screen.listing is not None and screen.verifier.job is None)
+        await until(pilot, lambda: screen.listing is not None)
     await pilot.pause()

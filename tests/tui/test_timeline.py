@@ -34,7 +34,7 @@ WORDS = st.one_of(
     st.tuples(st.just("seek_by"), st.floats(-0.5, 0.5)),
     st.tuples(st.just("go_to"), st.sampled_from(["0:00", "0:01", "99:00:00", "50%", "100%", "#0", "#1", "#5", "#77"])),
     st.tuples(st.just("faster"), st.integers(-3, 3)),
-    st.sampled_from([("step",), ("step_back",), ("pause",), ("full_speed",)]),
+    st.sampled_from([("step",), ("step_back",), ("pause",)]),
 )
 
 

@@ -16,6 +16,7 @@ from taxtui.errors import RecordingError, UsageError
 from taxtui.report.page.drawing import drawn
 from taxtui.report.page.figures import pareto
 from taxtui.report.page.palette import MARKERS, looks
+from taxtui.report.page.providers import address_of
 from taxtui.report.page.standings import OFF, ON, TIED, PlaceStanding, standings
 from tests.support.costmodel_files import S, cell, trial, write
 from tests.support.page_recordings import recordings
@@ -118,11 +119,14 @@ def test_gaps_are_named_and_end_nothing(tmp_path: Path) -> None:
     prices = sheet(tmp_path, docker=1.0, local=1.0)
     prices.write_text(prices.read_text().replace('"local"', '"modal"'))
     out = tmp_path / "site"
+    (tmp_path / "vendor.toml").write_text(f'{HEAD}[[figures]]\nsubstrate = "x"\n')
     said, warned = site(tmp_path, "-o", out, "--prices", prices)
     assert said == f"{out / 'index.html'}\n"
     index = (out / "index.html").read_text()
     gaps = index.partition("<h2>Gaps</h2>")[2]
     assert "<strong>bad&lt;i&gt;.msgpack</strong>: bad&lt;i&gt;.msgpack: not a taxtui recording" in gaps
+    assert "vendor.toml</strong>: vendor.toml:3: figures[1]: object missing required field `quantity`" in gaps
+    assert "prices.toml" not in gaps
     assert "<strong>run-1.msgpack</strong>: holds the same run as copy.msgpack" in gaps
     assert "<strong>empty.msgpack</strong>: no trial of it has ended" in gaps
     assert "<strong>torn.msgpack</strong>: INCOMPLETE" in gaps
@@ -132,6 +136,91 @@ def test_gaps_are_named_and_end_nothing(tmp_path: Path) -> None:
     assert sorted(path.name for path in out.iterdir()) == ["copy.html", "index.html", "run-2.html", "torn.html"]
     links = re.findall(r'<th scope="row"><a href="([^"]+)"', index)
     assert links == ["copy.html", "run-2.html", "torn.html"]
+
+
+HEAD = 'provenance = "published"\ndate = 2026-11-01\n'
+VENDOR = """
+provenance = "published"
+date = 2026-11-01
+source = "https://acme.example/benchmarks"
+[[figures]]
+substrate = "acme<b>"
+quantity = "dispatch"
+unit = "s"
+measure = "round trip of `true`"
+concurrency = 100
+samples = 1000
+p50 = 0.02
+p95 = 0.05
+[[figures]]
+substrate = "acme<b>"
+quantity = "price"
+unit = "USD/vCPU-hour"
+measure = "vCPU"
+low = 0.01
+high = 0.03
+source = "javascript:alert(1)"
+[[starts]]
+substrate = "acme<b>"
+until = "first command"
+at_a_time = 100
+p50_s = 1.5
+"""
+
+
+def section(index: str, name: str) -> str:
+    """A section of the page as text, without its tags."""
+    found = re.search(rf'<section id="{name}">(.*?)</section>', index, re.DOTALL)
+    assert found is not None
+    return " ".join(re.sub(r"<[^>]+>", " ", found[1]).split())
+
+
+def test_a_vendor_adds_itself_by_one_file(tmp_path: Path) -> None:
+    (tmp_path / "acme.toml").write_text(VENDOR)
+    site(tmp_path, "-o", tmp_path / "site")
+    index = (tmp_path / "site" / "index.html").read_text()
+    assert [path.name for path in (tmp_path / "site").iterdir()] == ["index.html"]
+    assert "<b>" not in index
+    assert "javascript:alert(1)</td>" in index  # as text, and not as a link
+    assert 'href="https://acme.example/benchmarks"' in index
+    dispatch = section(index, "provider-dispatch")
+    row = "acme&lt;b&gt; published round trip of `true` p50 20.0 ms p95 50.0 ms 100 1,000 2026-11-01"
+    assert row in dispatch
+    assert "acme&lt;b&gt; published until: first command p50 1.50 s 100 – 2026-11-01" in section(
+        index, "provider-start"
+    )
+    assert "0.01 USD/vCPU-hour … 0.03 USD/vCPU-hour" in section(index, "provider-price")
+    assert "acme&lt;b&gt; 1 1 none known 1 none known" in section(index, "providers")
+    assert 'id="answer"' not in index
+
+
+def test_recordings_stand_beside_published_figures_with_their_intervals(tmp_path: Path) -> None:
+    recordings(tmp_path)
+    write(
+        tmp_path / "logs.msgpack",
+        [trial(n) for n in range(9)],
+        cell(substrate="e2b", provenance="imported"),
+        run_id="logs",
+    )
+    site(tmp_path, "-o", tmp_path / "site")
+    index = (tmp_path / "site" / "index.html").read_text()
+    dispatch = section(index, "provider-dispatch")
+    assert re.search(r"docker measured T1 x 50 exec p50 40\.0 ms \([\d.]+–[\d.]+\) p95 ", dispatch)
+    assert "T1 x 10" not in dispatch  # the cell with more commands of this mode stands for both
+    assert "daytona published round trip of a printing command, from a laptop p50 1.13 s 250 –" in dispatch
+    failures = section(index, "provider-failures")
+    assert re.search(r"docker measured T1 x 50 exec [\d.]+ % \([\d.]+ % … [\d.]+ %\) of trials", failures)
+    assert "e2b imported" in section(index, "provider-start")
+    assert 'href="logs.html"' in index
+    assert "e2b published" in section(index, "provider-limit")
+
+
+def test_a_source_is_a_link_of_https_alone() -> None:
+    assert address_of("github.com/a/b#7: note") == "https://github.com/a/b/issues/7"
+    assert address_of("github.com/a/b, raw samples") == "https://github.com/a/b"
+    assert address_of("arXiv 2607.05471 (x)") == "https://arxiv.org/abs/2607.05471"
+    assert address_of("see https://a.example/b?c=1; other") == "https://a.example/b?c=1"
+    assert [address_of(text) for text in ("javascript:alert(1)", "http://a.example", "our bill")] == ["", "", ""]
 
 
 def test_a_recording_called_index_takes_no_page_s_place(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Starts and speeds as somebody printed them: dated, sourced, and refused where they cannot answer."""
+"""Starts, speeds and figures as they were printed: dated, sourced, and refused where they cannot answer."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 
 from costmodel import Demand, Published, SourceError, project, read
+from costmodel.providers import plausible_ranges
 from costmodel.providers.published_figures import shipped
+from costmodel.recording.published import PublishedFigure
 
 FACTS = {facts.name: facts for facts in shipped()}
+
+
+FIGURES = [figure for facts in FACTS.values() for figure in facts.figures]
 
 
 @pytest.mark.parametrize("name", FACTS)
@@ -17,16 +22,35 @@ def test_every_figure_that_ships_has_a_source_a_date_and_a_licence(name: str) ->
     facts = FACTS[name]
     assert facts.source
     assert facts.licence
-    assert facts.starts or facts.speeds
-    assert all(figure.source == facts.source and figure.date.year == 2026 for figure in (*facts.starts, *facts.speeds))
+    assert facts.starts or facts.speeds or facts.figures
+    for figure in (*facts.starts, *facts.speeds, *facts.figures):
+        assert figure.date.year == 2026
+        if isinstance(figure, PublishedFigure):
+            assert figure.unit
+            assert figure.source.startswith(("https://", "github.com/", "arXiv ")) or figure.note, figure
+        else:
+            assert figure.source == facts.source
 
 
-def test_the_table_of_times_to_the_first_command_is_as_printed() -> None:
+def test_a_range_of_a_decision_is_within_the_figures_of_its_provider() -> None:
+    compared = 0
+    for span in plausible_ranges.figures():
+        if span.input == "dispatch":
+            own = [one for one in FIGURES if (one.quantity, one.substrate) == ("dispatch", span.provider)]
+            values = [value for one in own for value in (one.value, one.min, one.p50, one.max) if value is not None]
+            assert min(values) <= span.low <= span.high <= max(values)
+            compared += 1
+    assert compared > 3
+
+
+def test_percentiles_of_times_to_the_first_command_are_of_all_samples() -> None:
     starts = FACTS["computesdk.toml"].starts
     latest = {(one.substrate, one.at_a_time): one for one in starts if str(one.date) == "2026-05-05"}
     assert len(latest) == 16
     e2b = latest["e2b", 1], latest["e2b", 100]
-    assert [(one.p50_s, one.p95_s, one.wall_s) for one in e2b] == [(0.491, 0.686, None), (0.822, 0.965, 1.59)]
+    assert [(one.p50_s, one.p95_s, one.wall_s) for one in e2b] == [(0.491, 0.74, None), (0.822, 1.048, 1.59)]
+    assert latest["daytona", 100].p95_s == 0.741  # 0.611 as printed, without the slowest 5 %
+    assert latest["runloop", 100].p95_s == 12.483
     drift = sorted((one.date, one.p50_s) for one in starts if one.substrate == "daytona" and one.at_a_time == 1)
     assert [p50_s for _, p50_s in drift] == [0.710, 0.144, 0.186]
 
@@ -53,6 +77,14 @@ def test_a_table_has_what_the_file_says_unless_it_says_otherwise(tmp_path: Path)
     assert printed == ["a (2026-01-01)", "b (2025-05-05)"]
 
 
+def test_figures_answer_nothing_and_say_what_they_are_for(tmp_path: Path) -> None:
+    path = tmp_path / "acme.toml"
+    path.write_text(f"{HEAD}source = 'a'\n{FIGURE}value = 1\n")
+    with pytest.raises(SourceError, match=r"acme\.toml has figures for the page of taxtui site only, and no latency"):
+        project([read(path)], Demand(trajectories=10, workers=1))
+
+
+FIGURE = '[[figures]]\nsubstrate = "x"\nquantity = "dispatch"\nunit = "s"\nmeasure = "round trip"\n'
 HEAD = 'provenance = "published"\ndate = 2026-01-01\n'
 
 
@@ -72,6 +104,15 @@ HEAD = 'provenance = "published"\ndate = 2026-01-01\n'
         (
             f'{HEAD}[[speeds]]\nsubstrate = "x"\nseconds = 1',
             r":3: speeds\[1\]: .*missing required field `work`; add work = ",
+        ),
+        (f"{HEAD}{FIGURE}value = 1", "a figure needs its source; add source = "),
+        (f"{HEAD}source = 'a'\n{FIGURE}", "no figure; give value, low and high, mean, or one of min, p50"),
+        (f"{HEAD}source = 'a'\n{FIGURE}p50 = 2\np95 = 1", "min, p50, p90, p95, p99, max must ascend"),
+        (f"{HEAD}source = 'a'\n{FIGURE}low = 2", "low and high must both be given"),
+        (f"{HEAD}source = 'a'\n{FIGURE}value = 1".replace('"s"', '"ms"'), "dispatch is a time; write it in seconds"),
+        (
+            f"{HEAD}source = 'a'\n{FIGURE}value = 2".replace('"s"', '"share"').replace("dispatch", "failures"),
+            "a share must be at most 1",
         ),
         (f"{HEAD}starts = 3", ":3: starts: expected `array`, got `int`"),
         (f'{HEAD}title = "x"\nrow = 3', "row: unknown key; did you mean 'rows'"),

@@ -1,4 +1,4 @@
-"""A site: a page for each recording of a folder, and an index that puts all of them beside each other."""
+"""A site: a page for each recording of a folder, and an index that compares them and lists figures of providers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from costmodel.analysis.project import project
 from costmodel.analysis.ranking import Answer, answer_of
 from costmodel.errors import CostModelError, NoPrice, PriceError
 from costmodel.pricing.sheet import Prices
+from costmodel.providers import published_figures
+from costmodel.recording.published import Published, read_published
 from costmodel.recording.reader import read_recording
 from costmodel.workload.pool import Pool, pools
 from taxtui.errors import RecordingError
@@ -22,6 +24,7 @@ from taxtui.report.page.answer_view import answer_view
 from taxtui.report.page.content import figure_view, page
 from taxtui.report.page.figures import cold_start, pareto
 from taxtui.report.page.material import Material
+from taxtui.report.page.providers import COVERED, TITLES, coverage, provider_tables
 from taxtui.report.page.settings import file_name
 from taxtui.report.page.shell import chrome, environment, text_of
 from taxtui.report.page.standings import PlaceStanding, standings
@@ -38,11 +41,12 @@ class Gap(NamedTuple):
 
 
 class Book(NamedTuple):
-    """The recordings of a folder that can be read."""
+    """The recordings and files of published figures of a folder that can be read."""
 
     paths: list[Path]
     sources: list[Recording]
     gaps: list[Gap]
+    published: list[Published]
 
     @property
     def pages(self) -> list[str]:
@@ -60,9 +64,18 @@ def _numbered(stem: str) -> list[str]:
     return [stem, *(f"{stem}-{number}" for number in range(2, 1000))]
 
 
-def opened(folder: Path) -> Book:
-    """Read every recording of a folder; what cannot be read is a gap, not an end."""
-    book = Book([], [], [])
+def opened(folder: Path, sheets: Sequence[str] = ()) -> Book:
+    """Read every recording and every TOML file of published figures of a folder; an unreadable file is a gap.
+
+    ``sheets`` are names of price sheets, which may be in the folder, too.
+    """
+    book = Book([], [], [], [])
+    own_sheets = {Path(sheet).resolve() for sheet in sheets}
+    for path in sorted(path for path in folder.glob("*.toml") if path.resolve() not in own_sheets):
+        try:
+            book.published.append(read_published(path))
+        except CostModelError as error:
+            book.gaps.append(Gap(shown(path.name), clean(str(error)).replace(clean(str(path)), shown(path.name))))
     runs: dict[str, str] = {}
     for path in sorted(folder.glob("*.msgpack")):
         name = shown(path.name)
@@ -119,12 +132,18 @@ def index(book: Book, title: str, demand: Demand, prices: Prices | None) -> str:
     works = {clean(name): group for name, group in works.items() if group}
     drawn = pareto.figure(works, material.looks)
     figures = [*([drawn] if drawn else []), *cold_start.figures(material)]
+    own_pages = {path.name: name for path, name in zip(book.paths, book.pages, strict=True)}
+    published = [*book.published, *published_figures.shipped()]
+    tables = provider_tables(published, material.rows, own_pages, prices)
     context: dict[str, Any] = {
         "title": shown(title),
         "asked": f"{demand.trajectories:,} trajectories on {demand.workers:,} workers",
         "answer": answer_view(material.answer),
         "figures": [figure_view(figure) for figure in figures if figure.panels],
         "ranks": table_of(_ranks(works, priced=prices is not None)),
+        "tables": tables,
+        "covered": [TITLES[name] for name in COVERED],
+        "coverage": coverage(tables),
         "unpriced": prices is None,
         "recordings": [
             _recording(path, source, name)

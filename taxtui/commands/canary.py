@@ -1,0 +1,181 @@
+"""``taxtui doctor --canary``: one sandbox is created, runs commands and is removed, each within its limit.
+
+The canary is a measurement of one trial, so its signals, watchdog and final clean-up are those of ``taxtui run``. Its
+recording is temporary.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, Final, NamedTuple
+
+from taxtui.errors import Regressed, SubstrateUnavailable, TaxtuiError
+from taxtui.report.formats import Report, Section
+from taxtui.report.numbers import NOTHING, duration
+from taxtui.terminal_text import clean
+
+COMMANDS: Final = 20
+"""Commands of the sandbox; their median is compared with the limit."""
+FAILED_EXIT: Final = TaxtuiError.exit_code
+INTERRUPTED_EXIT: Final = 130
+_STATES: Final = {0: "ok", Regressed.exit_code: "SLOW", SubstrateUnavailable.exit_code: "unavailable"}
+
+
+class CanaryLimits(NamedTuple):
+    """The most that each step may take, in ns; None: any time."""
+
+    start_ns: int | None = None
+    exec_ns: int | None = None
+    release_ns: int | None = None
+
+
+class CanaryResult(NamedTuple):
+    """One canary. Times are in ns, and None where the step did not end."""
+
+    substrate: str
+    start_ns: int | None = None  # first create request to the end of the first command
+    exec_ns: int | None = None  # median round trip of a command
+    slowest_ns: int | None = None  # slowest round trip
+    release_ns: int | None = None  # removal of the sandbox
+    error: str = ""
+    fix: str = ""
+    exit_code: int = 0
+
+    def judged(self, limits: CanaryLimits) -> CanaryResult:
+        """Return the result with the exit code of a step above its limit, which an earlier failure precedes."""
+        above = [
+            f"{name} {duration(value)} is above {duration(limit)}"
+            for name, value, limit in (
+                ("start", self.start_ns, limits.start_ns),
+                ("command", self.exec_ns, limits.exec_ns),
+                ("release", self.release_ns, limits.release_ns),
+            )
+            if value is not None and limit is not None and value > limit
+        ]
+        if self.exit_code or not above:
+            return self
+        return self._replace(exit_code=Regressed.exit_code, error="; ".join(above))
+
+    @property
+    def state(self) -> str:
+        """One word."""
+        return _STATES.get(self.exit_code, "interrupted" if self.exit_code == INTERRUPTED_EXIT else "FAILED")
+
+
+def canaries(names: Sequence[str], acquire: str, limits: CanaryLimits) -> list[CanaryResult]:
+    """Return the result of each substrate, one after the other; an interrupted canary is the last.
+
+    Raises:
+        UsageError: a substrate is unknown, or does not have an option or this way to acquire a sandbox.
+    """
+    from taxtui.commands import substrates
+
+    substrates.parsed(names)  # a wrong name is refused before anything is created
+    results = []
+    for name in names:
+        results.append(_canary(name, acquire).judged(limits))
+        if results[-1].exit_code == INTERRUPTED_EXIT:
+            break
+    return results
+
+
+def exit_code(results: Sequence[CanaryResult]) -> int:
+    """Return that of the first substrate whose canary is not ok; 130 where the user interrupted one."""
+    codes = [result.exit_code for result in results if result.exit_code]
+    return INTERRUPTED_EXIT if INTERRUPTED_EXIT in codes else next(iter(codes), 0)
+
+
+def report(results: Sequence[CanaryResult]) -> Report:
+    """Return the results for every output format."""
+    return Report(lambda: [_section(results)], lambda: _records(results), lambda: "\n".join(map(_line, results)))
+
+
+def _canary(name: str, acquire: str) -> CanaryResult:
+    from taxtui import folders
+    from taxtui.commands.run_shown import CUT
+    from taxtui.plan.scenario import CellBlock, ScenarioFile, plan
+    from taxtui.runner.run import Run
+
+    block = CellBlock(substrates=[name], tiers=["T0"], actions=[COMMANDS], acquire=acquire, trials=1, warmup=0)
+    one_trial = plan(ScenarioFile(cells=[block]), Path())
+    with tempfile.TemporaryDirectory(prefix="taxtui-canary-") as folder:
+        path = Path(folder) / "canary.msgpack"
+        run = Run(one_trial, path, folders.new_run_id(), software={"ui": "none"})
+        try:
+            asyncio.run(_execute(run))
+        except SubstrateUnavailable as error:
+            problem = error.problem.removeprefix(f"{name}: ")
+            return CanaryResult(name, error=problem, fix=error.fix, exit_code=error.exit_code)
+        result = _times(name, path)
+    if run.outcome in CUT:
+        return result._replace(exit_code=INTERRUPTED_EXIT, error="")
+    if run.control.crash is not None or run.control.write_error is not None:
+        return result._replace(exit_code=FAILED_EXIT, error=f"the canary ended early: {run.control.crash or run.control.write_error}")
+    if run.cleanup_failed:
+        check = f"taxtui clean --run {run.run_id} --force"
+        return result._replace(exit_code=FAILED_EXIT, error="the sandbox may be left", fix=check)
+    return result
+
+
+async def _execute(run: Any) -> None:
+    """Measure; any signal abandons the trial and still removes its sandbox."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, run.control.abandon, "interrupted")
+    await run.execute()
+
+
+def _times(name: str, path: Path) -> CanaryResult:
+    """Return what the recording says of its trial."""
+    from costmodel.recording.events import TrialEnded
+    from costmodel.recording.follower import read_events
+    from costmodel.recording.reader import read_recording
+
+    ends: list[TrialEnded] = []
+    read_events(path, lambda event: ends.append(event) if isinstance(event, TrialEnded) else None)
+    trials = [trial for cell in read_recording(path).cells for trial in cell.trials]
+    if not trials or not trials[0].ok:
+        reason = f"{ends[0].phase}: {ends[0].error} {ends[0].message}".strip() if ends else "no trial has ended"
+        return CanaryResult(name, error=reason, exit_code=FAILED_EXIT)
+    measures, commands_ns = trials[0].measures, trials[0].durations_ns
+    return CanaryResult(name, measures.cold_start_ns, round(median(commands_ns)), max(commands_ns), measures.cleanup_ns)
+
+
+def _line(result: CanaryResult) -> str:
+    text = f"{result.substrate}: {result.state}"
+    if result.start_ns is not None:
+        text += f": {', '.join(_times_in_words(result))}"
+    text += f": {result.error}" if result.error else ""
+    return clean(text + (f"; {result.fix}" if result.fix else ""))
+
+
+def _times_in_words(result: CanaryResult) -> list[str]:
+    slowest = f" (median of {COMMANDS}, slowest {_format_ns(result.slowest_ns)})"
+    return [
+        f"start {_format_ns(result.start_ns)}",
+        f"command {_format_ns(result.exec_ns)}{slowest}",
+        f"release {_format_ns(result.release_ns)}",
+    ]
+
+
+def _format_ns(value_ns: int | None) -> str:
+    return NOTHING if value_ns is None else duration(value_ns)
+
+
+def _records(results: Sequence[CanaryResult]) -> list[dict[str, Any]]:
+    return [{"state": result.state, "commands": COMMANDS, **result._asdict()} for result in results]
+
+
+def _section(results: Sequence[CanaryResult]) -> Section:
+    head = ["substrate", "state", "start", "command", "slowest", "release", "detail"]
+    rows = []
+    for result in results:
+        times = (result.start_ns, result.exec_ns, result.slowest_ns, result.release_ns)
+        detail = "; ".join(filter(None, (result.error, result.fix)))
+        rows.append([result.substrate, result.state, *map(_format_ns, times), detail])
+    return Section("", head, [[*row] for row in rows], [f"command: median round trip of {COMMANDS} commands."])

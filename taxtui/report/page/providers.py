@@ -1,0 +1,326 @@
+"""Dated rows of every provider for a site: dispatch, starts, failures, prices, limits, scale; and what is missing.
+
+Rows come from published figures, shipped price sheets and plans, and recordings, each with its provenance. Sources
+measured from different machines with different commands, so no row is ranked against another.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from costmodel.pricing import sheet as price_sheets
+from costmodel.pricing.sheet import Prices, load_prices
+from costmodel.providers.limits import Profile, known_profiles, load_profile
+from costmodel.recording.published import PROVENANCE, Published, PublishedFigure, PublishedStart
+from costmodel.statistics.quantiles import Percentile
+from costmodel.units import NS_PER_S
+from taxtui.report.measured.rows import Row
+from taxtui.report.numbers import NOTHING, duration, number, percent
+from taxtui.report.page.views import shown
+
+TITLES: Final = {
+    "dispatch": "Dispatch",
+    "start": "Starts",
+    "failures": "Failures",
+    "price": "Prices",
+    "limit": "Limits",
+    "suspend": "Suspend and resume",
+    "speed": "Speed of the same work",
+    "scale": "Scale",
+}
+"""Quantities in the order of the page."""
+COVERED: Final = ("dispatch", "start", "failures", "price", "limit")
+"""Quantities whose absence is a gap."""
+NOTES: Final = {
+    "dispatch": "Published round trips contain the command's own time; recordings separate it.",
+    "start": "Time from the request to the point named in the row.",
+    "failures": "Sources count different events; compare the column “measure” first.",
+    "price": "List prices. A range is a conflict between sources.",
+    "limit": "Limits of one account. A range is a conflict between sources.",
+}
+STATISTICS: Final = ("min", "p50", "p90", "p95", "p99", "max", "mean")
+_DAY: Final = re.compile(r"(2\d{3})(\d\d)(\d\d)t\d{6}z-")
+_ADDRESSES: Final = (
+    (re.compile(r"https://[\w.-]+(?:/[\w./%#?=&-]*)?"), lambda found: found[0]),
+    (
+        re.compile(r"github\.com/([\w.-]+/[\w.-]+)#(\d+)"),
+        lambda found: f"https://github.com/{found[1]}/issues/{found[2]}",
+    ),
+    (re.compile(r"github\.com/[\w.-]+/[\w.-]+"), lambda found: f"https://{found[0]}"),
+    (re.compile(r"arXiv (\d{4}\.\d{5})"), lambda found: f"https://arxiv.org/abs/{found[1]}"),
+)
+"""A source's text → the address that it names."""
+
+
+class ProviderRow(NamedTuple):
+    """One line of a table; all texts are clean."""
+
+    quantity: str
+    provider: str
+    values: tuple[str, ...]  # one per statistic, with its interval
+    sort: float | None  # the first value, to sort by
+    measure: str
+    concurrency: int | None
+    samples: int | None
+    date: str
+    provenance: str  # measured, emulated, imported or published
+    source: str
+    address: str = ""  # of the source; "" where its text names none
+    note: str = ""
+
+
+class FigureTable(NamedTuple):
+    """The rows of one quantity."""
+
+    name: str
+    title: str
+    note: str
+    rows: list[ProviderRow]
+
+
+class Coverage(NamedTuple):
+    """How many rows a provider has of each quantity in ``COVERED``."""
+
+    provider: str
+    counts: tuple[int, ...]
+
+
+def provider_tables(
+    published: Iterable[Published], rows: Iterable[Row], pages: dict[str, str], prices: Prices | None
+) -> list[FigureTable]:
+    """Return one table for each quantity that has a row; ``pages`` are names of recordings → the pages of them."""
+    sheets = [load_prices(path.stem) for path in sorted(price_sheets.SHIPPED.glob("*.toml"))]
+    every = [
+        *(line for row in _largest(rows) for line in _recorded(row, pages)),
+        *(line for file in published for line in _published(file)),
+        *(line for sheet in [*([prices] if prices else []), *sheets] for line in _priced(sheet)),
+        *(line for name in known_profiles() for line in _limits(load_profile(name))),
+    ]
+    tables = []
+    for name, title in TITLES.items():
+        own = [line for line in dict.fromkeys(every) if line.quantity == name]
+        own.sort(key=lambda line: line.date, reverse=True)
+        own.sort(key=lambda line: (line.provider.casefold(), line.provenance == PROVENANCE, line.concurrency or 0))
+        if own:
+            tables.append(FigureTable(name, title, NOTES.get(name, ""), own))
+    return tables
+
+
+def _largest(rows: Iterable[Row]) -> list[Row]:
+    """Return the cell with the most commands of each substrate, provenance, mode and concurrency."""
+    largest: dict[tuple[object, ...], Row] = {}
+    for row in rows:
+        identity = row.identity
+        key = identity.label, row.cell.provenance, identity.mode, identity.concurrency
+        if key not in largest or _commands(row) > _commands(largest[key]):
+            largest[key] = row
+    return list(largest.values())
+
+
+def _commands(row: Row) -> int:
+    return sum(max(1, len(trial.durations_ns)) for trial in row.cell.trials)
+
+
+def coverage(tables: Sequence[FigureTable]) -> list[Coverage]:
+    """Return how many rows each provider has of each quantity: a 0 is a gap.
+
+    A trainer that is known by its failures alone is no provider.
+    """
+    counts: dict[str, dict[str, int]] = {}
+    for table in tables:
+        for row in table.rows:
+            provider = row.provider.partition(":")[0].casefold()
+            own = counts.setdefault(provider, {})
+            own[table.name] = own.get(table.name, 0) + 1
+    return [
+        Coverage(provider, tuple(own.get(name, 0) for name in COVERED))
+        for provider, own in sorted(counts.items())
+        if any(name in own for name in COVERED if name != "failures")
+    ]
+
+
+def address_of(source: str) -> str:
+    """Return the first address that a source names, "" where it names none; never of another scheme than https."""
+    for pattern, address in _ADDRESSES:
+        if found := pattern.search(source):
+            return address(found)
+    return ""
+
+
+# ---------------------------------------------------------------------------------------------------------- published
+
+
+def _published(file: Published) -> Iterator[ProviderRow]:
+    for figure in file.figures:
+        yield _figure(figure, file)
+    for start in file.starts:
+        yield _start(start, file)
+    speeds = {(figure.substrate, figure.measure) for figure in file.figures if figure.quantity == "speed"}
+    for speed in file.speeds:
+        if (speed.substrate, speed.work) not in speeds:
+            own = _row("speed", speed.substrate, speed.variant, speed.date, speed.source, file)
+            value = duration(speed.seconds * NS_PER_S)
+            yield own._replace(values=(value,), sort=speed.seconds, measure=shown(speed.work), note=shown(speed.note))
+
+
+def _row(quantity: str, substrate: str, variant: str, date: datetime.date, source: str, file: Published) -> ProviderRow:
+    provider = ":".join(filter(None, (substrate, variant)))
+    text = source or file.source or file.name
+    return ProviderRow(
+        quantity, shown(provider), (), None, "", None, None, str(date), PROVENANCE, shown(text), address_of(text)
+    )
+
+
+def _figure(figure: PublishedFigure, file: Published) -> ProviderRow:
+    form = _form(figure.unit)
+    values = [f"{name} {form(value)}" for name in STATISTICS if (value := getattr(figure, name)) is not None]
+    numbers = [value for name in STATISTICS if (value := getattr(figure, name)) is not None]
+    if figure.low is not None and figure.high is not None:
+        values.insert(0, f"{form(figure.low)} … {form(figure.high)}")
+        numbers.insert(0, figure.low)
+    if figure.value is not None:
+        values.insert(0, form(figure.value))
+        numbers.insert(0, figure.value)
+    own = _row(figure.quantity, figure.substrate, figure.variant, figure.date, figure.source, file)
+    return own._replace(
+        values=tuple(map(shown, values)),
+        sort=figure.p50 if figure.p50 is not None else numbers[0],
+        measure=shown(figure.measure),
+        concurrency=figure.concurrency,
+        samples=figure.samples,
+        note=shown(figure.note),
+    )
+
+
+def _form(unit: str) -> Callable[[float], str]:
+    if unit == "s":
+        return lambda value: duration(value * NS_PER_S)
+    if unit == "share":
+        return percent
+    if unit.startswith("USD"):
+        return lambda value: f"{value:g} {unit}"
+    return lambda value: f"{number(value)} {unit}"
+
+
+def _start(start: PublishedStart, file: Published) -> ProviderRow:
+    times = {name: getattr(start, f"{name}_s") for name in ("p50", "p95", "p99", "max", "mean")}
+    values = [f"{name} {duration(seconds * NS_PER_S)}" for name, seconds in times.items() if seconds is not None]
+    if start.wall_s is not None:
+        values.append(f"all {duration(start.wall_s * NS_PER_S)}")
+    own = _row("start", start.substrate, start.variant, start.date, start.source or file.source, file)
+    return own._replace(
+        values=tuple(values),
+        sort=next(seconds for seconds in times.values() if seconds is not None),
+        measure=shown(f"until: {start.until}" if start.until else ""),
+        concurrency=start.at_a_time,
+        samples=start.samples,
+        note=shown(start.note),
+    )
+
+
+# --------------------------------------------------------------------------------------------------- sheets and plans
+
+
+def _priced(prices: Prices) -> Iterator[ProviderRow]:
+    for price in prices.sandboxes:
+        lines = []
+        for rate, most, least in zip(price.rates._fields, price.rates, price.cheaper, strict=True):
+            if most or least:
+                unit = rate.removeprefix("usd_per_").replace("_", "-")
+                lines.append(f"{most:g} USD/{unit}" if most == least else f"{least:g} … {most:g} USD/{unit}")
+        provider = ":".join(filter(None, (price.substrate, price.variant)))
+        basis = {"provisioned": "requested vCPUs", "active": "CPU time used", "greater": "the greater of both"}
+        yield ProviderRow(
+            "price",
+            shown(provider),
+            tuple(lines),
+            price.rates.usd_per_vcpu_hour or max(price.rates),
+            f"CPU billed: {basis[price.cpu]}",
+            None,
+            None,
+            str(prices.date),
+            PROVENANCE,
+            shown(price.source),
+            address_of(price.source),
+        )
+
+
+def _limits(profile: Profile) -> Iterator[ProviderRow]:
+    words = {"concurrent": "{} sandboxes", "creates_per_s": "{} creates/s", "burst": "{} creates at once"}
+    limits = {limit: value for limit in words if (value := getattr(profile, limit)) is not None}
+    values = [words[limit].format(number(value)) for limit, value in limits.items()]
+    values += [f"or {words[other.limit].format(number(other.value))}: {other.source}" for other in profile.disputed]
+    yield ProviderRow(
+        "limit",
+        shown(profile.substrate),
+        tuple(map(shown, values)),
+        float(next(iter(limits.values()))),
+        shown(f"plan {profile.title}"),
+        None,
+        None,
+        str(profile.date),
+        PROVENANCE,
+        shown(profile.source),
+        address_of(profile.source),
+        shown("; ".join(profile.notes)),
+    )
+
+
+# --------------------------------------------------------------------------------------------------------- recordings
+
+
+def _recorded(row: Row, pages: dict[str, str]) -> Iterator[ProviderRow]:
+    """Yield dispatch, start and failures of a cell, as far as its recordings have them."""
+    days = sorted({_day(recording.run_id) for recording in row.cell.recordings})
+    names = row.cell.sources
+    work = f"{row.identity.tier} x {row.length} {row.identity.mode}" if row.identity.actions else row.identity.tier
+    base = ProviderRow(
+        "",
+        shown(row.identity.label),
+        (),
+        None,
+        shown(work),
+        row.identity.concurrency or None,
+        None,
+        " … ".join(dict.fromkeys((days[0], days[-1]))),
+        {"stand_in": "emulated"}.get(row.cell.provenance, row.cell.provenance),
+        shown(", ".join(names)),
+        quote(pages.get(names[0], "")) if len(names) == 1 else "",
+    )
+    for quantity, column in (("dispatch", "dispatch"), ("start", "cold_start")):
+        if (summary := row.summary(column)) is not None:
+            lines = (_percentile("p50", summary.p50), _percentile("p95", summary.p95))
+            sort = None if summary.p50.value is None else summary.p50.value / NS_PER_S
+            measure = f"until: first command; {base.measure}" if quantity == "start" else base.measure
+            yield base._replace(quantity=quantity, values=lines, sort=sort, samples=summary.n, measure=measure)
+    failures = row.failures
+    interval = "" if failures.low is None or failures.high is None else _span(failures.low, failures.high)
+    yield base._replace(
+        quantity="failures",
+        values=(f"{percent(failures.value)}{interval} of trials",),
+        sort=failures.value,
+        samples=len(row.cell.trials),
+    )
+
+
+def _span(low: float, high: float) -> str:
+    return f" ({percent(low)} … {percent(high)})"
+
+
+def _percentile(name: str, value: Percentile) -> str:
+    """``p95 126 ms (110–140)``; what is missing where too few values support it."""
+    if value.value is None:
+        return f"{name} {NOTHING}: needs {value.needs:,} values"
+    if value.low is None or value.high is None:
+        return f"{name} {duration(value.value)}"
+    first, _, interval = duration(value.value, value.low, value.high).partition("\n")
+    return f"{name} {first} ({interval})"
+
+
+def _day(run_id: str) -> str:
+    found = _DAY.match(run_id)
+    return "-".join(found.groups()) if found else "unknown"
