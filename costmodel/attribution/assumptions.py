@@ -40,6 +40,7 @@ _TOLD: Final = (
     "node_disk_gib",
     "images",
     "pull_gb_s",
+    "build_s",
     "placement",
     "failure_rate",
     "failure_hazard",
@@ -60,10 +61,15 @@ _TOLD: Final = (
 )
 
 
-def assumptions(demand: Demand, basis: Basis, *, failures: int, trials: int, scale: int = 1) -> tuple[Assumption, ...]:
-    """Each with where it comes from; ``failures`` of ``trials`` were recorded, and 1/``scale`` was simulated."""
+def assumptions(
+    demand: Demand, basis: Basis, *, failures: int, trials: int, dropped: int = 0, scale: int = 1
+) -> tuple[Assumption, ...]:
+    """Each with where it comes from; ``failures`` of ``trials`` were recorded, and 1/``scale`` was simulated.
+
+    ``dropped`` of the failures have a cause that no harness retries.
+    """
     smaller = Assumption("size", f"as 1/{scale} of the run: the longest of fewer is shorter, queues are longer", RULES)
-    return tuple(_asked(demand)) + tuple(_granted(demand, basis, failures, trials)) + (smaller,) * (scale > 1)
+    return tuple(_asked(demand)) + tuple(_granted(demand, basis, failures, trials, dropped)) + (smaller,) * (scale > 1)
 
 
 def borrowed(found: Iterable[Assumption]) -> tuple[Assumption, ...]:
@@ -111,10 +117,12 @@ def _number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def _granted(demand: Demand, basis: Basis, failures: int, trials: int) -> Iterator[Assumption]:
+def _granted(demand: Demand, basis: Basis, failures: int, trials: int, dropped: int) -> Iterator[Assumption]:
     yield Assumption("run-to-run sd", f"{basis.sd:.1%} over {basis.runs} runs", basis.source)
     if demand.failure_rate is None and demand.failure_hazard is None:
         yield Assumption("failure_rate", f"{failures} of {trials:,} attempts", MEASURED)
+        if dropped and demand.on_failure is None:
+            yield Assumption("failures without a retry", f"{dropped} of {failures}, by cause", MEASURED)
     elif demand.failure_rate is not None:
         yield Assumption("moment of a failure", "any of the attempt is as likely", RULES)
     else:

@@ -60,7 +60,7 @@ def chance_of_success(asked: Counterfactuals, world: World) -> float:
     view = View(world, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False))
     attempts = view.first(world.step(CHANCE_STEP, CHANCE_ATTEMPTS))
     limit_ns = math.inf if demand.timeout_s is None else demand.timeout_s * 1e9
-    chance = sum(ok and span <= limit_ns for ok, span, *_ in attempts) / len(attempts)
+    chance = sum(ok is True and span <= limit_ns for ok, span, *_ in attempts) / len(attempts)
     if demand.on_failure == RESAMPLE:
         chance **= demand.group_size or 1
     if demand.max_attempts is None and demand.on_failure not in (MASK, KEEP) and chance < LEAST_CHANCE:

@@ -150,7 +150,8 @@ def _both(
 
 
 def _nodes(demand: Demand) -> tuple[object, ...]:
-    return demand.nodes, demand.pods_per_node, demand.images, demand.placement, demand.node_disk_gib, demand.pull_gb_s
+    pulls = demand.pull_gb_s, demand.build_s
+    return demand.nodes, demand.pods_per_node, demand.images, demand.placement, demand.node_disk_gib, pulls
 
 
 def _runs(pool: Pool) -> str:

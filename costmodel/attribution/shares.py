@@ -21,6 +21,7 @@ from costmodel.attribution.world_intervals import Steps, interval_of, standard_e
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import nodes
 from costmodel.projection.row import Attribution, GpuWaiting, Share
+from costmodel.recording.causes import DROPPED, policy_of
 from costmodel.simulation.timeline import StepTaken
 from costmodel.statistics.intervals import Interval, student_t
 from costmodel.statistics.repetitions import Basis
@@ -200,7 +201,7 @@ def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None
         cause: share(lambda one, look=looks[cause]: one.saved(look)) if acts else None if acts is None else nothing  # type: ignore[misc]
         for cause, acts in acts_how.items()
     }
-    failures = sum(not trial.ok for trial in pool.trials)
+    failed = [policy_of(trial.cause, trial.error).treatment for trial in pool.trials if not trial.ok]
     return Attribution(
         causes=causes,
         sandbox=share(lambda one: one.saved(IDEAL)),
@@ -208,7 +209,14 @@ def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None
         run=share(lambda one: one.of(RUN)),
         waiting=None if demand.gpus is None else _waiting(gpu, found, demand, pool),
         usd_per_critical_second=plan.steps * rates.lasting / 3600 if rates.lasting else None,
-        assumptions=assumptions(demand, basis, failures=failures, trials=len(pool.trials), scale=found.scale),
+        assumptions=assumptions(
+            demand,
+            basis,
+            failures=len(failed),
+            trials=len(pool.trials),
+            dropped=failed.count(DROPPED),
+            scale=found.scale,
+        ),
         steps=plan.steps,
         simulated_steps=plan.simulated,
         replicates=len(found.plain) + len(found.twins),

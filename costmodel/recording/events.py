@@ -58,6 +58,13 @@ CLEANUP: Final = "cleanup"
 VERIFY: Final = "verify"
 """A task's own tests after the last action: the trajectory is over, the sandbox still held. Imported trials only."""
 
+# Milestones of an imported trial's create phase.
+IMAGE_CACHED: Final = "image_cached"
+IMAGE_BUILT: Final = "image_built"
+"""The image was built while the sandbox waited: its first use."""
+BORROWED: Final = "borrowed"
+"""The sandbox belongs to another trial: its create time is not this trial's."""
+
 # Outcomes of a trial.
 OK: Final = "ok"
 FAILED: Final = "failed"
@@ -200,6 +207,7 @@ class TrialEnded(msgspec.Struct, array_like=True, tag=7, frozen=True, gc=False):
     queued_ns: Nanoseconds  # throttled
     connection: Text  # cold: opened for this trial; warm
     node: Text = ""  # digest of the machine, where known
+    cause: Text = ""  # of the failure or limit; empty: by the class of the error
 
 
 class Health(msgspec.Struct, array_like=True, tag=8, frozen=True, gc=False):

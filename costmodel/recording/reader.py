@@ -21,6 +21,7 @@ from costmodel.recording.breakdown import (
     measure,
     start_delay_ns,
 )
+from costmodel.recording.causes import recorded_cause
 from costmodel.recording.follower import read_events
 from costmodel.recording.runner_health import FLOOR_LIMIT_NS, RunnerSecond, Seconds, WorkerFitness
 from costmodel.recording.trial import RecordedTrial
@@ -267,6 +268,10 @@ class OpenTrial:
         """Take in a mark of it."""
         if event.name in STARTED:
             self.started_ns.append(event.at_ns)
+        elif event.name in (events.IMAGE_BUILT, events.IMAGE_CACHED):
+            self.trial.image_cached = event.name == events.IMAGE_CACHED
+        elif event.name == events.BORROWED:
+            self.trial.borrowed = True
 
     def add(self, event: events.Actions | events.PhaseEnded) -> None:
         """Take in a phase or commands of it."""
@@ -329,6 +334,7 @@ class OpenTrial:
             trial.wrappers_ns.extend([0] * (len(trial.durations_ns) - len(trial.wrappers_ns)))
         trial.ok = event.outcome == OK
         trial.failed_in, trial.error = event.phase, event.error
+        trial.cause = recorded_cause(event.outcome, event.error, event.phase, event.cause)
         trial.end_ns = event.end_ns
         trial.freed_ns = max(event.end_ns, self.last_ns)
         trial.measures = measure(

@@ -82,6 +82,7 @@ COLUMNS: Final[dict[str, tuple[FrameColumn, ...]]] = {
         FrameColumn("sandbox_ns", int, "billed life without clean-up"),
         FrameColumn("complete", bool, "no command is missing"),
         FrameColumn("wrapper_ns", int, "wrapper time of set-up and actions"),
+        FrameColumn("cause", str, "of the failure or limit"),
     ),
     "actions": (
         *_TRIAL,
@@ -242,6 +243,7 @@ class _Reader:
             trial.sandbox_ns,
             trial.complete,
             measures.wrapper_ns or None if ok else None,
+            trial.cause,
         )
 
     def _commands(self, started: events.TrialStarted, event: events.Actions) -> Iterator[Row]:

@@ -33,6 +33,9 @@ class RecordedTrial(msgspec.Struct, eq=False, gc=False):
     ok: bool = False
     failed_in: str = ""  # the phase where it ended that did not succeed, and the class of its error
     error: str = ""
+    cause: str = ""  # of the end, as costmodel.recording.causes; "" where nothing went wrong
+    image_cached: bool | None = None  # whether the image existed at the create request; None: unknown
+    borrowed: bool = False  # another trial's sandbox
     group: str = ""  # rollouts of one prompt; "" where none is told
     complete: bool = True  # no action is missing between those that are there
     measures: Measures = NOTHING  # of the trial at its recorded length

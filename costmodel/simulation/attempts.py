@@ -9,6 +9,7 @@ from itertools import accumulate, compress
 from typing import NamedTuple
 
 from costmodel.recording.breakdown import UNKNOWN
+from costmodel.recording.causes import DROPPED, policy_of
 from costmodel.statistics.distribution import Distribution
 from costmodel.training.run import Demand
 from costmodel.workload.attempts import Attempt
@@ -22,6 +23,7 @@ class Parts(NamedTuple):
     trial: int
     weight: int
     pauses: int  # between its actions
+    dropped: bool  # a failure that is not retried, by its cause
     queued: int
     create: int
     ready: int
@@ -39,7 +41,7 @@ class Parts(NamedTuple):
 class AttemptTimes(NamedTuple):
     """One attempt in one world, in ns."""
 
-    ok: bool
+    ok: bool | None  # None: a failure that is not retried, by its cause
     span: int  # from when its create is let through to its end
     queued: int  # of that, before there was a sandbox
     cleanup: int
@@ -81,9 +83,9 @@ class Trials:
             sorted(
                 [
                     *(one._replace(weight=one.weight * (share - 1)) for one in parts),
-                    *(Parts(*one[:3], *(factor * ns for ns in one[3:])) for one in parts),
+                    *(Parts(*one[:4], *(factor * ns for ns in one[4:])) for one in parts),
                 ],
-                key=lambda one: sum(one[3:]),
+                key=lambda one: sum(one[4:]),
             )
             for parts in (self.successes, self.failures)
         )
@@ -122,7 +124,8 @@ _CAUSES = ("throttle", "create", "ready", "preload", "dispatch", "slowdown", "co
 
 
 def _parts(attempt: Attempt, pool: Pool, demand: Demand, full_speed: float | None) -> Parts:
-    measured = pool.trials[attempt.trial].measures
+    trial = pool.trials[attempt.trial]
+    measured = trial.measures
     create = min(measured.create_ns, attempt.cold_ns)
     ready = attempt.cold_ns - create
     preload = attempt.startup_ns - attempt.cold_ns
@@ -148,4 +151,5 @@ def _parts(attempt: Attempt, pool: Pool, demand: Demand, full_speed: float | Non
         other=attempt.unsplit_ns + attempt.wrapper_ns + (0 if attempt.ok else rest),
         think=0 if demand.think is not None else attempt.think_ns,
         cleanup=measured.cleanup_ns or 0,
+        dropped=not attempt.ok and policy_of(trial.cause, trial.error).treatment == DROPPED,
     )

@@ -24,7 +24,7 @@ class NodeSet(NamedTuple):
     pods: int  # of each
     near: bool = False  # a sandbox goes where its image is, if it can
     ahead: int = 0  # nodes that the images of the next step are pulled onto; 0: none is pulled ahead
-    pull_ns: tuple[int, ...] = ()  # what each image takes; (): every image is everywhere
+    pull_ns: tuple[int, ...] = ()  # what each image takes, its build included; (): every image is everywhere
     sizes_gb: tuple[float, ...] = ()
     disk_gb: float = math.inf
 
@@ -44,7 +44,7 @@ class NodeSet(NamedTuple):
             demand.pods_per_node,
             near,
             ahead,
-            tuple(round(size / demand.pull_gb_s * 1e9) for size in demand.images.sizes_gb),
+            tuple(round((size / demand.pull_gb_s + (demand.build_s or 0.0)) * 1e9) for size in demand.images.sizes_gb),
             demand.images.sizes_gb,
             math.inf if demand.node_disk_gib is None else demand.node_disk_gib * GB_PER_GIB,
         )

@@ -120,6 +120,8 @@ class World:
         self._images = 1 if demand.images is None else demand.images.count
         self._edges = law.edges if law else []
         self._thinks = [law.by_pauses[one.pauses] for one in successes] if law else []
+        retries_all = demand.on_failure is not None  # asked for: whatever the cause
+        self.dropped = [one.dropped and not retries_all for one in failures]
         self._failed_thinks = [law.by_pauses[one.pauses] for one in failures] if law else []
         self._own, self._common = math.sqrt(1 - demand.think_correlation), math.sqrt(demand.think_correlation)
         self._seed = seed
@@ -273,7 +275,8 @@ class View:
 
     def _failed(self, own: AgainDraws, warm: bool) -> AttemptTimes:
         if self.world.as_recorded:
-            return _shifted(self._failures[own.failed_row], own.failed_think_ns * self._thinking, warm)
+            failed = _shifted(self._failures[own.failed_row], own.failed_think_ns * self._thinking, warm)
+            return failed._replace(ok=None) if self.world.dropped[own.failed_row] else failed
         attempt = self._success(own.row, own.think_ns, warm)
         queued = attempt.queued
         return attempt._replace(ok=False, span=queued + round(own.moment * (attempt.span - queued)))

@@ -16,9 +16,9 @@ from costmodel.simulation.attempts import AttemptTimes
 from costmodel.simulation.state import Sandbox, State, Totals
 from costmodel.training.run import KEEP, MASK, RESAMPLE
 
-DONE, GIVEN_UP, BROKEN, ASKS, GRANTED, EXPIRED = range(6)
-"""A worker's next event: its rollout succeeds, ends without success, or breaks its prompt; it asks for a sandbox; its
-create is let through; or its time limit passes while it waits for a pod."""
+DONE, GIVEN_UP, LEFT_OUT, BROKEN, ASKS, GRANTED, EXPIRED = range(7)
+"""A worker's next event: its rollout succeeds, ends without success, is left out of the step, or breaks its prompt; it
+asks for a sandbox; its create is let through; or its time limit passes while it waits for a pod."""
 NONE: Final = -1
 """The rollout of an idle worker."""
 
@@ -90,7 +90,7 @@ class Simulator:
         free = [self.now] * len(self._workers)
         for rollout, attempt in enumerate(state.first[first:], first):
             tries, busy = 1, 0
-            while not attempt.ok and tries != asked.cap:
+            while attempt.ok is False and tries != asked.cap:
                 clocks.append(attempt.span - attempt.queued + attempt.cleanup)
                 busy += attempt.span + attempt.cleanup * include + asked.backoff_ns
                 attempt = state.again(rollout, tries, warm=False)
@@ -101,7 +101,7 @@ class Simulator:
             heapreplace(free, free[0] + busy)
             state.held_ns += busy
             state.attempts += tries
-            state.delivered += ok
+            state.delivered += bool(ok)
         self.done += len(state.first) - first
         state.launched = len(state.first)
         self.now = max(free)
@@ -133,7 +133,7 @@ class Simulator:
                 latest = max(latest, until)
             else:
                 worker.rollout, worker.tries = rollout, 1
-                self._failed(worker, until)
+                self._failed(worker, until, dropped=ok is None)
         state.attempts += len(state.first) - begun
         state.launched = len(state.first)
         state.occupy_all(releases)
@@ -269,6 +269,7 @@ class Simulator:
         assert attempt is not None
         worker.attempt = None
         ok, span, queued, cleanup, startup = attempt
+        dropped = ok is None
         node, begin = NONE, now
         if state.nodes is not None:
             node, begin = state.nodes.take(state.image[worker.rollout], now, hit=worker.ready >= 0)
@@ -276,7 +277,7 @@ class Simulator:
         end = begin + span
         until = end + cleanup if state.asked.include_cleanup else end
         if worker.limit and until > worker.limit:
-            ok, until, end = False, worker.limit, min(end, worker.limit)
+            ok, dropped, until, end = False, False, worker.limit, min(end, worker.limit)
         begin += queued
         if worker.ready >= 0:  # it was made before, and is billed from then on
             begin -= startup
@@ -287,16 +288,18 @@ class Simulator:
         if ok:
             self._next(worker, until, DONE)
         else:
-            self._failed(worker, until)
+            self._failed(worker, until, dropped=dropped)
 
-    def _failed(self, worker: Worker, until: int) -> None:
-        """Decide what follows a failure that is over at ``until``."""
+    def _failed(self, worker: Worker, until: int, *, dropped: bool = False) -> None:
+        """Decide what follows a failure that is over at ``until``; a ``dropped`` rollout is not retried."""
         asked = self.state.asked
         if asked.on_failure == RESAMPLE:
             self._next(worker, until, BROKEN)
         elif asked.on_failure == KEEP:  # delivered, with reward 0
             self._next(worker, until, DONE)
-        elif asked.on_failure == MASK or worker.tries == asked.cap:
+        elif asked.on_failure == MASK or dropped:
+            self._next(worker, until, LEFT_OUT)
+        elif worker.tries == asked.cap:
             self._next(worker, until, GIVEN_UP)
         else:
             self._next(worker, until + asked.backoff_ns, ASKS)
@@ -306,7 +309,7 @@ class Simulator:
         state, delivered = self.state, worker.stage == DONE
         state.held_ns += now - worker.since
         state.delivered += delivered
-        self.done += delivered or state.asked.on_failure != MASK or self._more is not None
+        self.done += worker.stage != LEFT_OUT or self._more is not None
         worker.sandbox = None
         if state.redone is not None:
             state.finished[state.prompt[worker.rollout]] += 1

@@ -59,6 +59,7 @@ _AT_LEAST_0: Final = (
     "node_usd_hour",
     "failure_rate",
     "failure_hazard",
+    "build_s",
     "run_sd",
 )
 
@@ -145,6 +146,7 @@ class Demand:
     node_disk_gib: float | None = None  # for images, of one node; None: enough for all
     images: Images | None = None  # each prompt has one of them
     pull_gb_s: float | None = None  # pulled and unpacked, by one node
+    build_s: float | None = None  # to build an image at its first use on a node, beside its pull
     placement: str | None = None  # a name in PLACEMENTS; None: spread
     failure_rate: float | None = None  # of attempts; stands in for the failures that were recorded
     failure_hazard: float | None = None  # or: failures per hour of a sandbox
@@ -255,7 +257,7 @@ class Demand:
                 f"{self.nodes} nodes of {self.pods_per_node} pods cannot hold one group of {self.group_size} rollouts"
             )
         if self.images is None:
-            for name in ("placement", "pull_gb_s", "node_disk_gib"):
+            for name in ("placement", "pull_gb_s", "build_s", "node_disk_gib"):
                 if getattr(self, name) is not None:
                     raise DemandError(f"{name} is about images: add --images")
             return
@@ -265,6 +267,8 @@ class Demand:
             )
         if (self.pull_gb_s is None) != (self.effective_placement == PREPULLED):
             raise DemandError("images are pulled at a rate, or lie there: give one of --pull-gb-s and prepulled")
+        if self.build_s and self.effective_placement == PREPULLED:
+            raise DemandError("prepulled images are built already: leave --build-seconds out")
         disk_gb = math.inf if self.node_disk_gib is None else self.node_disk_gib * GB_PER_GIB
         if self.images.largest_gb > disk_gb:
             raise DemandError(f"an image of {self.images.largest_gb:g} GB does not fit a disk of {disk_gb:g} GB")

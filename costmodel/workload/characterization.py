@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from statistics import NormalDist
 from typing import Final, NamedTuple, Self
 
+from costmodel.recording.causes import KEPT, policy_of
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.intervals import (
     LEVEL,
@@ -79,6 +80,16 @@ class FailureLaw(NamedTuple):
     errors: tuple[tuple[str, int], ...]  # classes of all failures, the most frequent first
 
 
+class CauseRate(NamedTuple):
+    """Trials that ended by one cause."""
+
+    cause: str  # a name of costmodel.recording.causes
+    trials: int
+    share: Interval  # of all counted trials
+    per_hour: Interval | None  # of all sandboxes' lives; None: no time is known
+    treatment: str  # in the model: retried, kept or dropped
+
+
 class Shared(NamedTuple):
     """How much of a quantity's variance lies between groups: 0 nothing, 1 all of it (the intraclass correlation).
 
@@ -111,16 +122,22 @@ def think_law(trials: Sequence[RecordedTrial]) -> ThinkLaw | None:
 
     A time of 0 is no thought: the first action of a measured trial comes without one.
     """
+    return duration_law(trials, lambda trial: trial.thinks_ns)
+
+
+def duration_law(trials: Sequence[RecordedTrial], of: Callable[[RecordedTrial], Sequence[int]]) -> ThinkLaw | None:
+    """The lognormal law of durations in ns that are above 0, ``of`` each trial; None without one."""
     by_cluster: dict[Hashable, list[float]] = {}
     counts, totals_s, clusters = [], [], []
     for index, trial in enumerate(trials):
-        own = [math.log(ns / 1e9) for ns in trial.thinks_ns if ns > 0]
+        values = of(trial)
+        own = [math.log(ns / 1e9) for ns in values if ns > 0]
         if not own:
             continue
         cluster = trial.group or index
         by_cluster.setdefault(cluster, []).extend(own)
         counts.append(len(own))
-        totals_s.append(sum(trial.thinks_ns) / 1e9)
+        totals_s.append(sum(values) / 1e9)
         clusters.append(cluster)
     if not counts:
         return None
@@ -156,14 +173,7 @@ def failure_law(trials: Sequence[RecordedTrial]) -> FailureLaw:
     events = [int(not trial.ok and trial.failed_in not in STARTING | AFTERWARDS) for trial in trials]
     hours = [trial.sandbox_ns / NS_PER_HOUR for trial in trials]
     exposure_h, count = math.fsum(hours), sum(events)
-    per_hour = None
-    if exposure_h > 0:
-        low, high = poisson_interval(count)
-        per_hour = Interval(count / exposure_h, low / exposure_h, high / exposure_h)
-        clustered = ratio_interval(events, hours, [trial.group or index for index, trial in enumerate(trials)])
-        if count and clustered.low is not None and clustered.high is not None:
-            low, high = min(low / exposure_h, max(0.0, clustered.low)), max(high / exposure_h, clustered.high)
-            per_hour = Interval(per_hour.value, low, high)
+    per_hour = hazard(events, hours, [trial.group or index for index, trial in enumerate(trials)])
     errors = Counter(trial.error or "unknown" for trial in failed)
     return FailureLaw(
         attempts=len(trials),
@@ -174,6 +184,34 @@ def failure_law(trials: Sequence[RecordedTrial]) -> FailureLaw:
         per_hour=per_hour,
         errors=tuple(sorted(errors.items(), key=lambda item: (-item[1], item[0]))),
     )
+
+
+def hazard(events: Sequence[int], hours: Sequence[float], clusters: Sequence[Hashable]) -> Interval | None:
+    """Events per hour: Garwood's exact interval, widened to the clustered one; None without an hour."""
+    exposure_h, count = math.fsum(hours), sum(events)
+    if exposure_h <= 0:
+        return None
+    low, high = (end / exposure_h for end in poisson_interval(count))
+    clustered = ratio_interval(events, hours, clusters)
+    if count and clustered.low is not None and clustered.high is not None:
+        low, high = min(low, max(0.0, clustered.low)), max(high, clustered.high)
+    return Interval(count / exposure_h, low, high)
+
+
+def cause_rates(trials: Sequence[RecordedTrial]) -> tuple[CauseRate, ...]:
+    """Rates by cause, the most frequent first; there is at least one trial."""
+    hours = [max(0, trial.sandbox_ns) / NS_PER_HOUR for trial in trials]
+    clusters: list[Hashable] = [trial.group or index for index, trial in enumerate(trials)]
+    causes = Counter((trial.cause, _treatment(trial)) for trial in trials if trial.cause)
+    rates = []
+    for (cause, treatment), count in sorted(causes.items(), key=lambda item: (-item[1], item[0])):
+        events = [int((trial.cause, _treatment(trial)) == (cause, treatment)) for trial in trials]
+        rates.append(CauseRate(cause, count, wilson(count, len(trials)), hazard(events, hours, clusters), treatment))
+    return tuple(rates)
+
+
+def _treatment(trial: RecordedTrial) -> str:
+    return KEPT if trial.ok else policy_of(trial.cause, trial.error).treatment if trial.cause else ""
 
 
 def shared(trials: Sequence[RecordedTrial]) -> tuple[Shared, ...]:

@@ -114,8 +114,8 @@ def _canary(name: str, acquire: str) -> CanaryResult:
         result = _times(name, path)
     if run.outcome in CUT:
         return result._replace(exit_code=INTERRUPTED_EXIT, error="")
-    if run.control.crash is not None or run.control.write_error is not None:
-        return result._replace(exit_code=FAILED_EXIT, error=f"the canary ended early: {run.control.crash or run.control.write_error}")
+    if early := run.control.crash or run.control.write_error:
+        return result._replace(exit_code=FAILED_EXIT, error=f"the canary ended early: {early}")
     if run.cleanup_failed:
         check = f"taxtui clean --run {run.run_id} --force"
         return result._replace(exit_code=FAILED_EXIT, error="the sandbox may be left", fix=check)

@@ -19,6 +19,7 @@ from taxtui.terminal_text import clean
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
 
+    from costmodel.pricing.sheet import Prices
     from taxtui.importers.protocol import Reader
 
 MEANINGS = ("action", THINK, CREATE, READY, SETUP, VERIFY, CLEANUP)
@@ -38,20 +39,57 @@ MEANINGS = ("action", THINK, CREATE, READY, SETUP, VERIFY, CLEANUP)
 )
 @click.option("--map", "spans", multiple=True, metavar="SPAN=PHASE", help=f"otlp: {', '.join(MEANINGS)} by span name.")
 @click.option("--keep-names", is_flag=True, help="Keep names of tasks, images, agents, groups; else digests of them.")
+@click.option("--summary", is_flag=True, help="Print `report --table summary` of the recording.")
+@click.option("--prices", metavar="FILE", help="Price sheet of the summary.")
 @click.option("--strict", is_flag=True, help="Refuse where a file cannot be read, instead of leaving it out.")
-def command(given: tuple[str, ...], out: Path, spans: tuple[str, ...], keep_names: bool, strict: bool) -> None:
+def command(
+    given: tuple[str, ...],
+    out: Path,
+    spans: tuple[str, ...],
+    keep_names: bool,
+    summary: bool,
+    prices: str | None,
+    strict: bool,
+) -> None:
     """Make a recording of the logs of other tools: files, or folders that are searched.
 
     FORMAT is guessed from the content where it is left out. Prompts, outputs, commands, paths and keys are never
     copied. Values that the source lacks stay unknown and are listed. docs/own-work.md says what each format holds.
     """
+    if prices is not None and not summary:
+        raise UsageError("--prices needs --summary", fix=f"later: taxtui project {out} --prices {prices}")
     name, paths = _parted(given)
+    sheet = _sheet(prices)
     asked = Asked(_mapped(spans))
     reader = reader_for(name, paths)
     with _Bar(reader, paths) as progress:
         result = import_files(reader, paths, out, asked, keep_names=keep_names, strict=strict, progress=progress)
     for line in _told(reader, result, out):
         click.echo(clean(line), err=True)
+    if summary:
+        click.echo(_summary(out, sheet))
+
+
+def _sheet(name: str | None) -> Prices | None:
+    if name is None:
+        return None
+    from costmodel.pricing.sheet import load_prices
+
+    return load_prices(name)
+
+
+def _summary(out: Path, prices: Prices | None) -> str:
+    """The summary of every cell of a recording."""
+    from taxtui.report.formats import BY_NAME, NAMES, Report
+    from taxtui.report.measured import overview
+    from taxtui.report.measured.rows import rows_of
+    from taxtui.report.measured.samples import read_samples
+    from taxtui.report.measured.tables import marks_of, name_of
+
+    rows = rows_of(read_samples([out])[0])
+    marks = marks_of(rows)
+    names = {row: name_of(row, marks, []) for row in rows}
+    return BY_NAME[NAMES[0]].render(Report(lambda: overview.sections(names, prices)))
 
 
 def _parted(given: Sequence[str]) -> tuple[str | None, list[Path]]:

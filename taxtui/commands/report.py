@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from taxtui.report.measured.rows import Row
 
 CHOOSE = "--tier, --mode, --substrate or --actions"
-ONE_BY_ONE = ("cold-start", "fresh", "completion", "actions", "response", "breakdown", "tax", "ladder", "laws")
+ONE_BY_ONE = (
+    *("cold-start", "fresh", "completion", "actions", "response", "breakdown", "tax", "ladder", "failures", "summary"),
+    "distributions",
+)
 MORE = f"Every table: --full. One: --table {', '.join(ONE_BY_ONE[:-1])} or {ONE_BY_ONE[-1]}."
 
 
@@ -35,11 +38,12 @@ MORE = f"Every table: --full. One: --table {', '.join(ONE_BY_ONE[:-1])} or {ONE_
     "--table",
     "name",
     type=click.Choice([*ONE_BY_ONE, "all"]),
-    help="Print this table instead of the answer; all: every table but the laws, below the answer.",
+    help="Print this table instead of the answer; all: the measured ones, below the answer.",
 )
 @choosing(SUBSTRATE, TIER, ACTIONS, MODE, SORT, GROUP)
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
 @click.option("--reference", metavar="RECORDING", help="Recording whose dispatch bounds the tax of imported rows.")
+@click.option("--prices", metavar="FILE", help="Price sheet of the summary.")
 @run_sd_option
 @page_files.html_option
 @page_files.figures_option
@@ -50,6 +54,7 @@ def command(
     name: str | None,
     form: str,
     reference: str | None,
+    prices: str | None,
     run_sd: float | None,
     html: Path | None,
     pictures: Path | None,
@@ -59,11 +64,13 @@ def command(
     """Print the cheapest substrate for the same work, by how much and how sure, and the tables behind it.
 
     The tables, with --full or one by one with --table: cold start, fresh episode, completion, per action, response,
-    breakdown, tax; ladder, laws. Percentiles and means come from the exact samples; equal cells of several recordings
-    are pooled. csv and json have a row per cell, in nanoseconds; the ladder has a row per concurrency. The laws (think
-    time, lengths, failures, groups) describe the workload, for models of a training run.
+    breakdown, tax; ladder, failures by cause, summary, distributions. Percentiles and means come from the exact
+    samples; equal cells of several recordings are pooled. csv and json have a row per cell, in nanoseconds; the ladder
+    has a row per concurrency. The distributions are for models of a training run.
     """
     choice = taken(chosen)
+    if prices is not None and name != "summary":
+        raise UsageError("--prices needs --table summary", fix="the cost of a training run: taxtui project")
     if html is not None or pictures is not None:
         others = {"--table": name, "--full": full, "--format": form != NAMES[0]}
         page_files.check(html, pictures, {**others, "--group": choice.group})
@@ -111,6 +118,11 @@ def command(
     bounds = None if reference is None else reference_of(reference)
     if bounds is not None:
         bound(rows, bounds)
+    sheet = None
+    if prices is not None:
+        from costmodel.pricing.sheet import load_prices
+
+        sheet = load_prices(prices)
     tables = TABLES if name in (None, "all") else (name,)
     if name in (None, "all"):
         result = _answered(rows, sources, choice, run_sd, bounds, unfinished, full=full or name is not None)
@@ -122,7 +134,8 @@ def command(
             result = Report(lambda: ladders.sections(climbed), lambda: ladders.records(climbed))
         else:
             result = Report(
-                lambda: sections(rows, sources, tables, unfinished), lambda: [record(row, tables) for row in rows]
+                lambda: sections(rows, sources, tables, unfinished, prices=sheet),
+                lambda: [record(row, tables, sheet) for row in rows],
             )
     click.echo(BY_NAME[form].render(result))
 

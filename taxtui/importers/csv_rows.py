@@ -148,6 +148,7 @@ def _trial(lines: list[Line]) -> ImportedTrial:
     dated = all(_instant(row["start"]) is not None for _, row in lines)
     if not dated:
         timeline.lacks(INSTANTS, "not every row has a start")
+    timeline.lacks_zone(*(row["start"] for _, row in lines if _number(row["start"]) is None))
     told = {row["phase"] for _, row in lines}
     for number, row in lines:
         _place(timeline, row, number, dated)

@@ -47,7 +47,21 @@ def document(path: Path) -> Any:
         data = read_regular(path, MOST_BYTES)
     except OSError as error:
         raise unreadable(error) from error
-    return decoded(data)
+    try:
+        return decoded(data)
+    except Unreadable:
+        if _is_json_lines(data):
+            raise Unreadable("it is JSON lines, and a file of this format is one JSON document") from None
+        raise
+
+
+def _is_json_lines(data: bytes) -> bool:
+    """Whether the first of several lines is a JSON map."""
+    first, _, rest = data.partition(b"\n")
+    try:
+        return bool(rest.strip()) and isinstance(decoded(first), dict)
+    except Unreadable:
+        return False
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -10,6 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
+from costmodel.recording.causes import cause_of
 from costmodel.recording.events import ACTION, CANCELLED, CLEANUP, CREATE, FAILED, SETUP, TIMEOUT, UNKNOWN, VERIFY
 from taxtui.importers import atif
 from taxtui.importers.files import document, walk
@@ -42,7 +43,6 @@ SILENT: Final = ("oracle", "nop")
 """Agents without a model: they do not think."""
 _WITHOUT_TIMER: Final = "dispatch and command time are one without --plugin-kwarg timer=true"
 _WITHOUT_TIME: Final = "some commands ran without bash, or replaced their shell"
-CALLED_OFF: Final = ("CancelledError", "KeyboardInterrupt")
 
 
 class HarborReader:
@@ -58,6 +58,8 @@ class HarborReader:
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """By keys that only Harbor's results have."""
+        if b'"responses_create_params"' in head:
+            return False  # a rollout of NeMo-Gym around a result
         if b'"n_total_trials"' in head:
             return b'"stats"' in head
         return b'"trial_name"' in head and (b'"agent_info"' in head or b'"environment_setup"' in head)
@@ -89,7 +91,7 @@ class Executions(NamedTuple):
     stop: Execution | None = None  # ``environment.stop``
 
 
-def trial_of(result: dict[str, Any], folder: Path, measured: Executions | None = None) -> ImportedTrial:
+def trial_of(result: dict[str, Any], folder: Path | None, measured: Executions | None = None) -> ImportedTrial:
     """The trial of a result, with the plug-in's commands where ``measured`` is given.
 
     Raises:
@@ -99,6 +101,7 @@ def trial_of(result: dict[str, Any], folder: Path, measured: Executions | None =
     if asked_ns is None:
         raise Unreadable("it does not say when the trial began")
     timeline = Timeline(asked_ns)
+    timeline.lacks_zone(at(result, "started_at"), *(at(result, span, "started_at") for span in SPANS))
     if measured is None:
         timeline.lacks(RUN, "dispatch and work are one")
     elif any(command.run_ns == UNKNOWN for command in measured.commands):
@@ -120,7 +123,7 @@ def trial_of(result: dict[str, Any], folder: Path, measured: Executions | None =
     if steps:
         for step in steps:
             name = text(at(step, "step_name"))
-            inside = folder / "steps" / name if name and Path(name).name == name else None
+            inside = folder / "steps" / name if folder and name and Path(name).name == name else None
             _agent(timeline, step, result, inside, measured)
         _phase(timeline, steps[-1], "verifier", "")
         if len(steps) > 1:
@@ -302,7 +305,7 @@ def _failure(result: dict[str, Any], failed: _Raised) -> Failure:
     unfinished = [key for key in begun if at(failed.holder, key, "finished_at") is None]
     within = "environment_setup" if failed.holder is result else "agent_execution"
     phase = SPANS[(unfinished or begun or [within])[-1]]
-    if _short(failed.error) in CALLED_OFF:
+    if cause_of(failed.error) == CANCELLED:
         return Failure(failed.error, phase, CANCELLED)
     return Failure(failed.error, phase, TIMEOUT if "Timeout" in failed.error else FAILED)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from costmodel.recording.causes import policy_of
 from costmodel.regular_file import open_regular
 from taxtui.errors import RecordingError, TaxtuiError, UsageError, located
 from taxtui.importers import registry
@@ -33,7 +34,7 @@ class Imported:
     skipped: int = 0  # files and pieces of files
     named: list[str] = field(default_factory=list)  # the first of those, each with its reason
     unknown: list[str] = field(default_factory=list)  # what the source cannot tell
-    limits: list[str] = field(default_factory=list)  # trajectories that the agent's own limits ended
+    limits: list[str] = field(default_factory=list)  # trajectories by the agent's limit, and failures by cause
     outcomes: Counter[str] = field(default_factory=Counter)
 
 
@@ -151,6 +152,10 @@ def import_files(
         result.limits = [
             f"{count:,} of {result.trials:,} trajectories ended by {limit}: delivered, not failed"
             for limit, count in sorted(spool.limits.items())
+        ]
+        result.limits += [
+            f"{count:,} of {result.trials:,} trials failed, cause {cause}: {policy_of(cause).treatment} in the model"
+            for cause, count in sorted(spool.causes.items())
         ]
         notes = [*result.unknown, *result.limits]
         if result.skipped:

@@ -37,6 +37,14 @@ MAX_DEPTH: Final = 20
 ERROR: Final = re.compile(r"[\w.]*?(\w+(?:Error|Exception|Timeout|Exceeded|Interrupt|Failed))\b")
 
 
+LIMITS: Final = {
+    **dict.fromkeys(("message", "token", "cost", "custom"), "LimitsExceeded"),
+    **dict.fromkeys(("time", "working"), "AgentTimeoutError"),
+    "context": "ContextWindowExceededError",
+}
+"""Type of a sample's limit → class of the agent's limit. ``operator`` is a person's decision."""
+
+
 class InspectReader:
     """Both kinds of log."""
 
@@ -160,6 +168,7 @@ def _trial(log: object, sample: object) -> ImportedTrial:
     if start_ns is None:
         raise Unreadable("it does not say when it began, or its events were not logged")
     timeline = Timeline(start_ns)
+    timeline.lacks_zone(at(sample, "started_at"), *(at(one, "timestamp") for one in events))
     timeline.lacks(RUN, "dispatch and work are one")
     if timeline.phase(CREATE, *init):
         timeline.lacks(READY, "the span init holds create, ready and the sample's set-up")
@@ -185,6 +194,7 @@ def _trial(log: object, sample: object) -> ImportedTrial:
     return ImportedTrial(
         **timeline.times(),
         failure=failure,
+        limit="" if failure else LIMITS.get(text(at(sample, "limit", "type")), ""),
         resolution_ns=MICROSECOND_NS,
         substrate=_sandbox(at(sample, "sandbox")) or _sandbox(at(told, "sandbox")),
         workload=(

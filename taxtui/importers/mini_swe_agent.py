@@ -25,6 +25,8 @@ from taxtui.importers.values import MICROSECOND_NS, at, instant_ns, integer, ite
 FORMAT: Final = "mini-swe-agent-1.1"
 ENDS_WELL: Final = frozenset({"Submitted", "LimitsExceeded", "TimeExceeded", "RepeatedFormatError"})
 """How an agent may end that is no failure of its sandbox: done, or told to stop."""
+LIMITS: Final = ("LimitsExceeded", "TimeExceeded")
+"""Ends of the agent's budget."""
 
 
 class MiniSweAgentReader:
@@ -40,7 +42,10 @@ class MiniSweAgentReader:
 
     def recognises(self, path: Path, head: bytes) -> bool:
         """By its version, which comes before the messages."""
-        return b'"mini_version"' in head or b'"mini-swe-agent-' in head
+        if b'"mini_version"' in head or b'"mini-swe-agent-' in head:
+            return True
+        # version 1: a list of messages, by itself or below "messages"; recognised so that the refusal has its reason
+        return path.name.endswith(".traj.json") and b'"role"' in head and b'"trajectory"' not in head[:64]
 
     def trials(self, path: Path, asked: Asked) -> Iterator[ImportedTrial]:
         """The trial of one file. Raises ``Unreadable`` where it tells no times."""
@@ -95,10 +100,12 @@ def _trial(told: dict[str, Any]) -> ImportedTrial:
     if timeline.empty:
         raise Unreadable("none of its messages is dated")
     config = at(told, "info", "config")
+    status = text(at(told, "info", "exit_status"))
     task = text(at(told, "instance_id")) or text(at(told, "info", "instance_id"))
     return ImportedTrial(
         **timeline.times(),
-        failure=_failure(text(at(told, "info", "exit_status"))),
+        failure=_failure(status),
+        limit=status if status in LIMITS else "",
         resolution_ns=MICROSECOND_NS,
         substrate=text(at(config, "environment_type")).rpartition(".")[2].lower().removesuffix("environment"),
         workload=(

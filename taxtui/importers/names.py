@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from costmodel.recording.causes import cause_of
 from taxtui import shipped
 from taxtui.importers.protocol import Failure, ImportedTrial
 from taxtui.recording import digest
@@ -67,5 +68,10 @@ class Names:
             group=self.of(trial.group),
             node=self.of(trial.node),
             limit=self.error(trial.limit),
-            failure=failure and Failure(self.error(failure.error), failure.phase, failure.outcome),
+            failure=failure and self._failure(failure),
         )
+
+    def _failure(self, failure: Failure) -> Failure:
+        """The failure with its cause, which the digest of an error's class no longer shows."""
+        cause = failure.cause or cause_of(failure.error, failure.phase)
+        return failure._replace(error=self.error(failure.error), cause=cause)

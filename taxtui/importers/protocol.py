@@ -13,6 +13,7 @@ from typing import ClassVar, Final, NamedTuple, Protocol
 
 import msgspec
 
+from costmodel.recording.causes import CAUSE_OF, POLICIES
 from costmodel.recording.events import FAILED, UNKNOWN
 from taxtui.errors import RecordingError
 
@@ -35,22 +36,8 @@ IMAGE: Final = "image"
 SUBSTRATE: Final = "substrate"
 
 
-AGENT_LIMITS: Final = frozenset(
-    {
-        "AgentTimeoutError",
-        "ContextWindowExceededError",
-        "OutputTokenExceededError",
-        "ContextLengthExceededError",
-        "OutputLengthExceededError",
-        "AgentSafetyRefusalError",
-        "ContentPolicyViolationError",
-    }
-)
-"""Error classes that end a trajectory without a failure of its sandbox: the agent's budget ran out, or it refused.
-
-Harbor 0.25.0 (``harbor/models/trial/error_policy.py``) does not retry these and counts their reward as valid. Causes
-``agent_exhausted_budget`` and ``agent_refused_task`` there.
-"""
+AGENT_LIMITS: Final = frozenset(error for error, cause in CAUSE_OF.items() if POLICIES[cause].reward_valid)
+"""Error classes that end a trajectory without a failure of its sandbox: the agent's budget ran out, or it refused."""
 
 
 class Unknown(NamedTuple):
@@ -85,6 +72,7 @@ class Failure(NamedTuple):
     error: str  # the class of an exception
     phase: str  # where it ended
     outcome: str = FAILED  # or TIMEOUT, CANCELLED
+    cause: str = ""  # a name of costmodel.recording.causes; "": by the class of the error
 
 
 class ImportedTrial(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +90,8 @@ class ImportedTrial(msgspec.Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
     limit: str = ""  # error class of the agent's own limit that ended a delivered trajectory, as in AGENT_LIMITS
     resolution_ns: int  # of the source's clock
+    image_cached: bool | None = None  # whether the image existed at the create request
+    borrowed: bool = False  # another trial's sandbox: its create time is not this trial's
     unknown: tuple[Unknown, ...]  # never empty: no source tells a command's time inside the sandbox
 
     # what was held: identity

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, Self
 
 import msgspec
 
+from costmodel.recording.causes import cause_of
 from costmodel.recording.events import OK
 from taxtui.errors import WriteFailed
 from taxtui.importers.protocol import ImportedTrial, Unknown
@@ -75,6 +76,7 @@ class Spool:
         self.outcomes: Counter[str] = Counter()
         self.unknown: Counter[Unknown] = Counter()
         self.limits: Counter[str] = Counter()  # delivered trajectories by the agent's limit that ended them
+        self.causes: Counter[str] = Counter()  # failed trials by cause
 
     def __len__(self) -> int:
         """Trials."""
@@ -118,6 +120,8 @@ class Spool:
         self.unknown.update(trial.unknown)
         if trial.limit:
             self.limits[trial.limit] += 1
+        if trial.failure:
+            self.causes[trial.failure.cause or cause_of(trial.failure.error, trial.failure.phase)] += 1
         return cell
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from costmodel.recording.causes import PROVIDER, SANDBOX
 from costmodel.recording.events import ACTION, FAILED, TIMEOUT
 from taxtui.importers.files import decoded, document, walk
 from taxtui.importers.protocol import (
@@ -25,15 +26,20 @@ from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, items, maps, text
 
 FAILURES: Final = {
-    "exit_environment_error": Failure("EnvironmentError", ACTION, FAILED),
+    "exit_environment_error": Failure("EnvironmentError", ACTION, FAILED, SANDBOX),
     "exit_error": Failure("ExitError", ACTION, FAILED),
-    "exit_command_timeout": Failure("CommandTimeout", ACTION, TIMEOUT),
+    "exit_api": Failure("ApiExit", ACTION, FAILED, PROVIDER),
+    "exit_command_timeout": Failure("CommandTimeout", ACTION, TIMEOUT, SANDBOX),
 }
-"""How a trajectory may end that is a failure of its sandbox or of a command; all others are the agent's."""
+"""Ends by a failure of the sandbox, a command or the model's provider; all others are the agent's."""
 
 
-LIMITS: Final = {"exit_total_execution_time": "TotalExecutionTimeExceeded"}
-"""The agent's budget of execution time ran out: the trajectory is submitted as it is."""
+LIMITS: Final = {
+    "exit_total_execution_time": "TotalExecutionTimeExceeded",
+    "exit_cost": "CostLimit",
+    "exit_context": "ContextWindowExceededError",
+}
+"""The agent's budget ran out: the trajectory is submitted as it is."""
 
 
 class SweAgentReader:

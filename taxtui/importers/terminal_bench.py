@@ -96,6 +96,7 @@ def _trial(result: object) -> ImportedTrial:
     if start_ns is None:
         raise Unreadable("it does not say when the trial began")
     timeline = Timeline(start_ns)
+    timeline.lacks_zone(*map(result.get, STAMPS))
     timeline.lacks(RUN, "dispatch and work are one")
     timeline.lacks(SUBSTRATE, "results do not name it")
     failure, limit = _failure(result), LIMITS.get(text(result.get("failure_mode")), "")

@@ -10,9 +10,10 @@ from operator import attrgetter
 from typing import Final, NamedTuple, TypedDict
 
 from costmodel.recording.events import CLEANUP, UNKNOWN, VERIFY
-from taxtui.importers.protocol import ACTIONS, THINK, ImportedAction, Phase, Unknown
-from taxtui.importers.values import LONGEST_NS
+from taxtui.importers.protocol import ACTIONS, INSTANTS, THINK, ImportedAction, Phase, Unknown
+from taxtui.importers.values import LONGEST_NS, zoneless
 
+NO_ZONE: Final = "times without a zone are taken as UTC: concurrency across machines may be wrong"
 BACKWARDS: Final = "its clock runs backwards"
 TOO_LONG: Final = "it is longer than a year"
 AFTERWARDS: Final = (VERIFY, CLEANUP)
@@ -57,6 +58,11 @@ class Timeline:
     def lacks(self, quantity: str, why: str, *, partly: bool = False) -> None:
         """Say that the source does not tell a quantity, or not all of it."""
         self._unknown[Unknown(quantity, why, partly)] = None
+
+    def lacks_zone(self, *values: object) -> None:
+        """Say that instants without a time zone are taken as UTC, where one of the values is such an instant."""
+        if any(map(zoneless, values)):
+            self.lacks(INSTANTS, NO_ZONE, partly=True)
 
     def phase(self, name: str, start_ns: int | None, end_ns: int | None, why: str = "") -> bool:
         """A phase by its ends; ``why`` is said where one is missing, "" where that goes without saying. Is it known?"""

@@ -96,6 +96,14 @@ def instant_ns(value: object) -> int | None:
     return found if 0 < found < LAST_NS else None
 
 
+def zoneless(value: object) -> bool:
+    """Whether a text is an instant without a time zone, which ``instant_ns`` takes as UTC."""
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is None
+    except ValueError:
+        return False
+
+
 def unix_ns(value: object) -> int | None:
     """Unix time that is given in ns, as a number or a string of digits."""
     found = integer(value)

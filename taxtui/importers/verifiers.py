@@ -95,7 +95,11 @@ def _trial(episode: dict[str, Any], trace: dict[str, Any]) -> ImportedTrial:
     failed = at(trace, "ok") is False or (at(trace, "ok") is None and at(episode, "ok") is False)
     limit = _limit(episode, trace)
     failed = failed and not limit
-    if _phase(timeline, timing, "boot", CREATE):
+    runtime = at(trace, "agent", "runtime") or at(trace, "agent", "config", "runtime")  # the real box, else the asked
+    borrowed = at(runtime, "borrowed") is True
+    if borrowed:
+        timeline.lacks(CREATE_TIME, "the sandbox is another rollout's")
+    elif _phase(timeline, timing, "boot", CREATE):
         timeline.lacks(READY, "boot holds create and ready")
     elif not failed:
         timeline.lacks(CREATE_TIME, "boot has no ends")
@@ -109,7 +113,7 @@ def _trial(episode: dict[str, Any], trace: dict[str, Any]) -> ImportedTrial:
         if last_ns is None:
             timeline.lacks(HELD, "a rollout failed, and when is not told")
         timeline.ended(last_ns)
-    runtime = at(trace, "agent", "config", "runtime")
+    cached = at(runtime, "image_cached")
     task = at(trace, "task") or at(episode, "task")
     group = text(at(episode, "group", "id"))
     if not group:
@@ -118,6 +122,8 @@ def _trial(episode: dict[str, Any], trace: dict[str, Any]) -> ImportedTrial:
         **timeline.times(),
         failure=failure,
         limit=limit,
+        image_cached=cached if isinstance(cached, bool) and not borrowed else None,
+        borrowed=borrowed,
         resolution_ns=MICROSECOND_NS,
         substrate=text(at(runtime, "type")),
         cpu_milli=_scaled(at(runtime, "cpu"), 1000),

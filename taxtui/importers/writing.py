@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from costmodel.recording import events
+from costmodel.recording.causes import cause_of
 from costmodel.recording.events import UNKNOWN, Event, sparse
 from taxtui import __version__
 from taxtui.importers.protocol import ImportedAction, ImportedTrial
@@ -113,6 +114,9 @@ def _started(sandbox: str, number: int, cell: int, trial: ImportedTrial, start_n
 def _rest(number: int, trial: ImportedTrial, late_ns: int) -> Iterator[tuple[int, Event]]:
     """What follows a trial's start, each event with the instant at which it was known."""
     known_ns = end_ns = trial.end_ns - late_ns
+    for name in _milestones(trial):
+        at_ns = trial.start_ns - late_ns
+        yield at_ns, events.Mark(number, name, at_ns, trial.resolution_ns)
     for phase in trial.phases:
         if phase.name not in AFTERWARDS:
             start_ns = phase.start_ns - late_ns
@@ -125,10 +129,18 @@ def _rest(number: int, trial: ImportedTrial, late_ns: int) -> Iterator[tuple[int
             start_ns = phase.start_ns - late_ns
             known_ns = max(known_ns, start_ns + phase.duration_ns)
             yield known_ns, events.PhaseEnded(number, phase.name, start_ns, phase.duration_ns)
-    outcome, where, error = events.OK, "", trial.limit
+    outcome, where, error, cause = events.OK, "", trial.limit, cause_of(trial.limit) if trial.limit else ""
     if trial.failure is not None:
-        error, where, outcome = trial.failure
-    yield known_ns, events.TrialEnded(number, outcome, where, error, "", end_ns, 0, NOT_TOLD, trial.node)
+        error, where, outcome, cause = trial.failure
+    yield known_ns, events.TrialEnded(number, outcome, where, error, "", end_ns, 0, NOT_TOLD, trial.node, cause)
+
+
+def _milestones(trial: ImportedTrial) -> Iterator[str]:
+    """Milestones of the create phase: whether its image was built, and whether the sandbox was another trial's."""
+    if trial.image_cached is not None:
+        yield events.IMAGE_CACHED if trial.image_cached else events.IMAGE_BUILT
+    if trial.borrowed:
+        yield events.BORROWED
 
 
 def _commands(number: int, step: str, commands: Sequence[ImportedAction], known_ns: int) -> Iterator[tuple[int, Event]]:

@@ -120,6 +120,7 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
             _option("--node-usd-hour", "X", "Price of one node, in dollars per hour.", type=float),
             _option("--node-disk-gib", "D", "Disk of a node for images.  [enough for all]", type=float),
             _option("--pull-gb-s", "R", "GB of images that a node pulls and unpacks per second.", type=float),
+            _option("--build-seconds", "S", "Time to build an image at its first use on a node.", type=float),
         ),
     ),
     "failures": OptionGroup(

@@ -66,6 +66,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "node_usd_hour": "1.5",
     "node_disk_gib": "200",
     "pull_gb_s": "0.5",
+    "build_s": "60",
     "failure_rate": '"5%"',
     "failure_burst": "6",
     "failure_hazard": "0.1",

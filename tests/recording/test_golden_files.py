@@ -1,7 +1,8 @@
 """Golden files: recordings of every version of the format read as they always did.
 
 ``golden.msgpack`` is ``STREAM`` as it is written today and changes only with the format. ``golden_first.msgpack`` was
-written before any field was appended, and ``golden_second.msgpack`` before wrapper time was: they never change.
+written before any field was appended, ``golden_second.msgpack`` before wrapper time, and ``golden_third.msgpack``
+before causes: they never change.
 """
 
 from __future__ import annotations
@@ -27,15 +28,16 @@ from costmodel.recording.follower import read_events
 from costmodel.recording.reader import Recording
 from taxtui.recording.writer import Recorder
 from tests.support import costmodel_files
-from tests.support.golden_stream import CELL, FIRST, OTHER, SECOND, STREAM
+from tests.support.golden_stream import CELL, FIRST, OTHER, SECOND, STREAM, THIRD
 
 GOLDEN: Final = Path(__file__).parent / "golden.msgpack"
 GOLDEN_FIRST: Final = GOLDEN.with_name("golden_first.msgpack")
 GOLDEN_SECOND: Final = GOLDEN.with_name("golden_second.msgpack")
+GOLDEN_THIRD: Final = GOLDEN.with_name("golden_third.msgpack")
 VERSIONS: Final = pytest.mark.parametrize(
     ("golden", "stream"),
-    [(GOLDEN, STREAM), (GOLDEN_SECOND, SECOND), (GOLDEN_FIRST, FIRST)],
-    ids=["today", "second", "first"],
+    [(GOLDEN, STREAM), (GOLDEN_THIRD, THIRD), (GOLDEN_SECOND, SECOND), (GOLDEN_FIRST, FIRST)],
+    ids=["today", "third", "second", "first"],
 )
 
 

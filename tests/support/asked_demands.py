@@ -50,6 +50,7 @@ STEP_MODEL_ASKED: dict[str, dict[str, Any]] = {
     "node_usd_hour": {"node_usd_hour": 1.0, "batch": 40} | _PODS,
     "images": _IMAGES,
     "pull_gb_s": _IMAGES,
+    "build_s": _IMAGES | {"build_s": 60.0},
     "node_disk_gib": {"node_disk_gib": 100.0} | _IMAGES,
     "placement": {"placement": "colocated"} | _IMAGES,
     "failure_rate": {"failure_rate": 0.05, "batch": 40},

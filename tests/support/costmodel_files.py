@@ -75,6 +75,7 @@ def trial(
     queued: int = 0,
     cleanup: int = 0,
     outcome: str = "ok",
+    error: str = "",
     block: int = 0,
     warm_up: bool = False,
     repetition: int = 0,
@@ -99,7 +100,7 @@ def trial(
         columns = [list(gaps), list(thinks), list(actions), own, [], [], [], list(cpus), list(wrappers)]
         events.append([6, number, "action", 0, *columns])
     events.append([5, number, "cleanup", end, cleanup])
-    events.append([7, number, outcome, "" if outcome == "ok" else "action", "", "", end, queued, "warm"])
+    events.append([7, number, outcome, "" if outcome == "ok" else "action", error, "", end, queued, "warm"])
     return events
 
 

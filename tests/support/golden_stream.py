@@ -112,15 +112,19 @@ _APPENDED: Final[list[Event]] = [
     Mark(6, "pulled", 9_720, 0, 700),
     Actions(6, ACTION, 0, [], [], [10, 20], [9, UNKNOWN], [], [], [], [8, UNKNOWN], [1, UNKNOWN]),
     *_phases(6, (VERIFY, 9_740, 30)),
-    TrialEnded(6, CANCELLED, VERIFY, "", "", 9_800, 0, "warm", "n"),
+    TrialEnded(6, CANCELLED, VERIFY, "", "", 9_800, 0, "warm", "n", "cancelled"),
 ]
 
 FIRST: Final[list[Event]] = [*_TOLD, RunFinished("cancelled", {"cancelled": 1, "failed": 1, "ok": 2, "timeout": 1})]
 """What the first writer of version 1 knew."""
-SECOND: Final[list[Event]] = [
+THIRD: Final[list[Event]] = [
     *_TOLD,
-    *(msgspec.structs.replace(event, wrapper_ns=[]) if isinstance(event, Actions) else event for event in _APPENDED),
+    *(msgspec.structs.replace(event, cause="") if isinstance(event, TrialEnded) else event for event in _APPENDED),
     RunFinished("cancelled", {"cancelled": 2, "failed": 1, "ok": 2, "timeout": 1}),
+]
+"""The last stream without causes."""
+SECOND: Final[list[Event]] = [
+    msgspec.structs.replace(event, wrapper_ns=[]) if isinstance(event, Actions) else event for event in THIRD
 ]
 """The last stream without wrapper time."""
 STREAM: Final[list[Event]] = [

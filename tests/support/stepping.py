@@ -18,7 +18,7 @@ S = 1_000_000_000
 def parts(**seconds: float) -> Parts:
     """An attempt of these parts, in seconds; whatever is not named takes no time."""
     told = {name: round(value * S) for name, value in seconds.items() if name != "pauses"}
-    empty = dict.fromkeys(Parts._fields, 0) | {"weight": 1, "pauses": int(seconds.get("pauses", 0))}
+    empty: dict[str, Any] = dict.fromkeys(Parts._fields, 0) | {"weight": 1, "pauses": int(seconds.get("pauses", 0))}
     return Parts(**empty | told)
 
 

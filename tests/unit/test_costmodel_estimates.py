@@ -207,17 +207,19 @@ RUN = str(Path(__file__).parents[2] / "recordings" / "run.msgpack")
 
 
 def test_the_laws_are_a_table_of_their_own() -> None:
-    done = CliRunner().invoke(command, [RUN, "--table", "laws"], catch_exceptions=False)
+    done = CliRunner().invoke(command, [RUN, "--table", "distributions"], catch_exceptions=False)
     assert "Failures" in done.stdout
     assert "Length" not in done.stdout  # what was asked for is no law
     (row, *_) = json.loads(
-        CliRunner().invoke(command, [RUN, "--table", "laws", "--format", "json"], catch_exceptions=False).stdout
+        CliRunner()
+        .invoke(command, [RUN, "--table", "distributions", "--format", "json"], catch_exceptions=False)
+        .stdout
     )
     assert row["failure_law"]["attempts"] == row["trials"]
     assert row["think_law"] == dict.fromkeys(row["think_law"])
     assert "think_law" not in CliRunner().invoke(command, [RUN, "--format", "json"]).stdout
-    with pytest.raises(UsageError, match="leave --table laws out"):
-        CliRunner().invoke(command, [RUN, "--table", "laws", "--sort", "ratio"], catch_exceptions=False)
+    with pytest.raises(UsageError, match="leave --table distributions out"):
+        CliRunner().invoke(command, [RUN, "--table", "distributions", "--sort", "ratio"], catch_exceptions=False)
 
 
 def test_logs_of_somebody_s_training_feed_every_law(tmp_path: Path) -> None:
@@ -237,15 +239,15 @@ def test_logs_of_somebody_s_training_feed_every_law(tmp_path: Path) -> None:
     (tmp_path / "traces.jsonl").write_text("\n".join(lines))
     out = tmp_path / "out.msgpack"
     import_files(registry.load("verifiers"), [tmp_path / "traces.jsonl"], out, Asked())
-    text = CliRunner().invoke(command, [str(out), "--table", "laws"], catch_exceptions=False).stdout
+    text = CliRunner().invoke(command, [str(out), "--table", "distributions"], catch_exceptions=False).stdout
     for title in ("Think time before an action", "Length", "Failures", "Correlation of rollouts of one group"):
         assert title in text
     assert "SandboxError 4" in text
-    (row,) = json.loads(CliRunner().invoke(command, [str(out), "--table", "laws", "--format", "json"]).stdout)
+    (row,) = json.loads(CliRunner().invoke(command, [str(out), "--table", "distributions", "--format", "json"]).stdout)
     assert row["group_correlation"]["think"]["groups"] == 7  # those with a success
     assert row["group_correlation"]["think"]["correlation"]["low"] > 0.5
     assert row["group_correlation"]["failure"]["correlation"]["value"] == 1.0
     assert row["length_law"]["censored"] == 4
-    csv = CliRunner().invoke(command, [str(out), "--table", "laws", "--format", "csv"]).stdout
+    csv = CliRunner().invoke(command, [str(out), "--table", "distributions", "--format", "csv"]).stdout
     assert '"think_law.median_s.low"' in csv
     assert '"group_correlation.length.correlation.value"' in csv

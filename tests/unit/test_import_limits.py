@@ -122,7 +122,7 @@ def test_a_rollout_of_verifiers_at_its_agents_deadline_is_delivered(tmp_path: Pa
     assert (trial.failure, trial.limit, trial.end_ns) == (None, "AgentTimeoutError", whole.end_ns)
     told["traces"][0]["errors"] = [{"type": "SandboxError", "message": "m"}]
     path.write_text(json.dumps(told))
-    assert _one("verifiers", path).failure == ("SandboxError", "action", "timeout")
+    assert _one("verifiers", path).failure == ("SandboxError", "action", "timeout", "")
 
 
 def test_swe_agent_out_of_its_execution_time_is_delivered(tmp_path: Path) -> None:

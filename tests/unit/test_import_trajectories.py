@@ -92,7 +92,7 @@ def test_a_rollout_that_failed_ends_with_what_is_known(tmp_path: Path) -> None:
         "errors": [{"type": "SandboxError", "message": "m"}, {"type": "AgentTimeout", "message": "m"}],
     }
     trial = one("verifiers", written(tmp_path / "traces.jsonl", told))
-    assert trial.failure == ("AgentTimeout", "action", "timeout")
+    assert trial.failure == ("AgentTimeout", "action", "timeout", "")
     assert (trial.end_ns - trial.start_ns) / 1e9 == 28.7  # the last answer: later ones are not told
     trace["timing"] |= {"boot": {"start": trace["timing"]["start"]}, "setup": {}, "agent": {}}
     trace["calls"] = []
@@ -196,7 +196,7 @@ def test_a_log_as_json_whose_tool_calls_stand_for_commands(tmp_path: Path) -> No
 def test_a_sample_with_an_error_failed_and_one_at_its_limit_did_not(tmp_path: Path) -> None:
     error = {"message": "TimeoutError('secret')", "traceback": "secret"}
     trial = one("inspect", written(tmp_path / "a.json", log_of(error=error, events=[event("sandbox", 1, 2)])))
-    assert trial.failure == ("TimeoutError", "action", "timeout")
+    assert trial.failure == ("TimeoutError", "action", "timeout", "")
     assert trial.end_ns - trial.start_ns == 60 * 10**9
     limited = log_of(limit={"type": "message", "limit": 3}, events=[event("sandbox", 1, 2)])
     assert one("inspect", written(tmp_path / "b.json", limited)).failure is None

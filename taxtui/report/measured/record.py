@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from costmodel.pricing.sheet import Prices
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.quantiles import Percentile
 from costmodel.statistics.stability import Modes
 from costmodel.units import NS_PER_HOUR
 from costmodel.workload.contamination import Exposure
 from taxtui.report import variation
-from taxtui.report.measured import laws
+from taxtui.report.measured import distributions, failures, overview
 from taxtui.report.measured.rows import TAXES, Rank, Row, Tax
-from taxtui.report.measured.tables import LATENCIES, LAWS, do_about
+from taxtui.report.measured.tables import DISTRIBUTIONS, LATENCIES, do_about
 
 _PARTS: Final = (
     *("create", "ready", "orchestration", "preload", "setup", "work", "contention", "waiting", "dispatch", "unsplit"),
@@ -25,7 +26,7 @@ _COLUMNS: Final = {"dispatch": "dispatch_total", "wrapper": "wrapper_total"}
 """Part → its column, where one of the actions has its name."""
 
 
-def record(row: Row, tables: Sequence[str]) -> dict[str, Any]:
+def record(row: Row, tables: Sequence[str], prices: Prices | None = None) -> dict[str, Any]:
     """The cell's identity, and what each of ``tables`` holds of it."""
     identity = row.identity
     result: dict[str, Any] = {
@@ -43,8 +44,12 @@ def record(row: Row, tables: Sequence[str]) -> dict[str, Any]:
         result |= {f"{name}_ns": _latency(row, name) for name in LATENCIES.get(table, ())}
     if "breakdown" in tables:
         result["mean_ns"] = {part: row.mean_ns(_COLUMNS.get(part, part)) for part in _PARTS}
-    if LAWS in tables:
-        result |= laws.record(row)
+    if DISTRIBUTIONS in tables:
+        result |= distributions.record(row)
+    if failures.FAILURES in tables:
+        result |= failures.record(row)
+    if overview.SUMMARY in tables:
+        result |= overview.record(row, prices)
     if "tax" in tables:
         result |= {"held_per_success_ns": row.held_ns, "work_per_success_ns": row.work_ns} | _tax(row.tax)
     if "completion" in tables:

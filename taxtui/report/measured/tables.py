@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.recording.reader import Recording
@@ -15,7 +16,7 @@ from taxtui.report import variation
 from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, RowName, TableCell, duration_cell
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
-from taxtui.report.measured import laws
+from taxtui.report.measured import distributions, failures, overview
 from taxtui.report.measured.rows import PRELOADED, TAXES, Row, namesakes
 from taxtui.report.numbers import CLOSED_LOOP, NOTHING, UNSPLIT, WRAPPER, duration, left_out
 from taxtui.terminal_text import clean
@@ -40,7 +41,7 @@ LATENCIES: Final = {
 
 TABLES: Final = (*LATENCIES, "breakdown", "tax")
 RESPONSE: Final = "response"
-LAWS: Final = "laws"
+DISTRIBUTIONS: Final = "distributions"
 """A table for models of a run, which is printed only where it is asked for."""
 
 WORDS: Final = {
@@ -83,11 +84,12 @@ def sections(
     unfinished: int,
     *,
     arranged: bool = False,
+    prices: Prices | None = None,
 ) -> list[Section]:
     """The tables asked for, then the recordings they come from, with the words that explain all marks.
 
     ``unfinished`` is the number of cells that are no row because no trial of theirs has ended. ``arranged``: the order
-    of the rows was asked for; else tables of latencies have the smallest median first.
+    of the rows was asked for; else tables of latencies have the smallest median first. ``prices`` are the summary's.
     """
     differing = namesakes(rows)
     marks = marks_of(rows)
@@ -100,8 +102,12 @@ def sections(
             results += [_latencies(title, name, names, arranged) for name, title in LATENCIES[table].items()]
         elif table == "breakdown":
             results += [_breakdown(names), _beside(names), *_bad_seconds(names)]
-        elif table == LAWS:
-            results += laws.sections(names, HEAD)
+        elif table == DISTRIBUTIONS:
+            results += distributions.sections(names, HEAD)
+        elif table == failures.FAILURES:
+            results += failures.sections(names, HEAD)
+        elif table == overview.SUMMARY:
+            results += overview.sections(names, prices)
         else:
             results += [_tax(names)]
     if "completion" in tables:

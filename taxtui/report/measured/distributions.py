@@ -1,14 +1,19 @@
-"""The laws that a cell's trials tell, for ``taxtui report --table laws``: think time, lengths, failures, groups."""
+"""Distributions of a cell, for ``taxtui report --table distributions``: model time, lengths, failures, groups.
+
+The JSON has delays for simulators too: quantiles and a lognormal fit of model time, commands, start-up and set-up.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from costmodel.statistics.intervals import Interval
+from costmodel.recording.breakdown import UNKNOWN
+from costmodel.recording.trial import RecordedTrial
+from costmodel.statistics.intervals import Interval, quantile
 from costmodel.training.length import FIXED
 from costmodel.units import NS_PER_HOUR, NS_PER_S
-from costmodel.workload.characterization import FailureLaw, Laws, LengthLaw, Shared, ThinkLaw, laws
+from costmodel.workload.characterization import FailureLaw, Laws, LengthLaw, Shared, ThinkLaw, duration_law, laws
 from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, TableCell, amount_cell, text_of
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import Row
@@ -134,7 +139,37 @@ def record(row: Row) -> dict[str, Any]:
         "length_law": _plain(LengthLaw, result.length),
         "failure_law": {**_plain(FailureLaw, result.failures), "errors": dict(result.failures.errors)},
         "group_correlation": {quantity: _plain(Shared, shared.get(quantity)) for quantity in QUANTITIES},
+        "delays": {name: _delay(row.cell.trials, of) for name, of in _DELAYS.items()},
+        "actions_per_trajectory": _quantiles([len(trial.durations_ns) for trial in row.good], 1, "actions"),
     }
+
+
+_DELAYS: Final[dict[str, Callable[[RecordedTrial], Sequence[int]]]] = {
+    "model_time": lambda trial: trial.thinks_ns,
+    "command": lambda trial: trial.durations_ns,
+    "in_sandbox": lambda trial: [ns for ns in trial.runs_ns if ns != UNKNOWN],
+    "create": lambda trial: [] if trial.borrowed else [trial.measures.create_ns],
+    "ready": lambda trial: [trial.measures.ready_ns],
+    "setup": lambda trial: [trial.measures.setup_ns],
+}
+"""Name of a delay → its values of a trial in ns. A value of 0 is left out: it was not measured."""
+_SHARES: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+
+
+def _delay(trials: Sequence[RecordedTrial], of: Callable[[RecordedTrial], Sequence[int]]) -> dict[str, Any]:
+    """Quantiles of a delay in seconds, and the lognormal law with the same logarithms."""
+    values = [ns for trial in trials for ns in of(trial) if ns > 0]
+    law = duration_law(trials, of)
+    fit = _plain(ThinkLaw, law)
+    names = ("median_s", "sigma", "mean_s", "distance")
+    return {**_quantiles(values, 1e9, "s"), "lognormal": {name: fit[name] for name in names}}
+
+
+def _quantiles(values: Sequence[int], unit: float, name: str) -> dict[str, Any]:
+    """Sample quantiles, as ``costmodel.statistics`` defines them; null without a value."""
+    ascending = sorted(values)
+    shares = {f"p{100 * p:02.0f}": quantile(ascending, p) / unit if ascending else None for p in _SHARES}
+    return {"unit": name, "n": len(ascending), "quantiles": shares}
 
 
 def _plain(kind: type[Any], law: Any) -> dict[str, Any]:

@@ -1,0 +1,118 @@
+"""Causes of a trial's end, as Harbor 0.25 classifies errors, and the consequence of each cause in the model.
+
+Source: ``harbor/models/trial/error_policy.py`` in the wheel of Harbor 0.25.0 (Apache-2.0). ``harbor_failed`` is the
+cause of failures of any harness, not Harbor alone. Classes of verifiers 0.4, SWE-agent, mini-swe-agent, inspect_ai,
+Terminal-Bench and taxtui are added to Harbor's.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+SANDBOX: Final = "sandbox_failed"
+PROVIDER: Final = "model_provider_failed"
+HARNESS: Final = "harbor_failed"
+BUDGET: Final = "agent_exhausted_budget"
+REFUSED: Final = "agent_refused_task"
+VERIFIER: Final = "verifier_failed"
+CANCELLED: Final = "cancelled"
+UNCLASSIFIED: Final = "unclassified"
+
+RETRIED: Final = "retried"
+KEPT: Final = "kept"
+DROPPED: Final = "dropped"
+
+
+class Policy(NamedTuple):
+    """Consequences of a cause."""
+
+    retry: bool  # whether the harness tries again
+    grade: bool  # whether the verifier runs all the same
+    reward_valid: bool  # whether the reward measures the agent
+
+    @property
+    def treatment(self) -> str:
+        """Treatment in the model: kept with its reward (mostly 0), retried, or dropped: neither."""
+        return KEPT if self.reward_valid else RETRIED if self.retry else DROPPED
+
+
+POLICIES: Final[dict[str, Policy]] = {
+    SANDBOX: Policy(retry=True, grade=False, reward_valid=False),
+    PROVIDER: Policy(retry=True, grade=True, reward_valid=False),
+    HARNESS: Policy(retry=False, grade=False, reward_valid=False),
+    BUDGET: Policy(retry=False, grade=True, reward_valid=True),
+    REFUSED: Policy(retry=False, grade=True, reward_valid=True),
+    VERIFIER: Policy(retry=False, grade=True, reward_valid=False),
+    CANCELLED: Policy(retry=False, grade=False, reward_valid=False),
+    UNCLASSIFIED: Policy(retry=True, grade=True, reward_valid=False),
+}
+"""Cause → consequences of most of its errors."""
+
+_FINAL: Final = frozenset(
+    {
+        *("BadRequestError", "UnprocessableEntityError", "UnsupportedParamsError", "APIResponseValidationError"),
+        *("BudgetExceededError", "AgentAuthenticationError", "ModelNotFoundError"),
+        *("ApiProviderResourceNotFoundError", "AuthenticationError", "PermissionDeniedError", "NotFoundError"),
+    }
+)
+"""Errors of the model's provider that Harbor does not retry."""
+
+_ERRORS: Final[dict[str, tuple[str, ...]]] = {
+    SANDBOX: (
+        *("EnvironmentStartTimeoutError", "SandboxBuildFailedError", "AgentSetupTimeoutError", "HealthcheckError"),
+        *("SandboxLikelyOutOfMemoryError", "MemoryLimitExceededError", "SSHAccessError", "GKEExecStreamClosedError"),
+        *("GKEPodNotFoundError", "RuntimeRequestError", "AddTestsDirError", "DownloadVerifierDirError"),
+        # taxtui
+        *("CreateFailed", "QuotaExceeded", "Throttled", "ReadyTimeout", "ExecFailed", "ExecTimeout", "SandboxLost"),
+        *("CleanupFailed", "SubstrateUnavailable"),
+        # verifiers, Terminal-Bench, SWE-agent
+        *("SandboxError", "AgentInstallationFailed", "EnvironmentExit"),
+    ),
+    PROVIDER: (
+        *("ApiError", "ApiRateLimitError", "ApiInternalServerError", "ApiOverloadedError", "ApiConnectionClosedError"),
+        *("ApiResponseStalledError", "UnknownApiError", "NetworkConnectionError", "ApiConnectionError"),
+        *("ApiUsageLimitError", "RateLimitError", "InternalServerError", "ServiceUnavailableError"),
+        *("APIConnectionError", "APIError", "Timeout", *sorted(_FINAL)),
+        *("ProviderError", "LlmParseError", "ApiExit"),
+    ),
+    HARNESS: (
+        *("ServiceOperationsUnsupportedError", "VercelScopeError", "DspyImportError", "MissingExtraError"),
+        *("RegradeError", "InterceptionError", "TunnelError", "ToolsetError", "EnvError", "TaskError"),
+    ),
+    BUDGET: (
+        *("AgentTimeoutError", "ContextWindowExceededError", "OutputTokenExceededError"),
+        *("ContextLengthExceededError", "OutputLengthExceededError"),
+        # mini-swe-agent, inspect_ai, SWE-agent
+        *("LimitsExceeded", "TimeExceeded", "TotalExecutionTimeExceeded", "CostLimit"),
+    ),
+    REFUSED: ("AgentSafetyRefusalError", "ContentPolicyViolationError"),
+    VERIFIER: (
+        *("VerifierTimeoutError", "RewardFileNotFoundError", "RewardFileEmptyError", "VerifierOutputParseError"),
+        *("TestTimeout", "ParseError"),
+    ),
+    CANCELLED: ("CancelledError", "KeyboardInterrupt"),
+}
+_STARTING: Final = ("create", "reset", "ready", "preload")
+CAUSE_OF: Final = {error: cause for cause, errors in _ERRORS.items() for error in errors}
+"""Class of an error, without its module → cause."""
+
+
+def cause_of(error: str, phase: str = "") -> str:
+    """The cause of an error's class; of an unknown class ``sandbox_failed`` while the sandbox started."""
+    return CAUSE_OF.get(error.rpartition(".")[2], SANDBOX if phase in _STARTING else UNCLASSIFIED)
+
+
+def policy_of(cause: str, error: str = "") -> Policy:
+    """The consequences of a cause, for one class of its errors."""
+    policy = POLICIES.get(cause, POLICIES[UNCLASSIFIED])
+    final = cause == PROVIDER and error.rpartition(".")[2] in _FINAL
+    return policy._replace(retry=False) if final else policy
+
+
+def recorded_cause(outcome: str, error: str, phase: str, cause: str) -> str:
+    """The cause of a recorded trial; "" for a trial without an error. A recording from before causes has no cause."""
+    if cause in POLICIES:
+        return cause
+    if outcome in ("cancelled", "interrupted"):
+        return CANCELLED
+    return cause_of(error, phase) if error or outcome != "ok" else ""
