@@ -111,7 +111,7 @@ def timed(parts: Sequence[Parts], without: Container[str], factor: float, *, ok:
     cleaned, thinks = factor * ("cleanup" not in without), "think" not in without
     found = []
     for one in parts:
-        moving = sum(compress(one[3:11], kept)) + one.work + one.other
+        moving = sum(compress(one[4:12], kept)) + one.work + one.other
         startup = one.create * create + one.ready * ready
         span = max(0, round(factor * moving)) + one.think * thinks
         queue, cleanup = round(factor * one.queued * queued), round(cleaned * one.cleanup)
