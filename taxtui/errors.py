@@ -17,7 +17,7 @@
     │   └── CleanupFailed                     it may still exist: say so loudly
     ├── RunCrashed                   exit 1   a bug, of taxtui or of an adapter, ended a run
     ├── RecordingError               exit 4   not a recording, damaged, or of a newer version
-    ├── Regressed                    exit 5   ``taxtui compare --fail-above``: a metric got worse by more than its limit
+    ├── Regressed                    exit 5   ``taxtui compare --fail-above``: a metric is worse than its limit allows
     │                                         ``taxtui doctor --canary``: a step took longer than its limit
     ├── TooLittleData                exit 6   ``taxtui compare --fail-above``: inconclusive
     └── WriteFailed                  exit 1   the recording could not be written on: disk full, disk gone
@@ -123,13 +123,13 @@ class RecordingError(TaxtuiError, ValueError):
 
 
 class Regressed(TaxtuiError):
-    """A gate: what was compared got worse by more than its limit."""
+    """A metric of ``taxtui compare --fail-above``, or a step of ``taxtui doctor --canary``, is beyond its limit."""
 
     exit_code = 5
 
 
 class TooLittleData(TaxtuiError):
-    """A gate: the data do not tell whether what was compared got worse by more than its limit."""
+    """``taxtui compare --fail-above``: inconclusive."""
 
     exit_code = 6
 

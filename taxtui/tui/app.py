@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # Methods import what the first screen does not need: the first frame comes sooner.
 
 COLLECT_AFTER: Final = (20_000, 10, 10)
-"""Thresholds of the garbage collector: with the defaults the first frame exceeded its limit in docs/benchmarks.md."""
+"""Thresholds of the garbage collector: the defaults delay the first frame (tests/benchmarks/RESULTS.md)."""
 FIRST: Final = actions.SCREENS[0]
 
 

@@ -90,7 +90,7 @@ class DaytonaSubstrate:
                 async with DaytonaSubstrate(self._options) as opened:
                     return await opened.check()
             except SubstrateUnavailable as error:
-                return Availability.refused(error, "see docs/substrates/daytona.md")
+                return Availability.refused(error, "see docs/substrates/paid.md")
         began = time.monotonic_ns()
         try:
             key = await ask(self._clients.keys.get_current_api_key(_request_timeout=REQUEST_S))

@@ -86,7 +86,7 @@ class Ec2Substrate:
             image_id, root_device = await self.api.image()
             await self._dry_runs(image_id, root_device)
         except SubstrateError as error:
-            fix = "apply docs/substrates/aws.md's policy" if isinstance(error, AccessDenied) else "correct the option"
+            fix = "apply docs/substrates/paid.md's policy" if isinstance(error, AccessDenied) else "correct the option"
             return Availability.refused(error, fix, region=region, facts=facts)
         return Availability(
             ok=True,

@@ -77,7 +77,7 @@ class EcsSubstrate:
             clusters = await self.api.clusters()
             await self.api.try_listing()
         except SubstrateError as error:
-            return Availability.refused(error, "see the policy of docs/substrates/aws.md", region=region, facts=facts)
+            return Availability.refused(error, "see the policy of docs/substrates/paid.md", region=region, facts=facts)
         identity_name = f"{identity.name!r} in {region}"
         problem, fix = self._problem(clusters)
         if problem:
@@ -115,7 +115,7 @@ class EcsSubstrate:
                 "remove kmsKeyId from its executeCommandConfiguration, or use another cluster",
             )
         if not options.task_role:
-            return "option task_role is missing", "make the task role of docs/substrates/aws.md and name it"
+            return "option task_role is missing", "make the task role of docs/substrates/paid.md and name it"
         if options.launch_type == "FARGATE" and not options.subnets:
             return "option subnets is missing", "aws ec2 describe-subnets lists them; join several with '+'"
         if options.spot and "FARGATE_SPOT" not in active[0].get("capacityProviders", []):
