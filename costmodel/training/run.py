@@ -7,8 +7,10 @@ from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
 from costmodel.errors import DemandError
+from costmodel.training import life_cycle
 from costmodel.training.images import GB_PER_GIB, Images
 from costmodel.training.length import Length
+from costmodel.training.life_cycle import Suspension
 from costmodel.training.policies import ASYNC, POLICIES, SYNC, Policy
 
 SPREAD, COLOCATED, PREPULLED, PREFETCHED = PLACEMENTS = ("spread", "colocated", "prepulled", "prefetched")
@@ -26,6 +28,10 @@ STEP_MODEL: Final = (
     "failure_hazard",
     "failure_burst",
     "on_failure",
+    "suspend_after_s",
+    "fork_s",
+    "recycle_s",
+    "build_s",
 )
 _COUNTS: Final = (
     "max_attempts",
@@ -40,6 +46,7 @@ _COUNTS: Final = (
     "nodes",
     "pods_per_node",
     "failure_burst",
+    "builders",
 )
 _ABOVE_0: Final = (
     "timeout_s",
@@ -60,6 +67,14 @@ _AT_LEAST_0: Final = (
     "failure_rate",
     "failure_hazard",
     "run_sd",
+    "suspend_after_s",
+    "suspend_s",
+    "resume_s",
+    "suspended_usd_hour",
+    "fork_s",
+    "recycle_s",
+    "build_s",
+    "built_images",
 )
 
 
@@ -151,6 +166,16 @@ class Demand:
     failure_burst: int = 1  # first attempts of a step that fail together, neighbours in its queue
     on_failure: str | None = None  # a name in ON_FAILURE; None: retry
 
+    suspend_after_s: float | None = None  # of model time; a sandbox is suspended that waits longer
+    suspend_s: float = 0.0
+    resume_s: float = 0.0  # before the next action
+    suspended_usd_hour: float | None = None  # of a suspended sandbox; None: as the price sheet charges for its disk
+    fork_s: float | None = None  # start of a sandbox from its prompt's snapshot, instead of create, ready and preload
+    recycle_s: float | None = None  # reset of a sandbox for the next rollout of its image, instead of create and ready
+    build_s: float | None = None  # of an image, on its first use
+    builders: int | None = None  # builds at a time; None: without limit
+    built_images: int = 0  # images that are built before the run
+
     run_sd: float | None = None  # relative, between runs; None: measured from three runs on, else as shipped
     deltas: tuple[Delta, ...] = ()  # for the sensitivity table, besides the standard ones
     tolerance: float = 2e-3  # relative, of the makespan
@@ -211,6 +236,7 @@ class Demand:
             raise DemandError(f"{asked[0]} is answered step by step: add --prompts P --group-size G, or --batch B")
         self._check_nodes()
         self._check_failures()
+        life_cycle.check(self)
 
     def _check_groups(self) -> None:
         if self.prompts is not None and self.group_size is None:
@@ -314,6 +340,13 @@ class Demand:
     def effective_on_failure(self) -> str:
         """What is done about a failure."""
         return self.on_failure or RETRY
+
+    @property
+    def suspension(self) -> Suspension | None:
+        """When sandboxes are suspended, and how long that takes; None: never."""
+        if self.suspend_after_s is None:
+            return None
+        return Suspension(*(round(s * 1e9) for s in (self.suspend_after_s, self.suspend_s, self.resume_s)))
 
     @property
     def image_pool(self) -> bool:
