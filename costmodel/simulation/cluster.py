@@ -80,6 +80,7 @@ class Nodes:
         self._disks: list[Disk] = [dict.fromkeys(disk, 0) for disk in held]
         self._held_gb = [math.fsum(map(cluster.sizes_gb.__getitem__, disk)) for disk in self._disks]
         self._pulled = [0] * cluster.nodes  # when all that was asked for is there
+        self._late = [0] * cluster.nodes  # ... that waited for a build
         self._holders: dict[int, set[int]] = {}
         if cluster.near:
             for node, disk in enumerate(self._disks):
@@ -176,8 +177,7 @@ class Nodes:
         return max(now, self.built[image])
 
     def _pull(self, node: int, image: int, now: int, built: int) -> int:
-        """When the image is there, which it is not, and is asked for now; a pull that waits for a build delays no
-        other pull."""
+        """When the image is there, which it is not, and is asked for now; pulls that wait for builds queue apart."""
         disk, cluster = self._disks[node], self._cluster
         size = cluster.sizes_gb[image]
         held = self._held_gb[node] + size
@@ -189,7 +189,7 @@ class Nodes:
                 self._holders[oldest].discard(node)
         self._held_gb[node] = held
         if built > now:
-            ready = built + cluster.pull_ns[image]
+            ready = self._late[node] = max(built, self._late[node], self._pulled[node]) + cluster.pull_ns[image]
         else:
             ready = self._pulled[node] = max(now, self._pulled[node]) + cluster.pull_ns[image]
         disk[image] = ready

@@ -231,11 +231,13 @@ def _until_full(asked: StepRules, world: World, count: int) -> int:
     nodes, workers = Nodes(asked.cluster), asked.workers
     waves = max(1, math.ceil(workers / asked.size))  # steps that are in flight
     seated: deque[int] = deque()
+    built: list[int] = []
     pulled: list[float] = []
     for number in range(count):
         if number % waves == 0:
-            pulled.append(nodes.pulled_gb + len(nodes.built))
-            if len(pulled) > 2 * AT_ONCE and _settled([b - a for a, b in pairwise(pulled)], AT_ONCE):
+            pulled.append(nodes.pulled_gb)
+            built.append(len(nodes.built))
+            if len(pulled) > 2 * AT_ONCE and built[-1] == built[-AT_ONCE] and _settled([b - a for a, b in pairwise(pulled)], AT_ONCE):
                 return number
         for image in world.images(number, asked.size):
             if len(seated) == workers:
@@ -288,19 +290,22 @@ def _filling(
     launched = asked.launched(asked.size)
     kept: dict[int, tuple[list[list[int]], list[int]]] = {}
     pulled: list[float] = []
+    builds: list[int] = []
     places = {round(count ** (place / (wanted - 1))) - 1 for place in range(wanted)} if wanted > 1 else {0}
     for number in range(count):
         now = nodes.disks(), list(nodes.built)
         kept.update({place: now for place in places if max(0, place - lead) == number})
-        before = nodes.pulled_gb + len(nodes.built)
+        before = nodes.pulled_gb
+        builds.append(len(nodes.built))
         images = world.images(number, launched)
         if nodes.pulls_ahead:
             nodes.pull_ahead(images[:: asked.group], 0)
         for first in range(0, launched, workers):
             nodes.let_go([nodes.take(image, 0)[0] for image in images[first : first + workers]])
-        pulled.append(nodes.pulled_gb + len(nodes.built) - before)
-        if number >= 2 * AVERAGED and _settled(pulled, AVERAGED):
-            kept[number + 1 + lead] = nodes.disks(), list(nodes.built)
+        pulled.append(nodes.pulled_gb - before)
+        settled = number >= 2 * AVERAGED and builds[-1] == builds[-AVERAGED]  # the images that are left are few
+        if settled and _settled(pulled, AVERAGED):
+            kept[number + 1 + lead] = nodes.disks(), list(range(1 + max(nodes.built, default=0)))
             break
     return {number: held for number, held in kept.items() if number < count}
 

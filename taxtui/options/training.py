@@ -198,7 +198,7 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
 
 ON_COMMAND_LINE: Final = (
     *("trajectories", "workers", "actions", "think", "prompts", "group_size", "batch", "train_seconds", "gpus"),
-    *("gpu_usd_hour", "compose", "prices", "tiers", "modes"),
+    *("compose", "prices", "tiers", "modes"),
 )
 """Options of a command; the training file and ``--set`` take all others too."""
 

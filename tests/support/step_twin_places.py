@@ -108,7 +108,7 @@ class Pods:
         count = asked.nodes or 0
         self._used = [0] * count
         self._disks: list[OrderedDict[int, float]] = [OrderedDict() for _ in range(count)]  # image → there at, by use
-        self._busy_until = [0.0] * count
+        self._busy_until, self._late_until = [0.0] * count, [0.0] * count
         self._line: list[tuple[Any, int | None, bool]] = []
         self.pulled_gb = 0.0
         self._built: dict[int, float] = {}  # image → built at
@@ -173,7 +173,8 @@ class Pods:
             disk.popitem(last=False)
         took, built_at = sizes[image] / self._asked.pull_gb_s, self._built_at(image)
         if built_at > self._env.now:
-            disk[image] = built_at + took
+            self._late_until[node] = max(built_at, self._late_until[node], self._busy_until[node]) + took
+            disk[image] = self._late_until[node]
         else:
             self._busy_until[node] = disk[image] = max(self._env.now, self._busy_until[node]) + took
         self.pulled_gb += sizes[image]

@@ -1,0 +1,82 @@
+"""``taxtui project --what-if``: savings by suspending, forking, recycling and building sandboxes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from costmodel.training.life_cycle import ACTIONS
+from taxtui.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from costmodel import Published, Recording
+    from costmodel.analysis.per_substrate import PlaceAsked
+    from taxtui.options.rows import RowChoice
+    from taxtui.report.formats import Report
+
+MOST_ROWS: Final = 8
+
+
+def _actions(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...]:
+    """Split and check the names of actions."""
+    if text is None:
+        return ()
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    if unknown := [name for name in names if name not in ACTIONS]:
+        raise UsageError(f"--what-if: unknown action {unknown[0]!r}", fix=f"known: {', '.join(ACTIONS)}")
+    return names
+
+
+OPTION: Final = click.option(
+    "--what-if",
+    "actions_changed",
+    metavar="ACTION,…",
+    callback=_actions,
+    help="Print what each saves per training step instead: suspend, fork, recycle, prebuild.",
+)
+
+
+def answer(
+    actions: Sequence[str],
+    sources: Sequence[Recording | Published],
+    places: Sequence[PlaceAsked],
+    choice: RowChoice,
+    progress: Callable[[float], None],
+) -> Report:
+    """Return the savings of every chosen row that was measured.
+
+    Raises:
+        UsageError: no row was measured, or too many rows are chosen.
+        costmodel.errors.CostModelError: the run has no steps, or lacks an input or a price.
+    """
+    from costmodel.analysis.project import behind
+    from costmodel.analysis.what_if import what_if
+    from costmodel.attribution.paired_comparison import RunInSteps
+    from taxtui.options.asking import place_among
+    from taxtui.report.projected.what_if import report
+
+    runs: list[tuple[str, RunInSteps]] = []
+    for place in places:
+        for one in behind(sources, place.demand, place.prices, ()):
+            identity = one.value.identity
+            lengths = choice.lengths and place.demand.length is None and identity.actions not in choice.lengths
+            if choice.means(identity) and not lengths and place_among(places, identity) is place:
+                length = place.demand.length or identity.actions
+                name = " ".join([identity.label, identity.tier, str(length), identity.mode])
+                runs.append((name, RunInSteps(one.value, one.demand, one.prices)))
+    fix = "choose with --tier, --mode, --substrate or --actions"
+    if not runs:
+        raise UsageError("--what-if needs a measured row, and none of the recordings has one that is meant", fix=fix)
+    if len(runs) > MOST_ROWS:
+        raise UsageError(f"--what-if takes at most {MOST_ROWS} rows, and {len(runs)} are chosen", fix=fix)
+    results = []
+    for number, (name, run) in enumerate(runs):
+
+        def part(done: float, number: int = number) -> None:
+            progress((number + done) / len(runs))
+
+        results.append((name, what_if(run, actions, progress=part)))
+    return report(results)
