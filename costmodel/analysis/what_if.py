@@ -178,7 +178,7 @@ class _Comparison:
     def _latency(self, field: str) -> Threshold:
         """Return the latency at which the saving is zero, by the secant rule."""
         highest = max([one.high for one in self.assumed if one.field == field] + [self._values[field], 1.0])
-        low, high = 0.0, BEYOND * highest
+        low, high = 0.0, max(60.0, BEYOND * highest)
         at_low, at_high = self._value({field: low}), self._value({field: high})
         if at_low <= 0 or at_high >= 0:
             return Threshold(field, None, high)

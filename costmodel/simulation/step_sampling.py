@@ -237,7 +237,11 @@ def _until_full(asked: StepRules, world: World, count: int) -> int:
         if number % waves == 0:
             pulled.append(nodes.pulled_gb)
             built.append(len(nodes.built))
-            if len(pulled) > 2 * AT_ONCE and built[-1] == built[-AT_ONCE] and _settled([b - a for a, b in pairwise(pulled)], AT_ONCE):
+            if (
+                len(pulled) > 2 * AT_ONCE
+                and built[-1] == built[-AT_ONCE]
+                and _settled([b - a for a, b in pairwise(pulled)], AT_ONCE)
+            ):
                 return number
         for image in world.images(number, asked.size):
             if len(seated) == workers:

@@ -49,6 +49,6 @@ def check(demand: Any) -> None:
         if demand.builders is not None or demand.built_images:
             raise DemandError("builders and built images need the time of a build: add --build-seconds S")
     elif demand.images is None:
-        raise DemandError("each image is built on its first use: add --images, --nodes N and --pods-per-node P")
+        raise DemandError("each image is built on its first use: add --images SET, --nodes N and --pods-per-node P")
     elif demand.built_images > demand.images.count:
         raise DemandError(f"built_images must be at most the {demand.images.count} images, not {demand.built_images}")

@@ -117,7 +117,7 @@ def command(
     sources = opened_all(recordings)
     if actions_changed:
         with waiting("simulating") as progress:
-            effects = what_if.answer(actions_changed, sources, places, choice, progress)
+            effects = what_if.answer(actions_changed, sources, places, choice, providers_of(context, opened), progress)
         click.echo(BY_NAME[form].render(effects))
         return
     _check_rows(recordings, sources, choice, demand, brief=BY_NAME[form].people and not full and not explain)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from costmodel import Published, Recording
     from costmodel.analysis.per_substrate import PlaceAsked
+    from costmodel.providers.provider import Provider
     from taxtui.options.rows import RowChoice
     from taxtui.report.formats import Report
 
@@ -44,12 +45,13 @@ def answer(
     sources: Sequence[Recording | Published],
     places: Sequence[PlaceAsked],
     choice: RowChoice,
+    providers: Sequence[Provider],
     progress: Callable[[float], None],
 ) -> Report:
-    """Return the savings of every chosen row that was measured.
+    """Return the savings of every chosen row; of an estimated provider at the middle of its published figures.
 
     Raises:
-        UsageError: no row was measured, or too many rows are chosen.
+        UsageError: no row is chosen, or too many.
         costmodel.errors.CostModelError: the run has no steps, or lacks an input or a price.
     """
     from costmodel.analysis.project import behind
@@ -60,7 +62,8 @@ def answer(
 
     runs: list[tuple[str, RunInSteps]] = []
     for place in places:
-        for one in behind(sources, place.demand, place.prices, ()):
+        known = [one for one in providers if not place.spec or one.substrate == place.spec.partition(":")[0]]
+        for one in behind(sources, place.demand, place.prices, known):
             identity = one.value.identity
             lengths = choice.lengths and place.demand.length is None and identity.actions not in choice.lengths
             if choice.means(identity) and not lengths and place_among(places, identity) is place:
@@ -69,7 +72,7 @@ def answer(
                 runs.append((name, RunInSteps(one.value, one.demand, one.prices)))
     fix = "choose with --tier, --mode, --substrate or --actions"
     if not runs:
-        raise UsageError("--what-if needs a measured row, and none of the recordings has one that is meant", fix=fix)
+        raise UsageError("--what-if: no row of the recordings is chosen", fix=fix)
     if len(runs) > MOST_ROWS:
         raise UsageError(f"--what-if takes at most {MOST_ROWS} rows, and {len(runs)} are chosen", fix=fix)
     results = []
