@@ -27,13 +27,13 @@ INPUTS: Final = {
     "prebuild": ("build_s",),
 }
 """Latencies of each action."""
-EFFORT: Final = 0.1
+EFFORT: Final = 0.03
 """Of one saving, relative to the usual of one row."""
-COARSE: Final = 0.02
+COARSE: Final = 0.01
 """Of a saving that only shows where its sign changes."""
 BEYOND: Final = 10
 """A threshold is searched up to this multiple of the highest plausible latency."""
-ROUNDS: Final = 3
+ROUNDS: Final = 2
 
 
 class AssumedInput(NamedTuple):
