@@ -1,4 +1,4 @@
-"""Inputs of the simulator: the rules of docs/step-model.md as numbers."""
+"""Inputs of the simulator: the rules of docs/simulation.md as numbers."""
 
 from __future__ import annotations
 

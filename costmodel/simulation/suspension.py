@@ -11,7 +11,7 @@ from typing import Final
 from costmodel.training.life_cycle import Suspension
 from costmodel.training.run import Think
 
-SUSPENSION_DRAWS: Final = 200_000
+SUSPENSION_DRAWS: Final = 20_000
 """Pauses that are drawn at most for one number of pauses."""
 ROOT: Final = math.sqrt(2)
 
@@ -25,7 +25,7 @@ def suspended_parts(
     """
     if not pauses:
         return [(0, 0)] * len(sums)
-    samples = 1 if not think.sigma else max(64, min(4_000, SUSPENSION_DRAWS // pauses))
+    samples = 1 if not think.sigma else max(64, min(2_000, SUSPENSION_DRAWS // pauses))
     rng = Random(pauses)
     drawn = []
     for _ in range(samples):

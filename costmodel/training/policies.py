@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class Policy(NamedTuple):
-    """The order of rollouts and training; the rules are in docs/step-model.md. GPUs wait while they do not train."""
+    """The order of rollouts and training; the rules are in docs/simulation.md. GPUs wait while they do not train."""
 
     name: str  # for ``--policy``
     barrier: bool  # a step waits for the last of its rollouts; else rollouts are one stream
