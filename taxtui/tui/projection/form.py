@@ -33,8 +33,8 @@ USUAL: Final[Mapping[str, str]] = {"trajectories": str(TRAJECTORIES), "workers":
 ON: Final = "yes"
 FILE: Final = "file"
 """The option that takes a training file."""
-HIDDEN: Final = ("changes", "tiers", "modes")
-"""Options that the form does not show: they set others, or select rows."""
+HIDDEN: Final = ("changes", "tiers", "modes", *(str(option.name) for option in GROUPS["life_cycle"].options))
+"""Options that the form does not show: they set others, select rows, or are questions of ``project --what-if``."""
 
 Typed = Mapping[str, str]
 """An option's name → its text as typed; what is not in it is not asked for."""
