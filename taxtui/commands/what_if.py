@@ -8,6 +8,7 @@ import click
 
 from costmodel.training.life_cycle import ACTIONS
 from taxtui.errors import UsageError
+from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,7 +69,7 @@ def answer(
             lengths = choice.lengths and place.demand.length is None and identity.actions not in choice.lengths
             if choice.means(identity) and not lengths and place_among(places, identity) is place:
                 length = place.demand.length or identity.actions
-                name = " ".join([identity.label, identity.tier, str(length), identity.mode])
+                name = f"{clean(identity.label)}\n{clean(f'{identity.tier} {length} {identity.mode}')}"
                 runs.append((name, RunInSteps(one.value, one.demand, one.prices)))
     fix = "choose with --tier, --mode, --substrate or --actions"
     if not runs:

@@ -57,7 +57,7 @@ def records(results: Sequence[tuple[str, Sequence[Effect]]]) -> list[dict[str, A
     """Return one mapping per row and action, unrounded."""
     return [
         {
-            "row": name,
+            "row": name.replace("\n", " "),
             "action": effect.action,
             "usd_per_step": None if effect.usd is None else effect.usd._asdict(),
             "s_per_step": effect.step_s._asdict(),
