@@ -69,7 +69,7 @@ def answer(
             lengths = choice.lengths and place.demand.length is None and identity.actions not in choice.lengths
             if choice.means(identity) and not lengths and place_among(places, identity) is place:
                 length = place.demand.length or identity.actions
-                name = f"{clean(identity.label)}\n{clean(f'{identity.tier} {length} {identity.mode}')}"
+                name = clean(f"{identity.label} {identity.tier} {length} {identity.mode}")
                 runs.append((name, RunInSteps(one.value, one.demand, one.prices)))
     fix = "choose with --tier, --mode, --substrate or --actions"
     if not runs:

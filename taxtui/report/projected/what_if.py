@@ -11,6 +11,7 @@ from taxtui.report.formats import Report, Section
 from taxtui.report.numbers import number
 from taxtui.terminal_text import clean
 
+HEAD: Final = ["action", "$ saved\nper step", "s saved\nper step", "saves nothing from"]
 NOTES: Final = {
     "suspend": "suspend: a suspended sandbox keeps its pod; nodes cost the same.",
     "fork": "fork: each prompt's snapshot is prepared once and billed; storing snapshots is not in the bill.",
@@ -23,22 +24,23 @@ NOTES: Final = {
 
 def report(results: Sequence[tuple[str, Sequence[Effect]]]) -> Report:
     """Return the savings of each row, by its name."""
-    return Report(lambda: [section(results)], lambda: records(results))
+    return Report(lambda: sections(results), lambda: records(results))
 
 
-def section(results: Sequence[tuple[str, Sequence[Effect]]]) -> Section:
-    """Return one table: a line per row and action."""
-    rows: list[Sequence[Content]] = [
-        [
-            name,
-            effect.action,
-            amount_cell(effect.usd, SHORT, signed=True),
-            amount_cell(effect.step_s, SHORT, signed=True),
-            "\n".join(map(_threshold, effect.thresholds)) or "–",
+def sections(results: Sequence[tuple[str, Sequence[Effect]]]) -> list[Section]:
+    """Return one table per row, with a line per action; the notes stand below the last."""
+    tables = []
+    for name, own in results:
+        rows: list[Sequence[Content]] = [
+            [
+                effect.action,
+                amount_cell(effect.usd, SHORT, signed=True),
+                amount_cell(effect.step_s, SHORT, signed=True),
+                "\n".join(map(_threshold, effect.thresholds)) or "–",
+            ]
+            for effect in own
         ]
-        for name, effects in results
-        for effect in effects
-    ]
+        tables.append(Section(f"{name}: what if", HEAD, rows, []))
     effects = [effect for _, own in results for effect in own]
     notes = ["Savings per training step; a negative saving is a loss. Each action is compared alone."]
     assumed = {one.field: one for effect in effects for one in effect.assumed}
@@ -48,16 +50,15 @@ def section(results: Sequence[tuple[str, Sequence[Effect]]]) -> Section:
         for one in assumed.values()
     ]
     notes += [NOTES[action] for action in dict.fromkeys(effect.action for effect in effects)]
-    return Section(
-        "what if", ["row", "action", "$ saved\nper step", "s saved\nper step", "saves nothing from"], rows, notes
-    )
+    tables[-1] = tables[-1]._replace(notes=notes)
+    return tables
 
 
 def records(results: Sequence[tuple[str, Sequence[Effect]]]) -> list[dict[str, Any]]:
     """Return one mapping per row and action, unrounded."""
     return [
         {
-            "row": name.replace("\n", " "),
+            "row": name,
             "action": effect.action,
             "usd_per_step": None if effect.usd is None else effect.usd._asdict(),
             "s_per_step": effect.step_s._asdict(),
