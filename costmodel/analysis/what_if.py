@@ -56,6 +56,7 @@ class Threshold(NamedTuple):
     field: str
     value: float | None  # None: the sign is the same at every value up to ``searched``
     searched: float
+    saves: bool  # at zero
 
 
 class Effect(NamedTuple):
@@ -173,7 +174,7 @@ class _Comparison:
         full = self._asked.prices.sandbox(self._asked.pool.identity).usd_hour(self._asked.pool.identity)
         free, paid = self._value({}, 0.0), self._value({}, full)
         turns = free > 0 >= paid and free > paid
-        return Threshold("suspended_usd_hour", full * free / (free - paid) if turns else None, full)
+        return Threshold("suspended_usd_hour", full * free / (free - paid) if turns else None, full, free > 0)
 
     def _latency(self, field: str) -> Threshold:
         """Return the latency at which the saving is zero, by the secant rule."""
@@ -181,7 +182,7 @@ class _Comparison:
         low, high = 0.0, max(60.0, BEYOND * highest)
         at_low, at_high = self._value({field: low}), self._value({field: high})
         if at_low <= 0 or at_high >= 0:
-            return Threshold(field, None, high)
+            return Threshold(field, None, high, at_low > 0)
         for _ in range(ROUNDS):
             middle = low + (high - low) * at_low / (at_low - at_high)
             at_middle = self._value({field: middle})
@@ -189,4 +190,4 @@ class _Comparison:
                 low, at_low = middle, at_middle
             else:
                 high, at_high = middle, at_middle
-        return Threshold(field, low + (high - low) * at_low / (at_low - at_high), high)
+        return Threshold(field, low + (high - low) * at_low / (at_low - at_high), high, True)

@@ -71,7 +71,9 @@ def records(results: Sequence[tuple[str, Sequence[Effect]]]) -> list[dict[str, A
 
 
 def _threshold(one: Threshold) -> str:
-    if one.field == "suspended_usd_hour":
-        return "no price" if one.value is None else f"{one.field} {number(one.value)}"
-    searched = f"no {one.field} to {number(one.searched)} s"
-    return searched if one.value is None else f"{one.field} {number(one.value)} s"
+    unit = "" if one.field == "suspended_usd_hour" else " s"
+    if not one.saves:
+        return f"loses at any {one.field}"
+    return (
+        f"{one.field} {'above ' * (one.value is None)}{number(one.searched if one.value is None else one.value)}{unit}"
+    )
