@@ -20,7 +20,9 @@ PARTS = st.builds(
     lambda create, ready, preload, work, cleanup: parts(
         create=create, ready=ready, preload=preload, work=work, cleanup=cleanup, pauses=3
     ),
-    *[SECONDS] * 5,
+    *[SECONDS] * 3,
+    st.integers(1, 20),  # a sandbox that never existed is not billed
+    SECONDS,
 )
 TRIALS = st.lists(PARTS, min_size=1, max_size=4)
 THINK = Think(4 * S, 1.0)
