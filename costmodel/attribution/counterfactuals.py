@@ -44,7 +44,9 @@ class Counterfactuals(NamedTuple):
         """Return successes and failures without these causes, times a factor; with factor 1 they are made once."""
         if factor == 1.0 and without in self.known:
             return self.known[without]
-        made = timed(self.trials.successes, without, factor), timed(self.trials.failures, without, factor, ok=False)
+        fork_ns = None if self.demand.fork_s is None else round(self.demand.fork_s * 1e9)
+        parts = self.trials.successes, self.trials.failures
+        made = timed(parts[0], without, factor, fork_ns), timed(parts[1], without, factor, fork_ns, ok=False)
         if factor == 1.0:
             self.known[without] = made
         return made
@@ -76,7 +78,7 @@ def acting_causes(trials: Trials, demand: Demand, pool: Pool, full_speed: float 
         cause: any(getattr(one, cause) for one in parts)
         for cause in ("create", "ready", "preload", "dispatch", "slowdown", "contention", "harness", "cleanup")
     }
-    acts["image_pull"] = demand.images is not None and demand.pull_gb_s is not None
+    acts["image_pull"] = demand.images is not None and (demand.pull_gb_s is not None or bool(demand.build_s))
     acts["throttle"] = demand.create_rate is not None or demand.quota is not None or any(one.queued for one in parts)
     acts["failures"] = bool(demand.failure_rate or demand.failure_hazard or trials.failures)
     if not trials.known:

@@ -150,8 +150,8 @@ def _both(
 
 
 def _nodes(demand: Demand) -> tuple[object, ...]:
-    pulls = demand.pull_gb_s, demand.build_s
-    return demand.nodes, demand.pods_per_node, demand.images, demand.placement, demand.node_disk_gib, pulls
+    images = demand.images, demand.pull_gb_s, demand.placement, demand.build_s, demand.builders
+    return demand.nodes, demand.pods_per_node, demand.node_disk_gib, *images
 
 
 def _runs(pool: Pool) -> str:

@@ -204,7 +204,8 @@ class Replications:
             return None
         law = None
         if demand.think is not None:
-            law = ThinkQuantiles(demand.think, [one.pauses for one in (*trials.successes, *trials.failures)])
+            pauses = [one.pauses for one in (*trials.successes, *trials.failures)]
+            law = ThinkQuantiles(demand.think, pauses, demand.suspension)
         acting = acting_causes(trials, demand, pool, full_speed)
         everything = frozenset(cause for cause, acts in acting.items() if acts is not None)
         alone = [frozenset({cause}) for cause, acts in acting.items() if acts and causes]
@@ -296,6 +297,7 @@ class Replications:
             *self._asked.timed(without, factor),
             failing="failures" not in without,
             thinking=THINK not in without,
+            resuming="dispatch" not in without,
         )
         rules = self._asked.rules(without)
         steps: list[StepTaken] = []

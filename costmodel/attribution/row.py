@@ -193,7 +193,16 @@ def _answered(
         gpu=None if told.waiting is None else {rules.policy.name: told.waiting},
         warm_pool=pool_use,
         cost=row.cost
-        and _cost(row.cost, pool, demand, prices, part * mean(lambda step: step.usd), idle_hours, hours, wall_clock),
+        and _cost(
+            row.cost,
+            pool,
+            demand,
+            prices,
+            part * mean(Rates.of(demand, pool, prices).sandbox_usd),
+            idle_hours,
+            hours,
+            wall_clock,
+        ),
         stress=None,
     )
 

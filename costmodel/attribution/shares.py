@@ -50,6 +50,7 @@ class Rates(NamedTuple):
     lasting: float  # of the run: its GPUs and nodes
     worker: float
     idle_sandbox: float
+    suspended_sandbox: float
     known: bool  # whether anything has a price
 
     @classmethod
@@ -57,12 +58,14 @@ class Rates(NamedTuple):
         """Those that are asked for, and the sheet's."""
         lasting = cls.asked(demand)
         known = prices is not None or demand.gpu_usd_hour is not None or demand.node_usd_hour is not None
+        suspended = demand.suspended_usd_hour
         if prices is None:
-            return cls(lasting, 0.0, 0.0, known)
+            return cls(lasting, 0.0, 0.0, suspended or 0.0, known or bool(suspended))
         price = prices.sandbox(pool.identity)
         at_a_time = min(demand.usable_workers, demand.trajectories) + (demand.warm_pool or 0)
         lasting += nodes(price, pool.identity, at_a_time, demand) * price.rates.usd_per_node_hour
-        return cls(lasting, prices.worker_usd_hour or 0.0, price.idle_usd_hour(pool.identity), known)
+        suspended = price.suspended_usd_hour() if suspended is None else suspended
+        return cls(lasting, prices.worker_usd_hour or 0.0, price.idle_usd_hour(pool.identity), suspended, known)
 
     @staticmethod
     def asked(demand: Demand) -> float:
@@ -72,8 +75,12 @@ class Rates(NamedTuple):
     def usd(self, step: StepTaken, found: Worlds) -> float:
         """Of a simulated step: of how long it lasts, and of what is counted."""
         lasting, idle = step.wall_ns * self.lasting, found.times * step.idle_ns * self.idle_sandbox
-        used = step.usd + step.held_ns / NS_PER_HOUR * self.worker
+        used = self.sandbox_usd(step) + step.held_ns / NS_PER_HOUR * self.worker
         return (lasting + idle) / NS_PER_HOUR + found.share * used
+
+    def sandbox_usd(self, step: StepTaken) -> float:
+        """Of the sandboxes of a simulated step, suspended or not."""
+        return step.usd + step.suspended_ns / NS_PER_HOUR * self.suspended_sandbox
 
 
 class Amount(NamedTuple):

@@ -166,6 +166,11 @@ class SandboxPrice:
         """The rate of one that stands ready, nodes apart, which are paid for as a whole. Raises as ``size``."""
         return 0.0 if self.idle == FREE else self.meter(identity).exists / PARTS
 
+    def suspended_usd_hour(self) -> float:
+        """The rate of a suspended sandbox: its disk."""
+        disk_gib = max(0.0, self.disk_gib - self.free_disk_gib)
+        return self.rates.usd_per_disk_hour + disk_gib * self.rates.usd_per_disk_gib_hour
+
     def usd(self, identity: CellIdentity, sandbox_ns: int, cpu_ns: int | None = None) -> Fraction:
         """What one sandbox costs that existed for ``sandbox_ns``.
 

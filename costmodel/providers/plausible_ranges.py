@@ -37,10 +37,13 @@ _GB_S: Final = "image_gb_s"
 _LIMIT_FIELDS: Final = ("quota", "create_rate", "create_burst")
 
 
+LifeCycle = Literal["suspend_s", "resume_s", "fork_s", "recycle_s", "build_s"]
+
+
 class RangeFigure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A printed lowest and highest value of one input, as they are written."""
 
-    input: Literal["dispatch", "failure_rate", "failure_burst", "image", "image_gb_s", "work_speed", "disk"]
+    input: Literal["dispatch", "failure_rate", "failure_burst", "image", "image_gb_s", "work_speed", "disk"] | LifeCycle
     unit: Text
     low: Annotated[float, msgspec.Meta(ge=0)]
     high: Annotated[float, msgspec.Meta(ge=0)]

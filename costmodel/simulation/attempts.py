@@ -46,6 +46,7 @@ class AttemptTimes(NamedTuple):
     queued: int  # of that, before there was a sandbox
     cleanup: int
     startup: int  # create and ready, which a sandbox of the warm pool saves
+    suspended: int = 0  # of the span; the sandbox is not billed as usual meanwhile
 
 
 class Trials:
@@ -56,7 +57,16 @@ class Trials:
 
     def __init__(self, pool: Pool, demand: Demand, full_speed: float | None = None) -> None:
         """``full_speed`` is the share of the work that the reference takes for it; None: there is none."""
-        plain = replace(demand, think=None, think_correlation=0.0, include_cleanup=False)
+        plain = replace(
+            demand,
+            think=None,
+            think_correlation=0.0,
+            include_cleanup=False,
+            suspend_after_s=None,
+            suspend_s=0.0,
+            resume_s=0.0,
+            suspended_usd_hour=None,
+        )
         sample = sorted(attempts(pool, demand.length, plain), key=lambda one: one.held_ns)
         self.successes = [_parts(one, pool, demand, full_speed) for one in sample if one.ok]
         self.failures = [_parts(one, pool, demand, full_speed) for one in sample if not one.ok]
@@ -101,11 +111,15 @@ class Trials:
         return ok, failed, bad / (bad + ok[-1]) if ok[-1] else 1.0
 
 
-def timed(parts: Sequence[Parts], without: Container[str], factor: float, *, ok: bool = True) -> list[AttemptTimes]:
+def timed(
+    parts: Sequence[Parts], without: Container[str], factor: float, fork_ns: int | None = None, *, ok: bool = True
+) -> list[AttemptTimes]:
     """The attempts without these causes, or without ``think``; all but think time takes ``factor`` times as long.
 
-    Think time of the demand's law is not in them.
+    Think time of the demand's law is not in them. ``fork_ns`` replaces create, ready and preload.
     """
+    if fork_ns is not None:
+        parts = [one._replace(create=fork_ns, ready=0, preload=0) for one in parts]
     kept = [cause not in without for cause in _CAUSES]
     queued, create, ready, *_ = kept
     cleaned, thinks = factor * ("cleanup" not in without), "think" not in without

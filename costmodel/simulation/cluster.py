@@ -27,26 +27,37 @@ class NodeSet(NamedTuple):
     pull_ns: tuple[int, ...] = ()  # what each image takes, its build included; (): every image is everywhere
     sizes_gb: tuple[float, ...] = ()
     disk_gb: float = math.inf
+    build_ns: int = 0  # of an image on its first use; 0: every image is built
+    builders: int = 0  # builds at a time; 0: without limit
+    built: int = 0  # so many images are built before the run
+
+    @property
+    def fills(self) -> bool:
+        """Whether images are pulled or built, so that early steps differ from late ones."""
+        return bool(self.pull_ns or self.build_ns)
 
     @classmethod
     def of(cls, demand: Demand, *, pulls: bool = True) -> Self | None:
-        """The demand's, None without nodes; without ``pulls`` every node holds every image."""
+        """The demand's, None without nodes; without ``pulls`` every image is built, and every node holds it."""
         if demand.nodes is None or demand.pods_per_node is None:
             return None
         near = demand.effective_placement in (COLOCATED, PREFETCHED)
+        plain = cls(demand.nodes, demand.pods_per_node)
+        if demand.build_s and pulls:
+            plain = plain._replace(
+                build_ns=round(demand.build_s * 1e9), builders=demand.builders or 0, built=demand.built_images
+            )
         if demand.images is None or demand.pull_gb_s is None or demand.effective_placement == PREPULLED or not pulls:
-            return cls(demand.nodes, demand.pods_per_node)
+            return plain
         ahead = 0
         if demand.effective_placement == PREFETCHED:
             ahead = min(demand.nodes, -(-(demand.group_size or 1) // demand.pods_per_node))
-        return cls(
-            demand.nodes,
-            demand.pods_per_node,
-            near,
-            ahead,
-            tuple(round((size / demand.pull_gb_s + (demand.build_s or 0.0)) * 1e9) for size in demand.images.sizes_gb),
-            demand.images.sizes_gb,
-            math.inf if demand.node_disk_gib is None else demand.node_disk_gib * GB_PER_GIB,
+        return plain._replace(
+            near=near,
+            ahead=ahead,
+            pull_ns=tuple(round(size / demand.pull_gb_s * 1e9) for size in demand.images.sizes_gb),
+            sizes_gb=demand.images.sizes_gb,
+            disk_gb=math.inf if demand.node_disk_gib is None else demand.node_disk_gib * GB_PER_GIB,
         )
 
 
@@ -57,8 +68,9 @@ Disk = dict[int, int]
 class Nodes:
     """Their state; times are ns from the start of the run."""
 
-    def __init__(self, cluster: NodeSet, disks: Sequence[Iterable[int]] = ()) -> None:
-        """No pod is in use. ``disks`` are the images that the nodes hold already, in the order of their last use."""
+    def __init__(self, cluster: NodeSet, disks: Sequence[Iterable[int]] = (), built: Iterable[int] = ()) -> None:
+        """No pod is in use. ``disks`` are the images that the nodes hold already, in the order of their last use;
+        ``built`` are images that are built already."""
         self._cluster = cluster
         self._used = [0] * cluster.nodes
         self._order = list(range(cluster.nodes))  # used << shift | node; those that are out of date are skipped
@@ -68,12 +80,15 @@ class Nodes:
         self._disks: list[Disk] = [dict.fromkeys(disk, 0) for disk in held]
         self._held_gb = [math.fsum(map(cluster.sizes_gb.__getitem__, disk)) for disk in self._disks]
         self._pulled = [0] * cluster.nodes  # when all that was asked for is there
+        self._late = [0] * cluster.nodes  # ... that waited for a build
         self._holders: dict[int, set[int]] = {}
         if cluster.near:
             for node, disk in enumerate(self._disks):
                 for image in disk:
                     self._holders.setdefault(image, set()).add(node)
         self.pulled_gb = 0.0
+        self.built = dict.fromkeys([*range(cluster.built), *built], 0)  # when each image is built
+        self._builders = [0] * cluster.builders  # when each is free
 
     @property
     def pulls_ahead(self) -> bool:
@@ -103,11 +118,14 @@ class Nodes:
             else:
                 heappop(order)
         self.free -= 1
-        if hit or not cluster.pull_ns:
+        if hit or not cluster.fills:
             return node, now
+        built = self._build(image, now)
+        if not cluster.pull_ns:
+            return node, built
         disk = self._disks[node]
         if image not in disk:
-            return node, self._pull(node, image, now)
+            return node, self._pull(node, image, now, built)
         ready = disk.pop(image)
         disk[image] = ready
         return node, ready if ready > now else now
@@ -134,7 +152,7 @@ class Nodes:
                 if image in self._disks[node]:
                     passed.append(code)
                     continue
-                self._pull(node, image, now)
+                self._pull(node, image, now, self._build(image, now))
                 passed.append(self._pulled[node] << _SHIFT | node)
                 missing -= 1
             for code in passed:
@@ -146,8 +164,20 @@ class Nodes:
         codes = [used[node] << _SHIFT | node for node in self._holders.get(image, ()) if used[node] < pods]
         return min(codes) & _MASK if codes else -1
 
-    def _pull(self, node: int, image: int, now: int) -> int:
-        """When the image is there, which it is not, and is asked for now."""
+    def _build(self, image: int, now: int) -> int:
+        """Return when the image is built; its first use starts the build, or waits for a builder."""
+        build_ns = self._cluster.build_ns
+        if not build_ns:
+            return now
+        if image not in self.built:
+            start = max(now, self._builders[0]) if self._builders else now
+            self.built[image] = start + build_ns
+            if self._builders:
+                heapreplace(self._builders, start + build_ns)
+        return max(now, self.built[image])
+
+    def _pull(self, node: int, image: int, now: int, built: int) -> int:
+        """When the image is there, which it is not, and is asked for now; pulls that wait for builds queue apart."""
         disk, cluster = self._disks[node], self._cluster
         size = cluster.sizes_gb[image]
         held = self._held_gb[node] + size
@@ -158,8 +188,11 @@ class Nodes:
             if cluster.near:
                 self._holders[oldest].discard(node)
         self._held_gb[node] = held
-        ready = max(now, self._pulled[node]) + cluster.pull_ns[image]
-        disk[image] = self._pulled[node] = ready
+        if built > now:
+            ready = self._late[node] = max(built, self._late[node], self._pulled[node]) + cluster.pull_ns[image]
+        else:
+            ready = self._pulled[node] = max(now, self._pulled[node]) + cluster.pull_ns[image]
+        disk[image] = ready
         self.pulled_gb += size
         if cluster.near:
             self._holders.setdefault(image, set()).add(node)

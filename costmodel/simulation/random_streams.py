@@ -15,7 +15,9 @@ from random import Random
 from typing import Final, NamedTuple
 
 from costmodel.simulation.attempts import AttemptTimes, Parts
+from costmodel.simulation.suspension import suspended_parts
 from costmodel.statistics.lognormal_sum import WHOLE, strata_of_sum
+from costmodel.training.life_cycle import Suspension
 from costmodel.training.run import Demand, Think
 from costmodel.units import NS_PER_HOUR
 
@@ -29,7 +31,7 @@ _ROOT: Final = math.sqrt(2)
 class ThinkQuantiles:
     """How long attempts think in all, by how many pauses they have: quantiles in whole ns."""
 
-    def __init__(self, think: Think, pauses: Sequence[int]) -> None:
+    def __init__(self, think: Think, pauses: Sequence[int], suspension: Suspension | None = None) -> None:
         """``pauses`` are all that will be asked for."""
         wanted = sorted(set(pauses))
         made = [number for number in _anchors(wanted[0], wanted[-1]) if number]
@@ -48,6 +50,10 @@ class ThinkQuantiles:
                 round(think.median_ns * (low + share * (high - low)))
                 for low, high in zip(means[lower], means[upper], strict=True)
             ]
+        self.suspended: dict[int, list[tuple[int, int]]] = {}  # likewise: the delay by resuming, the suspended time
+        if suspension is not None:
+            for number, sums in self.by_pauses.items():
+                self.suspended[number] = suspended_parts(think, number, suspension, sums, [0.0, *self.edges, 1.0])
 
 
 def _anchors(low: int, high: int) -> list[int]:
@@ -81,6 +87,7 @@ class StepDraws(NamedTuple):
     patience_h: list[float]  # hazards of 1 an hour strike after so long; [] without one
     images: list[int]  # 0 without images
     shared: list[float]  # the prompt's part of log think time
+    suspended: list[tuple[int, int]]  # delay and suspended time, in ns; [] without suspension
 
 
 class AgainDraws(NamedTuple):
@@ -93,6 +100,8 @@ class AgainDraws(NamedTuple):
     patience_h: float  # 0 without a hazard
     failed_row: int
     failed_think_ns: int
+    suspended: tuple[int, int] = (0, 0)  # delay and suspended time, in ns
+    failed_suspended: tuple[int, int] = (0, 0)
 
 
 class World:
@@ -123,6 +132,10 @@ class World:
         retries_all = demand.on_failure is not None  # asked for: whatever the cause
         self.dropped = [one.dropped and not retries_all for one in failures]
         self._failed_thinks = [law.by_pauses[one.pauses] for one in failures] if law else []
+        self._suspended = [law.suspended[one.pauses] for one in successes] if law and law.suspended else []
+        self._failed_suspended = [law.suspended[one.pauses] for one in failures] if law and law.suspended else []
+        forks = demand.fork_s is not None
+        self.prepare_ns = [one.create + one.ready + one.preload for one in successes] if forks else []
         self._own, self._common = math.sqrt(1 - demand.think_correlation), math.sqrt(demand.think_correlation)
         self._seed = seed
         self._rng = Random(0)  # seeded anew for each attempt that is drawn apart
@@ -155,16 +168,17 @@ class World:
         shared = [rng.gauss(0, 1) for _ in range(prompts)] if self._common else [0.0]
         weights = self._weights
         rows = [bisect_right(weights, random() * total) for _ in range(rollouts)]
-        thinks = [0] * rollouts
+        thinks, strata = [0] * rollouts, [0] * rollouts
         if self._edges:
             edges, table = self._edges, self._thinks
             if self._common:
                 of_prompt = [z for z in shared for _ in range(self.group)][:rollouts]
                 normals = [rng.gauss(0, 1)] if prompts % 2 else []  # the other one of a pair that is begun
                 ranks = self._ranks(of_prompt, normals + _normals(rng, rollouts - len(normals)))
-                thinks = [table[row][bisect_right(edges, rank)] for row, rank in zip(rows, ranks, strict=True)]
+                strata = [bisect_right(edges, rank) for rank in ranks]
             else:
-                thinks = [table[row][bisect_right(edges, random())] for row in rows]
+                strata = [bisect_right(edges, random()) for _ in rows]
+            thinks = [table[row][place] for row, place in zip(rows, strata, strict=True)]
         elif self._thinks:
             thinks = [self._thinks[row][0] for row in rows]
         chances = [random() for _ in rows] if self.failure else []
@@ -178,6 +192,7 @@ class World:
             [rng.expovariate(1.0) for _ in rows] if self.hazard else [],
             [image for image in images for _ in range(self.group)][:rollouts],
             shared,
+            [self._suspended[row][place] for row, place in zip(rows, strata, strict=True)] if self._suspended else [],
         )
 
     def _ranks(self, shared: Sequence[float], normals: Sequence[float]) -> list[float]:
@@ -208,6 +223,8 @@ class World:
                 rng.expovariate(1.0) if self.hazard else 0.0,
                 failed,
                 self._failed_thinks[failed][place] if self._failed_thinks else 0,
+                self._suspended[row][place] if self._suspended else (0, 0),
+                self._failed_suspended[failed][place] if self._failed_suspended else (0, 0),
             )
         return known
 
@@ -223,10 +240,14 @@ class View:
         *,
         failing: bool = True,
         thinking: bool = True,
+        resuming: bool = True,
     ) -> None:
-        """The attempts as ``attempts.timed`` returns them; unless ``failing``, every attempt succeeds."""
+        """The attempts as ``attempts.timed`` returns them; unless ``failing``, every attempt succeeds.
+
+        Unless ``resuming``, a suspended sandbox continues at once.
+        """
         self.world = world
-        self._thinking = thinking
+        self._thinking, self._resuming = thinking, resuming
         self._successes = successes
         self._failures = failures
         self._failure = world.failure if failing else 0.0
@@ -237,6 +258,8 @@ class View:
         if self._thinking:
             pairs = zip(draws.rows, draws.think_ns, strict=True)
             found = [self._success(row, think_ns, warm) for row, think_ns in pairs]
+            if draws.suspended:
+                found = [self._asleep(one, own) for one, own in zip(found, draws.suspended, strict=True)]
         else:
             found = [self._success(row, 0, warm) for row in draws.rows]
         if self._hazard:
@@ -252,12 +275,13 @@ class View:
         """Attempt number ``tries`` of a rollout whose attempts failed so far."""
         own = self.world.apart(draws, rollout, tries)
         if self._hazard:
-            return self._struck(self._success(own.row, own.think_ns, warm), own.patience_h)
+            return self._struck(self._asleep(self._success(own.row, own.think_ns, warm), own.suspended), own.patience_h)
         if own.chance < self._failure:
             return self._failed(own, warm)
         if self.world.limited and self._spent(draws, rollout, tries):
-            return self._success(own.row, own.think_ns, warm)
-        return self._success(draws.rows[rollout], draws.think_ns[rollout], warm)
+            return self._asleep(self._success(own.row, own.think_ns, warm), own.suspended)
+        again = self._success(draws.rows[rollout], draws.think_ns[rollout], warm)
+        return self._asleep(again, draws.suspended[rollout]) if draws.suspended else again
 
     def _spent(self, draws: StepDraws, rollout: int, tries: int) -> bool:
         """Whether one of the attempts so far was the rollout's success: the time limit ended it."""
@@ -271,20 +295,33 @@ class View:
     def _struck(self, attempt: AttemptTimes, patience_h: float) -> AttemptTimes:
         """The attempt, should the hazard strike before it is over."""
         until = attempt.queued + round(patience_h / self._hazard * NS_PER_HOUR)
-        return attempt._replace(ok=False, span=until) if until < attempt.span else attempt
+        return _cut(attempt, until) if until < attempt.span else attempt
 
     def _failed(self, own: AgainDraws, warm: bool) -> AttemptTimes:
         if self.world.as_recorded:
             failed = _shifted(self._failures[own.failed_row], own.failed_think_ns * self._thinking, warm)
+            failed = self._asleep(failed, own.failed_suspended)
             return failed._replace(ok=None) if self.world.dropped[own.failed_row] else failed
-        attempt = self._success(own.row, own.think_ns, warm)
+        attempt = self._asleep(self._success(own.row, own.think_ns, warm), own.suspended)
         queued = attempt.queued
-        return attempt._replace(ok=False, span=queued + round(own.moment * (attempt.span - queued)))
+        return _cut(attempt, queued + round(own.moment * (attempt.span - queued)))
+
+    def _asleep(self, attempt: AttemptTimes, suspended: tuple[int, int]) -> AttemptTimes:
+        """Return the attempt with its suspended time, and the delay by resuming."""
+        if not self._thinking or suspended == (0, 0):
+            return attempt
+        delay_ns, suspended_ns = suspended
+        return attempt._replace(span=attempt.span + delay_ns * self._resuming, suspended=suspended_ns)
 
 
 def _shifted(attempt: AttemptTimes, think_ns: int, warm: bool) -> AttemptTimes:
     """The attempt with think time, and without its startup if its sandbox stands ready."""
     if not think_ns and not warm:
         return attempt
-    ok, span, queued, cleanup, startup = attempt
+    ok, span, queued, cleanup, startup, _ = attempt
     return AttemptTimes(ok, span + think_ns - startup * warm, queued, cleanup, startup)
+
+
+def _cut(attempt: AttemptTimes, span: int) -> AttemptTimes:
+    """Return the attempt that fails after ``span``; it was suspended for the same share of its time."""
+    return attempt._replace(ok=False, span=span, suspended=attempt.suspended * span // max(1, attempt.span))

@@ -42,6 +42,9 @@ class StepRules:
     instant: bool = False
     staleness: int = 0  # 0: no limit
     on_failure: str = RETRY
+    suspends: bool = False
+    forks: bool = False  # each prompt has a snapshot, which is prepared and billed before its rollouts start
+    recycle_ns: int | None = None  # reset of a sandbox for the next rollout of its image; None: none is recycled
 
     @classmethod
     def of(cls, demand: Demand, without: Container[str] = ()) -> Self:
@@ -76,6 +79,9 @@ class StepRules:
             instant=demand.instant_claim,
             staleness=demand.staleness or 0,
             on_failure=demand.effective_on_failure,
+            suspends=demand.suspend_after_s is not None,
+            forks=demand.fork_s is not None and "create" not in without,
+            recycle_ns=None if demand.recycle_s is None else round(demand.recycle_s * 1e9 * ("create" not in without)),
         )
 
     def launched(self, size: int) -> int:
@@ -86,4 +92,5 @@ class StepRules:
     def workers_only(self) -> bool:
         """Whether rollouts wait for nothing but workers, and are never cut."""
         shared = self.cluster is not None or self.gap_ns or self.pool is not None or self.timeout_ns
+        shared = shared or self.suspends or self.recycle_ns is not None
         return not shared and not self.over_provision and self.policy.barrier and self.on_failure == RETRY

@@ -28,7 +28,7 @@ class Worker:
 
     __slots__ = (
         *("attempt", "due", "earlier_ns", "event", "limit", "number", "ready", "rollout", "sandbox", "since", "stage"),
-        "tries",
+        *("tries", "used"),
     )
 
     def __init__(self, number: int, now: int) -> None:
@@ -42,6 +42,7 @@ class Worker:
         self.due = now  # when its next event is
         self.event = 0  # the number of that event
         self.sandbox: Sandbox | None = None
+        self.used: Sandbox | None = None  # with recycling: of its last attempt, if that succeeded
         self.attempt: AttemptTimes | None = None  # that waits for a pod
         self.ready = NONE  # when the pool's sandbox for it is ready; NONE: one has to be made
         self.limit = 0  # when its time is over; 0: never
@@ -95,7 +96,7 @@ class Simulator:
                 busy += attempt.span + attempt.cleanup * include + asked.backoff_ns
                 attempt = state.again(rollout, tries, warm=False)
                 tries += 1
-            ok, span, queued, cleanup, _ = attempt
+            ok, span, queued, cleanup, *_ = attempt
             clocks.append(span - queued + cleanup)
             busy += span + cleanup * include
             heapreplace(free, free[0] + busy)
@@ -110,6 +111,7 @@ class Simulator:
         """Whether every rollout of the queue begins now, and none of them is ever cut."""
         state, asked = self.state, self.state.asked
         waits = self._cuts or self._more is not None or asked.pool is not None or asked.timeout_ns or asked.gap_ns
+        waits = waits or asked.suspends or asked.recycle_ns is not None
         queue = len(state.first) - state.launched
         return not waits and queue <= len(self._workers) and (state.nodes is None or state.pods_free(self.now) >= queue)
 
@@ -118,7 +120,7 @@ class Simulator:
         state, now, include, nodes = self.state, self.now, self.state.asked.include_cleanup, self.state.nodes
         begun, clocks, releases, latest = state.launched, state.clocks_ns, [], now
         for worker, rollout in zip(self._workers, range(begun, len(state.first)), strict=False):
-            ok, span, queued, cleanup, _ = state.first[rollout]
+            ok, span, queued, cleanup, *_ = state.first[rollout]
             end = now + span
             if nodes is not None:
                 node, there = nodes.take(state.image[rollout], now)
@@ -170,7 +172,7 @@ class Simulator:
             elif stage == GRANTED:
                 self._let_through(worker, now)
             elif stage == ASKS or self._takes_next(worker, now, keep):
-                granted = state.granted(now) if state.gap_ns else now
+                granted = state.granted(now) if state.gap_ns and worker.used is None else now
                 if granted > now:
                     until = int(granted)
                     state.waited_ns += until - now
@@ -216,6 +218,7 @@ class Simulator:
             if sandbox is not None:
                 state.drop(sandbox, now)
         state.launched = len(state.first)
+        state.waiting.clear()
         return beyond
 
     def _begin(self, workers: list[Worker], now: int) -> None:
@@ -228,15 +231,22 @@ class Simulator:
 
     def _take(self, worker: Worker, now: int) -> bool:
         """Whether there is a rollout for this worker; without one it is idle."""
-        state = self.state
+        state, used, image = self.state, worker.used, NONE
+        if used is not None:
+            worker.used, image = None, state.image[worker.rollout]
         while state.launched < len(state.first) and state.dead and state.prompt[state.launched] in state.dead:
             state.launched += 1
         if state.launched == len(state.first) and (self._more is None or not self._more(self.steps_trained)):
             worker.rollout = NONE
             self._idle.append(worker)
             return False
-        worker.rollout, worker.tries, worker.since, worker.earlier_ns = state.launched, 0, now, 0
+        rollout = state.launched if state.asked.recycle_ns is None else state.take_waiting(image)
+        worker.rollout, worker.tries, worker.since, worker.earlier_ns = rollout, 0, now, 0
         state.launched += 1
+        if used is not None and state.image[rollout] == image:  # the sandbox is reset, and not cleaned up
+            worker.used = used
+            state.vacate(used)
+            state.clocks_ns[used.bill] = max(0, used.end - used.begin - used.suspended)
         return True
 
     def _next(self, worker: Worker, when: int, stage: int) -> None:
@@ -256,6 +266,12 @@ class Simulator:
             if worker.ready >= 0:
                 attempt = state.again(rollout, tries, warm=True)
         worker.attempt, worker.limit = attempt, now + timeout if timeout else 0
+        if worker.used is not None:
+            state.hits += 1
+            attempt = state.again(rollout, tries, warm=True)
+            worker.attempt = attempt._replace(span=attempt.span + (state.asked.recycle_ns or 0))
+            self._place(worker, now)
+            return
         if state.nodes is None or (not self._line and state.pods_free(now)):
             self._place(worker, now)
             return
@@ -267,24 +283,33 @@ class Simulator:
         """The attempt has a pod: it begins as soon as its image, or its sandbox, is there."""
         state, attempt = self.state, worker.attempt
         assert attempt is not None
-        worker.attempt = None
-        ok, span, queued, cleanup, startup = attempt
+        used, worker.attempt, worker.used = worker.used, None, None
+        ok, span, queued, cleanup, startup, suspended = attempt
         dropped = ok is None
         node, begin = NONE, now
-        if state.nodes is not None:
+        if used is not None:
+            node = used.node
+        elif state.nodes is not None:
             node, begin = state.nodes.take(state.image[worker.rollout], now, hit=worker.ready >= 0)
         begin = max(begin, worker.ready)
         end = begin + span
         until = end + cleanup if state.asked.include_cleanup else end
         if worker.limit and until > worker.limit:
+            suspended = suspended * max(0, worker.limit - begin) // max(1, span) if worker.limit < end else suspended
             ok, dropped, until, end = False, False, worker.limit, min(end, worker.limit)
         begin += queued
         if worker.ready >= 0:  # it was made before, and is billed from then on
             begin -= startup
-        state.clocks_ns.append(end - begin + cleanup if end > begin else 0)
-        if node >= 0 or self._cuts:
-            worker.sandbox = Sandbox(begin, end, cleanup, node, len(state.clocks_ns) - 1)
+        state.clocks_ns.append(end - begin - suspended + cleanup if end > begin else 0)
+        state.suspended_ns += suspended
+        recycles = state.asked.recycle_ns is not None
+        if node >= 0 or self._cuts or recycles:
+            cleanup = (
+                max(1, cleanup) if recycles else cleanup
+            )  # a pod is free after its worker had the choice to keep it
+            worker.sandbox = Sandbox(begin, end, cleanup, node, len(state.clocks_ns) - 1, suspended)
             state.occupy(worker.sandbox)
+            worker.used = worker.sandbox if recycles and ok else None
         if ok:
             self._next(worker, until, DONE)
         else:

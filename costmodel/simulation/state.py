@@ -22,6 +22,7 @@ class Sandbox(NamedTuple):
     cleanup: int
     node: int  # below 0: there are no nodes
     bill: int  # its place among the clocks
+    suspended: int = 0  # of that time
 
     def later(self, ns: int) -> Sandbox:
         """The same sandbox so much later."""
@@ -39,6 +40,7 @@ class Totals(NamedTuple):
     hits: float = 0
     idle_ns: float = 0  # of ready sandboxes, until they were taken
     pulled_gb: float = 0.0
+    suspended_ns: float = 0  # of sandboxes
 
 
 class Redone(NamedTuple):
@@ -53,16 +55,19 @@ class Redone(NamedTuple):
 class State:
     """Everything of one run in one world but its workers."""
 
-    def __init__(self, asked: StepRules, view: View, disks: Sequence[Iterable[int]] = ()) -> None:
-        """Everything is ready: the burst unused, the pool full. ``disks`` are what nodes hold already."""
+    def __init__(
+        self, asked: StepRules, view: View, disks: Sequence[Iterable[int]] = (), built: Iterable[int] = ()
+    ) -> None:
+        """Everything is ready: the burst unused, the pool full. ``disks`` are what nodes hold already, ``built`` the
+        images that were built."""
         self.asked = asked
         self.view = view
         self.gap_ns, self.allowance_ns = asked.gap_ns, (asked.burst - 1) * asked.gap_ns
         self.full_again = 0.0  # when the create limit has its whole burst again
-        self.nodes = None if asked.cluster is None else Nodes(asked.cluster, disks)
+        self.nodes = None if asked.cluster is None else Nodes(asked.cluster, disks, built)
         self.clocks_ns: list[int] = []  # of each sandbox, in the order in which they begin
         self.held_ns = self.waited_ns = self.wasted_ns = self.delivered = self.attempts = self.hits = 0
-        self._idle_ns = 0
+        self._idle_ns = self.suspended_ns = 0
         self.pool = pool = asked.pool
         self._stock = pool.size if pool is not None and pool.group is None else 0  # ready from the start, not taken
         self._ready: deque[int] = deque()  # when each sandbox that replaces one is ready, ascending
@@ -75,7 +80,8 @@ class State:
         self.image: list[int] = []
         self.prompt: list[int] = []
         self._drawn: list[tuple[StepDraws, int]] = []  # where it was drawn, and the number of the first there
-        self.launched = 0  # the next one that a worker takes
+        self.launched = 0  # the next one that a worker takes; with recycling how many were taken
+        self.waiting: dict[int, deque[int]] = {}  # with recycling: rollouts by image, in the order of their turns
         # With prompts that are redone:
         self.redone: dict[int, Redone] | None = {} if asked.on_failure == RESAMPLE else None
         self.finished: Counter[int] = Counter()  # rollouts that are done, by prompt
@@ -94,6 +100,7 @@ class State:
             self.hits,
             idle,
             pulled,
+            self.suspended_ns,
         )
 
     def load(self, draws: StepDraws, count: int, step: int) -> None:
@@ -102,6 +109,9 @@ class State:
         base = self._join(draws, count)
         if self.pool is not None and self.pool.group is not None:
             self._left.update(dict.fromkeys(range(base, self.prompt[-1] + 1), self.pool.size))
+        if self.asked.forks:
+            prepare_ns = self.view.world.prepare_ns
+            self.clocks_ns += [prepare_ns[row] for row in draws.rows[:count:group]]
         if self.redone is not None:
             for number in range(-(-count // group)):
                 self.redone[base + number] = Redone(step, number, 0, min(group, count - number * group))
@@ -122,12 +132,24 @@ class State:
         """The number of the first prompt of those that join."""
         first, base = len(self.first), self.prompt[-1] + 1 if self.prompt else 0
         self.first += self.view.first(draws)[:count]
-        if self.pool is not None:
+        if self.asked.recycle_ns is not None:
+            for rollout, image in enumerate(draws.images[:count], first):
+                self.waiting.setdefault(image, deque()).append(rollout)
+        if self.pool is not None or self.asked.recycle_ns is not None:
             self.warm += self.view.first(draws, warm=True)[:count]
         self.image += draws.images[:count]
         self.prompt += [base + number // self.asked.group for number in range(count)]
         self._drawn += [(draws, first)] * count
         return base
+
+    def take_waiting(self, image: int) -> int:
+        """Remove and return a waiting rollout of this image, else of the image whose turn it is."""
+        chosen = image if image in self.waiting else next(iter(self.waiting))
+        line = self.waiting.pop(chosen)
+        rollout = line.popleft()
+        if line:
+            self.waiting[chosen] = line
+        return rollout
 
     def again(self, rollout: int, tries: int, *, warm: bool) -> AttemptTimes:
         """Attempt number ``tries`` of a rollout; the first, which is 0, as a hit."""
@@ -216,4 +238,7 @@ class State:
             return
         self.vacate(sandbox)
         self.occupy(sandbox._replace(end=now))
-        self.clocks_ns[sandbox.bill] = now - sandbox.begin + sandbox.cleanup if now > sandbox.begin else 0
+        lived = max(0, now - sandbox.begin)
+        suspended = sandbox.suspended * lived // (sandbox.end - sandbox.begin)
+        self.suspended_ns -= sandbox.suspended - suspended
+        self.clocks_ns[sandbox.bill] = lived - suspended + sandbox.cleanup if lived else 0

@@ -112,7 +112,7 @@ def horizon(demand: Demand, asked: StepRules, world: World, most: int, settled: 
     """
     full, rest = divmod(demand.trajectories, asked.size)
     count = full + (rest > 0)
-    pulls = asked.cluster is not None and bool(asked.cluster.pull_ns)
+    pulls = asked.cluster is not None and asked.cluster.fills
     whole = demand.trajectories / asked.size
     if not asked.policy.barrier:
         return _of_a_stream(asked, world, count, rest or asked.size, most, settled)
@@ -133,7 +133,7 @@ def horizon(demand: Demand, asked: StepRules, world: World, most: int, settled: 
 
 def following(other: Horizon, asked: StepRules) -> Horizon | None:
     """The steps of another run of as many, for one that pulls no images; None: it pulls some."""
-    if asked.cluster is not None and asked.cluster.pull_ns:
+    if asked.cluster is not None and asked.cluster.fills:
         return None
     if not asked.policy.barrier:
         return other
@@ -174,6 +174,7 @@ def smaller(demand: Demand, scale: int) -> tuple[int, Demand]:
         prompts=prompts,
         batch=None if prompts is not None else kept,
         quota=less(demand.quota),
+        builders=less(demand.builders),
         create_rate=None if demand.create_rate is None else demand.create_rate * share,
         create_burst=max(1, round(demand.create_burst * share)),
         warm_pool=demand.warm_pool if demand.image_pool else less(demand.warm_pool),
@@ -191,7 +192,7 @@ def rollouts_of(demand: Demand, asked: StepRules) -> int:
 
 def is_alike(asked: StepRules) -> bool:
     """Whether each step is like every other: nothing is carried from step to step, no disk fills up."""
-    return _alike(asked) and (asked.cluster is None or not asked.cluster.pull_ns)
+    return _alike(asked) and (asked.cluster is None or not asked.cluster.fills)
 
 
 def _alike(asked: StepRules) -> bool:
@@ -213,7 +214,7 @@ def _of_a_stream(asked: StepRules, world: World, count: int, last: int, most: in
     """The start of a stream, a good while of it, and its end, in one piece; the ``last`` step may be smaller."""
     start, lasting, ending = _stream_steps(asked)
     start += min(count, math.ceil(settled / asked.size))
-    if asked.cluster is not None and asked.cluster.pull_ns:
+    if asked.cluster is not None and asked.cluster.fills:
         start = max(start, _until_full(asked, world, count))
     lasting = max(lasting, most - start - ending)
     simulated = min(count, start + lasting + ending)
@@ -230,11 +231,17 @@ def _until_full(asked: StepRules, world: World, count: int) -> int:
     nodes, workers = Nodes(asked.cluster), asked.workers
     waves = max(1, math.ceil(workers / asked.size))  # steps that are in flight
     seated: deque[int] = deque()
+    built: list[int] = []
     pulled: list[float] = []
     for number in range(count):
         if number % waves == 0:
             pulled.append(nodes.pulled_gb)
-            if len(pulled) > 2 * AT_ONCE and _settled([b - a for a, b in pairwise(pulled)], AT_ONCE):
+            built.append(len(nodes.built))
+            if (
+                len(pulled) > 2 * AT_ONCE
+                and built[-1] == built[-AT_ONCE]
+                and _settled([b - a for a, b in pairwise(pulled)], AT_ONCE)
+            ):
                 return number
         for image in world.images(number, asked.size):
             if len(seated) == workers:
@@ -250,8 +257,8 @@ def _places(asked: StepRules, world: World, count: int, most: int, whole: float)
         0 if not asked.policy.overlaps and not (asked.cluster and asked.cluster.ahead) and not asked.partial else LEAD
     )
     wanted = max(3, most // (lead + 1))
-    disks = _filling(asked, world, count, wanted, lead)
-    at = sorted(disks)
+    before = _filling(asked, world, count, wanted, lead)
+    at = sorted(before)
     last = at[-1]
     weights = [0.0] * len(at)
     weights[0] += 0.5
@@ -266,7 +273,8 @@ def _places(asked: StepRules, world: World, count: int, most: int, whole: float)
     for number, weight in zip(at, weights, strict=True):
         own, times = min(lead, number), copies if number == last else 1
         for _ in range(times):
-            stretch = Stretch(drawn, (asked.size,) * (own + 1), disks[number], asked.size)
+            disks, built = before[number]
+            stretch = Stretch(drawn, (asked.size,) * (own + 1), disks, built, asked.size)
             parts.append(HorizonPart(stretch, (weight / times,), own))
             drawn += own + 1
     one = parts[-1]
@@ -274,28 +282,36 @@ def _places(asked: StepRules, world: World, count: int, most: int, whole: float)
     return Horizon(count, tuple(parts), whole, later=tuple(later) if full else (), alike=copies)
 
 
-def _filling(asked: StepRules, world: World, count: int, wanted: int, lead: int) -> dict[int, list[list[int]]]:
-    """What disks hold before ``lead`` steps before each of ``wanted`` ones, by number: from where each attempt would
-    go if all began at once, wave after wave, and none failed."""
+def _filling(
+    asked: StepRules, world: World, count: int, wanted: int, lead: int
+) -> dict[int, tuple[list[list[int]], list[int]]]:
+    """Return disks and built images before ``lead`` steps before each of ``wanted`` ones, by number.
+
+    Attempts go where they would go if all began at once, wave after wave, and none failed.
+    """
     assert asked.cluster is not None
     nodes, workers = Nodes(asked.cluster), asked.workers
     launched = asked.launched(asked.size)
-    kept: dict[int, list[list[int]]] = {}
+    kept: dict[int, tuple[list[list[int]], list[int]]] = {}
     pulled: list[float] = []
+    builds: list[int] = []
     places = {round(count ** (place / (wanted - 1))) - 1 for place in range(wanted)} if wanted > 1 else {0}
     for number in range(count):
-        kept.update({place: nodes.disks() for place in places if max(0, place - lead) == number})
+        now = nodes.disks(), list(nodes.built)
+        kept.update({place: now for place in places if max(0, place - lead) == number})
         before = nodes.pulled_gb
+        builds.append(len(nodes.built))
         images = world.images(number, launched)
         if nodes.pulls_ahead:
             nodes.pull_ahead(images[:: asked.group], 0)
         for first in range(0, launched, workers):
             nodes.let_go([nodes.take(image, 0)[0] for image in images[first : first + workers]])
         pulled.append(nodes.pulled_gb - before)
-        if number >= 2 * AVERAGED and _settled(pulled, AVERAGED):
-            kept[number + 1 + lead] = nodes.disks()
+        settled = number >= 2 * AVERAGED and builds[-1] == builds[-AVERAGED]  # the images that are left are few
+        if settled and _settled(pulled, AVERAGED):
+            kept[number + 1 + lead] = nodes.disks(), list(range(1 + max(nodes.built, default=0)))
             break
-    return {number: disks for number, disks in kept.items() if number < count}
+    return {number: held for number, held in kept.items() if number < count}
 
 
 def _settled(pulled: Sequence[float], over: int) -> bool:

@@ -28,6 +28,7 @@ class StepTaken(NamedTuple):
     hits: float
     idle_ns: float  # of ready sandboxes
     pulled_gb: float
+    suspended_ns: float = 0.0  # of sandboxes; not in ``usd``
 
 
 class Stretch(NamedTuple):
@@ -36,12 +37,13 @@ class Stretch(NamedTuple):
     first: int  # the number of the step that it is drawn as
     sizes: tuple[int, ...]  # rollouts that each keeps
     disks: Sequence[Iterable[int]] = ()  # what nodes hold before the first
+    built: Sequence[int] = ()  # images that are built before the first
     after: int = 0  # rollouts that the step keeps which follows them; 0: the run is over
 
 
 def simulate_steps(asked: StepRules, view: View, stretch: Stretch, bill: Bill) -> list[StepTaken]:
     """The steps of a stretch, one by one."""
-    state = State(asked, view, stretch.disks)
+    state = State(asked, view, stretch.disks, stretch.built)
     if state.nodes is not None and not any(stretch.disks):
         _pull_ahead(state, stretch.first, stretch.sizes[0], 0)
     steps = (_in_turn if asked.policy.barrier else _stream)(state, stretch)

@@ -7,8 +7,10 @@ from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
 from costmodel.errors import DemandError
+from costmodel.training import life_cycle
 from costmodel.training.images import GB_PER_GIB, Images
 from costmodel.training.length import Length
+from costmodel.training.life_cycle import Suspension
 from costmodel.training.policies import ASYNC, POLICIES, SYNC, Policy
 
 SPREAD, COLOCATED, PREPULLED, PREFETCHED = PLACEMENTS = ("spread", "colocated", "prepulled", "prefetched")
@@ -26,6 +28,10 @@ STEP_MODEL: Final = (
     "failure_hazard",
     "failure_burst",
     "on_failure",
+    "suspend_after_s",
+    "fork_s",
+    "recycle_s",
+    "build_s",
 )
 _COUNTS: Final = (
     "max_attempts",
@@ -40,6 +46,7 @@ _COUNTS: Final = (
     "nodes",
     "pods_per_node",
     "failure_burst",
+    "builders",
 )
 _ABOVE_0: Final = (
     "timeout_s",
@@ -59,8 +66,15 @@ _AT_LEAST_0: Final = (
     "node_usd_hour",
     "failure_rate",
     "failure_hazard",
-    "build_s",
     "run_sd",
+    "suspend_after_s",
+    "suspend_s",
+    "resume_s",
+    "suspended_usd_hour",
+    "fork_s",
+    "recycle_s",
+    "build_s",
+    "built_images",
 )
 
 
@@ -146,12 +160,21 @@ class Demand:
     node_disk_gib: float | None = None  # for images, of one node; None: enough for all
     images: Images | None = None  # each prompt has one of them
     pull_gb_s: float | None = None  # pulled and unpacked, by one node
-    build_s: float | None = None  # to build an image at its first use on a node, beside its pull
     placement: str | None = None  # a name in PLACEMENTS; None: spread
     failure_rate: float | None = None  # of attempts; stands in for the failures that were recorded
     failure_hazard: float | None = None  # or: failures per hour of a sandbox
     failure_burst: int = 1  # first attempts of a step that fail together, neighbours in its queue
     on_failure: str | None = None  # a name in ON_FAILURE; None: retry
+
+    suspend_after_s: float | None = None  # of model time; a sandbox is suspended that waits longer
+    suspend_s: float = 0.0
+    resume_s: float = 0.0  # before the next action
+    suspended_usd_hour: float | None = None  # of a suspended sandbox; None: as the price sheet charges for its disk
+    fork_s: float | None = None  # start of a sandbox from its prompt's snapshot, instead of create, ready and preload
+    recycle_s: float | None = None  # reset of a sandbox for the next rollout of its image, instead of create and ready
+    build_s: float | None = None  # of an image, on its first use
+    builders: int | None = None  # builds at a time; None: without limit
+    built_images: int = 0  # images that are built before the run
 
     run_sd: float | None = None  # relative, between runs; None: measured from three runs on, else as shipped
     deltas: tuple[Delta, ...] = ()  # for the sensitivity table, besides the standard ones
@@ -213,6 +236,7 @@ class Demand:
             raise DemandError(f"{asked[0]} is answered step by step: add --prompts P --group-size G, or --batch B")
         self._check_nodes()
         self._check_failures()
+        life_cycle.check(self)
 
     def _check_groups(self) -> None:
         if self.prompts is not None and self.group_size is None:
@@ -257,7 +281,7 @@ class Demand:
                 f"{self.nodes} nodes of {self.pods_per_node} pods cannot hold one group of {self.group_size} rollouts"
             )
         if self.images is None:
-            for name in ("placement", "pull_gb_s", "build_s", "node_disk_gib"):
+            for name in ("placement", "pull_gb_s", "node_disk_gib"):
                 if getattr(self, name) is not None:
                     raise DemandError(f"{name} is about images: add --images")
             return
@@ -267,8 +291,6 @@ class Demand:
             )
         if (self.pull_gb_s is None) != (self.effective_placement == PREPULLED):
             raise DemandError("images are pulled at a rate, or lie there: give one of --pull-gb-s and prepulled")
-        if self.build_s and self.effective_placement == PREPULLED:
-            raise DemandError("prepulled images are built already: leave --build-seconds out")
         disk_gb = math.inf if self.node_disk_gib is None else self.node_disk_gib * GB_PER_GIB
         if self.images.largest_gb > disk_gb:
             raise DemandError(f"an image of {self.images.largest_gb:g} GB does not fit a disk of {disk_gb:g} GB")
@@ -318,6 +340,13 @@ class Demand:
     def effective_on_failure(self) -> str:
         """What is done about a failure."""
         return self.on_failure or RETRY
+
+    @property
+    def suspension(self) -> Suspension | None:
+        """When sandboxes are suspended, and how long that takes; None: never."""
+        if self.suspend_after_s is None:
+            return None
+        return Suspension(*(round(s * 1e9) for s in (self.suspend_after_s, self.suspend_s, self.resume_s)))
 
     @property
     def image_pool(self) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from taxtui.commands import page_files
+from taxtui.commands import page_files, what_if
 from taxtui.commands.waiting import waiting
 from taxtui.errors import UsageError
 from taxtui.options.asking import idle_places, place_among, places_of, providers_of
@@ -58,6 +58,7 @@ def _print_template(context: click.Context, parameter: click.Parameter, wanted: 
 @choosing(SUBSTRATE, ACTIONS, SORT)
 @click.option("--reference", metavar="RECORDING", help="Recording whose dispatch bounds the tax of imported rows.")
 @click.option("--full", is_flag=True, help="Print the tables behind the answer too: causes, money, steps.")
+@what_if.OPTION
 @click.option("--explain", is_flag=True, help="Print every input, formula and intermediate value of each row.")
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
 @page_files.html_option
@@ -71,6 +72,7 @@ def command(
     explain: bool,
     form: str,
     html: Path | None,
+    actions_changed: tuple[str, ...],
     **asked: Any,
 ) -> None:
     """Project recordings to a training run: cost per substrate, ratio to the cheapest, and their intervals.
@@ -89,6 +91,8 @@ def command(
     if (full or explain) and not BY_NAME[form].people:
         raise UsageError(f"--full and --explain are for people; they do not go with --format {form}")
     choice = taken(asked)
+    if actions_changed and (full or explain or html is not None):
+        raise UsageError("--what-if prints one table; leave --full, --explain and --html out")
     if html is not None:
         others = {"--full": full, "--explain": explain}
         page_files.check(html, None, {**others, "--format": form != NAMES[0]})
@@ -111,6 +115,11 @@ def command(
         click.echo(made[0])
         return
     sources = opened_all(recordings)
+    if actions_changed:
+        with waiting("simulating") as progress:
+            effects = what_if.answer(actions_changed, sources, places, choice, providers_of(context, opened), progress)
+        click.echo(BY_NAME[form].render(effects))
+        return
     _check_rows(recordings, sources, choice, demand, brief=BY_NAME[form].people and not full and not explain)
     bounds = None if reference is None else reference_of(reference)
     providers = providers_of(context, opened)

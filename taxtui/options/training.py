@@ -120,7 +120,6 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
             _option("--node-usd-hour", "X", "Price of one node, in dollars per hour.", type=float),
             _option("--node-disk-gib", "D", "Disk of a node for images.  [enough for all]", type=float),
             _option("--pull-gb-s", "R", "GB of images that a node pulls and unpacks per second.", type=float),
-            _option("--build-seconds", "S", "Time to build an image at its first use on a node.", type=float),
         ),
     ),
     "failures": OptionGroup(
@@ -160,6 +159,25 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
             _option("--instant-claim", None, "Claim the next sandbox to be ready if the pool is empty.", is_flag=True),
         ),
     ),
+    "life_cycle": OptionGroup(
+        "Life cycle of a sandbox",
+        (
+            _option("--suspend-after-seconds", "S", "Suspend a sandbox that waits longer for the model.", type=float),
+            _option("--suspend-seconds", "S", "Time to suspend a sandbox.  [0]", type=float),
+            _option("--resume-seconds", "S", "Time to resume a sandbox before the next action.  [0]", type=float),
+            _option(
+                "--suspended-usd-hour",
+                "X",
+                "Price of a suspended sandbox, in dollars per hour.  [its disk, by the price sheet]",
+                type=float,
+            ),
+            _option("--fork-seconds", "S", "Start of a sandbox from a snapshot of its prompt.", type=float),
+            _option("--recycle-seconds", "S", "Reset of a sandbox for the next rollout of its image.", type=float),
+            _option("--build-seconds", "S", "Build of an image on its first use.", type=float),
+            _option("--builders", "N", "Builds at a time.  [without limit]", type=COUNT),
+            _option("--built-images", "N", "Images that are built before the run.  [0]", type=COUNT),
+        ),
+    ),
     "providers": OptionGroup(
         "Providers that were not measured",
         (
@@ -180,7 +198,7 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
 
 ON_COMMAND_LINE: Final = (
     *("trajectories", "workers", "actions", "think", "prompts", "group_size", "batch", "train_seconds", "gpus"),
-    *("gpu_usd_hour", "compose", "prices", "tiers", "modes"),
+    *("compose", "prices", "tiers", "modes"),
 )
 """Options of a command; the training file and ``--set`` take all others too."""
 

@@ -40,6 +40,7 @@ ASKED: dict[str, dict[str, Any]] = {  # each field of a demand, with what it can
 
 _PODS = {"nodes": 4, "pods_per_node": 8}
 _IMAGES = {"images": Images.between(2, 8, 50), "pull_gb_s": 0.5, "prompts": 5, "group_size": 8} | _PODS
+_SUSPENDED = {"suspend_after_s": 4.0, "think": Think(8_000_000_000, 1.0), "batch": 40}
 STEP_MODEL_ASKED: dict[str, dict[str, Any]] = {
     "prompts": {"prompts": 5, "group_size": 8},
     "staleness": {"staleness": 2, "policy": "async", "batch": 40},
@@ -50,11 +51,19 @@ STEP_MODEL_ASKED: dict[str, dict[str, Any]] = {
     "node_usd_hour": {"node_usd_hour": 1.0, "batch": 40} | _PODS,
     "images": _IMAGES,
     "pull_gb_s": _IMAGES,
-    "build_s": _IMAGES | {"build_s": 60.0},
     "node_disk_gib": {"node_disk_gib": 100.0} | _IMAGES,
     "placement": {"placement": "colocated"} | _IMAGES,
     "failure_rate": {"failure_rate": 0.05, "batch": 40},
     "failure_hazard": {"failure_hazard": 0.1, "batch": 40},
     "failure_burst": {"failure_burst": 4, "failure_rate": 0.05, "batch": 40},
     "on_failure": {"on_failure": "mask", "batch": 40},
+    "suspend_after_s": _SUSPENDED,
+    "suspend_s": {"suspend_s": 4.0} | _SUSPENDED,
+    "resume_s": {"resume_s": 1.0} | _SUSPENDED,
+    "suspended_usd_hour": {"suspended_usd_hour": 0.01} | _SUSPENDED,
+    "fork_s": {"fork_s": 0.5, "batch": 40},
+    "recycle_s": {"recycle_s": 0.5, "batch": 40},
+    "build_s": {"build_s": 600.0} | _IMAGES,
+    "builders": _IMAGES | {"builders": 1, "build_s": 600.0, "prompts": 20, "group_size": 2},
+    "built_images": {"built_images": 20, "build_s": 600.0} | _IMAGES,
 }

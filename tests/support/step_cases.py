@@ -126,6 +126,51 @@ def a_step_case(seed: int) -> StepCase:
     return StepCase(tuple(kind for kind in KINDS if kind in kinds), Demand(**demand), StepAsked(**asked))
 
 
+LIFE: Final = ("suspend", "fork", "recycle", "build")
+
+
+def a_life_case(kind: str, seed: int) -> StepCase:
+    """Steps that suspend, fork, recycle or build, alone or on nodes and with a create rate."""
+    rng = Random(f"life {kind} {seed}")
+    trials = [a_trial(rng) for _ in range(TRIALS)]
+    group, prompts, steps = rng.choice((4, 8)), rng.choice((2, 4)), rng.choice((1, 3))
+    batch = group * prompts
+    workers = rng.choice((batch, batch // 2)) if kind != "recycle" else rng.choice((2, 5))
+    demand: dict[str, Any] = {"trajectories": batch * steps, "workers": workers, "prompts": prompts, "seed": seed}
+    demand |= {"group_size": group, "run_sd": 0.0}
+    asked: dict[str, Any] = {"trials": trials, "rollouts": batch * steps, "workers": workers, "batch": batch}
+    asked |= {"group": group}
+
+    def both(ours: str, theirs: str, value: Any) -> None:
+        demand[ours] = asked[theirs] = value
+
+    if kind == "suspend":
+        demand["think"], asked["think"] = Think(4 * S, 1.0), (4.0, 1.0)
+        suspend = rng.choice((0.0, 3.0)), rng.choice((0.0, 2.0)), rng.choice((0.0, 1.5))
+        asked["suspend"] = suspend
+        demand |= dict(zip(("suspend_after_s", "suspend_s", "resume_s"), suspend, strict=True))
+        demand["suspended_usd_hour"] = 0.0
+    elif kind != "build":
+        both(f"{kind}_s", f"{kind}_s", rng.choice((0.0, 0.7)))
+    if kind == "build" or (kind != "suspend" and rng.random() < 0.5):
+        pods = 4
+        both("nodes", "nodes", max(2, workers // pods + 1, -(-group // pods)))
+        demand["pods_per_node"] = asked["pods"] = pods
+        sizes = tuple(round(rng.uniform(1, 6), 2) for _ in range(6))
+        demand["images"], asked["images"] = Images.of(sizes), sizes
+        both("placement", "placement", rng.choice(("spread", "colocated", "prepulled")))
+        if asked["placement"] != "prepulled":
+            both("pull_gb_s", "pull_gb_s", 1.0)
+    if kind == "build":
+        both("build_s", "build_s", rng.choice((5.0, 60.0)))
+        both("builders", "builders", rng.choice((1, 2, None)))
+    if rng.random() < 0.5:
+        both("create_rate", "rate", round(workers / 10, 3))
+    if rng.random() < 0.5 and kind != "suspend":
+        both("failure_rate", "failure_rate", 0.1)
+    return StepCase((kind,), Demand(**demand), StepAsked(**asked))
+
+
 def a_trial(rng: Random) -> StepTrial:
     """An attempt of four commands."""
     commands = [rng.lognormvariate(0.5, 0.6) for _ in range(ACTIONS)]

@@ -64,6 +64,10 @@ class Rollout:
     born_s: float | None = None  # of its sandbox
     cleanup_s: float = 0.0
     process: Any = None
+    suspended_s: float = 0.0  # of its sandbox, if its attempt is not cut
+    length_s: float = 1.0  # ... that long
+    used: bool = False  # whether it starts in the sandbox of another, on its node
+    ok: bool = False
 
 
 class StepTwin:
@@ -80,6 +84,7 @@ class StepTwin:
         self.queue: deque[Rollout] = deque()
         self.going: list[Rollout] = []
         self.prompts = 0
+        self.turns: dict[int | None, int] = {}
         self.done = self.over = self.keep = self.launched = self.completions = 0
         self.ended: Any = None
         self.completed: Any = None
@@ -103,6 +108,11 @@ class StepTwin:
 
     def prompts_of(self, rollouts: int) -> list[Prompt]:
         group = self.asked.group or 1
+        if self.asked.fork_s is not None:
+            for _ in range(0, rollouts, group):
+                one = self.named("snapshot", self.found.counts["snapshots"]).choice(self.asked.trials)
+                self.found.billed_s += one.create_s + one.ready_s + one.preload_s
+                self.found.counts["snapshots"] += 1
         return [self.prompt(min(group, rollouts - first)) for first in range(0, rollouts, group)]
 
     # -- workers and one rollout ---------------------------------------------------------------------------------------
@@ -110,11 +120,23 @@ class StepTwin:
     def dispatch(self) -> None:
         """Whoever is free takes what is next; which of the workers does changes nothing."""
         while self.free and self.queue:
-            rollout = self.queue.popleft()
-            rollout.since = self.env.now
-            self.free -= 1
-            self.going.append(rollout)
-            rollout.process = self.env.process(self.serve(rollout))
+            self.start(self.next_in_turn() if self.asked.recycle_s is not None else self.queue[0])
+
+    def next_in_turn(self) -> Rollout:
+        """The first of the image whose last start is the longest ago."""
+        seen: dict[int | None, Rollout] = {}
+        for rollout in self.queue:
+            seen.setdefault(rollout.prompt.image, rollout)
+        return min(seen.values(), key=lambda one: self.turns.get(one.prompt.image, -1))
+
+    def start(self, rollout: Rollout) -> None:
+        self.queue.remove(rollout)
+        self.turns[rollout.prompt.image] = len(self.turns) + self.found.counts["started"]
+        self.found.counts["started"] += 1
+        rollout.since = self.env.now
+        self.free -= 1
+        self.going.append(rollout)
+        rollout.process = self.env.process(self.serve(rollout))
 
     def let_worker_go(self, rollout: Rollout) -> None:
         self.found.worker_s += max(0.0, self.env.now - rollout.since)
@@ -135,8 +157,9 @@ class StepTwin:
         asked, counts = self.asked, self.found.counts
         while True:
             rollout.doing = "token"
-            rollout.request = self.tokens.ask()
-            yield from self.waits("token", rollout.request)
+            if not rollout.used:
+                rollout.request = self.tokens.ask()
+                yield from self.waits("token", rollout.request)
             rollout.tries += 1
             counts["attempts"] += 1
             if (yield from self.one(rollout)):
@@ -174,14 +197,14 @@ class StepTwin:
         def left() -> Any:
             return env.timeout(limit_at - env.now) if limit_at < math.inf else env.event()
 
-        hit, wait_s = self.pool.take(prompt, worked.start_s)
+        hit, wait_s = (True, 0.0) if rollout.used else self.pool.take(prompt, worked.start_s)
         self.found.counts["hits"] += hit
         if wait_s:
             rollout.doing = "claim"
             yield from self.waits("claim", env.timeout(min(wait_s, limit_at - env.now)))
             if env.now >= limit_at:
                 return False
-        if asked.nodes is not None:
+        if asked.nodes is not None and not rollout.used:
             rollout.doing = "pod"
             rollout.request = self.pods.ask(prompt.image, hit=hit)
             yield from self.waits("pod", rollout.request | left())
@@ -194,12 +217,17 @@ class StepTwin:
                 yield from self.waits("image", env.timeout(min(there_at, limit_at) - env.now))
                 if env.now < there_at:
                     return (yield from self.clean(rollout, limit_at, ok=False))
-        rollout.doing, rollout.born_s = "works", env.now - (worked.start_s if hit else 0.0)
+        rollout.doing, rollout.born_s = "works", env.now - (worked.start_s if hit and not rollout.used else 0.0)
         length = worked.work_s + (0.0 if hit else worked.start_s)
+        length += (asked.recycle_s or 0.0) if rollout.used else 0.0
+        rollout.used, rollout.suspended_s, rollout.length_s = False, worked.suspended_s, length
         fails_s = worked.fails_s(asked, self.named("failure", *name), length)
         lasts = min(length, fails_s, limit_at - env.now)
         ok = worked.ok and lasts == length
         yield env.timeout(lasts)
+        rollout.ok = ok
+        if ok and asked.recycle_s is not None:
+            return True
         return (yield from self.clean(rollout, limit_at, ok=ok))
 
     def clean(self, rollout: Rollout, limit_at: float, *, ok: bool) -> Generator[Any, Any, bool]:
@@ -214,7 +242,9 @@ class StepTwin:
 
     def put_away(self, rollout: Rollout) -> None:
         if rollout.born_s is not None:
-            self.found.billed_s += self.env.now - rollout.born_s + rollout.cleanup_s
+            lived_s = self.env.now - rollout.born_s
+            share = min(1.0, lived_s / rollout.length_s)
+            self.found.billed_s += lived_s - share * rollout.suspended_s + rollout.cleanup_s
             rollout.born_s = None
         if rollout.node is not None:
             self.pods.release(rollout.node, rollout.cleanup_s)
@@ -226,6 +256,8 @@ class StepTwin:
         """A rollout's last attempt is over."""
         self.let_worker_go(rollout)
         rollout.doing = "done"
+        if rollout.ok and self.asked.recycle_s is not None:
+            self.hand_over(rollout)
         if self.ended.triggered:  # at the very instant at which the step ended: one too many
             return
         self.over += 1
@@ -238,6 +270,18 @@ class StepTwin:
                 self.completed.succeed()
         rollout.prompt.delivered += delivered
         self.go_on()
+
+    def hand_over(self, rollout: Rollout) -> None:
+        """Give the sandbox to the next rollout of its image, if one waits; else clean it up."""
+        image = rollout.prompt.image
+        successor = next((one for one in self.queue if one.prompt.image == image), None)
+        if successor is None:
+            self.put_away(rollout)
+            return
+        rollout.cleanup_s, successor.node, rollout.node = 0.0, rollout.node, None
+        self.put_away(rollout)
+        successor.used = True
+        self.start(successor)
 
     def go_on(self) -> None:
         """End the step if it is over; else whoever is free takes what is next."""

@@ -108,9 +108,11 @@ class Pods:
         count = asked.nodes or 0
         self._used = [0] * count
         self._disks: list[OrderedDict[int, float]] = [OrderedDict() for _ in range(count)]  # image → there at, by use
-        self._busy_until = [0.0] * count
+        self._busy_until, self._late_until = [0.0] * count, [0.0] * count
         self._line: list[tuple[Any, int | None, bool]] = []
         self.pulled_gb = 0.0
+        self._built: dict[int, float] = {}  # image → built at
+        self._builders = [0.0] * (asked.builders or len(asked.images))
 
     def ask(self, image: int | None, *, hit: bool) -> Any:
         """An event whose value is the node, and when the image lies there; a hit needs none."""
@@ -148,9 +150,18 @@ class Pods:
             free = [node for node in free if image in self._disks[node]] or free
         return min(free, key=lambda node: (self._used[node], node))
 
+    def _built_at(self, image: int) -> float:
+        if image not in self._built:
+            builder = min(range(len(self._builders)), key=self._builders.__getitem__)
+            begin = max(self._env.now, self._builders[builder])
+            self._built[image] = self._builders[builder] = begin + self._asked.build_s
+        return max(self._env.now, self._built[image])
+
     def _there_at(self, node: int, image: int | None) -> float:
-        if image is None or self._asked.everywhere:
+        if image is None or "image_pull" in self._asked.without:
             return self._env.now
+        if self._asked.everywhere:
+            return self._built_at(image)
         if image not in self._disks[node]:
             self._pull(node, image)
         self._disks[node].move_to_end(image)
@@ -160,8 +171,12 @@ class Pods:
         sizes, disk = self._asked.images, self._disks[node]
         while disk and math.fsum(sizes[one] for one in disk) + sizes[image] > self._asked.disk_gb:
             disk.popitem(last=False)
-        begin = max(self._env.now, self._busy_until[node])
-        self._busy_until[node] = disk[image] = begin + sizes[image] / self._asked.pull_gb_s
+        took, built_at = sizes[image] / self._asked.pull_gb_s, self._built_at(image)
+        if built_at > self._env.now:
+            self._late_until[node] = max(built_at, self._late_until[node], self._busy_until[node]) + took
+            disk[image] = self._late_until[node]
+        else:
+            self._busy_until[node] = disk[image] = max(self._env.now, self._busy_until[node]) + took
         self.pulled_gb += sizes[image]
 
     def prefetch(self, images: Iterable[int | None]) -> None:

@@ -62,6 +62,11 @@ class StepAsked:
     think: tuple[float, float] | None = None  # median, sigma
     correlation: float = 0.0
     include_cleanup: bool = False
+    suspend: tuple[float, float, float] | None = None  # threshold, time to suspend, time to resume
+    fork_s: float | None = None
+    recycle_s: float | None = None
+    build_s: float = 0.0
+    builders: int | None = None
     without: frozenset[str] = frozenset()  # causes that are taken away
 
     @property
@@ -94,6 +99,7 @@ class Worked:
     start_s: float  # create and ready
     work_s: float  # the rest, up to the end of the last action
     cleanup_s: float
+    suspended_s: float = 0.0  # of the work
 
     def fails_s(self, asked: StepAsked, rng: Random, length: float) -> float:
         """When it fails by what is asked for, from the beginning of create; never is infinity."""
@@ -117,12 +123,31 @@ def draw_trial(asked: StepAsked, rng: Random, shared: float) -> Worked:
 
     commands = sum(run if "dispatch" in asked.without else taken for taken, run in one.commands_s)
     gaps = kept("harness", one.gap_s * len(one.commands_s))
-    return Worked(
-        one.ok,
-        kept("create", one.create_s) + kept("ready", one.ready_s),
-        kept("preload", one.preload_s) + commands + gaps + _thinks(asked, rng, shared, len(one.commands_s) - 1),
-        kept("cleanup", one.cleanup_s),
-    )
+    start_s, preload_s = kept("create", one.create_s) + kept("ready", one.ready_s), kept("preload", one.preload_s)
+    if asked.fork_s is not None:
+        start_s, preload_s = asked.fork_s, 0.0
+    thinks_s, suspended_s = _thinks(asked, rng, shared, len(one.commands_s) - 1), 0.0
+    if asked.suspend is not None and asked.think is not None:
+        thinks_s, suspended_s = _suspended(asked.think, asked.suspend, rng, len(one.commands_s) - 1)
+    work_s = preload_s + commands + gaps + thinks_s
+    return Worked(one.ok, start_s, work_s, kept("cleanup", one.cleanup_s), suspended_s)
+
+
+def _suspended(
+    think: tuple[float, float], suspend: tuple[float, float, float], rng: Random, pauses: int
+) -> tuple[float, float]:
+    """Pause by pause: how long all of them last until the next action starts, and how long the sandbox sleeps."""
+    lasts = sleeps = 0.0
+    for _ in range(pauses):
+        answer = think[0] * math.exp(think[1] * rng.gauss(0, 1))
+        if answer <= suspend[0]:
+            lasts += answer
+            continue
+        asleep_at = suspend[0] + suspend[1]
+        woken_at = max(answer, asleep_at)
+        sleeps += woken_at - asleep_at
+        lasts += woken_at + suspend[2]
+    return lasts, sleeps
 
 
 def _thinks(asked: StepAsked, rng: Random, shared: float, pauses: int) -> float:

@@ -37,14 +37,15 @@ def stepped(
     dollars are hours of sandboxes."""
     law = None
     if demand.think is not None:
-        law = ThinkQuantiles(demand.think, [one.pauses for one in (*successes, *failures)])
+        law = ThinkQuantiles(demand.think, [one.pauses for one in (*successes, *failures)], demand.suspension)
     counts = [list(accumulate(one.weight for one in each)) for each in (successes, failures)]
+    fork_ns = None if demand.fork_s is None else round(demand.fork_s * S)
     bad = counts[1][-1] if failures else 0
     weights = (counts[0], counts[1], bad / (bad + counts[0][-1]))
     view = View(
         World(demand, successes, failures, weights, law, seed),
-        timed(successes, without, 1.0),
-        timed(failures, without, 1.0, ok=False),
+        timed(successes, without, 1.0, fork_ns),
+        timed(failures, without, 1.0, fork_ns, ok=False),
         failing="failures" not in without,
         thinking="think" not in without,
     )

@@ -120,7 +120,7 @@ def test_shipped_files_go_by_name_from_anywhere(tmp_path: Path, monkeypatch: pyt
 
 
 EVERYTHING = """
-    --set baseline=docker --set full_speed=docker --batch 512 --train-seconds 60 --gpus 256 --gpu-usd-hour 2
+    --set baseline=docker --set full_speed=docker --batch 512 --train-seconds 60 --gpus 256 --set gpu_usd_hour=2
     --set max_attempts=3 --think lognormal:2s,0.6 --set create_rate=5 --set create_burst=10 --set warm_pool=50
     --set refill_s=2 --set over_provision=0.2 --set timeout_s=10000 --set backoff_s=1 --set quota=400
     --set deltas=250ms/action --set deltas=-2s/rollout --set include_cleanup=true

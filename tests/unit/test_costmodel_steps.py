@@ -177,7 +177,15 @@ def test_gpus_wait_beside_a_warm_pool_by_whatever_rule_it_refills(
 def test_waiting_is_told_in_its_parts_and_only_the_sandboxs_is_called_stalled(
     file: Path, form: str, think: list[str]
 ) -> None:
-    ask = [str(file), "--trajectories=2000", "--workers=500", "--batch=100", "--gpus=8", "--gpu-usd-hour=2", "--full"]
+    ask = [
+        str(file),
+        "--trajectories=2000",
+        "--workers=500",
+        "--batch=100",
+        "--gpus=8",
+        "--set=gpu_usd_hour=2",
+        "--full",
+    ]
     told = " ".join(CliRunner().invoke(command, [*ask, *think, f"--format={form}"]).output.split())
     assert "Waiting time of 8 GPUs" in told
     assert "stalled: for the sandbox, and only that is its tax." in told

@@ -317,19 +317,3 @@ def test_a_resample_without_a_failure_still_draws_second_attempts() -> None:
     found = stepped(asked, trial, [failed], steps=20)
     assert sum(step.attempts for step in found) > 20 * 16
     assert sum(step.delivered for step in found) == 20 * 16
-
-
-def test_a_nodes_first_use_of_an_image_builds_it_beside_the_pull() -> None:
-    room = {
-        "nodes": 1,
-        "pods_per_node": 4,
-        "images": Images.of((1.0,)),
-        "pull_gb_s": 1.0,
-        "prompts": 1,
-        "group_size": 4,
-    }
-    usual = {"workers": 4, "seed": 1} | room
-    first, second = (step.wall_ns / S for step in stepped(demand(**usual), [parts(work=2)], steps=2))
-    built, again = (step.wall_ns / S for step in stepped(demand(build_s=60.0, **usual), [parts(work=2)], steps=2))
-    assert (first, built) == (3.0, 63.0)
-    assert second == again == 2.0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.step_cases import KINDS, StepCompared, a_step_case, compared
+from tests.support.step_cases import KINDS, LIFE, StepCompared, a_life_case, a_step_case, compared
 
 SEEDS = (1, 5, 11, 23, 38, 44, 45, 46, 47, 48, 50, 55, 61, 62, 65, 69, 71, 75, 79, 89, 101, 104, 106, 158)
 OF_CAUSES = (46, 48, 55, 62)
@@ -34,6 +34,14 @@ def test_the_seeds_combine_everything() -> None:
 @pytest.mark.slow
 def test_the_model_and_the_twin_tell_the_same_story(tmp_path: Path) -> None:
     found = answered(SEEDS, tmp_path, 20)
+    outside = [one for one in found if not one.inside]
+    assert len(outside) <= 0.05 * len(found), "\n".join(map(str, outside))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", LIFE)
+def test_the_life_cycle_is_the_twins(tmp_path: Path, kind: str) -> None:
+    found = [one for seed in range(6) for one in compared(a_life_case(kind, seed), tmp_path, 20)]
     outside = [one for one in found if not one.inside]
     assert len(outside) <= 0.05 * len(found), "\n".join(map(str, outside))
 

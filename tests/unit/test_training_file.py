@@ -53,7 +53,7 @@ gpu_usd_hour = 2
 def test_a_file_is_the_options_that_it_stands_for(tmp_path: Path) -> None:
     options = """
         --trajectories 1000000 --workers 2000 --delta=-250ms/action --length 80-120 --think lognormal:8s,1.2
-        --batch 1024 --partial-rollouts --over-provision 0.2 --train-seconds 60 --gpus 512 --gpu-usd-hour 2""".split()  # noqa: SIM905
+        --batch 1024 --partial-rollouts --over-provision 0.2 --train-seconds 60 --gpus 512 --set gpu_usd_hour=2""".split()  # noqa: SIM905
     demand, sheet = asked("--training", written(tmp_path, WHOLE))
     assert (demand, sheet) == asked(*options)
     assert (demand.trajectories, demand.batch, demand.train_s) == (1_000_000, 1024, 60)
@@ -113,7 +113,7 @@ def test_what_contradicts_itself_is_said_in_the_words_of_the_file(tmp_path: Path
     assert str(caught.value).startswith(f"{path}: a GPU price needs a number of GPUs")
     assert str(caught.value).endswith("in the file: [trainer] gpus = 512")
     with pytest.raises(DemandError):
-        asked("--trajectories", "9", "--workers", "3", "--gpu-usd-hour", "2")
+        asked("--trajectories", "9", "--workers", "3", "--set", "gpu_usd_hour=2")
 
 
 def test_the_printed_template_is_a_training_file(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ USUAL: Final[Mapping[str, str]] = {"trajectories": str(TRAJECTORIES), "workers":
 ON: Final = "yes"
 FILE: Final = "file"
 """The option that takes a training file."""
-HIDDEN: Final = ("changes", "tiers", "modes")
-"""Options without a line in the form."""
+HIDDEN: Final = ("changes", "tiers", "modes", *(str(option.name) for option in GROUPS["life_cycle"].options))
+"""Options that the form does not show: they set others, select rows, or are questions of ``project --what-if``."""
 
 Typed = Mapping[str, str]
 """Typed texts by the options' names; an absent option is not given."""

@@ -1,0 +1,79 @@
+"""Savings by actions of a sandbox's life cycle as a table and as records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from costmodel.analysis.what_if import Effect, Threshold
+from taxtui.report.cells import SHORT, Content, amount_cell
+from taxtui.report.formats import Report, Section
+from taxtui.report.numbers import number
+from taxtui.terminal_text import clean
+
+HEAD: Final = ["action", "$ saved\nper step", "s saved\nper step", "saves nothing from"]
+NOTES: Final = {
+    "suspend": "suspend: a suspended sandbox keeps its pod; nodes cost the same.",
+    "fork": "fork: each prompt's snapshot is prepared once and billed; storing snapshots is not in the bill.",
+    "recycle": "recycle: a reset can leave traces of the rollout before (contamination); "
+    "taxtui run --acquire reset checks for them.",
+    "prebuild": "prebuild: the builds themselves are not in the bill, before the run or during it.",
+}
+"""A limit of each action's answer."""
+
+
+def report(results: Sequence[tuple[str, Sequence[Effect]]]) -> Report:
+    """Return the savings of each row, by its name."""
+    return Report(lambda: sections(results), lambda: records(results))
+
+
+def sections(results: Sequence[tuple[str, Sequence[Effect]]]) -> list[Section]:
+    """Return one table per row, with a line per action; the notes stand below the last."""
+    tables = []
+    for name, own in results:
+        rows: list[Sequence[Content]] = [
+            [
+                effect.action,
+                amount_cell(effect.usd, SHORT, signed=True),
+                amount_cell(effect.step_s, SHORT, signed=True),
+                "\n".join(map(_threshold, effect.thresholds)) or "–",
+            ]
+            for effect in own
+        ]
+        tables.append(Section(f"{name}: what if", HEAD, rows, []))
+    effects = [effect for _, own in results for effect in own]
+    notes = ["Savings per training step; a negative saving is a loss. Each action is compared alone."]
+    assumed = {one.field: one for effect in effects for one in effect.assumed}
+    notes += [
+        f"assumed: {one.field} {number(one.low)} to {number(one.high)} s ({clean('; '.join(one.sources))}). "
+        f"State yours: --set {one.field}=SECONDS"
+        for one in assumed.values()
+    ]
+    notes += [NOTES[action] for action in dict.fromkeys(effect.action for effect in effects)]
+    tables[-1] = tables[-1]._replace(notes=notes)
+    return tables
+
+
+def records(results: Sequence[tuple[str, Sequence[Effect]]]) -> list[dict[str, Any]]:
+    """Return one mapping per row and action, unrounded."""
+    return [
+        {
+            "row": name,
+            "action": effect.action,
+            "usd_per_step": None if effect.usd is None else effect.usd._asdict(),
+            "s_per_step": effect.step_s._asdict(),
+            "assumed": [one._asdict() for one in effect.assumed],
+            "thresholds": [one._asdict() for one in effect.thresholds],
+        }
+        for name, effects in results
+        for effect in effects
+    ]
+
+
+def _threshold(one: Threshold) -> str:
+    unit = "" if one.field == "suspended_usd_hour" else " s"
+    if not one.saves:
+        return f"loses at any {one.field}"
+    return (
+        f"{one.field} {'above ' * (one.value is None)}{number(one.searched if one.value is None else one.value)}{unit}"
+    )
