@@ -23,7 +23,7 @@ KEPT: Final = "kept"
 DROPPED: Final = "dropped"
 
 
-class Policy(NamedTuple):
+class CausePolicy(NamedTuple):
     """Consequences of a cause."""
 
     retry: bool  # whether the harness tries again
@@ -36,15 +36,15 @@ class Policy(NamedTuple):
         return KEPT if self.reward_valid else RETRIED if self.retry else DROPPED
 
 
-POLICIES: Final[dict[str, Policy]] = {
-    SANDBOX: Policy(retry=True, grade=False, reward_valid=False),
-    PROVIDER: Policy(retry=True, grade=True, reward_valid=False),
-    HARNESS: Policy(retry=False, grade=False, reward_valid=False),
-    BUDGET: Policy(retry=False, grade=True, reward_valid=True),
-    REFUSED: Policy(retry=False, grade=True, reward_valid=True),
-    VERIFIER: Policy(retry=False, grade=True, reward_valid=False),
-    CANCELLED: Policy(retry=False, grade=False, reward_valid=False),
-    UNCLASSIFIED: Policy(retry=True, grade=True, reward_valid=False),
+CAUSE_POLICIES: Final[dict[str, CausePolicy]] = {
+    SANDBOX: CausePolicy(retry=True, grade=False, reward_valid=False),
+    PROVIDER: CausePolicy(retry=True, grade=True, reward_valid=False),
+    HARNESS: CausePolicy(retry=False, grade=False, reward_valid=False),
+    BUDGET: CausePolicy(retry=False, grade=True, reward_valid=True),
+    REFUSED: CausePolicy(retry=False, grade=True, reward_valid=True),
+    VERIFIER: CausePolicy(retry=False, grade=True, reward_valid=False),
+    CANCELLED: CausePolicy(retry=False, grade=False, reward_valid=False),
+    UNCLASSIFIED: CausePolicy(retry=True, grade=True, reward_valid=False),
 }
 """Cause → consequences of most of its errors."""
 
@@ -102,16 +102,16 @@ def cause_of(error: str, phase: str = "") -> str:
     return CAUSE_OF.get(error.rpartition(".")[2], SANDBOX if phase in _STARTING else UNCLASSIFIED)
 
 
-def policy_of(cause: str, error: str = "") -> Policy:
+def policy_of(cause: str, error: str = "") -> CausePolicy:
     """The consequences of a cause, for one class of its errors."""
-    policy = POLICIES.get(cause, POLICIES[UNCLASSIFIED])
+    policy = CAUSE_POLICIES.get(cause, CAUSE_POLICIES[UNCLASSIFIED])
     final = cause == PROVIDER and error.rpartition(".")[2] in _FINAL
     return policy._replace(retry=False) if final else policy
 
 
 def recorded_cause(outcome: str, error: str, phase: str, cause: str) -> str:
     """The cause of a recorded trial; "" for a trial without an error. A recording from before causes has no cause."""
-    if cause in POLICIES:
+    if cause in CAUSE_POLICIES:
         return cause
     if outcome in ("cancelled", "interrupted"):
         return CANCELLED

@@ -13,7 +13,7 @@ from typing import ClassVar, Final, NamedTuple, Protocol
 
 import msgspec
 
-from costmodel.recording.causes import CAUSE_OF, POLICIES
+from costmodel.recording.causes import CAUSE_OF, CAUSE_POLICIES
 from costmodel.recording.events import FAILED, UNKNOWN
 from taxtui.errors import RecordingError
 
@@ -36,7 +36,7 @@ IMAGE: Final = "image"
 SUBSTRATE: Final = "substrate"
 
 
-AGENT_LIMITS: Final = frozenset(error for error, cause in CAUSE_OF.items() if POLICIES[cause].reward_valid)
+AGENT_LIMITS: Final = frozenset(error for error, cause in CAUSE_OF.items() if CAUSE_POLICIES[cause].reward_valid)
 """Error classes that end a trajectory without a failure of its sandbox: the agent's budget ran out, or it refused."""
 
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel import Demand, project, read
-from costmodel.recording.causes import CAUSE_OF, POLICIES, cause_of, policy_of, recorded_cause
+from costmodel.recording.causes import CAUSE_OF, CAUSE_POLICIES, cause_of, policy_of, recorded_cause
 from costmodel.recording.events import BORROWED, IMAGE_BUILT, IMAGE_CACHED, Mark, TrialEnded
 from costmodel.recording.reader import Recording
 from costmodel.simulation.attempts import Trials
@@ -52,7 +52,7 @@ def ends(name: str, source: Path, out: Path) -> list[tuple[str, str]]:
 
 
 def test_every_cause_has_one_treatment() -> None:
-    assert {cause: policy.treatment for cause, policy in POLICIES.items()} == {
+    assert {cause: policy.treatment for cause, policy in CAUSE_POLICIES.items()} == {
         "sandbox_failed": "retried",
         "model_provider_failed": "retried",
         "harbor_failed": "dropped",
@@ -62,7 +62,7 @@ def test_every_cause_has_one_treatment() -> None:
         "cancelled": "dropped",
         "unclassified": "retried",
     }
-    assert set(CAUSE_OF.values()) == set(POLICIES) - {"unclassified"}
+    assert set(CAUSE_OF.values()) == set(CAUSE_POLICIES) - {"unclassified"}
 
 
 def test_the_cause_of_an_error_is_harbors() -> None:
@@ -239,7 +239,7 @@ def _failures(path: Path) -> Path:
 def test_rates_by_cause_have_intervals_and_their_treatment(tmp_path: Path) -> None:
     [row] = records("report", _failures(tmp_path / "a.msgpack"), "--table", "failures")
     found = row["failures_by_cause"]
-    assert set(found) == set(POLICIES)
+    assert set(found) == set(CAUSE_POLICIES)
     counts = {cause: one["trials"] for cause, one in found.items() if one["trials"]}
     assert counts == {"sandbox_failed": 2, "verifier_failed": 1, "agent_exhausted_budget": 1}
     lost = found["sandbox_failed"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from costmodel.recording.causes import DROPPED, KEPT, POLICIES, RETRIED
+from costmodel.recording.causes import DROPPED, KEPT, CAUSE_POLICIES, RETRIED
 from costmodel.workload.characterization import CauseRate, cause_rates
 from taxtui.report.cells import Content, TableCell
 from taxtui.report.formats import Section
@@ -54,7 +54,7 @@ def _amounts(rate: CauseRate) -> tuple[str, str]:
 def record(row: Row) -> dict[str, Any]:
     """Rates by cause as plain data; the same keys in every row."""
     rates = {rate.cause: rate for rate in rates_of(row)}
-    return {"failures_by_cause": {cause: _plain(rates.get(cause), cause) for cause in POLICIES}}
+    return {"failures_by_cause": {cause: _plain(rates.get(cause), cause) for cause in CAUSE_POLICIES}}
 
 
 def _plain(rate: CauseRate | None, cause: str) -> dict[str, Any]:
@@ -63,6 +63,6 @@ def _plain(rate: CauseRate | None, cause: str) -> dict[str, Any]:
         "trials": rate.trials if rate else 0,
         "share": rate.share._asdict() if rate else None,
         "per_hour": per_hour._asdict() if per_hour else None,
-        "model": rate.treatment if rate else POLICIES[cause].treatment,
-        **POLICIES[cause]._asdict(),
+        "model": rate.treatment if rate else CAUSE_POLICIES[cause].treatment,
+        **CAUSE_POLICIES[cause]._asdict(),
     }
