@@ -10,11 +10,11 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from costmodel.errors import DemandError
-from costmodel.recording.metrics import PER_ACTION, PER_TRIAL, UNTOLD, values_of
+from costmodel.errors import TrainingRunError
+from costmodel.recording.metrics import NOT_RECORDED, PER_ACTION, PER_TRIAL, values_of
 from costmodel.recording.trial import RecordedTrial
-from costmodel.statistics.intervals import Interval, difference, quantile, ratio, wilson
-from costmodel.statistics.quantiles import percentile, spread_of, with_runs, worth
+from costmodel.statistics.intervals import Interval, difference, quantile, ratio, wilson_interval
+from costmodel.statistics.quantiles import percentile, percentile_with_runs, spread_of, worth
 from costmodel.statistics.repetitions import (
     Assumed,
     Basis,
@@ -29,7 +29,7 @@ from costmodel.statistics.repetitions import (
 )
 from costmodel.workload.pool import Pool
 
-LIMIT: Final = 0.10
+METRIC_LIMIT: Final = 0.10
 """Change of a metric that matters, where no limit is given."""
 FAILURE_RATE: Final = "failure_rate"
 HELD: Final = "held_per_success"
@@ -44,7 +44,7 @@ PER_SUCCESS: Final = MappingProxyType[str, Callable[[RecordedTrial, float | None
 )
 """Quantity → what a trial adds to the sum that is divided by the number of successes. It has a mean only."""
 
-DEFAULT: Final = ("mean:trajectory", "p50:action", FAILURE_RATE)
+DEFAULT_METRICS: Final = ("mean:trajectory", "p50:action", FAILURE_RATE)
 """Metrics that are compared where none is named."""
 
 _PERCENTILE: Final = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
@@ -76,11 +76,11 @@ class Change(NamedTuple):
     bases: tuple[Basis, ...] = ()
 
 
-def parse_metric(name: str, limit: float = LIMIT) -> Metric:
+def parse_metric(name: str, limit: float = METRIC_LIMIT) -> Metric:
     """Return the metric ``mean:QUANTITY``, ``p50:QUANTITY`` or another percentile, or ``failure_rate``.
 
     Raises:
-        DemandError: there is no metric of that name; the message lists the known ones.
+        TrainingRunError: there is no metric of that name; the message lists the known ones.
     """
     if name == FAILURE_RATE:
         return Metric(name, name, None, limit)
@@ -89,19 +89,19 @@ def parse_metric(name: str, limit: float = LIMIT) -> Metric:
     p = float(match[1]) / 100 if match else None
     known = [*PER_TRIAL, *PER_ACTION, *(() if match else PER_SUCCESS)]
     if p == 0 or (p is None and statistic != "mean"):
-        raise DemandError(
+        raise TrainingRunError(
             f"there is no metric {name!r}: write mean:QUANTITY, a percentile as p50:QUANTITY, or {FAILURE_RATE}; "
             f"quantities are {', '.join(known)}"
         )
     if quantity not in known:
         close = difflib.get_close_matches(quantity, known, 1)
         hint = f"did you mean {statistic}:{close[0]}? quantities" if close else f"quantities of {statistic}"
-        raise DemandError(f"there is no metric {name!r}: {hint} are {', '.join(known)}")
+        raise TrainingRunError(f"there is no metric {name!r}: {hint} are {', '.join(known)}")
     return Metric(name, quantity, p, limit)
 
 
 def change_of(before: Pool, after: Pool, metric: Metric, run_sd: float | None) -> Change:
-    """Compute a metric of both sides and its change; ``run_sd`` is the field of ``Demand``."""
+    """Compute a metric of both sides and its change; ``run_sd`` is the field of ``TrainingRun``."""
     assume = max(assumed(pool.identity.substrate, run_sd) for pool in (before, after))
     if metric.quantity == FAILURE_RATE:
         return _failures(before, after)
@@ -112,7 +112,7 @@ def change_of(before: Pool, after: Pool, metric: Metric, run_sd: float | None) -
 
 def _failures(before: Pool, after: Pool) -> Change:
     """Compare shares of trials that failed, with Newcombe's interval of the difference, from Wilson's (1998)."""
-    then, now = (wilson(sum(not t.ok for t in pool.trials), len(pool.trials)) for pool in (before, after))
+    then, now = (wilson_interval(sum(not t.ok for t in pool.trials), len(pool.trials)) for pool in (before, after))
     sides = ComparedSide(len(before.trials), then), ComparedSide(len(after.trials), now)
     return Change(*sides, difference(now, then))
 
@@ -151,7 +151,7 @@ def _mean(pool: Pool, quantity: str) -> _Mean:
 
 
 def _reports(pool: Pool, quantity: str) -> bool:
-    return not any(quantity in UNTOLD.get(source, ()) for source in pool.untold)
+    return not any(quantity in NOT_RECORDED.get(source, ()) for source in pool.untold)
 
 
 def _percentiles(before: Pool, after: Pool, quantity: str, p: float, assume: Assumed) -> Change:
@@ -162,7 +162,7 @@ def _percentiles(before: Pool, after: Pool, quantity: str, p: float, assume: Ass
         if not values:
             sides.append(ComparedSide(0, None))
             continue
-        at = with_runs(percentile(values, p, worth(own, quantile(values, p))), p, own, assume, other)
+        at = percentile_with_runs(percentile(values, p, worth(own, quantile(values, p))), p, own, assume, other)
         if at.value is None:
             needed.append(f"needs {at.needs:,} values, has {len(values):,} {when}")
         sides.append(ComparedSide(len(values), None if at.value is None else Interval(at.value, at.low, at.high)))

@@ -4,7 +4,7 @@
 
     import costmodel
 
-    result = costmodel.compare([costmodel.read("before.msgpack")], [costmodel.read("after.msgpack")])
+    result = costmodel.compare([costmodel.load("before.msgpack")], [costmodel.load("after.msgpack")])
     [(one.metric.name, one.change, one.verdict) for one in result.comparisons]
 """
 
@@ -16,15 +16,15 @@ from typing import Final, NamedTuple
 
 from costmodel.analysis.baseline import peer
 from costmodel.analysis.compared_metrics import (
-    DEFAULT,
+    DEFAULT_METRICS,
     FAILURE_RATE,
-    LIMIT,
+    METRIC_LIMIT,
     ComparedSide,
     Metric,
     change_of,
     parse_metric,
 )
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 from costmodel.recording.reader import CellIdentity, Recording
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.power import repetitions_needed
@@ -35,7 +35,7 @@ BETTER: Final = "better"
 WORSE: Final = "worse"
 NO_DIFFERENCE: Final = "no difference"
 INCONCLUSIVE: Final = "inconclusive"
-VERDICTS: Final = (WORSE, INCONCLUSIVE, BETTER, NO_DIFFERENCE)
+COMPARISON_VERDICTS: Final = (WORSE, INCONCLUSIVE, BETTER, NO_DIFFERENCE)
 """Every verdict, in the order of a table."""
 
 DISTURBED: Final = "disturbed: measure again on an idle machine"
@@ -54,7 +54,7 @@ class Comparison(NamedTuple):
     then: ComparedSide
     now: ComparedSide
     change: Interval | None  # relative; for ``failure_rate`` the difference of the two shares
-    verdict: str  # one of ``VERDICTS``
+    verdict: str  # one of ``COMPARISON_VERDICTS``
     reason: str = ""  # why it is INCONCLUSIVE
     bases: tuple[Basis, ...] = ()  # source of the between-repetition part of the interval
     needs: int | None = None  # repetitions a side that would show a change of the limit; None: none needed, or unknown
@@ -104,19 +104,19 @@ def compare(
     """Compare each metric of each cell of ``after`` with the same cell of ``before``.
 
     Cells pair where the plan of both is equal, so that machines and images may differ. Trials of equal cells of one
-    side are pooled. Measured cells pair with measured cells only. ``metrics`` are by default ``DEFAULT``; ``run_sd`` is
-    the field of ``Demand``; ``wanted`` selects cells. ``pair_all`` pairs the cells that are left over where tier and
-    length are equal, the most similar ones.
+    side are pooled. Measured cells pair with measured cells only. ``metrics`` are by default ``DEFAULT_METRICS``; ``run_sd`` is
+    the field of ``TrainingRun``; ``wanted`` selects cells. ``pair_all`` pairs the cells that are left over where tier
+    and length are equal, the most similar ones.
 
     Raises:
-        DemandError: the sides share no cell, or share a run.
+        TrainingRunError: the sides share no cell, or share a run.
         SourceError: a side has a run twice.
     """
     shared = {source.run_id: source.name for source in before}
     for source in after:
         if source.run_id in shared:
             files = f"{source.name} and {shared[source.run_id]}"
-            raise DemandError(f"{files} hold the same run: against itself it always passes; give another")
+            raise TrainingRunError(f"{files} hold the same run: against itself it always passes; give another")
     then, now = (
         [pool for pool in pools(side, planned) if pool.trials and (wanted is None or wanted(pool.identity))]
         for side in (before, after)
@@ -125,8 +125,8 @@ def compare(
     if not pairs:
         names = [", ".join(source.name for source in side) for side in (before, after)]
         more = "" if pair_all else ", or pair other cells of a tier and length: --pair-all"
-        raise DemandError(f"{names[1]} and {names[0]} share no cell: record the same scenario on both sides{more}")
-    chosen = [parse_metric(name) for name in DEFAULT] if metrics is None else metrics
+        raise TrainingRunError(f"{names[1]} and {names[0]} share no cell: record the same scenario on both sides{more}")
+    chosen = [parse_metric(name) for name in DEFAULT_METRICS] if metrics is None else metrics
     comparisons = [_compared(*pair, metric, run_sd) for pair in pairs for metric in chosen]
     paired = {id(pool) for pair in pairs for pool in pair}
     only = [[pool for pool in side if id(pool) not in paired] for side in (then, now)]
@@ -172,7 +172,7 @@ def _compared(before: Pool, after: Pool, metric: Metric, run_sd: float | None) -
         elif verdict == INCONCLUSIVE:
             measured = any(basis.measured for basis in bases)
             counts = len(before.runs), len(after.runs)
-            needs = repetitions_needed(change, counts, metric.limit or LIMIT, measured=measured)
+            needs = repetitions_needed(change, counts, metric.limit or METRIC_LIMIT, measured=measured)
     return Comparison(before, after, metric, then, now, change, verdict, reason, bases, needs)
 
 

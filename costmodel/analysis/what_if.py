@@ -14,11 +14,11 @@ from typing import Any, Final, NamedTuple
 from costmodel.analysis.decision import across
 from costmodel.attribution.paired_comparison import Apart, RunInSteps, Shared, apart
 from costmodel.attribution.shares import Rates
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 from costmodel.providers.plausible_ranges import figures
 from costmodel.statistics.intervals import Interval
 from costmodel.training.life_cycle import ACTIONS
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 
 INPUTS: Final = {
     "suspend": ("suspend_s", "resume_s"),
@@ -75,14 +75,14 @@ def what_if(
     """Return the saving of each action alone; the training run has none of the named actions otherwise.
 
     Raises:
-        DemandError: the run has no steps, or lacks an input of an action.
+        TrainingRunError: the run has no steps, or lacks an input of an action.
         PriceError: the sheet lacks a price.
     """
-    if run.demand.step_rollouts is None:
-        raise DemandError("--what-if compares training steps: add --prompts P --group-size G, or --batch B")
-    if not run.demand.trajectories:
-        raise DemandError("--what-if needs at least one trajectory")
-    base = run.demand
+    if run.training_run.step_rollouts is None:
+        raise TrainingRunError("--what-if compares training steps: add --prompts P --group-size G, or --batch B")
+    if not run.training_run.trajectories:
+        raise TrainingRunError("--what-if needs at least one trajectory")
+    base = run.training_run
     for action in actions:
         base = _without(base, action)
     effects = []
@@ -93,25 +93,25 @@ def what_if(
     return effects
 
 
-def _without(demand: Demand, action: str) -> Demand:
+def _without(training_run: TrainingRun, action: str) -> TrainingRun:
     if action == "suspend":
-        return replace(demand, suspend_after_s=None, suspend_s=0.0, resume_s=0.0, suspended_usd_hour=None)
+        return replace(training_run, suspend_after_s=None, suspend_s=0.0, resume_s=0.0, suspended_usd_hour=None)
     off: dict[str, Any] = {} if action == "prebuild" else {ACTIONS[action]: None}
-    return replace(demand, **off)
+    return replace(training_run, **off)
 
 
 class _Comparison:
     """A run without one action, and with the action at any values of its inputs."""
 
-    def __init__(self, run: RunInSteps, base: Demand, action: str, effort: float) -> None:
+    def __init__(self, run: RunInSteps, base: TrainingRun, action: str, effort: float) -> None:
         self._asked, self._action, self._effort = run, action, effort
-        self._base = run._replace(demand=base)
+        self._base = run._replace(training_run=base)
         self._shared: dict[bool, Shared] = {True: {}, False: {}}
-        self._steps = math.ceil(run.demand.trajectories / (run.demand.step_rollouts or 1))
-        self._rates = Rates.of(run.demand, run.pool, run.prices)
-        stated = getattr(run.demand, ACTIONS[action]) is not None
+        self._steps = math.ceil(run.training_run.trajectories / (run.training_run.step_rollouts or 1))
+        self._rates = Rates.of(run.training_run, run.pool, run.prices)
+        stated = getattr(run.training_run, ACTIONS[action]) is not None
         self.assumed = () if stated else tuple(map(self._range, INPUTS[action]))
-        self._values: dict[str, Any] = {name: getattr(run.demand, name) or 0.0 for name in INPUTS[action]}
+        self._values: dict[str, Any] = {name: getattr(run.training_run, name) or 0.0 for name in INPUTS[action]}
         self._values |= {one.field: one.middle for one in self.assumed}
 
     def _range(self, field: str) -> AssumedInput:
@@ -137,23 +137,23 @@ class _Comparison:
 
     def _saved(self, values: dict[str, Any], price: float | None = None, *, limits: bool = True) -> Apart:
         """Return the run without the action less the run with it, at these values of its inputs."""
-        demand, values, asked = self._base.demand, self._values | values, self._asked.demand
+        training_run, values, asked = self._base.training_run, self._values | values, self._asked.training_run
         before = self._base
         if self._action == "prebuild":
-            before = before._replace(demand=replace(demand, **values))
-            after = replace(demand, build_s=None, builders=None, built_images=0)
+            before = before._replace(training_run=replace(training_run, **values))
+            after = replace(training_run, build_s=None, builders=None, built_images=0)
         elif self._action == "suspend":
             threshold = asked.suspend_after_s
             threshold = sum(self._values.values()) if threshold is None else threshold
             usd_hour = asked.suspended_usd_hour if price is None else price
-            after = replace(demand, suspend_after_s=threshold, suspended_usd_hour=usd_hour, **values)
+            after = replace(training_run, suspend_after_s=threshold, suspended_usd_hour=usd_hour, **values)
         else:
-            after = replace(demand, **values)
+            after = replace(training_run, **values)
         shared = self._shared[limits] if before is self._base else {}
         effort = self._effort * (EFFORT if limits else COARSE)
-        [found] = apart([(before, before._replace(demand=after))], effort, None, shared, limits=limits)
+        [found] = apart([(before, before._replace(training_run=after))], effort, None, shared, limits=limits)
         if found is None:
-            raise DemandError(f"{self._action} cannot be compared: no attempt succeeds, or the steps differ")
+            raise TrainingRunError(f"{self._action} cannot be compared: no attempt succeeds, or the steps differ")
         return found
 
     def _value(self, values: dict[str, Any], price: float | None = None) -> float:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from costmodel.statistics.repetitions import Basis
-from costmodel.training.run import Demand, poisoned_groups
+from costmodel.training.run import TrainingRun, poisoned_groups
 from costmodel.workload.scenario_range import Assumption
 
 ASKED: Final = "asked for"
-RULES: Final = "rules of the step model"
+STEP_MODEL_RULES: Final = "rules of the step model"
 POISONED: Final = "groups with a failed attempt"
-MEASURED: Final = "measured"
+MEASURED_INPUT: Final = "measured"
 
 _UNITS: Final = {
     "_usd_hour": " $ an hour",
@@ -62,14 +62,20 @@ _TOLD: Final = (
 
 
 def assumptions(
-    demand: Demand, basis: Basis, *, failures: int, trials: int, dropped: int = 0, scale: int = 1
+    training_run: TrainingRun, basis: Basis, *, failures: int, trials: int, dropped: int = 0, scale: int = 1
 ) -> tuple[Assumption, ...]:
     """Each with where it comes from; ``failures`` of ``trials`` were recorded, and 1/``scale`` was simulated.
 
     ``dropped`` of the failures have a cause that no harness retries.
     """
-    smaller = Assumption("size", f"as 1/{scale} of the run: the longest of fewer is shorter, queues are longer", RULES)
-    return tuple(_asked(demand)) + tuple(_granted(demand, basis, failures, trials, dropped)) + (smaller,) * (scale > 1)
+    smaller = Assumption(
+        "size", f"as 1/{scale} of the run: the longest of fewer is shorter, queues are longer", STEP_MODEL_RULES
+    )
+    return (
+        tuple(_asked(training_run))
+        + tuple(_granted(training_run, basis, failures, trials, dropped))
+        + (smaller,) * (scale > 1)
+    )
 
 
 def borrowed(found: Iterable[Assumption]) -> tuple[Assumption, ...]:
@@ -85,7 +91,7 @@ def _elsewhere(one: Assumption) -> Assumption:
 
 
 def _no_failures(one: Assumption) -> Assumption:
-    if one.source != MEASURED:
+    if one.source != MEASURED_INPUT:
         return one
     return one._replace(value="none", source="unmeasured: give failure_rate of this place")
 
@@ -99,10 +105,10 @@ _NOT_MEASURED: Final = {"run-to-run sd": _elsewhere, "failure_rate": _no_failure
 )
 
 
-def _asked(demand: Demand) -> Iterator[Assumption]:
-    usual = Demand(trajectories=demand.trajectories, workers=demand.workers)
+def _asked(training_run: TrainingRun) -> Iterator[Assumption]:
+    usual = TrainingRun(trajectories=training_run.trajectories, workers=training_run.workers)
     for name in _TOLD:
-        value = getattr(demand, name)
+        value = getattr(training_run, name)
         if value == getattr(usual, name):
             continue
         if name == "think":
@@ -117,27 +123,31 @@ def _number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def _granted(demand: Demand, basis: Basis, failures: int, trials: int, dropped: int) -> Iterator[Assumption]:
+def _granted(training_run: TrainingRun, basis: Basis, failures: int, trials: int, dropped: int) -> Iterator[Assumption]:
     yield Assumption("run-to-run sd", f"{basis.sd:.1%} over {basis.runs} runs", basis.source)
-    if demand.failure_rate is None and demand.failure_hazard is None:
-        yield Assumption("failure_rate", f"{failures} of {trials:,} attempts", MEASURED)
-        if dropped and demand.on_failure is None:
-            yield Assumption("failures without a retry", f"{dropped} of {failures}, by cause", MEASURED)
-    elif demand.failure_rate is not None:
-        yield Assumption("moment of a failure", "any of the attempt is as likely", RULES)
+    if training_run.failure_rate is None and training_run.failure_hazard is None:
+        yield Assumption("failure_rate", f"{failures} of {trials:,} attempts", MEASURED_INPUT)
+        if dropped and training_run.on_failure is None:
+            yield Assumption("failures without a retry", f"{dropped} of {failures}, by cause", MEASURED_INPUT)
+    elif training_run.failure_rate is not None:
+        yield Assumption("moment of a failure", "any of the attempt is as likely", STEP_MODEL_RULES)
     else:
-        yield Assumption("moment of a failure", "the same hazard at every moment", RULES)
-    rate = demand.failure_rate if demand.failure_rate is not None else failures / trials if trials else 0.0
-    if demand.group_size is not None and demand.failure_hazard is None and rate:
-        share = poisoned_groups(rate, demand.group_size, demand.failure_burst)
-        source = ASKED if demand.failure_rate is not None else MEASURED
+        yield Assumption("moment of a failure", "the same hazard at every moment", STEP_MODEL_RULES)
+    rate = training_run.failure_rate if training_run.failure_rate is not None else failures / trials if trials else 0.0
+    if training_run.group_size is not None and training_run.failure_hazard is None and rate:
+        share = poisoned_groups(rate, training_run.group_size, training_run.failure_burst)
+        source = ASKED if training_run.failure_rate is not None else MEASURED_INPUT
         yield Assumption(
-            POISONED, f"{share:.0%}, 1 − (1 − {rate:.3g})^{demand.group_size / demand.failure_burst:.3g}", source
+            POISONED,
+            f"{share:.0%}, 1 − (1 − {rate:.3g})^{training_run.group_size / training_run.failure_burst:.3g}",
+            source,
         )
-    if demand.images is not None:
-        yield Assumption("image of a prompt", "each is as likely, drawn anew every time", RULES)
-        if demand.placement is None:
-            yield Assumption("placement", demand.effective_placement, RULES)
-        yield Assumption("disks", "empty at the start, the image that was used longest ago leaves first", RULES)
-        if demand.pull_gb_s is not None:
-            yield Assumption("pulls", "one after another on each node (serializeImagePulls)", RULES)
+    if training_run.images is not None:
+        yield Assumption("image of a prompt", "each is as likely, drawn anew every time", STEP_MODEL_RULES)
+        if training_run.placement is None:
+            yield Assumption("placement", training_run.effective_placement, STEP_MODEL_RULES)
+        yield Assumption(
+            "disks", "empty at the start, the image that was used longest ago leaves first", STEP_MODEL_RULES
+        )
+        if training_run.pull_gb_s is not None:
+            yield Assumption("pulls", "one after another on each node (serializeImagePulls)", STEP_MODEL_RULES)

@@ -244,8 +244,8 @@ class Attribution(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Projection:
-    """One row: a cell at the demand's scale. Fields are None where the data do not support a number."""
+class Row:
+    """One row: a cell at the training run's scale. Fields are None where the data do not support a number."""
 
     identity: CellIdentity
     length: Length  # of the trajectories that are projected

@@ -10,7 +10,7 @@ from costmodel.recording.published import Published, read_published
 from costmodel.recording.reader import Recording, read_recording
 
 
-def read(path: str | PathLike[str]) -> Recording | Published:
+def load(path: str | PathLike[str]) -> Recording | Published:
     """Read a recording, or published latencies where the name ends in ``.toml``.
 
     Raises:
@@ -20,9 +20,9 @@ def read(path: str | PathLike[str]) -> Recording | Published:
     return read_published(path) if path.suffix == ".toml" else read_recording(path)
 
 
-def read_all(paths: Iterable[str | PathLike[str]]) -> list[Recording | Published]:
+def load_all(paths: Iterable[str | PathLike[str]]) -> list[Recording | Published]:
     """Read several files in their order. Raises ``SourceError`` as ``read``, for the first unreadable file."""
-    return [read(path) for path in paths]
+    return [load(path) for path in paths]
 
 
 def read_recordings(paths: Iterable[Path]) -> list[Recording]:

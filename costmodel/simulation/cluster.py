@@ -11,7 +11,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple, Self
 
 from costmodel.training.images import GB_PER_GIB
-from costmodel.training.run import COLOCATED, PREFETCHED, PREPULLED, Demand
+from costmodel.training.run import COLOCATED, PREFETCHED, PREPULLED, TrainingRun
 
 _SHIFT = 24
 _MASK = (1 << _SHIFT) - 1
@@ -37,27 +37,34 @@ class NodeSet(NamedTuple):
         return bool(self.pull_ns or self.build_ns)
 
     @classmethod
-    def of(cls, demand: Demand, *, pulls: bool = True) -> Self | None:
-        """The demand's, None without nodes; without ``pulls`` every image is built, and every node holds it."""
-        if demand.nodes is None or demand.pods_per_node is None:
+    def of(cls, training_run: TrainingRun, *, pulls: bool = True) -> Self | None:
+        """The training run's, None without nodes; without ``pulls`` every image is built, and every node holds it."""
+        if training_run.nodes is None or training_run.pods_per_node is None:
             return None
-        near = demand.effective_placement in (COLOCATED, PREFETCHED)
-        plain = cls(demand.nodes, demand.pods_per_node)
-        if demand.build_s and pulls:
+        near = training_run.effective_placement in (COLOCATED, PREFETCHED)
+        plain = cls(training_run.nodes, training_run.pods_per_node)
+        if training_run.build_s and pulls:
             plain = plain._replace(
-                build_ns=round(demand.build_s * 1e9), builders=demand.builders or 0, built=demand.built_images
+                build_ns=round(training_run.build_s * 1e9),
+                builders=training_run.builders or 0,
+                built=training_run.built_images,
             )
-        if demand.images is None or demand.pull_gb_s is None or demand.effective_placement == PREPULLED or not pulls:
+        if (
+            training_run.images is None
+            or training_run.pull_gb_s is None
+            or training_run.effective_placement == PREPULLED
+            or not pulls
+        ):
             return plain
         ahead = 0
-        if demand.effective_placement == PREFETCHED:
-            ahead = min(demand.nodes, -(-(demand.group_size or 1) // demand.pods_per_node))
+        if training_run.effective_placement == PREFETCHED:
+            ahead = min(training_run.nodes, -(-(training_run.group_size or 1) // training_run.pods_per_node))
         return plain._replace(
             near=near,
             ahead=ahead,
-            pull_ns=tuple(round(size / demand.pull_gb_s * 1e9) for size in demand.images.sizes_gb),
-            sizes_gb=demand.images.sizes_gb,
-            disk_gb=math.inf if demand.node_disk_gib is None else demand.node_disk_gib * GB_PER_GIB,
+            pull_ns=tuple(round(size / training_run.pull_gb_s * 1e9) for size in training_run.images.sizes_gb),
+            sizes_gb=training_run.images.sizes_gb,
+            disk_gb=math.inf if training_run.node_disk_gib is None else training_run.node_disk_gib * GB_PER_GIB,
         )
 
 

@@ -18,7 +18,7 @@ from costmodel.simulation.attempts import AttemptTimes, Parts
 from costmodel.simulation.suspension import suspended_parts
 from costmodel.statistics.lognormal_sum import WHOLE, strata_of_sum
 from costmodel.training.life_cycle import Suspension
-from costmodel.training.run import Demand, Think
+from costmodel.training.run import Think, TrainingRun
 from costmodel.units import NS_PER_HOUR
 
 PER_OCTAVE: Final = 4
@@ -109,7 +109,7 @@ class World:
 
     def __init__(
         self,
-        demand: Demand,
+        training_run: TrainingRun,
         successes: Sequence[Parts],
         failures: Sequence[Parts],
         weights: tuple[list[int], list[int], float],
@@ -118,25 +118,28 @@ class World:
     ) -> None:
         """``weights`` are those of ``Trials.weighted``."""
         self._weights, self._failed_weights, recorded = weights
-        self.failure = recorded if demand.failure_rate is None else demand.failure_rate
-        self.hazard = demand.failure_hazard or 0.0
+        self.failure = recorded if training_run.failure_rate is None else training_run.failure_rate
+        self.hazard = training_run.failure_hazard or 0.0
         if self.hazard:
             self.failure = 0.0
-        self.as_recorded = demand.failure_rate is None and not self.hazard
-        self.limited = demand.timeout_s is not None
-        self.group = demand.group_size or 1
-        self._burst = demand.failure_burst
-        self._images = 1 if demand.images is None else demand.images.count
+        self.as_recorded = training_run.failure_rate is None and not self.hazard
+        self.limited = training_run.timeout_s is not None
+        self.group = training_run.group_size or 1
+        self._burst = training_run.failure_burst
+        self._images = 1 if training_run.images is None else training_run.images.count
         self._edges = law.edges if law else []
         self._thinks = [law.by_pauses[one.pauses] for one in successes] if law else []
-        retries_all = demand.on_failure is not None  # asked for: whatever the cause
+        retries_all = training_run.on_failure is not None  # asked for: whatever the cause
         self.dropped = [one.dropped and not retries_all for one in failures]
         self._failed_thinks = [law.by_pauses[one.pauses] for one in failures] if law else []
         self._suspended = [law.suspended[one.pauses] for one in successes] if law and law.suspended else []
         self._failed_suspended = [law.suspended[one.pauses] for one in failures] if law and law.suspended else []
-        forks = demand.fork_s is not None
+        forks = training_run.fork_s is not None
         self.prepare_ns = [one.create + one.ready + one.preload for one in successes] if forks else []
-        self._own, self._common = math.sqrt(1 - demand.think_correlation), math.sqrt(demand.think_correlation)
+        self._own, self._common = (
+            math.sqrt(1 - training_run.think_correlation),
+            math.sqrt(training_run.think_correlation),
+        )
         self._seed = seed
         self._rng = Random(0)  # seeded anew for each attempt that is drawn apart
         self._steps: dict[int, StepDraws] = {}

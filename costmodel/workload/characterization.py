@@ -23,7 +23,7 @@ from costmodel.statistics.intervals import (
     mean_interval,
     ratio_interval,
     student_t,
-    wilson,
+    wilson_interval,
 )
 from costmodel.units import NS_PER_HOUR
 
@@ -178,7 +178,7 @@ def failure_law(trials: Sequence[RecordedTrial]) -> FailureLaw:
     return FailureLaw(
         attempts=len(trials),
         starts_failed=starts_failed,
-        per_start=wilson(starts_failed, len(trials)),
+        per_start=wilson_interval(starts_failed, len(trials)),
         failures=count,
         exposure_h=exposure_h,
         per_hour=per_hour,
@@ -206,7 +206,9 @@ def cause_rates(trials: Sequence[RecordedTrial]) -> tuple[CauseRate, ...]:
     rates = []
     for (cause, treatment), count in sorted(causes.items(), key=lambda item: (-item[1], item[0])):
         events = [int((trial.cause, _treatment(trial)) == (cause, treatment)) for trial in trials]
-        rates.append(CauseRate(cause, count, wilson(count, len(trials)), hazard(events, hours, clusters), treatment))
+        rates.append(
+            CauseRate(cause, count, wilson_interval(count, len(trials)), hazard(events, hours, clusters), treatment)
+        )
     return tuple(rates)
 
 

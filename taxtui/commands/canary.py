@@ -132,9 +132,7 @@ async def _execute(run: Any) -> None:
 
 def _times(name: str, path: Path) -> CanaryResult:
     """Return what the recording says of its trial."""
-    from costmodel.recording.events import TrialEnded
-    from costmodel.recording.follower import read_events
-    from costmodel.recording.reader import read_recording
+    from costmodel import TrialEnded, read_events, read_recording
 
     ends: list[TrialEnded] = []
     read_events(path, lambda event: ends.append(event) if isinstance(event, TrialEnded) else None)

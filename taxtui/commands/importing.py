@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from costmodel.recording.events import CLEANUP, CREATE, READY, SETUP, VERIFY
+from costmodel import events
 from taxtui.errors import UsageError
 from taxtui.importers import registry
 from taxtui.importers.importing import Imported, ImportProgress, files_of, import_files, reader_for
@@ -19,10 +19,10 @@ from taxtui.terminal_text import clean
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
 
-    from costmodel.pricing.sheet import Prices
+    from costmodel import Prices
     from taxtui.importers.protocol import Reader
 
-MEANINGS = ("action", THINK, CREATE, READY, SETUP, VERIFY, CLEANUP)
+MEANINGS = ("action", THINK, events.CREATE, events.READY, events.SETUP, events.VERIFY, events.CLEANUP)
 """Names of spans that ``--map`` takes."""
 
 
@@ -73,7 +73,7 @@ def command(
 def _sheet(name: str | None) -> Prices | None:
     if name is None:
         return None
-    from costmodel.pricing.sheet import load_prices
+    from costmodel import load_prices
 
     return load_prices(name)
 

@@ -17,11 +17,10 @@ from taxtui.report import row_limits
 from taxtui.report.formats import BY_NAME, NAMES, Report
 
 if TYPE_CHECKING:
-    from costmodel.projection.tax_bounds import Reference
-    from costmodel.recording.reader import Recording
+    from costmodel import Recording, Reference
     from taxtui.options.rows import RowChoice
     from taxtui.report.formats import Section
-    from taxtui.report.measured.rows import Row
+    from taxtui.report.measured.rows import MeasuredRow
 
 CHOOSE = "--tier, --mode, --substrate or --actions"
 ONE_BY_ONE = (
@@ -120,7 +119,7 @@ def command(
         bound(rows, bounds)
     sheet = None
     if prices is not None:
-        from costmodel.pricing.sheet import load_prices
+        from costmodel import load_prices
 
         sheet = load_prices(prices)
     tables = TABLES if name in (None, "all") else (name,)
@@ -141,7 +140,7 @@ def command(
 
 
 def _answered(
-    rows: Sequence[Row],
+    rows: Sequence[MeasuredRow],
     sources: Sequence[Recording],
     choice: RowChoice,
     run_sd: float | None,

@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from costmodel.training.life_cycle import ACTIONS
+from costmodel import ACTIONS
 from taxtui.errors import UsageError
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from costmodel import Published, Recording
-    from costmodel.analysis.per_substrate import PlaceAsked
-    from costmodel.providers.provider import Provider
+    from costmodel import PlaceAsked, Provider, Published, Recording
     from taxtui.options.rows import RowChoice
     from taxtui.report.formats import Report
 
@@ -55,22 +53,20 @@ def answer(
         UsageError: no row is chosen, or too many.
         costmodel.errors.CostModelError: the run has no steps, or lacks an input or a price.
     """
-    from costmodel.analysis.project import behind
-    from costmodel.analysis.what_if import what_if
-    from costmodel.attribution.paired_comparison import RunInSteps
+    from costmodel import RunInSteps, behind, what_if
     from taxtui.options.asking import place_among
     from taxtui.report.projected.what_if import report
 
     runs: list[tuple[str, RunInSteps]] = []
     for place in places:
         known = [one for one in providers if not place.spec or one.substrate == place.spec.partition(":")[0]]
-        for one in behind(sources, place.demand, place.prices, known):
+        for one in behind(sources, place.training_run, place.prices, known):
             identity = one.value.identity
-            lengths = choice.lengths and place.demand.length is None and identity.actions not in choice.lengths
+            lengths = choice.lengths and place.training_run.length is None and identity.actions not in choice.lengths
             if choice.means(identity) and not lengths and place_among(places, identity) is place:
-                length = place.demand.length or identity.actions
+                length = place.training_run.length or identity.actions
                 name = clean(f"{identity.label} {identity.tier} {length} {identity.mode}")
-                runs.append((name, RunInSteps(one.value, one.demand, one.prices)))
+                runs.append((name, RunInSteps(one.value, one.training_run, one.prices)))
     fix = "choose with --tier, --mode, --substrate or --actions"
     if not runs:
         raise UsageError("--what-if: no row of the recordings is chosen", fix=fix)

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from costmodel.recording.causes import cause_of
+from costmodel import cause_of
 from taxtui import shipped
 from taxtui.importers.protocol import Failure, ImportedTrial
 from taxtui.recording import digest

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from costmodel.recording.causes import HARNESS, SANDBOX, VERIFIER
-from costmodel.recording.events import ACTION, CANCELLED, CREATE, FAILED, TIMEOUT, VERIFY
+from costmodel import HARNESS, SANDBOX, VERIFIER, events
 from taxtui.importers import harbor
 from taxtui.importers.files import decoded, lines, walk
 from taxtui.importers.protocol import (
@@ -33,10 +32,10 @@ from taxtui.importers.values import MICROSECOND_NS, MILLISECOND_NS, at, duration
 TRAJECTORY: Final = "ng_trajectory"
 OBSERVATIONS: Final = "ng_agent_observations"
 OUTCOMES: Final = {
-    "oom": Failure("SandboxLikelyOutOfMemoryError", ACTION, FAILED, SANDBOX),
-    "sandbox_error": Failure("SandboxError", ACTION, FAILED, SANDBOX),
-    "failed": Failure("RolloutError", ACTION),
-    "cancelled": Failure("CancelledError", ACTION, CANCELLED),
+    "oom": Failure("SandboxLikelyOutOfMemoryError", events.ACTION, events.FAILED, SANDBOX),
+    "sandbox_error": Failure("SandboxError", events.ACTION, events.FAILED, SANDBOX),
+    "failed": Failure("RolloutError", events.ACTION),
+    "cancelled": Failure("CancelledError", events.ACTION, events.CANCELLED),
 }
 """Outcome of the agent's sandbox → failure; ``timeout`` is the agent's limit."""
 
@@ -143,7 +142,7 @@ def _summed(timeline: Timeline, row: object) -> bool:
     timeline.lacks(THINK, "the agent's time is one piece")
     timeline.action(start_ns, start_ns + agent_ns)
     if verify_ns is not None:
-        timeline.phase(VERIFY, start_ns + agent_ns, start_ns + agent_ns + verify_ns)
+        timeline.phase(events.VERIFY, start_ns + agent_ns, start_ns + agent_ns + verify_ns)
     return True
 
 
@@ -156,9 +155,9 @@ def _parts(timeline: Timeline, row: object) -> None:
     timeline.lacks(ACTIONS, "the agent's time is unknown")
     timeline.lacks(THINK, "the agent's time is unknown")
     timeline.lacks(HELD, "the agent's time is unknown")
-    timeline.next_phase(CREATE, start_ns)
+    timeline.next_phase(events.CREATE, start_ns)
     if verify_ns is not None:
-        timeline.next_phase(VERIFY, verify_ns)
+        timeline.next_phase(events.VERIFY, verify_ns)
 
 
 def _limit(row: object, sandbox: dict[str, Any]) -> str:
@@ -169,13 +168,13 @@ def _limit(row: object, sandbox: dict[str, Any]) -> str:
 
 def _failure(row: object, sandbox: dict[str, Any]) -> Failure | None:
     if at(row, "container_timed_out") is True:
-        return Failure("ContainerTimeout", ACTION, TIMEOUT, SANDBOX)
+        return Failure("ContainerTimeout", events.ACTION, events.TIMEOUT, SANDBOX)
     if (failure := OUTCOMES.get(text(at(sandbox, "outcome")))) is not None:
         error = text(at(sandbox, "error_type"))
         return failure._replace(error=error) if error else failure
     if kind := text(at(row, "_ng_failure_class")):
         judged = kind.startswith(("judge", "verif"))
-        return Failure(kind, VERIFY if judged else ACTION, FAILED, VERIFIER if judged else HARNESS)
+        return Failure(kind, events.VERIFY if judged else events.ACTION, events.FAILED, VERIFIER if judged else HARNESS)
     if text(at(row, "verifier_error")) or at(row, "evaluation_completed") is False:
-        return Failure("VerifierError", VERIFY, FAILED, VERIFIER)
+        return Failure("VerifierError", events.VERIFY, events.FAILED, VERIFIER)
     return None

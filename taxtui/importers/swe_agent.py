@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from costmodel.recording.causes import PROVIDER, SANDBOX
-from costmodel.recording.events import ACTION, FAILED, TIMEOUT
+from costmodel import PROVIDER, SANDBOX, events
 from taxtui.importers.files import decoded, document, walk
 from taxtui.importers.protocol import (
     ACTIONS,
@@ -26,10 +25,10 @@ from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, items, maps, text
 
 FAILURES: Final = {
-    "exit_environment_error": Failure("EnvironmentError", ACTION, FAILED, SANDBOX),
-    "exit_error": Failure("ExitError", ACTION, FAILED),
-    "exit_api": Failure("ApiExit", ACTION, FAILED, PROVIDER),
-    "exit_command_timeout": Failure("CommandTimeout", ACTION, TIMEOUT, SANDBOX),
+    "exit_environment_error": Failure("EnvironmentError", events.ACTION, events.FAILED, SANDBOX),
+    "exit_error": Failure("ExitError", events.ACTION, events.FAILED),
+    "exit_api": Failure("ApiExit", events.ACTION, events.FAILED, PROVIDER),
+    "exit_command_timeout": Failure("CommandTimeout", events.ACTION, events.TIMEOUT, SANDBOX),
 }
 """Ends by a failure of the sandbox, a command or the model's provider; all others are the agent's."""
 

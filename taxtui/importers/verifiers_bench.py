@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import ClassVar, Final
 
-from costmodel.recording.events import ACTION, CREATE, VERIFY
+from costmodel import events
 from taxtui.importers.files import document, walk
 from taxtui.importers.protocol import (
     ACTIONS,
@@ -80,15 +80,15 @@ class VerifiersBenchReader:
                 yield Skipped(f"rollout {number}", "one of its durations is no duration")
                 continue
             setup_ns, generation_ns, scoring_ns = (ns or 0 for ns in known)
-            timeline.next_phase(CREATE, setup_ns)
+            timeline.next_phase(events.CREATE, setup_ns)
             timeline.next_action(generation_ns)
-            timeline.next_phase(VERIFY, scoring_ns)
+            timeline.next_phase(events.VERIFY, scoring_ns)
             yield trial(timeline)
         missing = max(0, rollouts - len(columns[0]))
         for _ in range(min(integer(at(told, "errors"), MOST_IN_FLIGHT) or 0, missing)):
             timeline = _timeline()
             timeline.lacks(HELD, "a failed rollout has no time")
-            yield trial(timeline, Failure("RolloutError", ACTION))
+            yield trial(timeline, Failure("RolloutError", events.ACTION))
 
 
 def _timeline() -> Timeline:

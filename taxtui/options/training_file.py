@@ -13,8 +13,8 @@
     [sources]
     gpu_usd_hour = "our contract of 2026"
 
-A key is a field of ``costmodel.Demand``, so that its name ends with its unit. Its value is what the option takes, as a
-number or as a text in the option's own notation, and stands for the option where that is not given.
+A key is a field of ``costmodel.TrainingRun``, so that its name ends with its unit. Its value is what the option takes,
+as a number or as a text in the option's own notation, and stands for the option where that is not given.
 
 Values of one substrate only, as nodes or limits, are in separate tables: ``[at.docker.nodes]``.
 """
@@ -97,7 +97,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
 
 
 def field_of(option: click.Parameter) -> str:
-    """The key of a training file, and the field of ``Demand``: ``train_s`` of ``--train-seconds``."""
+    """The key of a training file, and the field of ``TrainingRun``: ``train_s`` of ``--train-seconds``."""
     name = {"tiers": "tier", "modes": "mode"}.get(str(option.name), str(option.name))
     return f"{name.removesuffix('_seconds')}_s" if name.endswith("_seconds") else name
 
@@ -112,7 +112,8 @@ class TrainingFile(NamedTuple):
     stanzas: dict[str, str]  # of every option, ``--gpus`` and the like: how to write it in a file
 
     def contradicted(self, error: Exception) -> UsageError:
-        """A refusal of the whole demand in terms of the file: the options that it names, as they are written there."""
+        """A refusal of the whole training run in terms of the file: the options that it names, as they are written
+        there."""
         wanted = [self.stanzas[flag] for flag in re.findall(r"--[a-z][a-z-]+", str(error)) if flag in self.stanzas]
         return UsageError(f"{self.path}: {error}", fix=f"in the file: {' or '.join(wanted)}" if wanted else "")
 
@@ -124,13 +125,13 @@ def load(path: str, tables: Tables) -> TrainingFile:
         UsageError: it cannot be read; a table or a key is unknown, or of the wrong type. One line with the file, the
             key, what is allowed, and what to write.
     """
-    from costmodel.toml import Document, MalformedDocument
+    from costmodel import toml
 
     try:
-        document = Document(Path(path)).data
+        document = toml.Document(Path(path)).data
     except OSError as error:
         raise UsageError(f"cannot read the training file {path}: {error.strerror}") from error
-    except MalformedDocument as error:
+    except toml.MalformedDocument as error:
         raise UsageError(error.problem, fix=error.fix) from error
     reader = _Reader(path, tables)
     within_at = {table: options for table, options in tables.items() if table != WORKLOAD}

@@ -108,7 +108,7 @@ def test_the_sheet_the_profile_and_the_provider_of_the_page_are_some(tmp_path: P
     assert found.profile is not None
     assert found.prices is not None
     (tmp_path / "figures.toml").write_text(figures)
-    (figure,) = costmodel.read(tmp_path / "figures.toml").figures
+    (figure,) = costmodel.load(tmp_path / "figures.toml").figures
     assert (figure.substrate, figure.p50, figure.samples) == ("acme", 0.021, 1000)
 
 
@@ -118,7 +118,7 @@ def test_code_sends_nobody_to_the_readme() -> None:
 
 
 def test_every_value_of_the_shipped_question_has_a_source() -> None:
-    document = tomllib.loads((ROOT / "scenarios/demands/lab-question.toml").read_text(encoding="utf-8"))
+    document = tomllib.loads((ROOT / "scenarios/training/lab-question.toml").read_text(encoding="utf-8"))
     sources, places = document.pop("sources"), document.pop("at")
     tables = [*document.values(), *(table for place in places.values() for table in place.values())]
     assert {key for table in tables for key in table} - {"compose"} == set(sources)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import DemandError, Images, Think
+from costmodel import Images, Think, TrainingRunError
 from costmodel.simulation.attempts import Parts
 from costmodel.simulation.suspension import suspended_parts
 from costmodel.training.life_cycle import Suspension
-from tests.support.stepping import S, demand, parts, stepped
+from tests.support.stepping import S, parts, stepped, training_run
 
 SECONDS = st.integers(0, 20)
 PARTS = st.builds(
@@ -34,7 +34,7 @@ IMAGES = {"images": Images.of([1.0] * 6), "placement": "prepulled", "nodes": 4, 
 def test_free_suspension_at_once_bills_the_active_time(
     trials: list[Parts], workers: int, sigma: float, seed: int
 ) -> None:
-    plain = demand(workers=workers, think=Think(4 * S, sigma))
+    plain = training_run(workers=workers, think=Think(4 * S, sigma))
     suspended = replace(plain, suspend_after_s=0.0, suspended_usd_hour=0.0)
     active = stepped(plain, trials, steps=3, without={"think"}, seed=seed)
     usual, asleep = (stepped(one, trials, steps=3, seed=seed) for one in (plain, suspended))
@@ -47,7 +47,7 @@ def test_free_suspension_at_once_bills_the_active_time(
 @settings(max_examples=20, deadline=None)
 @given(trials=TRIALS, seed=st.integers(0, 99))
 def test_a_threshold_above_all_pauses_changes_nothing(trials: list[Parts], seed: int) -> None:
-    plain = demand(think=THINK)
+    plain = training_run(think=THINK)
     never = replace(plain, suspend_after_s=1e6, suspend_s=4.0, resume_s=1.0)
     assert stepped(plain, trials, steps=2, seed=seed) == stepped(never, trials, steps=2, seed=seed)
 
@@ -65,7 +65,7 @@ def test_the_mean_of_suspended_parts_is_exact(pauses: int) -> None:
 @settings(max_examples=30, deadline=None)
 @given(trials=TRIALS, workers=st.integers(1, 20), failing=st.sampled_from([0.0, 0.3]), seed=st.integers(0, 99))
 def test_a_free_fork_equals_no_create(trials: list[Parts], workers: int, failing: float, seed: int) -> None:
-    plain = demand(workers=workers, failure_rate=failing)
+    plain = training_run(workers=workers, failure_rate=failing)
     free = stepped(replace(plain, fork_s=0.0), trials, steps=2, seed=seed)
     without = stepped(plain, trials, steps=2, without={"create", "ready", "preload"}, seed=seed)
     for one, other in zip(free, without, strict=True):
@@ -79,7 +79,7 @@ def test_a_free_fork_equals_no_create(trials: list[Parts], workers: int, failing
 @given(trial=PARTS, workers=st.integers(1, 16), seed=st.integers(0, 99))
 def test_recycling_without_reset_equals_a_warm_pool_of_hits(trial: Parts, workers: int, seed: int) -> None:
     """Each worker creates its first sandbox, and has a hit for every other rollout of the step."""
-    plain = demand(workers=workers)
+    plain = training_run(workers=workers)
     [recycled] = stepped(replace(plain, recycle_s=0.0), [trial], seed=seed)
     [pooled] = stepped(replace(plain, warm_pool=16, refill_s=1.0), [trial], seed=seed)
     startup = trial.create + trial.ready
@@ -103,7 +103,7 @@ def test_a_recycled_sandbox_keeps_its_image_and_its_pod(
     trials: list[Parts], workers: int, rate: float | None, seed: int, pods: bool
 ) -> None:
     more = IMAGES | {"nodes": 2, "pods_per_node": 4} if pods else {}
-    asked = demand(workers=workers, create_rate=rate, recycle_s=1.0, failure_rate=0.2, **more)
+    asked = training_run(workers=workers, create_rate=rate, recycle_s=1.0, failure_rate=0.2, **more)
     for step in stepped(asked, trials, steps=3, seed=seed):
         assert step.delivered == 16
         assert step.hits <= 16 - min(workers, 8 if pods else 16)
@@ -114,7 +114,7 @@ def test_a_recycled_sandbox_keeps_its_image_and_its_pod(
 def test_builds_only_delay_until_every_image_is_built(
     trials: list[Parts], workers: int, seed: int, builders: int | None
 ) -> None:
-    asked = demand(workers=workers, **IMAGES)
+    asked = training_run(workers=workers, **IMAGES)
     plain = stepped(asked, trials, steps=12, seed=seed)
     builds = stepped(replace(asked, build_s=600.0, builders=builders), trials, steps=12, seed=seed)
     built = stepped(replace(asked, build_s=600.0, builders=builders, built_images=6), trials, steps=12, seed=seed)
@@ -136,7 +136,7 @@ def test_recycling_agrees_with_the_published_example(sigma: float) -> None:
     rng = Random(1)
     trials = [parts(create=claim_s, work=work_s * rng.lognormvariate(-(sigma**2) / 2, sigma)) for _ in range(500)]
     places = {"images": Images.of([1.0] * 10_000), "placement": "prepulled", "nodes": 50, "pods_per_node": 1}
-    usual = demand(trajectories=2000, workers=50, prompts=50, group_size=40, **places)
+    usual = training_run(trajectories=2000, workers=50, prompts=50, group_size=40, **places)
     [fresh], [recycled] = stepped(usual, trials), stepped(replace(usual, recycle_s=0.0), trials)
     assert fresh.attempts == 2000
     assert fresh.wall_ns / S == pytest.approx(944, rel=0.05)
@@ -157,5 +157,5 @@ def test_recycling_agrees_with_the_published_example(sigma: float) -> None:
     ],
 )
 def test_a_life_cycle_without_an_answer_is_refused(more: dict[str, object], message: str) -> None:
-    with pytest.raises(DemandError, match=message):
-        demand(**more)
+    with pytest.raises(TrainingRunError, match=message):
+        training_run(**more)

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from costmodel import Demand, DemandError, Images, NoPrice, PriceError, Think, load_prices
+from costmodel import Images, NoPrice, PriceError, Think, TrainingRun, TrainingRunError, load_prices
 from costmodel.pricing.tariff import billed_ns
 from costmodel.recording.reader import CellIdentity
 from costmodel.simulation.retries import Retries, effective_workers, throttle_floor_ns, with_retries
@@ -23,7 +23,7 @@ from costmodel.statistics.intervals import (
     quantile,
     ratio_interval,
     student_t,
-    wilson,
+    wilson_interval,
 )
 from tests.support.costmodel_files import CELL
 
@@ -203,9 +203,9 @@ def test_ratios_and_differences() -> None:
 
 
 def test_wilson_and_quantiles() -> None:
-    assert wilson(0, 100) == pytest.approx((0, 0, 0.0370), abs=1e-4)
-    assert wilson(100, 100).high == 1
-    assert {wilson(0, n).low for n in range(1, 400)} == {0.0}, "and no 7e-16, as rounding would have it"
+    assert wilson_interval(0, 100) == pytest.approx((0, 0, 0.0370), abs=1e-4)
+    assert wilson_interval(100, 100).high == 1
+    assert {wilson_interval(0, n).low for n in range(1, 400)} == {0.0}, "and no 7e-16, as rounding would have it"
     assert [quantile([1, 2, 3, 4], p) for p in (0, 0.25, 0.5, 0.51, 1)] == [1, 1, 2, 3, 4]
 
 
@@ -220,14 +220,14 @@ IMAGES = Images.between(2, 8, 10)
 
 @pytest.mark.parametrize(("sizes", "message"), [([], "1 to"), ([2, 0], "above 0"), ([-1.0], "above 0")])
 def test_images_refuse_nonsense(sizes: list[float], message: str) -> None:
-    with pytest.raises(DemandError, match=message):
+    with pytest.raises(TrainingRunError, match=message):
         Images.of(sizes)
 
 
 def test_images_of_a_range_lie_evenly_in_it() -> None:
     assert Images.between(2, 8, 3).sizes_gb == (3, 5, 7)
     assert (IMAGES.count, IMAGES.total_gb, str(Images.between(4, 4, 2))) == (10, pytest.approx(50), "2 of 4 GB")
-    with pytest.raises(DemandError, match="smaller size comes first"):
+    with pytest.raises(TrainingRunError, match="smaller size comes first"):
         Images.between(8, 2, 3)
 
 
@@ -288,14 +288,14 @@ def test_images_of_a_range_lie_evenly_in_it() -> None:
         (STEPS | PODS | {"images": IMAGES, "pull_gb_s": 1.0, "warm_pool": 5, "refill_s": 1.0}, "--images"),
     ],
 )
-def test_contradictory_demands_are_one_line(wrong: dict[str, object], message: str) -> None:
-    with pytest.raises(DemandError, match=message) as error:
-        Demand(**{"trajectories": 100, "workers": 5} | wrong)  # type: ignore[arg-type]
+def test_contradictory_training_runs_are_one_line(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(TrainingRunError, match=message) as error:
+        TrainingRun(**{"trajectories": 100, "workers": 5} | wrong)  # type: ignore[arg-type]
     assert "\n" not in str(error.value)
 
 
 def test_laws_refuse_nonsense() -> None:
-    with pytest.raises(DemandError, match="at least one"):
+    with pytest.raises(TrainingRunError, match="at least one"):
         Distribution({})
     assert Distribution.of([1, 1, 3]).mixed(1, Distribution.of([5]), 1).mean == pytest.approx((5 / 3 + 5) / 2)
     assert Distribution.of([2, 4]).scaled(1, 4).values == [1]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Demand, project, read
+from costmodel import TrainingRun, load, project
 from costmodel.recording.causes import CAUSE_OF, CAUSE_POLICIES, cause_of, policy_of, recorded_cause
 from costmodel.recording.events import BORROWED, IMAGE_BUILT, IMAGE_CACHED, Mark, TrialEnded
 from costmodel.recording.reader import Recording
@@ -24,7 +24,7 @@ from taxtui.importers.importing import reader_for
 from taxtui.importers.protocol import Asked, ImportedTrial
 from tests.support.costmodel_files import cell, trial, write
 from tests.support.importing import SAMPLES, actions_s, held_s, imported, of, phases_s, starts
-from tests.support.stepping import demand, parts, stepped
+from tests.support.stepping import parts, stepped, training_run
 
 LOGS = SAMPLES.parents[1] / "logs"
 NEMO = SAMPLES / "nemo-gym" / "rollouts.jsonl"
@@ -254,7 +254,7 @@ def test_rates_by_cause_have_intervals_and_their_treatment(tmp_path: Path) -> No
 
 
 def test_only_causes_that_no_harness_retries_are_dropped_in_the_model(tmp_path: Path) -> None:
-    recording = read(_failures(tmp_path / "a.msgpack"))
+    recording = load(_failures(tmp_path / "a.msgpack"))
     assert isinstance(recording, Recording)
     [pool] = pools([recording])
     assert {rate.cause: rate.treatment for rate in cause_rates(pool.trials)} == {
@@ -262,12 +262,12 @@ def test_only_causes_that_no_harness_retries_are_dropped_in_the_model(tmp_path: 
         "verifier_failed": "dropped",
         "agent_exhausted_budget": "kept",
     }
-    trials = Trials(pool, Demand(trajectories=10, workers=2))
+    trials = Trials(pool, TrainingRun(trajectories=10, workers=2))
     assert len(trials.successes) == 9
     assert sorted(one.dropped for one in trials.failures) == [False, False, True]
     steps = {"trajectories": 64, "workers": 8, "prompts": 4, "group_size": 4, "nodes": 2, "pods_per_node": 8}
     for how, expected in ((None, "1 of 3, by cause"), ("retry", None)):
-        [row] = project([recording], Demand(**steps, on_failure=how))
+        [row] = project([recording], TrainingRun(**steps, on_failure=how))
         assert row.attribution is not None
         told = {one.name: one.value for one in row.attribution.assumptions}
         assert told.get("failures without a retry") == expected
@@ -301,9 +301,9 @@ def test_delays_for_simulators_have_units_quantiles_and_a_fit(tmp_path: Path) ->
 @pytest.mark.parametrize("asked", [{}, {"warm_pool": 4}, {"create_rate": 50.0}], ids=["plain", "pool", "limit"])
 def test_a_dropped_rollout_is_not_tried_again_unless_all_are_retried(asked: dict[str, Any]) -> None:
     successes, failures = [parts(work=2)] * 3, [parts(work=1)._replace(dropped=True)]
-    left = stepped(demand(**asked), successes, failures, steps=30)
-    again = stepped(demand(on_failure="retry", **asked), successes, failures, steps=30)
-    masked = stepped(demand(on_failure="mask", **asked), successes, failures, steps=30)
+    left = stepped(training_run(**asked), successes, failures, steps=30)
+    again = stepped(training_run(on_failure="retry", **asked), successes, failures, steps=30)
+    masked = stepped(training_run(on_failure="mask", **asked), successes, failures, steps=30)
     assert [step.attempts for step in left] == [16.0] * 30
     assert 0.6 < sum(step.delivered for step in left) / (30 * 16) < 0.9
     assert [step.delivered for step in again] == [16.0] * 30

@@ -10,10 +10,10 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from costmodel import Demand, read
+from costmodel import TrainingRun, load
 from costmodel.analysis.per_substrate import PlaceAsked
 from costmodel.providers.provider import load_provider
-from taxtui.report.measured.rows import Row, rows_of
+from taxtui.report.measured.rows import MeasuredRow, rows_of
 from taxtui.report.measured.samples import column, read_samples
 from taxtui.report.measured.tables import PARTS
 from taxtui.report.page.drawing import drawn, inline_svg, png_file, svg_file
@@ -55,7 +55,7 @@ def ys(line: Line2D) -> list[float]:
     return [float(y) for y in line.get_ydata()]  # type: ignore[union-attr]
 
 
-def in_order(material: Material) -> list[Row]:
+def in_order(material: Material) -> list[MeasuredRow]:
     """As a panel has them."""
     (setting,) = material.settings
     return setting.rows
@@ -156,8 +156,10 @@ def test_attribution_is_that_of_the_projection_by_cause(tmp_path: Path, steps: b
     paths = recordings(tmp_path)[:1]
     cells, sources = read_samples(paths)
     rows = [row for row in rows_of(cells) if row.identity.actions == 10 and row.identity.mode == "exec"]
-    asked = Demand(trajectories=512, workers=16, **({"batch": 64, "gpus": 8, "gpu_usd_hour": 2.0} if steps else {}))
-    providers = [load_provider("daytona", read)] * steps
+    asked = TrainingRun(
+        trajectories=512, workers=16, **({"batch": 64, "gpus": 8, "gpu_usd_hour": 2.0} if steps else {})
+    )
+    providers = [load_provider("daytona", load)] * steps
     own = Material(rows, sources, paths, 0, places=[PlaceAsked("", asked, None)], providers=providers)
     (figure,) = attribution.figures(own)
     assert own.run is not None

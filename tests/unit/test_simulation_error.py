@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from costmodel import Attribution, Demand, Images, Projection, Recording, Think, project, read
-from costmodel.analysis.decision import Side, decide
+from costmodel import Attribution, Images, Recording, Row, Think, TrainingRun, load, project
+from costmodel.analysis.decision import Side, decide_between
 from costmodel.attribution import replications
 from costmodel.attribution.paired_comparison import RunInSteps
 from costmodel.projection.row import Share
@@ -59,22 +59,22 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
                 )
             )
     path = tmp_path_factory.mktemp("lab") / "lab.msgpack"
-    found = read(write(path, trials, cell(0), cell(1, substrate="local")))
+    found = load(write(path, trials, cell(0), cell(1, substrate="local")))
     assert isinstance(found, Recording)
     return found
 
 
-def rows(recording: Recording, *substrates: str, effort: float = 0.1, **asked: Any) -> list[Projection]:
+def rows(recording: Recording, *substrates: str, effort: float = 0.1, **asked: Any) -> list[Row]:
     return project(
         [recording],
-        Demand(**LAB | asked),
+        TrainingRun(**LAB | asked),
         effort=effort,
         wanted=lambda identity: not substrates or identity.substrate in substrates,
         stressed=False,
     )
 
 
-def told(row: Projection) -> Attribution:
+def told(row: Row) -> Attribution:
     assert row.attribution is not None
     return row.attribution
 
@@ -98,7 +98,7 @@ def test_it_is_simulated_until_its_own_error_is_small(recording: Recording, monk
     share: list[float] = []
     found = told(
         project(
-            [recording], Demand(**LAB | {"run_sd": 0.0}), wanted=lambda identity: identity.substrate == "docker",
+            [recording], TrainingRun(**LAB | {"run_sd": 0.0}), wanted=lambda identity: identity.substrate == "docker",
             stressed=False, progress=share.append,
         )[0]
     )  # fmt: skip
@@ -137,8 +137,8 @@ def test_clean_up_costs_nothing_where_nobody_waits_for_it(tmp_path: Path) -> Non
     seconds = []
     for cleanup in (0, 1, S // 2):
         trials = [trial(n, create=(1 + n % 3) * S, runs=[S] * 3, cleanup=cleanup) for n in range(12)]
-        file = read(write(tmp_path / f"{cleanup}.msgpack", trials))
-        asked = Demand(**LAB | NODES | {"nodes": 16, "failure_rate": 0.2, "run_sd": 0.0})
+        file = load(write(tmp_path / f"{cleanup}.msgpack", trials))
+        asked = TrainingRun(**LAB | NODES | {"nodes": 16, "failure_rate": 0.2, "run_sd": 0.0})
         (row,) = project([file], asked, effort=0.02, stressed=False)
         share = told(row).causes["cleanup"]
         assert share is not None
@@ -151,10 +151,12 @@ def test_clean_up_costs_nothing_where_nobody_waits_for_it(tmp_path: Path) -> Non
 def test_the_headline_of_a_decision_is_the_difference_of_its_table(recording: Recording) -> None:
     sides = []
     for place, pool in zip(rows(recording, effort=0.02), pools([recording]), strict=True):
-        demand = Demand(**LAB | {"run_sd": 0.0})
-        run = RunInSteps(pool, demand, None)
-        sides.append(Side(name=place.label, row=place, demand=demand, rerun=lambda _, row=place: row, runs=(run,)))
-    found = decide(sides[0], sides[1], effort=0.05)
+        training_run = TrainingRun(**LAB | {"run_sd": 0.0})
+        run = RunInSteps(pool, training_run, None)
+        sides.append(
+            Side(name=place.label, row=place, training_run=training_run, rerun=lambda _, row=place: row, runs=(run,))
+        )
+    found = decide_between(sides[0], sides[1], effort=0.05)
     assert found.paired
     assert found.saving.value == pytest.approx(found.start_bill.whole.value - found.goal_bill.whole.value)
     assert found.start_bill.sandbox is not None
@@ -167,5 +169,5 @@ def test_the_headline_of_a_decision_is_the_difference_of_its_table(recording: Re
     together = found.goal.row.attribution.interaction.usd
     assert together is not None
     assert parts + together.value == pytest.approx(found.goal_bill.sandbox.value)
-    again = decide(sides[0], replace(sides[0], name="the same"), effort=0.05)
+    again = decide_between(sides[0], replace(sides[0], name="the same"), effort=0.05)
     assert again.saving == (0.0, 0.0, 0.0)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Demand, DemandError, Images, Think, load_prices, read
+from costmodel import Images, Think, TrainingRun, TrainingRunError, load, load_prices
 from costmodel.analysis.project import behind
 from costmodel.analysis.what_if import Effect, what_if
 from costmodel.attribution.paired_comparison import RunInSteps
@@ -37,11 +37,11 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def effect(recording: Path, action: str, **more: Any) -> Effect:
-    demand = Demand(**STEPS | {"run_sd": 0.0} | more)
+    training_run = TrainingRun(**STEPS | {"run_sd": 0.0} | more)
     sheet = recording.with_name("sheet.toml")
     sheet.write_text(SHEET)
-    [one] = behind([read(recording)], demand, load_prices(sheet), ())
-    [found] = what_if(RunInSteps(one.value, one.demand, one.prices), [action])
+    [one] = behind([load(recording)], training_run, load_prices(sheet), ())
+    [found] = what_if(RunInSteps(one.value, one.training_run, one.prices), [action])
     return found
 
 
@@ -86,7 +86,7 @@ def test_builds_before_the_run_save_the_first_uses(recording: Path) -> None:
 
 
 def test_a_run_without_steps_is_refused(recording: Path) -> None:
-    with pytest.raises(DemandError, match="compares training steps"):
+    with pytest.raises(TrainingRunError, match="compares training steps"):
         effect(recording, "fork", prompts=None, group_size=None, gpus=None, gpu_usd_hour=None)
 
 

@@ -4,30 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from costmodel.analysis.project import Wanted, project
-from costmodel.analysis.ranking import HELD, Answer, answer_of
-from costmodel.errors import SourceError
-from costmodel.projection.row import Projection
-from costmodel.projection.tax_bounds import Reference
-from costmodel.recording.reader import Recording
-from costmodel.training.run import Demand
+from costmodel import (
+    HELD_PER_SUCCESS,
+    Answer,
+    CellFilter,
+    Recording,
+    Reference,
+    Row,
+    SourceError,
+    TrainingRun,
+    answer_of,
+    project,
+)
 from taxtui.report.answer.order import Key
-from taxtui.report.measured.rows import Row
+from taxtui.report.measured.rows import MeasuredRow
 
 
 def recorded(
     sources: Sequence[Recording],
     run_sd: float | None = None,
     bounds: Reference | None = None,
-    wanted: Wanted | None = None,
-) -> list[Projection]:
+    wanted: CellFilter | None = None,
+) -> list[Row]:
     """A row for each ``wanted`` cell, of one trajectory as it was recorded. Raises ``SourceError``: no success."""
-    demand = Demand(trajectories=1, workers=1, run_sd=run_sd)
-    return project(sources, demand, None, bounds, each_level=True, wanted=wanted, checked=False, stressed=False)
+    training_run = TrainingRun(trajectories=1, workers=1, run_sd=run_sd)
+    return project(sources, training_run, None, bounds, each_level=True, wanted=wanted, checked=False, stressed=False)
 
 
 def answer(
-    rows: Sequence[Row], sources: Sequence[Recording], run_sd: float | None = None, bounds: Reference | None = None
+    rows: Sequence[MeasuredRow],
+    sources: Sequence[Recording],
+    run_sd: float | None = None,
+    bounds: Reference | None = None,
 ) -> Answer:
     """Return the answer about the cells of ``rows``, which come from ``sources``; empty where no trial succeeded."""
     kept = {(row.identity, row.cell.provenance) for row in rows}
@@ -36,9 +44,9 @@ def answer(
         result = recorded(sources, run_sd, bounds, shown.__contains__)
     except SourceError:  # no success: the tables say how they failed
         result = []
-    return answer_of([row for row in result if (row.identity, row.provenance) in kept], HELD, run_sd=run_sd)
+    return answer_of([row for row in result if (row.identity, row.provenance) in kept], HELD_PER_SUCCESS, run_sd=run_sd)
 
 
-def key_of(row: Row) -> Key:
+def key_of(row: MeasuredRow) -> Key:
     """Return the key of a measured row, as ``order.key_of`` returns it for a projection."""
     return row.identity, row.cell.provenance, row.length.actions

@@ -8,15 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from costmodel.recording.breakdown import UNKNOWN
-from costmodel.recording.trial import RecordedTrial
-from costmodel.statistics.intervals import Interval, quantile
-from costmodel.training.length import FIXED
-from costmodel.units import NS_PER_HOUR, NS_PER_S
-from costmodel.workload.characterization import FailureLaw, Laws, LengthLaw, Shared, ThinkLaw, duration_law, laws
+from costmodel import FIXED_LENGTH, NS_PER_HOUR, NS_PER_S, Interval, RecordedTrial, characterization, events, quantile
 from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, TableCell, amount_cell, text_of
 from taxtui.report.formats import Section
-from taxtui.report.measured.rows import Row
+from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.numbers import NOTHING
 
 HELD: Final = "held"
@@ -25,24 +20,24 @@ MOST_ERRORS: Final = 2
 """Classes of errors that a row names; json has all."""
 
 
-def laws_of(row: Row) -> Laws:
+def laws_of(row: MeasuredRow) -> characterization.Laws:
     """The laws of a row's counted trials; a length that was asked for is none, nor a hazard in an unknown time."""
-    result = laws(row.cell.trials)
-    if row.identity.length == FIXED:
+    result = characterization.laws(row.cell.trials)
+    if row.identity.length == FIXED_LENGTH:
         result = result._replace(length=None)
     if HELD in row.cell.untold:
         result = result._replace(failures=result.failures._replace(per_hour=None))
     return result
 
 
-def sections(names: Mapping[Row, Content], head: str) -> list[Section]:
+def sections(names: Mapping[MeasuredRow, Content], head: str) -> list[Section]:
     """A table per law that any of the rows tells; how often trials fail, all of them do."""
     result = {text_of(name): laws_of(row) for row, name in names.items()}
     tables = [_think(result, head), _length(result, head), _failures(result, head), _shared(result, head)]
     return [table for table in tables if table is not None]
 
 
-def _think(found: Mapping[str, Laws], head: str) -> Section | None:
+def _think(found: Mapping[str, characterization.Laws], head: str) -> Section | None:
     if not any(item.think for item in found.values()):
         return None
     columns = [head, "n\ntrials", "median\n", "sigma\n", "mean\n", "distance\n"]
@@ -60,14 +55,14 @@ def _counts(*amounts: int) -> CellGroup:
     return CellGroup(tuple(TableCell(amount, COUNT) for amount in amounts), below=True)
 
 
-def _think_line(name: str, law: ThinkLaw | None) -> list[Content]:
+def _think_line(name: str, law: characterization.ThinkLaw | None) -> list[Content]:
     if law is None:
         return [name, _counts(0), *[NOTHING] * 4]
     median, mean = (amount_cell(value.times(NS_PER_S), NS) for value in (law.median_s, law.mean_s))
     return [name, _counts(law.thinks, law.trials), median, amount_cell(law.sigma), mean, TableCell(law.distance)]
 
 
-def _length(found: Mapping[str, Laws], head: str) -> Section | None:
+def _length(found: Mapping[str, characterization.Laws], head: str) -> Section | None:
     if not any(item.length for item in found.values()):
         return None
     columns = [head, "trials\ncut off", "p50\n", "p95\n", "mean\n", "range\n"]
@@ -79,7 +74,7 @@ def _length(found: Mapping[str, Laws], head: str) -> Section | None:
     return Section("Length", columns, lines, notes)
 
 
-def _length_line(name: str, law: LengthLaw | None) -> list[Content]:
+def _length_line(name: str, law: characterization.LengthLaw | None) -> list[Content]:
     if law is None:
         return [name, _counts(0), *[NOTHING] * 4]
     p50, p95 = (NOTHING if value is None else TableCell(value, COUNT) for value in (law.p50, law.p95))
@@ -87,7 +82,7 @@ def _length_line(name: str, law: LengthLaw | None) -> list[Content]:
     return [name, _counts(law.trials, law.censored), p50, p95, amount_cell(law.mean), ends]
 
 
-def _failures(found: Mapping[str, Laws], head: str) -> Section:
+def _failures(found: Mapping[str, characterization.Laws], head: str) -> Section:
     columns = [head, "starts\nfailed", "per start\n", "time\nfailed", "per hour\n", "errors\n"]
     lines = [_failure_line(name, item.failures) for name, item in found.items()]
     notes = [
@@ -97,7 +92,7 @@ def _failures(found: Mapping[str, Laws], head: str) -> Section:
     return Section("Failures", columns, lines, notes)
 
 
-def _failure_line(name: str, law: FailureLaw) -> list[Content]:
+def _failure_line(name: str, law: characterization.FailureLaw) -> list[Content]:
     errors = [f"{error} {count:,}" for error, count in law.errors[:MOST_ERRORS]]
     return [
         name,
@@ -109,7 +104,7 @@ def _failure_line(name: str, law: FailureLaw) -> list[Content]:
     ]
 
 
-def _shared(found: Mapping[str, Laws], head: str) -> Section | None:
+def _shared(found: Mapping[str, characterization.Laws], head: str) -> Section | None:
     if not any(item.shared for item in found.values()):
         return None
     columns = [head, "groups\ntrials", *(f"{quantity}\n" for quantity in QUANTITIES)]
@@ -126,19 +121,21 @@ def _shared(found: Mapping[str, Laws], head: str) -> Section | None:
     return Section("Correlation of rollouts of one group", columns, lines, notes)
 
 
-def _correlation(shared: Shared | None) -> Content:
+def _correlation(shared: characterization.Shared | None) -> Content:
     return NOTHING if shared is None else amount_cell(shared.correlation)
 
 
-def record(row: Row) -> dict[str, Any]:
+def record(row: MeasuredRow) -> dict[str, Any]:
     """The laws as plain data, in s, actions and hours; the same keys in every row."""
     result = laws_of(row)
     shared = {item.quantity: item for item in result.shared}
     return {
-        "think_law": _plain(ThinkLaw, result.think),
-        "length_law": _plain(LengthLaw, result.length),
-        "failure_law": {**_plain(FailureLaw, result.failures), "errors": dict(result.failures.errors)},
-        "group_correlation": {quantity: _plain(Shared, shared.get(quantity)) for quantity in QUANTITIES},
+        "think_law": _plain(characterization.ThinkLaw, result.think),
+        "length_law": _plain(characterization.LengthLaw, result.length),
+        "failure_law": {**_plain(characterization.FailureLaw, result.failures), "errors": dict(result.failures.errors)},
+        "group_correlation": {
+            quantity: _plain(characterization.Shared, shared.get(quantity)) for quantity in QUANTITIES
+        },
         "delays": {name: _delay(row.cell.trials, of) for name, of in _DELAYS.items()},
         "actions_per_trajectory": _quantiles([len(trial.durations_ns) for trial in row.good], 1, "actions"),
     }
@@ -147,7 +144,7 @@ def record(row: Row) -> dict[str, Any]:
 _DELAYS: Final[dict[str, Callable[[RecordedTrial], Sequence[int]]]] = {
     "model_time": lambda trial: trial.thinks_ns,
     "command": lambda trial: trial.durations_ns,
-    "in_sandbox": lambda trial: [ns for ns in trial.runs_ns if ns != UNKNOWN],
+    "in_sandbox": lambda trial: [ns for ns in trial.runs_ns if ns != events.UNKNOWN],
     "create": lambda trial: [] if trial.borrowed else [trial.measures.create_ns],
     "ready": lambda trial: [trial.measures.ready_ns],
     "setup": lambda trial: [trial.measures.setup_ns],
@@ -159,8 +156,8 @@ _SHARES: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 def _delay(trials: Sequence[RecordedTrial], of: Callable[[RecordedTrial], Sequence[int]]) -> dict[str, Any]:
     """Quantiles of a delay in seconds, and the lognormal law with the same logarithms."""
     values = [ns for trial in trials for ns in of(trial) if ns > 0]
-    law = duration_law(trials, of)
-    fit = _plain(ThinkLaw, law)
+    law = characterization.duration_law(trials, of)
+    fit = _plain(characterization.ThinkLaw, law)
     names = ("median_s", "sigma", "mean_s", "distance")
     return {**_quantiles(values, 1e9, "s"), "lognormal": {name: fit[name] for name in names}}
 

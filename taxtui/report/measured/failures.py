@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from costmodel.recording.causes import DROPPED, KEPT, CAUSE_POLICIES, RETRIED
-from costmodel.workload.characterization import CauseRate, cause_rates
+from costmodel import CAUSE_POLICIES, DROPPED, KEPT, RETRIED, characterization
 from taxtui.report.cells import Content, TableCell
 from taxtui.report.formats import Section
-from taxtui.report.measured.rows import Row
+from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.numbers import NOTHING, percent
 
 FAILURES: Final = "failures"
@@ -24,13 +23,13 @@ NOTES: Final = [
 ]
 
 
-def rates_of(row: Row) -> tuple[CauseRate, ...]:
+def rates_of(row: MeasuredRow) -> tuple[characterization.CauseRate, ...]:
     """Rates of a row by cause; no hazard where the time of trials is unknown."""
-    rates = cause_rates(row.cell.trials)
+    rates = characterization.cause_rates(row.cell.trials)
     return tuple(rate._replace(per_hour=None) for rate in rates) if HELD in row.cell.untold else rates
 
 
-def sections(names: Mapping[Row, Content], head: str) -> list[Section]:
+def sections(names: Mapping[MeasuredRow, Content], head: str) -> list[Section]:
     """A line per row and cause."""
     lines: list[list[Content]] = []
     for row, name in names.items():
@@ -43,7 +42,7 @@ def sections(names: Mapping[Row, Content], head: str) -> list[Section]:
     ]
 
 
-def _amounts(rate: CauseRate) -> tuple[str, str]:
+def _amounts(rate: characterization.CauseRate) -> tuple[str, str]:
     share, per_hour = rate.share, rate.per_hour
     shares = f"{percent(share.value)}\n{percent(share.low or 0.0)} … {percent(share.high or 0.0)}"
     if per_hour is None or per_hour.low is None or per_hour.high is None:
@@ -51,13 +50,13 @@ def _amounts(rate: CauseRate) -> tuple[str, str]:
     return shares, f"{per_hour.value:.3g}\n{per_hour.low:.3g} … {per_hour.high:.3g}"
 
 
-def record(row: Row) -> dict[str, Any]:
+def record(row: MeasuredRow) -> dict[str, Any]:
     """Rates by cause as plain data; the same keys in every row."""
     rates = {rate.cause: rate for rate in rates_of(row)}
     return {"failures_by_cause": {cause: _plain(rates.get(cause), cause) for cause in CAUSE_POLICIES}}
 
 
-def _plain(rate: CauseRate | None, cause: str) -> dict[str, Any]:
+def _plain(rate: characterization.CauseRate | None, cause: str) -> dict[str, Any]:
     per_hour = rate.per_hour if rate else None
     return {
         "trials": rate.trials if rate else 0,

@@ -9,17 +9,21 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from costmodel.errors import PriceError
-from costmodel.pricing.sheet import Prices
-from costmodel.recording.causes import SANDBOX
-from costmodel.recording.trial import RecordedTrial
-from costmodel.statistics.intervals import Interval, mean_interval, ratio_interval
-from costmodel.training.length import FIXED
-from costmodel.units import NS_PER_HOUR
-from costmodel.workload.characterization import hazard
+from costmodel import (
+    FIXED_LENGTH,
+    NS_PER_HOUR,
+    SANDBOX,
+    Interval,
+    PriceError,
+    Prices,
+    RecordedTrial,
+    characterization,
+    mean_interval,
+    ratio_interval,
+)
 from taxtui.report.cells import Content, RowName, TableCell
 from taxtui.report.formats import Section
-from taxtui.report.measured.rows import Row
+from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.measured.samples import Column
 from taxtui.report.measured.summary import DurationSummary, summarize
 from taxtui.report.numbers import NOTHING, number, percent, usd
@@ -65,7 +69,7 @@ def _boot(trial: RecordedTrial) -> int | None:
     return None if trial.borrowed else trial.measures.create_ns + trial.measures.ready_ns or None
 
 
-def quantities(row: Row) -> dict[str, DurationSummary]:
+def quantities(row: MeasuredRow) -> dict[str, DurationSummary]:
     """Durations of delivered trials that a cell has."""
     found = {}
     for name, value in _QUANTITIES.items():
@@ -79,21 +83,21 @@ def quantities(row: Row) -> dict[str, DurationSummary]:
     return found
 
 
-def lifetime_h(row: Row) -> Total:
+def lifetime_h(row: MeasuredRow) -> Total:
     """Hours of all sandboxes of a cell."""
     if _unheld(row):
         return Total(None, "the time of trials is unknown")
     return Total(_sum([_lived_ns(trial) / NS_PER_HOUR for trial in row.cell.trials], row))
 
 
-def job_wall_ns(row: Row) -> int | None:
+def job_wall_ns(row: MeasuredRow) -> int | None:
     """From the first create request to the last end of a job; None for trials of several runs, or without dates.
 
     taxtui's own measurements interleave cells, so that they have no such time.
     """
     trials = row.cell.trials
     if (
-        row.identity.length == FIXED
+        row.identity.length == FIXED_LENGTH
         or INSTANTS in row.cell.untold
         or len({(trial.run, trial.worker) for trial in trials}) > 1
     ):
@@ -101,7 +105,7 @@ def job_wall_ns(row: Row) -> int | None:
     return max(trial.freed_ns for trial in trials) - min(trial.start_ns for trial in trials)
 
 
-def cost_usd(row: Row, prices: Prices | None) -> Total:
+def cost_usd(row: MeasuredRow, prices: Prices | None) -> Total:
     """Cost of all sandboxes of a cell by a price sheet."""
     if prices is None:
         return Total(None, "--prices SHEET")
@@ -114,16 +118,16 @@ def cost_usd(row: Row, prices: Prices | None) -> Total:
     return Total(_sum([float(price.usd(row.identity, _lived_ns(one), one.cpu_ns)) for one in row.cell.trials], row))
 
 
-def failure_hazard(row: Row) -> Interval | None:
+def failure_hazard(row: MeasuredRow) -> Interval | None:
     """Failures of sandboxes in an hour of a sandbox's life."""
     if _unheld(row):
         return None
     trials = row.cell.trials
     events = [int(trial.cause == SANDBOX and not trial.ok) for trial in trials]
-    return hazard(events, [_lived_ns(trial) / NS_PER_HOUR for trial in trials], _clusters(row))
+    return characterization.hazard(events, [_lived_ns(trial) / NS_PER_HOUR for trial in trials], _clusters(row))
 
 
-def setup_share(row: Row) -> Interval | None:
+def setup_share(row: MeasuredRow) -> Interval | None:
     """Boot and set-up as a share of occupied time, of delivered trials; None where a time is unknown."""
     held = [trial.measures.held_ns for trial in row.good]
     if _unheld(row) or {"create", "cold_start"} & row.untold or not sum(held):
@@ -132,12 +136,12 @@ def setup_share(row: Row) -> Interval | None:
     return ratio_interval(before, held, [trial.group or index for index, trial in enumerate(row.good)])
 
 
-def sections(names: Mapping[Row, Content], prices: Prices | None = None) -> list[Section]:
+def sections(names: Mapping[MeasuredRow, Content], prices: Prices | None = None) -> list[Section]:
     """A table per cell: a line per quantity."""
     return [_section(row, name, prices) for row, name in names.items()]
 
 
-def _section(row: Row, name: Content, prices: Prices | None) -> Section:
+def _section(row: MeasuredRow, name: Content, prices: Prices | None) -> Section:
     delivered = 1 - row.failures.value
     low, high = 1 - (row.failures.high or 0.0), 1 - (row.failures.low or 0.0)
     share = f"{percent(delivered)}\n{percent(low)} … {percent(high)}"
@@ -171,7 +175,7 @@ def _section(row: Row, name: Content, prices: Prices | None) -> Section:
     )
 
 
-def record(row: Row, prices: Prices | None = None) -> dict[str, Any]:
+def record(row: MeasuredRow, prices: Prices | None = None) -> dict[str, Any]:
     """The same as plain data; the same keys in every row."""
     found = quantities(row)
     amounts = {_KEYS.get(name, f"{name}_ns"): found.get(name) for name in _QUANTITIES}
@@ -193,7 +197,7 @@ def record(row: Row, prices: Prices | None = None) -> dict[str, Any]:
     }
 
 
-def _unheld(row: Row) -> bool:
+def _unheld(row: MeasuredRow) -> bool:
     return HELD in row.cell.untold
 
 
@@ -202,11 +206,11 @@ def _lived_ns(trial: RecordedTrial) -> int:
     return 0 if trial.borrowed else max(0, trial.sandbox_ns) + max(0, trial.freed_ns - trial.end_ns)
 
 
-def _clusters(row: Row) -> list[Hashable]:
+def _clusters(row: MeasuredRow) -> list[Hashable]:
     return [trial.group or index for index, trial in enumerate(row.cell.trials)]
 
 
-def _sum(values: Sequence[float], row: Row) -> Interval:
+def _sum(values: Sequence[float], row: MeasuredRow) -> Interval:
     """The sum of a sample, with the interval of the mean times the number of trials."""
     mean, count = mean_interval(values, _clusters(row)), len(values)
     return Interval(math.fsum(values), *(None if end is None else max(0.0, end * count) for end in mean[1:]))

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from costmodel.pricing.sheet import Prices
-from costmodel.statistics.intervals import Interval
-from costmodel.statistics.quantiles import Percentile
-from costmodel.statistics.stability import Modes
-from costmodel.units import NS_PER_HOUR
-from costmodel.workload.contamination import Exposure
+from costmodel import NS_PER_HOUR, Exposure, Interval, Modes, Percentile, Prices
 from taxtui.report import variation
 from taxtui.report.measured import distributions, failures, overview
-from taxtui.report.measured.rows import TAXES, Rank, Row, Tax
+from taxtui.report.measured.rows import TAXES, MeasuredRow, Rank, Tax
 from taxtui.report.measured.tables import DISTRIBUTIONS, LATENCIES, do_about
 
 _PARTS: Final = (
@@ -26,7 +21,7 @@ _COLUMNS: Final = {"dispatch": "dispatch_total", "wrapper": "wrapper_total"}
 """Part → its column, where one of the actions has its name."""
 
 
-def record(row: Row, tables: Sequence[str], prices: Prices | None = None) -> dict[str, Any]:
+def record(row: MeasuredRow, tables: Sequence[str], prices: Prices | None = None) -> dict[str, Any]:
     """The cell's identity, and what each of ``tables`` holds of it."""
     identity = row.identity
     result: dict[str, Any] = {
@@ -68,7 +63,7 @@ def _exposure(found: Exposure | None) -> dict[str, Any]:
     }
 
 
-def _latency(row: Row, name: str) -> dict[str, Any]:
+def _latency(row: MeasuredRow, name: str) -> dict[str, Any]:
     summary = row.summary(name)
     return {
         "n": summary.n if summary else 0,

@@ -12,13 +12,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from costmodel.pricing import sheet as price_sheets
-from costmodel.pricing.sheet import Prices, load_prices
-from costmodel.providers.limits import Profile, known_profiles, load_profile
-from costmodel.recording.published import PROVENANCE, Published, PublishedFigure, PublishedStart
-from costmodel.statistics.quantiles import Percentile
-from costmodel.units import NS_PER_S
-from taxtui.report.measured.rows import Row
+from costmodel import (
+    NS_PER_S,
+    PROVENANCE,
+    Percentile,
+    Prices,
+    Profile,
+    Published,
+    PublishedFigure,
+    PublishedStart,
+    known_profiles,
+    load_prices,
+    load_profile,
+)
+from costmodel import sheet as price_sheets
+from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.numbers import NOTHING, duration, number, percent
 from taxtui.report.page.views import shown
 
@@ -90,10 +98,10 @@ class Coverage(NamedTuple):
 
 
 def provider_tables(
-    published: Iterable[Published], rows: Iterable[Row], pages: dict[str, str], prices: Prices | None
+    published: Iterable[Published], rows: Iterable[MeasuredRow], pages: dict[str, str], prices: Prices | None
 ) -> list[FigureTable]:
     """Return one table for each quantity that has a row; ``pages`` are names of recordings → the pages of them."""
-    sheets = [load_prices(path.stem) for path in sorted(price_sheets.SHIPPED.glob("*.toml"))]
+    sheets = [load_prices(path.stem) for path in sorted(price_sheets.SHIPPED_PRICES.glob("*.toml"))]
     every = [
         *(line for row in _largest(rows) for line in _recorded(row, pages)),
         *(line for file in published for line in _published(file)),
@@ -110,9 +118,9 @@ def provider_tables(
     return tables
 
 
-def _largest(rows: Iterable[Row]) -> list[Row]:
+def _largest(rows: Iterable[MeasuredRow]) -> list[MeasuredRow]:
     """Return the cell with the most commands of each substrate, provenance, mode and concurrency."""
-    largest: dict[tuple[object, ...], Row] = {}
+    largest: dict[tuple[object, ...], MeasuredRow] = {}
     for row in rows:
         identity = row.identity
         key = identity.label, row.cell.provenance, identity.mode, identity.concurrency
@@ -121,7 +129,7 @@ def _largest(rows: Iterable[Row]) -> list[Row]:
     return list(largest.values())
 
 
-def _commands(row: Row) -> int:
+def _commands(row: MeasuredRow) -> int:
     return sum(max(1, len(trial.durations_ns)) for trial in row.cell.trials)
 
 
@@ -273,7 +281,7 @@ def _limits(profile: Profile) -> Iterator[ProviderRow]:
 # --------------------------------------------------------------------------------------------------------- recordings
 
 
-def _recorded(row: Row, pages: dict[str, str]) -> Iterator[ProviderRow]:
+def _recorded(row: MeasuredRow, pages: dict[str, str]) -> Iterator[ProviderRow]:
     """Yield dispatch, start and failures of a cell, as far as its recordings have them."""
     days = sorted({_day(recording.run_id) for recording in row.cell.recordings})
     names = row.cell.sources

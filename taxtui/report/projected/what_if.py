@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from costmodel.analysis.what_if import Effect, Threshold
+from costmodel import Effect, Threshold
 from taxtui.report.cells import SHORT, Content, amount_cell
 from taxtui.report.formats import Report, Section
 from taxtui.report.numbers import number

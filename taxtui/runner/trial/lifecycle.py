@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
-from costmodel.recording.events import BUILD, FORK, SNAPSHOT
+from costmodel import events
 from taxtui.errors import ExecFailed, SubstrateError
 from taxtui.plan.spec import Command, Operation, SandboxSpec
 from taxtui.sandboxes.lifecycle import Builds, Snapshots, Suspends, Usage, fork
@@ -62,7 +62,7 @@ async def measure_copies(
         await substrate.build(f"{spec.name}.image", substrate.dockerfile(), spec.labels, marks)
 
     if "snapshot" in operations:
-        await record(SNAPSHOT, snapshot)
-        await record(FORK, forked)
+        await record(events.SNAPSHOT, snapshot)
+        await record(events.FORK, forked)
     if "build" in operations:
-        await record(BUILD, build)
+        await record(events.BUILD, build)

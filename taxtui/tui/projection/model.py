@@ -9,19 +9,28 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from costmodel import Demand, Projection, Published, Recording
-from costmodel.analysis.baseline import meant
-from costmodel.analysis.per_substrate import PlaceAsked, project_places
-from costmodel.analysis.project import Wanted, project
-from costmodel.analysis.ranking import Answer, answer_of
-from costmodel.analysis.sensitivity import Curve, curve
-from costmodel.errors import CostModelError
-from costmodel.pricing.sheet import SHIPPED
-from costmodel.providers.limits import known_profiles
-from costmodel.providers.provider import known_providers
-from costmodel.recording.load import read
-from costmodel.recording.reader import CellIdentity
-from costmodel.training.run import Think
+from costmodel import (
+    SHIPPED_PRICES,
+    Answer,
+    CellFilter,
+    CellIdentity,
+    CostModelError,
+    Curve,
+    PlaceAsked,
+    Published,
+    Recording,
+    Row,
+    Think,
+    TrainingRun,
+    answer_of,
+    curve,
+    known_profiles,
+    known_providers,
+    load,
+    matches_spec,
+    project,
+    project_places,
+)
 from taxtui.errors import RecordingError
 from taxtui.live import catalogue
 from taxtui.tui.projection.form import Question, Typed, parsed
@@ -36,7 +45,7 @@ QUICK: Final = frozenset(
         *("think", "include_cleanup", "quota", "run_sd", "deltas", "tolerance", "seed", "effort"),
     }
 )
-"""Fields of a demand that are answered without a simulation."""
+"""Fields of a training run that are answered without a simulation."""
 EFFORT: Final = 0.05
 """Simulation effort of a training run in steps, relative to ``taxtui project``: a person waits."""
 
@@ -52,21 +61,21 @@ class ProjectionAsked(NamedTuple):
 class Answered(NamedTuple):
     """The rows of a projection so far, and their inputs."""
 
-    rows: Sequence[Projection]
+    rows: Sequence[Row]
     question: Question
     sources: Sequence[Source]
     coarse: frozenset[CellIdentity] = frozenset()  # rows without what takes a simulation, which is on its way
     partly: bool = False  # other rows are on their way
 
     @property
-    def demand(self) -> Demand:
+    def training_run(self) -> TrainingRun:
         """The training run of all substrates without tables of their own."""
-        return self.question.demand
+        return self.question.training_run
 
     @property
     def answer(self) -> Answer:
         """The ranking of the rows."""
-        return answer_of(self.rows, run_sd=self.demand.run_sd, baseline=self.demand.baseline)
+        return answer_of(self.rows, run_sd=self.training_run.run_sd, baseline=self.training_run.baseline)
 
 
 class Refinement(NamedTuple):
@@ -120,7 +129,7 @@ class Projector:
         state = catalogue.stamp(path)
         cached = self._read.get(path)
         if cached is None or cached[0] != state:
-            self._read[path] = cached = (state, read(path))
+            self._read[path] = cached = (state, load(path))
         return cached[1]
 
 
@@ -144,37 +153,39 @@ def refined(request: Refinement) -> Iterator[Answered]:
         yield Answered(list(rows.values()), question, sources, coarse)
 
 
-def _rows(question: Question, sources: Sequence[Source], wanted: Wanted) -> list[Projection]:
+def _rows(question: Question, sources: Sequence[Source], wanted: CellFilter) -> list[Row]:
     """Project some workloads as ``project_places`` does, with less simulation of a run in steps."""
-    matches: list[Projection] = []
+    matches: list[Row] = []
     for number, place in enumerate(question.places):
         earlier = [item.spec for item in question.places[:number]]
 
         def at_place(identity: CellIdentity, spec: str = place.spec, earlier: Sequence[str] = tuple(earlier)) -> bool:
-            return (not spec or meant(identity, spec)) and not any(meant(identity, item) for item in earlier)
+            return (not spec or matches_spec(identity, spec)) and not any(
+                matches_spec(identity, item) for item in earlier
+            )
 
-        def both(identity: CellIdentity, at_place: Wanted = at_place) -> bool:
+        def both(identity: CellIdentity, at_place: CellFilter = at_place) -> bool:
             return at_place(identity) and wanted(identity)
 
         providers = [
             item for item in question.providers if not place.spec or item.substrate == place.spec.split(":")[0]
         ]
         matches += project(
-            sources, place.demand, place.prices, None, providers, effort=EFFORT, wanted=both, stressed=False
+            sources, place.training_run, place.prices, None, providers, effort=EFFORT, wanted=both, stressed=False
         )
     return matches
 
 
 def _quick(place: PlaceAsked) -> PlaceAsked:
     """The same without what takes a simulation; of think times that differ, their mean."""
-    request = {item.name: getattr(place.demand, item.name) for item in fields(Demand) if item.name in QUICK}
-    think = place.demand.think
+    request = {item.name: getattr(place.training_run, item.name) for item in fields(TrainingRun) if item.name in QUICK}
+    think = place.training_run.think
     if think is not None and think.sigma:
         request["think"] = Think(round(think.mean_ns))
-    return place._replace(demand=Demand(**request))
+    return place._replace(training_run=TrainingRun(**request))
 
 
-def _key(row: Projection) -> tuple[CellIdentity, str]:
+def _key(row: Row) -> tuple[CellIdentity, str]:
     return row.identity, row.provenance
 
 
@@ -200,7 +211,7 @@ def _is_of(work: Works, identity: CellIdentity) -> bool:
     return _work(identity) == work
 
 
-def _identities(rows: Iterable[Projection], *, coarse: bool = True) -> frozenset[CellIdentity]:
+def _identities(rows: Iterable[Row], *, coarse: bool = True) -> frozenset[CellIdentity]:
     return frozenset(row.identity for row in rows if coarse)
 
 
@@ -208,14 +219,14 @@ def curves(request: CurveAsked) -> list[Curve]:
     """Return a curve over actions for each substrate around an answer, without what needs a simulation."""
     answered = request.answered
     parts = [_like(source, request.like) for source in answered.sources]
-    demand = _quick(answered.question.places[-1]).demand
-    return curve(parts, replace(demand, baseline=None), "actions", ())
+    training_run = _quick(answered.question.places[-1]).training_run
+    return curve(parts, replace(training_run, baseline=None), "actions", ())
 
 
-def stops(rows: Sequence[Projection]) -> dict[str, tuple[str, ...]]:
+def stops(rows: Sequence[Row]) -> dict[str, tuple[str, ...]]:
     """The values of the options that name a substrate, a price sheet or a provider's limits."""
     labels = tuple(dict.fromkeys(row.identity.label for row in rows))
-    sheets = tuple(sorted(path.stem for path in SHIPPED.glob("*.toml")))
+    sheets = tuple(sorted(path.stem for path in SHIPPED_PRICES.glob("*.toml")))
     return {"baseline": labels, "full_speed": labels, "prices": sheets, "profile": tuple(known_profiles())} | {
         "compose": tuple(known_providers())
     }

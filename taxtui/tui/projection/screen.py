@@ -14,9 +14,7 @@ from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from costmodel.analysis.ranking import Answer, WorkLine
-from costmodel.projection.row import Projection
-from costmodel.recording.reader import CellIdentity
+from costmodel import Answer, CellIdentity, Row, WorkLine
 from taxtui.live import catalogue
 from taxtui.report.answer.table import said
 from taxtui.report.projected.attributed import headline
@@ -151,7 +149,7 @@ class ProjectionScreen(ArrangedScreen):
         """Return the answer with dim rows of the previous question in place of missing rows."""
         before, identities = self.answered, {row.identity for row in answered.rows}
         self._stale = frozenset()
-        if before is None or not answered.partly or before.demand.length != answered.demand.length:
+        if before is None or not answered.partly or before.training_run.length != answered.training_run.length:
             return answered
         missing = [row for row in before.rows if row.identity not in identities]
         self._stale = frozenset(row.identity for row in missing)
@@ -182,7 +180,7 @@ class ProjectionScreen(ArrangedScreen):
         return self.query_one(AnswerTable).line
 
     @property
-    def looked_at(self) -> Sequence[Projection]:
+    def looked_at(self) -> Sequence[Row]:
         """The rows of the workload under the cursor."""
         return [entry.row for entry in self.line.entries] if self.line else []
 
@@ -261,10 +259,10 @@ class ProjectionScreen(ArrangedScreen):
         if rows and self.answered:
             from taxtui.report.projected.explain import to_text
 
-            demand = self.answered.demand
+            training_run = self.answered.training_run
 
             def derivations(width: int) -> str:
-                return "\n\n".join(to_text(row, demand, width) for row in rows)
+                return "\n\n".join(to_text(row, training_run, width) for row in rows)
 
             self.app.push_screen(Tell("How this was computed", derivations))
 
@@ -275,8 +273,8 @@ class ProjectionScreen(ArrangedScreen):
             from taxtui.report.projected import attributed
             from taxtui.report.projected.sections import sections
 
-            rows, demand = self.answered.rows, self.answered.demand
-            tables = [*attributed.sections(rows, demand), *sections(rows, demand, self.answered.sources)]
+            rows, training_run = self.answered.rows, self.answered.training_run
+            tables = [*attributed.sections(rows, training_run), *sections(rows, training_run, self.answered.sources)]
             command = f"{self._command()} --full"
             self.app.push_screen(Tell("All tables", partial(plain_tables.to_text, tables), copyable=command))
 

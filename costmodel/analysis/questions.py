@@ -1,0 +1,184 @@
+"""Two questions in one call each: what the sandbox of one substrate costs, and whether to move to another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Final
+
+from costmodel.analysis.baseline import matches_spec
+from costmodel.analysis.bill import Side
+from costmodel.analysis.decision import Decision, decide_between
+from costmodel.analysis.per_substrate import PlaceAsked, candidates_of, runs_of
+from costmodel.analysis.project import behind, project, rows_of
+from costmodel.errors import TrainingRunError
+from costmodel.pricing.sheet import Prices
+from costmodel.projection.row import Attribution, Row
+from costmodel.providers.provider import load_provider
+from costmodel.recording.load import Data, files_of
+from costmodel.recording.reader import CellIdentity, Recording
+from costmodel.training.run import TrainingRun
+
+if TYPE_CHECKING:
+    from costmodel.providers.plausible_ranges import Candidate
+    from costmodel.providers.provider import Provider
+
+COARSE: Final = 0.005
+"""The share of the usual simulation for a row that is computed anew with other inputs."""
+
+
+def attribute(
+    data: Data,
+    training_run: TrainingRun,
+    substrate: str,
+    *,
+    tier: str | None = None,
+    mode: str | None = None,
+    prices: Prices | None = None,
+    effort: float = 1.0,
+) -> Attribution:
+    """What each cause of sandbox time costs a run in steps on one substrate.
+
+    ``substrate`` is SUBSTRATE[:key=value]. ``tier`` and ``mode`` select one cell where several were recorded.
+    ``effort`` is the share of the usual simulation.
+
+    Raises:
+        TrainingRunError: the run has no steps, or not exactly one row is of the substrate.
+        PriceError, SourceError: as ``project``.
+    """
+    if training_run.step_rollouts is None:
+        raise TrainingRunError("causes are separated step by step: give prompts and group_size, or batch")
+    row = _row(data, training_run, substrate, tier, mode, prices, effort)
+    if row.attribution is None:
+        raise TrainingRunError(f"nothing attributes the time of {row.label}: no success was recorded, or no attempts")
+    return row.attribution
+
+
+def decide(
+    data: Data,
+    training_run: TrainingRun,
+    *,
+    current: str,
+    candidate: str,
+    candidate_run: TrainingRun | None = None,
+    tier: str | None = None,
+    mode: str | None = None,
+    prices: Prices | None = None,
+    provider: Provider | None = None,
+    effort: float = 1.0,
+) -> Decision:
+    """Whether to move a training run from the substrate ``current`` to the substrate ``candidate``.
+
+    ``candidate_run`` is the training run at the candidate, if limits, nodes or failures differ there. A candidate
+    without measurements is estimated from what ``provider``, or a shipped provider of that name, publishes.
+
+    Raises:
+        TrainingRunError: not exactly one row is of a side, or the sides cannot be compared.
+        PriceError, SourceError: as ``project``.
+    """
+    start = _side(data, training_run, current, tier, mode, prices, effort)
+    measured = any(_wanted(cell.identity, candidate, tier, mode) for one in _recordings(data) for cell in one.cells)
+    if measured:
+        goal = _side(data, candidate_run or training_run, candidate, tier, mode, prices, effort)
+    else:
+        own = candidate_run or training_run
+        differing = (one.name for one in fields(own) if getattr(own, one.name) != getattr(training_run, one.name))
+        goal = _estimated(
+            _recordings(data),
+            PlaceAsked(candidate, own, prices),
+            provider or load_provider(candidate),
+            start.row.identity,
+            effort,
+            stated=frozenset(name for name in differing if getattr(own, name) is not None),
+            images_gb=() if training_run.images is None else training_run.images.sizes_gb,
+        )
+    return decide_between(start, goal, effort=effort)
+
+
+def _recordings(data: Data) -> list[Recording]:
+    return [one for one in files_of(data) if isinstance(one, Recording)]
+
+
+def _wanted(identity: CellIdentity, spec: str, tier: str | None, mode: str | None) -> bool:
+    return matches_spec(identity, spec) and tier in (None, identity.tier) and mode in (None, identity.mode)
+
+
+def _row(
+    data: Data,
+    training_run: TrainingRun,
+    spec: str,
+    tier: str | None,
+    mode: str | None,
+    prices: Prices | None,
+    effort: float,
+) -> Row:
+    def wanted(identity: CellIdentity) -> bool:
+        return _wanted(identity, spec, tier, mode)
+
+    cells = [one.value.identity for one in behind(files_of(data), training_run, prices, ())]
+    matching = [identity for identity in cells if wanted(identity)]
+    if len(matching) <= 1:  # else nothing is simulated
+        rows = project(data, training_run, prices, effort=effort, wanted=wanted, stressed=False)
+        if len(rows) == 1:
+            return rows[0]
+        matching = [row.identity for row in rows]
+    if not matching:
+        known = ", ".join(dict.fromkeys(identity.label for identity in cells)) or "none"
+        raise TrainingRunError(f"no row of {spec} was recorded; recorded substrates: {known}")
+    names = ", ".join(f"{one.label} {one.tier} x {one.actions} {one.mode}" for one in matching)
+    raise TrainingRunError(f"{len(matching)} rows are of {spec}: {names}; choose one with tier, mode or actions")
+
+
+def _side(
+    data: Data,
+    training_run: TrainingRun,
+    spec: str,
+    tier: str | None,
+    mode: str | None,
+    prices: Prices | None,
+    effort: float,
+) -> Side:
+    row = _row(data, training_run, spec, tier, mode, prices, effort)
+    runs = runs_of(_recordings(data), PlaceAsked(spec, training_run, prices), row)
+
+    def rerun(changed: TrainingRun) -> Row:
+        return _row(data, changed, spec, row.identity.tier, row.identity.mode, prices, COARSE)
+
+    asked = runs[0].training_run if runs else training_run
+    return Side(name=row.label, row=row, training_run=asked, rerun=rerun, runs=runs)
+
+
+def _estimated(
+    recordings: list[Recording],
+    place: PlaceAsked,
+    provider: Provider,
+    like: CellIdentity,
+    effort: float,
+    *,
+    stated: frozenset[str],
+    images_gb: Sequence[float],
+) -> Side:
+    """A side without measurements: the work of a measured cell with published figures."""
+    from costmodel.attribution.paired_comparison import RunInSteps
+
+    candidates = candidates_of(
+        recordings, place, provider, lambda identity: identity == like, stated=stated, images_gb=images_gb, like=like
+    )
+    if len(candidates) != 1:
+        raise TrainingRunError(f"{place.spec} was not measured, and no recorded work of the current side estimates it")
+    [found] = candidates
+
+    def row_of(one: Candidate, effort: float) -> Row:
+        [row] = rows_of([one.at({})], effort=effort, stressed=False)
+        return row
+
+    values, row = found.at({}), row_of(found, effort)
+    in_steps = values.training_run.step_rollouts is not None
+    return Side(
+        name=row.label,
+        row=row,
+        training_run=values.training_run,
+        rerun=lambda changed: row_of(replace(found, training_run=changed), COARSE),
+        runs=(RunInSteps(values.value, values.training_run, values.prices),) if in_steps else (),
+        candidate=found,
+    )
