@@ -4,7 +4,7 @@
 
     import costmodel
 
-    rows = costmodel.project([costmodel.read("run.msgpack")], costmodel.Demand(trajectories=10**6, workers=500))
+    rows = costmodel.project([costmodel.read("run.msgpack")], costmodel.TrainingRun(trajectories=10**6, workers=500))
     rows[0].worker_hours.value, rows[0].wall_clock_hours.value, rows[0].flags
 """
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from costmodel.analysis.thresholds import Turn as Turn
     from costmodel.analysis.thresholds import turns as turns
     from costmodel.errors import CostModelError as CostModelError
-    from costmodel.errors import DemandError as DemandError
     from costmodel.errors import NoPrice as NoPrice
     from costmodel.errors import PriceError as PriceError
     from costmodel.errors import SourceError as SourceError
+    from costmodel.errors import TrainingRunError as TrainingRunError
     from costmodel.pricing.sheet import Prices as Prices
     from costmodel.pricing.sheet import load_prices as load_prices
     from costmodel.projection.row import Attribution as Attribution
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from costmodel.training.images import Images as Images
     from costmodel.training.length import Length as Length
     from costmodel.training.run import Delta as Delta
-    from costmodel.training.run import Demand as Demand
     from costmodel.training.run import Think as Think
+    from costmodel.training.run import TrainingRun as TrainingRun
 
 _HOMES: Final = {
     "Answer": "analysis.ranking",
@@ -63,10 +63,10 @@ _HOMES: Final = {
     "Side": "analysis.bill",
     "decide": "analysis.decision",
     "Delta": "training.run",
-    "Demand": "training.run",
+    "TrainingRun": "training.run",
     "Think": "training.run",
     "CostModelError": "errors",
-    "DemandError": "errors",
+    "TrainingRunError": "errors",
     "NoPrice": "errors",
     "PriceError": "errors",
     "SourceError": "errors",

@@ -3,7 +3,7 @@
 ::
 
     CostModelError            exit 2   anything that makes a projection impossible
-    ├── DemandError           exit 2   a question that cannot be answered: N < 0, unknown baseline, contradictions
+    ├── TrainingRunError           exit 2   a question that cannot be answered: N < 0, unknown baseline, contradictions
     ├── PriceError            exit 2   a price sheet that is wrong
     │   └── NoPrice           exit 2   ... or lacks a price that was asked for
     └── SourceError           exit 4   a recording or published latencies that cannot be projected: damaged, too new,
@@ -21,7 +21,7 @@ class CostModelError(Exception):
     exit_code = 2
 
 
-class DemandError(CostModelError, ValueError):
+class TrainingRunError(CostModelError, ValueError):
     """What is asked of the model makes no sense."""
 
 

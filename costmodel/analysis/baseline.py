@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Protocol, TypeVar
 
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 from costmodel.projection import warnings
 from costmodel.projection.row import BreakEven, Projection, Versus
 from costmodel.recording.reader import CellIdentity
@@ -36,12 +36,12 @@ def matching(rows: Sequence[Projection], spec: str) -> list[Projection]:
     """The rows that ``SUBSTRATE[:key=value,…]`` means, those of the plain variant first.
 
     Raises:
-        DemandError: none is.
+        TrainingRunError: none is.
     """
     found = [row for row in rows if meant(row.identity, spec)]
     if not found:
         known = ", ".join(dict.fromkeys(row.identity.label for row in rows))
-        raise DemandError(f"there is no row for {spec!r}; the recordings hold {known}")
+        raise TrainingRunError(f"there is no row for {spec!r}; the recordings hold {known}")
     return sorted(found, key=lambda row: bool(row.identity.variant))
 
 
@@ -106,14 +106,14 @@ def with_baseline(
 
     A disturbed row is compared with none.
 
-    ``run_sd`` is what is assumed between runs, as ``Demand`` has it.
+    ``run_sd`` is what is assumed between runs, as ``TrainingRun`` has it.
 
     Raises:
-        DemandError: the baseline is unknown, and ``required``.
+        TrainingRunError: the baseline is unknown, and ``required``.
     """
     try:
         candidates = matching([row for row in rows if row.worker_hours], spec)
-    except DemandError:
+    except TrainingRunError:
         if required:
             raise
         return list(rows)

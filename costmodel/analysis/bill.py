@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 from costmodel.projection import warnings
 from costmodel.projection.row import Projection
 from costmodel.statistics.intervals import Interval
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 
 if TYPE_CHECKING:
     from costmodel.attribution.paired_comparison import RunInSteps
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 USD, WORKER_HOURS = UNITS = ("usd", "worker_hours")
 
-Rerun = Callable[[Demand], Projection]
-"""The row of one side at another demand."""
+Rerun = Callable[[TrainingRun], Projection]
+"""The row of one side at another training run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,22 +28,22 @@ class Side:
 
     name: str
     row: Projection
-    demand: Demand
+    training_run: TrainingRun
     rerun: Rerun
     runs: tuple[RunInSteps, ...] = ()  # of a run in steps: as it is, then at the ends of what concurrency leaves open
     candidate: Candidate | None = None  # of a place where nothing was measured: its inputs with their ranges
 
-    def at(self, demand: Demand, *, anew: bool) -> Side:
+    def at(self, training_run: TrainingRun, *, anew: bool) -> Side:
         """The side with another training run; ``anew``: with the row that this gives, which takes longer."""
-        runs = tuple(run._replace(demand=demand) for run in self.runs[:1])
-        return replace(self, demand=demand, row=self.rerun(demand) if anew else self.row, runs=runs)
+        runs = tuple(run._replace(training_run=training_run) for run in self.runs[:1])
+        return replace(self, training_run=training_run, row=self.rerun(training_run) if anew else self.row, runs=runs)
 
     def runs_at(self, values: Mapping[str, float]) -> tuple[RunInSteps, ...]:
         """The inputs of the simulation at these values of the unmeasured inputs."""
         if not self.runs or self.candidate is None or not values:
             return self.runs
         told = self.candidate.at(values)
-        return (self.runs[0]._replace(pool=told.value, demand=told.demand, prices=told.prices),)
+        return (self.runs[0]._replace(pool=told.value, training_run=told.training_run, prices=told.prices),)
 
     def row_at(self, values: Mapping[str, float]) -> Side:
         """The side with its row at these values of the unmeasured inputs; of a run without steps."""
@@ -53,7 +53,7 @@ class Side:
 
         told = self.candidate.at(values)
         [row] = rows_of([told], stressed=False)
-        return replace(self, row=row, demand=told.demand)
+        return replace(self, row=row, training_run=told.training_run)
 
 
 class Bill(NamedTuple):
@@ -67,7 +67,7 @@ class Bill(NamedTuple):
 
 
 def check_prices(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> None:
-    """Raises ``DemandError`` where the sandboxes of one side are free and those of the other are not."""
+    """Raises ``TrainingRunError`` where the sandboxes of one side are free and those of the other are not."""
     free = [side for side, own in zip((start, goal), bills, strict=True) if is_free(own, unit)]
     if len(free) != 1:
         return
@@ -78,7 +78,7 @@ def check_prices(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -
         add = (
             f"nodes, pods_per_node and node_usd_hour under [at.{substrate}.nodes] of --training FILE, or --prices FILE"
         )
-    raise DemandError(f"{side.name} costs nothing here and {other.name} is billed: add {add}")
+    raise TrainingRunError(f"{side.name} costs nothing here and {other.name} is billed: add {add}")
 
 
 def is_free(own: Bill, unit: str) -> bool:
@@ -88,7 +88,7 @@ def is_free(own: Bill, unit: str) -> bool:
 
 def bill(side: Side, unit: str) -> Bill:
     """What the run costs on one side."""
-    row, demand, found = side.row, side.demand, side.row.attribution
+    row, training_run, found = side.row, side.training_run, side.row.attribution
     assert row.worker_hours is not None
     if unit == WORKER_HOURS:
         sandbox = row.tax_worker_hours if found is None else found.sandbox.worker_hours
@@ -98,8 +98,16 @@ def bill(side: Side, unit: str) -> Bill:
     if found is None:
         return Bill(whole, None, None, None, whole.value)
     hours = found.run.step_s.times(found.steps / 3600)
-    gpus = hours.times(demand.gpus * demand.gpu_usd_hour) if demand.gpus and demand.gpu_usd_hour else None
-    nodes = hours.times(demand.nodes * demand.node_usd_hour) if demand.nodes and demand.node_usd_hour else None
+    gpus = (
+        hours.times(training_run.gpus * training_run.gpu_usd_hour)
+        if training_run.gpus and training_run.gpu_usd_hour
+        else None
+    )
+    nodes = (
+        hours.times(training_run.nodes * training_run.node_usd_hour)
+        if training_run.nodes and training_run.node_usd_hour
+        else None
+    )
     rest = whole.value - sum(part.value for part in (gpus, nodes) if part)
     rest = rest if rest > 1e-9 * whole.value else 0.0  # what is left of rounding is nobody's
     return Bill(whole, found.sandbox.usd, gpus, nodes, rest)

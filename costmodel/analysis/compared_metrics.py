@@ -10,7 +10,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 from costmodel.recording.metrics import PER_ACTION, PER_TRIAL, UNTOLD, values_of
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.intervals import Interval, difference, quantile, ratio, wilson
@@ -80,7 +80,7 @@ def parse_metric(name: str, limit: float = LIMIT) -> Metric:
     """Return the metric ``mean:QUANTITY``, ``p50:QUANTITY`` or another percentile, or ``failure_rate``.
 
     Raises:
-        DemandError: there is no metric of that name; the message lists the known ones.
+        TrainingRunError: there is no metric of that name; the message lists the known ones.
     """
     if name == FAILURE_RATE:
         return Metric(name, name, None, limit)
@@ -89,19 +89,19 @@ def parse_metric(name: str, limit: float = LIMIT) -> Metric:
     p = float(match[1]) / 100 if match else None
     known = [*PER_TRIAL, *PER_ACTION, *(() if match else PER_SUCCESS)]
     if p == 0 or (p is None and statistic != "mean"):
-        raise DemandError(
+        raise TrainingRunError(
             f"there is no metric {name!r}: write mean:QUANTITY, a percentile as p50:QUANTITY, or {FAILURE_RATE}; "
             f"quantities are {', '.join(known)}"
         )
     if quantity not in known:
         close = difflib.get_close_matches(quantity, known, 1)
         hint = f"did you mean {statistic}:{close[0]}? quantities" if close else f"quantities of {statistic}"
-        raise DemandError(f"there is no metric {name!r}: {hint} are {', '.join(known)}")
+        raise TrainingRunError(f"there is no metric {name!r}: {hint} are {', '.join(known)}")
     return Metric(name, quantity, p, limit)
 
 
 def change_of(before: Pool, after: Pool, metric: Metric, run_sd: float | None) -> Change:
-    """Compute a metric of both sides and its change; ``run_sd`` is the field of ``Demand``."""
+    """Compute a metric of both sides and its change; ``run_sd`` is the field of ``TrainingRun``."""
     assume = max(assumed(pool.identity.substrate, run_sd) for pool in (before, after))
     if metric.quantity == FAILURE_RATE:
         return _failures(before, after)

@@ -24,7 +24,7 @@ from costmodel.analysis.compared_metrics import (
     change_of,
     parse_metric,
 )
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 from costmodel.recording.reader import CellIdentity, Recording
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.power import repetitions_needed
@@ -105,18 +105,18 @@ def compare(
 
     Cells pair where the plan of both is equal, so that machines and images may differ. Trials of equal cells of one
     side are pooled. Measured cells pair with measured cells only. ``metrics`` are by default ``DEFAULT``; ``run_sd`` is
-    the field of ``Demand``; ``wanted`` selects cells. ``pair_all`` pairs the cells that are left over where tier and
-    length are equal, the most similar ones.
+    the field of ``TrainingRun``; ``wanted`` selects cells. ``pair_all`` pairs the cells that are left over where tier
+    and length are equal, the most similar ones.
 
     Raises:
-        DemandError: the sides share no cell, or share a run.
+        TrainingRunError: the sides share no cell, or share a run.
         SourceError: a side has a run twice.
     """
     shared = {source.run_id: source.name for source in before}
     for source in after:
         if source.run_id in shared:
             files = f"{source.name} and {shared[source.run_id]}"
-            raise DemandError(f"{files} hold the same run: against itself it always passes; give another")
+            raise TrainingRunError(f"{files} hold the same run: against itself it always passes; give another")
     then, now = (
         [pool for pool in pools(side, planned) if pool.trials and (wanted is None or wanted(pool.identity))]
         for side in (before, after)
@@ -125,7 +125,7 @@ def compare(
     if not pairs:
         names = [", ".join(source.name for source in side) for side in (before, after)]
         more = "" if pair_all else ", or pair other cells of a tier and length: --pair-all"
-        raise DemandError(f"{names[1]} and {names[0]} share no cell: record the same scenario on both sides{more}")
+        raise TrainingRunError(f"{names[1]} and {names[0]} share no cell: record the same scenario on both sides{more}")
     chosen = [parse_metric(name) for name in DEFAULT] if metrics is None else metrics
     comparisons = [_compared(*pair, metric, run_sd) for pair in pairs for metric in chosen]
     paired = {id(pool) for pair in pairs for pool in pair}

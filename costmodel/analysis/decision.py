@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeGuard
 
 from costmodel.analysis.baseline import judged
 from costmodel.analysis.bill import USD, WORKER_HOURS, Bill, Side, bill, check_prices, is_free, usd_of
-from costmodel.errors import CostModelError, DemandError
+from costmodel.errors import CostModelError, TrainingRunError
 from costmodel.projection import warnings
 from costmodel.statistics.intervals import Interval, difference
 
@@ -89,18 +89,21 @@ def decide(
     is done.
 
     Raises:
-        DemandError: the two did not do the same work, one of them has no number, the model's time is missing, or only
+        TrainingRunError: the two did not do the same work, one of them has no number, the model's time is missing, or
+        only
             one of them has a price.
     """
     one, other = start.row, goal.row
     if (one.identity.tier, one.length) != (other.identity.tier, other.length):
         works = " and ".join(f"{row.identity.tier} {row.length}" for row in (one, other))
-        raise DemandError(f"{start.name} and {goal.name} did different work, {works}; give the length with --length")
+        raise TrainingRunError(
+            f"{start.name} and {goal.name} did different work, {works}; give the length with --length"
+        )
     for side in (start, goal):
         if side.row.worker_hours is None:
-            raise DemandError(f"there is no number for {side.name}: {', '.join(side.row.flags)}")
-        if side.demand.think is None and not side.row.think_s and side.row.provenance != warnings.PUBLISHED:
-            raise DemandError(
+            raise TrainingRunError(f"there is no number for {side.name}: {', '.join(side.row.flags)}")
+        if side.training_run.think is None and not side.row.think_s and side.row.provenance != warnings.PUBLISHED:
+            raise TrainingRunError(
                 "the model's time before each action is missing, and the length of the run depends on it: "
                 "add --think lognormal:8s,1 (--think 0s: it takes none)"
             )
@@ -281,7 +284,7 @@ def by_rows(start: Side, goal: Side, unit: str, times: tuple[float, float] = (1.
     rows = start.row, goal.row
     paired = all(row.attribution is None and (row.levels is None or row.levels.beyond == 1) for row in rows)
     if unit == WORKER_HOURS and paired and times == (1.0, 1.0):
-        return judged(start.row, goal.row, one.whole, other.whole, start.demand.run_sd).value
+        return judged(start.row, goal.row, one.whole, other.whole, start.training_run.run_sd).value
     return difference(one.whole.times(times[0]), other.whole.times(times[1]))
 
 
@@ -295,7 +298,7 @@ def _doubts(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> lis
                     side.name, "its sandboxes cost nothing here", "give --node-usd-hour, or a price sheet with --prices"
                 )
             )
-    rates = start.demand.failure_rate, goal.demand.failure_rate
+    rates = start.training_run.failure_rate, goal.training_run.failure_rate
     if len(measured) == 2 and rates[0] is not None and rates[0] == rates[1]:
         found.append(
             Unverified(

@@ -14,7 +14,7 @@ from costmodel.projection.row import Projection
 from costmodel.projection.tax_bounds import Reference
 from costmodel.recording.published import Published
 from costmodel.recording.reader import CellIdentity, Recording
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 
 if TYPE_CHECKING:
     from costmodel.attribution.paired_comparison import RunInSteps
@@ -26,7 +26,7 @@ class PlaceAsked(NamedTuple):
     """What one place is asked: ``SUBSTRATE[:key=value]``, "" for all that no other means."""
 
     spec: str
-    demand: Demand
+    training_run: TrainingRun
     prices: Prices | None
 
 
@@ -39,14 +39,16 @@ def project_places(
     *,
     stressed: bool = True,
 ) -> list[Projection]:
-    """As ``project``, with a demand for each place; the last one is for all others, and has the baseline.
+    """As ``project``, with a training run for each place; the last one is for all others, and has the baseline.
 
     Raises:
-        DemandError, PriceError, SourceError: as ``project``.
+        TrainingRunError, PriceError, SourceError: as ``project``.
     """
     *own, common = places
     if not own:
-        return project(recordings, common.demand, common.prices, reference, providers, wanted=wanted, stressed=stressed)
+        return project(
+            recordings, common.training_run, common.prices, reference, providers, wanted=wanted, stressed=stressed
+        )
     rows: list[Projection] = []
     for number, place in enumerate(places):
         earlier = [one.spec for one in places[:number]]
@@ -57,11 +59,11 @@ def project_places(
 
         known = [one for one in providers if not place.spec or one.substrate == place.spec.partition(":")[0]]
         sources = recordings if place is common else [one for one in recordings if isinstance(one, Recording)]
-        demand = replace(place.demand, baseline=None)
-        rows += project(sources, demand, place.prices, reference, known, wanted=here, stressed=stressed)
-    if common.demand.baseline is None:
+        training_run = replace(place.training_run, baseline=None)
+        rows += project(sources, training_run, place.prices, reference, known, wanted=here, stressed=stressed)
+    if common.training_run.baseline is None:
         return rows
-    return with_baseline(rows, common.demand.baseline, run_sd=common.demand.run_sd)
+    return with_baseline(rows, common.training_run.baseline, run_sd=common.training_run.run_sd)
 
 
 def runs_of(recordings: Sequence[Recording | Published], place: PlaceAsked, row: Projection) -> tuple[RunInSteps, ...]:
@@ -69,13 +71,13 @@ def runs_of(recordings: Sequence[Recording | Published], place: PlaceAsked, row:
 
     Empty where the run is not in steps, or the row has no trials.
     """
-    if place.demand.step_rollouts is None:
+    if place.training_run.step_rollouts is None:
         return ()
     from costmodel.attribution.paired_comparison import RunInSteps  # a run without steps does not load it
 
-    for one in behind(recordings, place.demand, place.prices, ()):
+    for one in behind(recordings, place.training_run, place.prices, ()):
         if (one.value.identity, one.value.provenance) == (row.identity, row.provenance):
-            return tuple(RunInSteps(pool, one.demand, one.prices) for pool in (one.value, *one.ends))
+            return tuple(RunInSteps(pool, one.training_run, one.prices) for pool in (one.value, *one.ends))
     return ()
 
 
@@ -97,10 +99,10 @@ def candidates_of(
     from costmodel.providers.estimation import works
     from costmodel.providers.plausible_ranges import Candidate
 
-    cells = [pool for pool in cells_of(recordings, place.demand) if wanted(pool.identity)]
+    cells = [pool for pool in cells_of(recordings, place.training_run) if wanted(pool.identity)]
     same = [pool for pool in cells if pool.identity == like and pool.succeeded]
     return [
-        Candidate.of(pool, provider, place.demand, place.prices, stated, images_gb)
+        Candidate.of(pool, provider, place.training_run, place.prices, stated, images_gb)
         for pool in (same or (works(cells) if cells else []))
     ]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from costmodel.errors import DemandError, SourceError
+from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import cost
 from costmodel.projection.option_support import option
@@ -18,7 +18,7 @@ from costmodel.projection.row import PoolUse, WallClock
 from costmodel.projection.wall_clock import timed_run
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Interval
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR, NS_PER_S
 from costmodel.workload.attempts import Attempt
 from costmodel.workload.pool import Pool, attempts
@@ -54,7 +54,7 @@ class PoolChoice(NamedTuple):
 
 def pool_sizes(
     pool: Pool,
-    demand: Demand,
+    training_run: TrainingRun,
     prices: Prices | None = None,
     *,
     p95_wait_s: float | None = None,
@@ -62,21 +62,21 @@ def pool_sizes(
 ) -> PoolChoice:
     """Try pools from none to ``most`` (usually as many as there are workers) for a recorded cell.
 
-    The demand says how a pool refills; its own size does not matter. With ``p95_wait_s`` the smallest size that keeps
-    that limit is found to the sandbox, if the wait falls with the size.
+    The training run says how a pool refills; its own size does not matter. With ``p95_wait_s`` the smallest size that
+    keeps that limit is found to the sandbox, if the wait falls with the size.
 
     Raises:
-        DemandError: it does not say how a pool refills, asks for what is not simulated here, or a limit makes no sense.
-        SourceError: no attempt succeeds.
+        TrainingRunError: it does not say how a pool refills, asks for what is not simulated here, or a limit makes no
+        sense. SourceError: no attempt succeeds.
         PriceError: the sheet lacks a price.
     """
-    most = _checked(demand, p95_wait_s, most)
-    sample = attempts(pool, demand.length, demand)
+    most = _checked(training_run, p95_wait_s, most)
+    sample = attempts(pool, training_run.length, training_run)
     found: dict[int, PoolPoint] = {}
 
     def at(size: int) -> PoolPoint:
         if size not in found:
-            found[size] = _point(pool, sample, demand, prices, size)
+            found[size] = _point(pool, sample, training_run, prices, size)
         return found[size]
 
     for size in _doubling(most):
@@ -94,22 +94,22 @@ def pool_sizes(
     return PoolChoice(points, smallest, min(told, key=lambda point: point.total_usd or 0.0, default=None))
 
 
-def _checked(demand: Demand, p95_wait_s: float | None, most: int | None) -> int:
-    if demand.warm_pool is None:
-        raise DemandError(
+def _checked(training_run: TrainingRun, p95_wait_s: float | None, most: int | None) -> int:
+    if training_run.warm_pool is None:
+        raise TrainingRunError(
             "a pool is as good as its refill: add --warm-pool 1 and --refill-seconds S or --refill-rate R"
         )
-    if demand.refill_s is None and demand.refill_rate is None:
-        raise DemandError("a pool for each image is not sized here: add --refill-seconds S or --refill-rate R")
-    refused = [name for name in _ADDS_WAITS if getattr(demand, name) is not None] + demand.step_model
+    if training_run.refill_s is None and training_run.refill_rate is None:
+        raise TrainingRunError("a pool for each image is not sized here: add --refill-seconds S or --refill-rate R")
+    refused = [name for name in _ADDS_WAITS if getattr(training_run, name) is not None] + training_run.step_model
     if refused:
         named = ", ".join(map(option, refused))
-        raise DemandError(f"the size of a pool does not say what it takes with {named}; leave that out")
+        raise TrainingRunError(f"the size of a pool does not say what it takes with {named}; leave that out")
     if p95_wait_s is not None and not 0 <= p95_wait_s < math.inf:
-        raise DemandError(f"the limit of the wait must be a number of seconds of at least 0, not {p95_wait_s}")
+        raise TrainingRunError(f"the limit of the wait must be a number of seconds of at least 0, not {p95_wait_s}")
     if most is not None and (not isinstance(most, int) or most < 1):
-        raise DemandError(f"the largest pool must be a whole number of at least 1, not {most}")
-    return most or demand.usable_workers
+        raise TrainingRunError(f"the largest pool must be a whole number of at least 1, not {most}")
+    return most or training_run.usable_workers
 
 
 def _doubling(most: int) -> list[int]:
@@ -119,24 +119,26 @@ def _doubling(most: int) -> list[int]:
     return sizes
 
 
-def _point(pool: Pool, sample: Sequence[Attempt], demand: Demand, prices: Prices | None, size: int) -> PoolPoint:
+def _point(
+    pool: Pool, sample: Sequence[Attempt], training_run: TrainingRun, prices: Prices | None, size: int
+) -> PoolPoint:
     kept = {"warm_pool": size} if size else {"warm_pool": None, "refill_s": None, "refill_rate": None}
-    asked = replace(demand, **kept)
+    asked = replace(training_run, **kept)
     timed = timed_run(sample, pool, asked)
     if timed is None:
         raise SourceError(f"{pool.identity.label}: no attempt succeeds, so there is nothing to keep ready")
     run, outcome = timed.run, timed.run.outcome
     wall_hours = run.wall.value_ns / NS_PER_HOUR
     hit = idle = 0.0
-    busy_ns = float(timed.law.mean) * demand.trajectories
+    busy_ns = float(timed.law.mean) * training_run.trajectories
     if outcome is not None:
         busy_ns = outcome.held_ns.value
         hit = outcome.hits.value / outcome.attempts.value if size else 0.0
         idle = outcome.idle_ns.value / outcome.wall_ns.value if size and outcome.wall_ns.value else 0.0
     worker_hours = busy_ns / NS_PER_HOUR
     gpu_usd = None
-    if run.gpu is not None and demand.gpu_usd_hour is not None:
-        gpu_usd = run.gpu[demand.effective_policy.name].waiting_gpu_hours * demand.gpu_usd_hour
+    if run.gpu is not None and training_run.gpu_usd_hour is not None:
+        gpu_usd = run.gpu[training_run.effective_policy.name].waiting_gpu_hours * training_run.gpu_usd_hour
     sandbox_usd = idle_usd = worker_usd = None
     if prices is not None:
         clock = WallClock(wall_hours, None, None, wall_hours, run.wall.method, None)

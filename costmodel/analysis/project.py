@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from costmodel.analysis.baseline import meant, with_baseline, with_full_speed
-from costmodel.errors import DemandError, SourceError
+from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.diagnostics import beyond_recorded_ns
@@ -19,7 +19,7 @@ from costmodel.projection.tax_bounds import Reference
 from costmodel.recording.published import Published
 from costmodel.recording.reader import CellIdentity, Recording
 from costmodel.statistics.intervals import Between, Interval
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from costmodel.workload.estimator import Tally
 from costmodel.workload.length_extrapolation import EXACT
 from costmodel.workload.pool import Pool, attempts, by_levels, nearest_length, pools
@@ -41,7 +41,7 @@ MOST_LENGTHS = 16
 
 def project(
     recordings: Sequence[Recording | Published],
-    demand: Demand,
+    training_run: TrainingRun,
     prices: Prices | None = None,
     reference: Reference | None = None,
     providers: Sequence[Provider] = (),
@@ -54,9 +54,9 @@ def project(
     causes: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> list[Projection]:
-    """One row per cell, in the order of the recordings; with ``demand.actions`` one per cell but for its length.
+    """One row per cell, in the order of the recordings; with ``training_run.actions`` one per cell but for its length.
 
-    Cells that differ in how many trials ran at a time only are one row, for as many as the demand has, unless
+    Cells that differ in how many trials ran at a time only are one row, for as many as the training run has, unless
     ``each_level``. Of each of the ``providers`` there is a composed row for each work that was recorded. ``checked``:
     recorded lengths are predicted from each other (``held_out``).
     ``stressed``: rows have their ``stress``. Without ``causes`` attributions do not separate them, which takes a third
@@ -72,55 +72,58 @@ def project(
     A cell without a success is a row of Nones flagged ``no_success``.
 
     Raises:
-        DemandError: the baseline or whose speed is full is not among the rows, or a published row cannot answer an
+        TrainingRunError: the baseline or whose speed is full is not among the rows, or a published row cannot answer an
             option.
         PriceError: the sheet lacks a price.
         SourceError: nothing was recorded, not one cell has a success, or a run was given twice.
     """
 
     def needed(identity: CellIdentity) -> bool:
-        specs = (demand.full_speed, demand.baseline)
+        specs = (training_run.full_speed, training_run.baseline)
         return wanted is None or wanted(identity) or any(spec is not None and meant(identity, spec) for spec in specs)
 
-    summaries = [(one, quoted(one, demand, prices)) for one in recordings if isinstance(one, Published)]
-    cells = _cells(recordings, demand, checked=checked)
+    summaries = [(one, quoted(one, training_run, prices)) for one in recordings if isinstance(one, Published)]
+    cells = _cells(recordings, training_run, checked=checked)
     groups = [own for own in ([[one] for one in cells] if each_level else by_levels(cells)) if needed(own[0].identity)]
-    shared = replace(demand, effort=demand.effort * min(1.0, SIMULATED_ROWS / max(1, len(groups))))
+    shared = replace(training_run, effort=training_run.effort * min(1.0, SIMULATED_ROWS / max(1, len(groups))))
     found = [one for one in _thought_of(groups, cells, providers, shared, prices) if needed(one.value.identity)]
     rows = rows_of(found, reference, effort, wanted, stressed=stressed, causes=causes, progress=progress)
     for place, own in enumerate(groups):
         rows[place] = replace(rows[place], held_out=sum((cells[pool] for pool in own), ()))
-    baseline = demand.baseline
+    baseline = training_run.baseline
     for summary, printed in summaries:
         baseline = baseline or summary.baseline
         rows += [row for row in printed if needed(row.identity)]
     if all(row.worker_hours is None for row in rows) and (rows or wanted is None):
         if any(warnings.LENGTH_UNKNOWN in row.flags for row in rows):
-            raise DemandError(
-                f"nothing was published for {demand.actions} actions; leave --length out, or --compose NAME "
+            raise TrainingRunError(
+                f"nothing was published for {training_run.actions} actions; leave --length out, or --compose NAME "
                 "with recorded work of that length"
             )
         raise SourceError("nothing to project: no cell has a successful trial")
     if baseline is not None and rows:
-        rows = with_baseline(rows, baseline, required=demand.baseline is not None, run_sd=demand.run_sd)
+        rows = with_baseline(rows, baseline, required=training_run.baseline is not None, run_sd=training_run.run_sd)
     return [row for row in rows if wanted is None or wanted(row.identity)]
 
 
 def behind(
-    recordings: Sequence[Recording | Published], demand: Demand, prices: Prices | None, providers: Sequence[Provider]
+    recordings: Sequence[Recording | Published],
+    training_run: TrainingRun,
+    prices: Prices | None,
+    providers: Sequence[Provider],
 ) -> list[Alternatives]:
     """What the rows of ``project`` are computed from, in their order, published ones left out. Raises as it does."""
-    cells = _cells(recordings, demand, checked=False)
-    return _thought_of(by_levels(cells), cells, providers, demand, prices)
+    cells = _cells(recordings, training_run, checked=False)
+    return _thought_of(by_levels(cells), cells, providers, training_run, prices)
 
 
-def cells_of(recordings: Sequence[Recording | Published], demand: Demand) -> list[Pool]:
-    """The recorded cells that are projected, each at the recorded length nearest to the demand's."""
-    return list(_cells(recordings, demand, checked=False))
+def cells_of(recordings: Sequence[Recording | Published], training_run: TrainingRun) -> list[Pool]:
+    """The recorded cells that are projected, each at the recorded length nearest to the training run's."""
+    return list(_cells(recordings, training_run, checked=False))
 
 
 def _cells(
-    recordings: Sequence[Recording | Published], demand: Demand, *, checked: bool = True
+    recordings: Sequence[Recording | Published], training_run: TrainingRun, *, checked: bool = True
 ) -> dict[Pool, tuple[HeldOut, ...]]:
     """The cells that are projected, each with how well its lengths predict each other, if that is ``checked``."""
     series: dict[object, list[Pool]] = {}
@@ -128,7 +131,7 @@ def _cells(
         series.setdefault((pool.series, pool.provenance), []).append(pool)
     found: dict[Pool, tuple[HeldOut, ...]] = {}
     for lengths in series.values():
-        near = lengths if demand.length is None else [nearest_length(lengths, demand.length)]
+        near = lengths if training_run.length is None else [nearest_length(lengths, training_run.length)]
         found |= dict.fromkeys(near, _held_out(lengths) if checked else ())
     return found
 
@@ -137,35 +140,35 @@ def _thought_of(
     groups: Sequence[Sequence[Pool]],
     cells: Iterable[Pool],
     providers: Sequence[Provider],
-    demand: Demand,
+    training_run: TrainingRun,
     prices: Prices | None,
 ) -> list[Alternatives]:
     """What rows are computed from; who has one level of each cell and no provider waits for no more modules."""
-    found = [Alternatives(levels[0], demand, prices) for levels in groups]
+    found = [Alternatives(levels[0], training_run, prices) for levels in groups]
     if any(len(levels) > 1 for levels in groups):
         from costmodel.workload.concurrency_scaling import at_scale
 
-        found = [at_scale(levels, demand, prices) for levels in groups]
+        found = [at_scale(levels, training_run, prices) for levels in groups]
     if providers:
         from costmodel.providers.estimation import elsewhere, works
 
         done = works(cells)
-        found += [elsewhere(pool, provider, demand, prices) for provider in providers for pool in done]
+        found += [elsewhere(pool, provider, training_run, prices) for provider in providers for pool in done]
     return found
 
 
-def compose(pool: Pool, provider: Provider, demand: Demand, prices: Prices | None = None) -> Projection:
+def compose(pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None = None) -> Projection:
     """The row of a recorded pool's work at a provider; ``prices`` come before the provider's own.
 
     ``project(…, providers=[provider])`` makes the same row beside the measured ones.
 
     Raises:
-        DemandError: the demand asks for an input that no source publishes.
+        TrainingRunError: the training run asks for an input that no source publishes.
         PriceError: the provider sells no sandbox of that size.
     """
     from costmodel.providers.estimation import elsewhere
 
-    [row] = rows_of([elsewhere(pool, provider, demand, prices)])
+    [row] = rows_of([elsewhere(pool, provider, training_run, prices)])
     return row
 
 
@@ -181,11 +184,11 @@ def rows_of(
 ) -> list[Projection]:
     """One row for each, from the least to the most of what was not measured; the rest is as for ``project``."""
     cells = [(one, pool) for one in found for pool in (one.value, *one.ends)]
-    rows = [measured_row(pool, one.demand, one.prices, reference, stressed=stressed) for one, pool in cells]
-    demand = found[0].demand if found else None
-    if demand is not None and demand.full_speed is not None:
-        rows = with_full_speed(rows, demand.full_speed)
-    if demand is not None and demand.step_rollouts is not None and (effort or demand.step_model):
+    rows = [measured_row(pool, one.training_run, one.prices, reference, stressed=stressed) for one, pool in cells]
+    training_run = found[0].training_run if found else None
+    if training_run is not None and training_run.full_speed is not None:
+        rows = with_full_speed(rows, training_run.full_speed)
+    if training_run is not None and training_run.step_rollouts is not None and (effort or training_run.step_model):
         from costmodel.attribution.row import attributed  # who asks for no steps does not wait for it
 
         shown = [place for place, (one, _) in enumerate(cells) if wanted is None or wanted(one.value.identity)]
@@ -193,7 +196,9 @@ def rows_of(
             one, pool = cells[place]
             own = None if progress is None else _part_of(progress, number, len(shown))
             share = 1.0 if pool is one.value else ENDS
-            rows[place] = attributed(rows[place], pool, one.demand, one.prices, share * effort, own, causes=causes)
+            rows[place] = attributed(
+                rows[place], pool, one.training_run, one.prices, share * effort, own, causes=causes
+            )
     left = iter(rows)
     return [widen(one, next(left), list(islice(left, len(one.ends)))) for one in found]
 
@@ -207,7 +212,7 @@ def _held_out(lengths: Sequence[Pool]) -> tuple[HeldOut, ...]:
     usable = sorted((pool for pool in lengths if pool.succeeded), key=lambda pool: pool.length.high)
     if len(usable) > MOST_LENGTHS:
         usable = [usable[i * (len(usable) - 1) // (MOST_LENGTHS - 1)] for i in range(MOST_LENGTHS)]
-    one = Demand(trajectories=1, workers=1)
+    one = TrainingRun(trajectories=1, workers=1)
     found = []
     for place, long in enumerate(usable[1:], 1):
         measured = mean_trajectory(Tally(attempts(long, long.length, one), long.trials), EXACT)

@@ -168,16 +168,16 @@ class CauseExcess(NamedTuple):
 def answer_of(
     rows: Sequence[Projection], measure: str = WORKER_HOURS, *, run_sd: float | None = None, baseline: str | None = None
 ) -> Answer:
-    """Put rows of one demand beside each other, by work.
+    """Put rows of one training run beside each other, by work.
 
     Args:
-        rows: of ``project``, all at the same demand.
+        rows: of ``project``, all at the same training run.
         measure: which amount of them is compared; both rank alike.
-        run_sd: what is assumed between runs, as ``Demand`` has it.
-        baseline: SUBSTRATE[:key=value] to compare with, as ``Demand`` has it; by default each work's cheapest.
+        run_sd: what is assumed between runs, as ``TrainingRun`` has it.
+        baseline: SUBSTRATE[:key=value] to compare with, as ``TrainingRun`` has it; by default each work's cheapest.
 
     Raises:
-        DemandError: the baseline is unknown.
+        TrainingRunError: the baseline is unknown.
     """
     ground = next((one for one in GROUNDS if any(row.provenance == one for row in rows)), "")
     wanted = None if baseline is None else [id(row) for row in matching(rows, baseline)]

@@ -8,11 +8,11 @@ from fractions import Fraction
 from typing import Final, Literal, NamedTuple
 
 from costmodel.analysis.project import project
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 from costmodel.projection.row import Projection
 from costmodel.recording.published import Published
 from costmodel.recording.reader import CellIdentity, Recording
-from costmodel.training.run import Delta, Demand
+from costmodel.training.run import Delta, TrainingRun
 from costmodel.units import NS_PER_HOUR
 
 Axis = Literal["trajectories", "workers", "actions"]
@@ -29,16 +29,17 @@ class Effect(NamedTuple):
     percent: float | None
 
 
-def sensitivity(demand: Demand, actions: float, row: Projection | None = None) -> list[Effect]:
-    """What the standard and the demand's own changes add to ``demand.trajectories`` rollouts of ``actions`` each.
+def sensitivity(training_run: TrainingRun, actions: float, row: Projection | None = None) -> list[Effect]:
+    """What the standard and the training run's own changes add to ``training_run.trajectories`` rollouts of ``actions``
+    each.
 
     ``actions`` may be a mean. Linear in the change, because every second that a worker is held is a second, whoever
     caused it.
     """
     effects = []
-    for delta in dict.fromkeys((*STANDARD, *demand.deltas)):
+    for delta in dict.fromkeys((*STANDARD, *training_run.deltas)):
         per_rollout = delta.ns * (Fraction(actions) if delta.per_action else 1)
-        hours = float(demand.trajectories * per_rollout / NS_PER_HOUR)
+        hours = float(training_run.trajectories * per_rollout / NS_PER_HOUR)
         effects.append(Effect(_in_words(delta), hours, _percent(hours, row)))
     return effects
 
@@ -84,25 +85,28 @@ class Curve(NamedTuple):
 
 
 def curve(
-    recordings: Sequence[Recording | Published], demand: Demand, axis: Axis = "trajectories", at: Sequence[int] = ()
+    recordings: Sequence[Recording | Published],
+    training_run: TrainingRun,
+    axis: Axis = "trajectories",
+    at: Sequence[int] = (),
 ) -> list[Curve]:
     """One curve per cell over N, W or n (paper, Figure 6: over N), at the given values or at round ones around it.
 
     Raises:
-        DemandError: the axis is unknown, or nothing that was recorded moves along it; or as for ``project``.
+        TrainingRunError: the axis is unknown, or nothing that was recorded moves along it; or as for ``project``.
     """
     if axis not in ("trajectories", "workers", "actions"):
-        raise DemandError(f"a curve is over trajectories, workers or actions, not {axis!r}")
+        raise TrainingRunError(f"a curve is over trajectories, workers or actions, not {axis!r}")
     trials = (trial for one in recordings if isinstance(one, Recording) for cell in one.cells for trial in cell.trials)
     if axis == "actions" and not at and not any(trial.ok for trial in trials):
-        raise DemandError(
+        raise TrainingRunError(
             "a published latency is of one length, so there is no curve over actions; take trajectories or workers"
         )
     curves: dict[CellIdentity, Curve] = {}
-    for value in at or around(_center(recordings, demand, axis)):
-        if axis == "trajectories" and value < (demand.step_rollouts or 0):
+    for value in at or around(_center(recordings, training_run, axis)):
+        if axis == "trajectories" and value < (training_run.step_rollouts or 0):
             continue  # no training step is that small
-        for row in project(recordings, _moved(demand, axis, value), effort=0.0, stressed=False):
+        for row in project(recordings, _moved(training_run, axis, value), effort=0.0, stressed=False):
             key = row.identity._replace(actions=0) if axis == "actions" else row.identity
             found = curves.setdefault(key, Curve(row.identity, row.label, []))
             found.points.append(
@@ -116,17 +120,17 @@ def curve(
     return list(curves.values())
 
 
-def _moved(demand: Demand, axis: Axis, value: int) -> Demand:
+def _moved(training_run: TrainingRun, axis: Axis, value: int) -> TrainingRun:
     if axis == "trajectories":
-        return replace(demand, trajectories=value)
-    return replace(demand, workers=value) if axis == "workers" else replace(demand, actions=value)
+        return replace(training_run, trajectories=value)
+    return replace(training_run, workers=value) if axis == "workers" else replace(training_run, actions=value)
 
 
-def _center(recordings: Sequence[Recording | Published], demand: Demand, axis: Axis) -> int:
+def _center(recordings: Sequence[Recording | Published], training_run: TrainingRun, axis: Axis) -> int:
     if axis != "actions":
-        return max(1, demand.trajectories if axis == "trajectories" else demand.workers)
-    if demand.length is not None:
-        return max(1, round(demand.length.mean))
+        return max(1, training_run.trajectories if axis == "trajectories" else training_run.workers)
+    if training_run.length is not None:
+        return max(1, round(training_run.length.mean))
     cells = (cell for one in recordings if isinstance(one, Recording) for cell in one.cells)
     lengths = [len(trial.durations_ns) for cell in cells for trial in cell.trials]
     return max(1, max(lengths, default=50))

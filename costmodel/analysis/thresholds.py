@@ -18,7 +18,7 @@ from costmodel.errors import CostModelError
 from costmodel.projection.row import Projection
 from costmodel.training.images import Images
 from costmodel.training.length import Length
-from costmodel.training.run import Demand, Think
+from costmodel.training.run import Think, TrainingRun
 
 if TYPE_CHECKING:
     from costmodel.providers.plausible_ranges import Input
@@ -43,13 +43,13 @@ OF_THE_RUN: Final = ("think", "actions", "workers")
 
 Saving = Callable[[float], float | None]
 """Of moving, by the value of one input; None: that value cannot be."""
-Vary = Callable[[Demand, float], Demand]
+Vary = Callable[[TrainingRun, float], TrainingRun]
 
 
 class Turn(NamedTuple):
     """One input: where it turns the decision. ``at`` is None where that is nowhere from ``low`` to ``high``."""
 
-    input: str  # a field of the demand, or a cause of one side
+    input: str  # a field of the training run, or a cause of one side
     side: str  # the side's name; "" for both
     unit: str
     now: float
@@ -182,11 +182,11 @@ def _prices(found: Decision) -> Iterator[Turn]:
     if found.unit != USD:
         return
     value, one, other = found.saving.value, found.start_bill, found.goal_bill
-    if one.gpus is not None and other.gpus is not None and found.start.demand.gpu_usd_hour:
-        apart, now = one.gpus.value - other.gpus.value, found.start.demand.gpu_usd_hour
+    if one.gpus is not None and other.gpus is not None and found.start.training_run.gpu_usd_hour:
+        apart, now = one.gpus.value - other.gpus.value, found.start.training_run.gpu_usd_hour
         yield _turn("gpu_usd_hour", "", "$/h", now, lambda x: value + apart * (x / now - 1))
     for side, own, sign in ((found.start, one, 1), (found.goal, other, -1)):
-        price = side.demand.node_usd_hour
+        price = side.training_run.node_usd_hour
         if own.nodes is not None and price:
             yield _turn("node_usd_hour", side.name, "$/h", price, _scaled(value, sign * own.nodes.value, price))
         if own.rest > 0 and side.row.cost is not None:
@@ -233,9 +233,9 @@ def _slower(found: Decision) -> Iterator[Turn]:
     if found.goal.candidate is not None or attribution is None or attribution.waiting is None or found.unit != USD:
         return
     waits, per_second = attribution.waiting, attribution.usd_per_critical_second
-    if waits.commands_gpu_hours is None or per_second is None or not found.goal.demand.gpus:
+    if waits.commands_gpu_hours is None or per_second is None or not found.goal.training_run.gpus:
         return
-    commands_s = waits.commands_gpu_hours / found.goal.demand.gpus / attribution.steps * 3600
+    commands_s = waits.commands_gpu_hours / found.goal.training_run.gpus / attribution.steps * 3600
     if commands_s > 0:
         amount = -per_second * commands_s
         yield _turn("time of the commands", found.goal.name, "times", 1.0, _scaled(found.saving.value, amount, 1.0))
@@ -244,14 +244,16 @@ def _slower(found: Decision) -> Iterator[Turn]:
 def _inputs(found: Decision) -> Iterator[Turn]:
     """What changes how a run goes: that of the run on both sides together, that of a place on its own side."""
     for name, unit, vary, most in _VARIED:
-        sides = [side for side in (found.start, found.goal) if _value(side.demand, name) and not _ranged(side, name)]
+        sides = [
+            side for side in (found.start, found.goal) if _value(side.training_run, name) and not _ranged(side, name)
+        ]
         if not sides:
             continue
-        now = _value(sides[0].demand, name)
-        both = name in OF_THE_RUN and len(sides) == 2 and _value(sides[1].demand, name) == now
+        now = _value(sides[0].training_run, name)
+        both = name in OF_THE_RUN and len(sides) == 2 and _value(sides[1].training_run, name) == now
         for side in sides[:1] if both else sides:
             changed = {one.name for one in (sides if both else [side])}
-            now = _value(side.demand, name)
+            now = _value(side.training_run, name)
             yield _turn(name, "" if both else side.name, unit, now, _simulated(found, vary, changed), NEAR, most)
 
 
@@ -262,7 +264,7 @@ def _simulated(found: Decision, vary: Vary, changed: set[str]) -> Saving:
     def saving(value: float) -> float | None:
         try:
             start, goal = (
-                side.at(vary(side.demand, value), anew=not found.paired) if side.name in changed else side
+                side.at(vary(side.training_run, value), anew=not found.paired) if side.name in changed else side
                 for side in sides
             )
             return Savings(start, goal, found.unit, QUICK, limits=False).at({}, {}).value
@@ -277,44 +279,44 @@ def _ranged(side: Side, name: str) -> bool:
     return side.candidate is not None and any(one.name == name for one in side.candidate.inputs)
 
 
-def _value(demand: Demand, name: str) -> float:
+def _value(training_run: TrainingRun, name: str) -> float:
     """Of an input; 0: not asked for."""
     if name == "think":
-        return 0.0 if demand.think is None else demand.think.median_ns / 1e9
+        return 0.0 if training_run.think is None else training_run.think.median_ns / 1e9
     if name == "images":
-        return 0.0 if demand.images is None else demand.images.total_gb / demand.images.count
+        return 0.0 if training_run.images is None else training_run.images.total_gb / training_run.images.count
     if name == "actions":
-        return 0.0 if demand.length is None else float(demand.length.actions)
-    return float(getattr(demand, name) or 0.0)
+        return 0.0 if training_run.length is None else float(training_run.length.actions)
+    return float(getattr(training_run, name) or 0.0)
 
 
-def _thinking(demand: Demand, seconds: float) -> Demand:
-    assert demand.think is not None
-    return replace(demand, think=Think(round(seconds * 1e9), demand.think.sigma))
+def _thinking(training_run: TrainingRun, seconds: float) -> TrainingRun:
+    assert training_run.think is not None
+    return replace(training_run, think=Think(round(seconds * 1e9), training_run.think.sigma))
 
 
-def _of_size(demand: Demand, mean_gb: float) -> Demand:
-    assert demand.images is not None
-    factor = mean_gb / _value(demand, "images")
-    return replace(demand, images=Images.of(size * factor for size in demand.images.sizes_gb))
+def _of_size(training_run: TrainingRun, mean_gb: float) -> TrainingRun:
+    assert training_run.images is not None
+    factor = mean_gb / _value(training_run, "images")
+    return replace(training_run, images=Images.of(size * factor for size in training_run.images.sizes_gb))
 
 
-def _long(demand: Demand, actions: float) -> Demand:
-    assert demand.length is not None
-    factor = actions / float(demand.length.actions)
+def _long(training_run: TrainingRun, actions: float) -> TrainingRun:
+    assert training_run.length is not None
+    factor = actions / float(training_run.length.actions)
     weights: dict[int, int] = {}
-    for number, weight in demand.length.weights:
+    for number, weight in training_run.length.weights:
         scaled = max(1, round(number * factor))
         weights[scaled] = weights.get(scaled, 0) + weight
-    return replace(demand, actions=Length.weighted(weights))
+    return replace(training_run, actions=Length.weighted(weights))
 
 
 def _number(name: str) -> Vary:
-    return lambda demand, value: replace(demand, **{name: value})  # type: ignore[arg-type]
+    return lambda training_run, value: replace(training_run, **{name: value})  # type: ignore[arg-type]
 
 
 def _count(name: str) -> Vary:
-    return lambda demand, value: replace(demand, **{name: max(1, round(value))})  # type: ignore[arg-type]
+    return lambda training_run, value: replace(training_run, **{name: max(1, round(value))})  # type: ignore[arg-type]
 
 
 _VARIED: Final[tuple[tuple[str, str, Vary, float], ...]] = (

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from costmodel.statistics.repetitions import Basis
-from costmodel.training.run import Demand, poisoned_groups
+from costmodel.training.run import TrainingRun, poisoned_groups
 from costmodel.workload.scenario_range import Assumption
 
 ASKED: Final = "asked for"
@@ -60,10 +60,14 @@ _TOLD: Final = (
 )
 
 
-def assumptions(demand: Demand, basis: Basis, *, failures: int, trials: int, scale: int = 1) -> tuple[Assumption, ...]:
+def assumptions(
+    training_run: TrainingRun, basis: Basis, *, failures: int, trials: int, scale: int = 1
+) -> tuple[Assumption, ...]:
     """Each with where it comes from; ``failures`` of ``trials`` were recorded, and 1/``scale`` was simulated."""
     smaller = Assumption("size", f"as 1/{scale} of the run: the longest of fewer is shorter, queues are longer", RULES)
-    return tuple(_asked(demand)) + tuple(_granted(demand, basis, failures, trials)) + (smaller,) * (scale > 1)
+    return (
+        tuple(_asked(training_run)) + tuple(_granted(training_run, basis, failures, trials)) + (smaller,) * (scale > 1)
+    )
 
 
 def borrowed(found: Iterable[Assumption]) -> tuple[Assumption, ...]:
@@ -93,10 +97,10 @@ _NOT_MEASURED: Final = {"run-to-run sd": _elsewhere, "failure_rate": _no_failure
 )
 
 
-def _asked(demand: Demand) -> Iterator[Assumption]:
-    usual = Demand(trajectories=demand.trajectories, workers=demand.workers)
+def _asked(training_run: TrainingRun) -> Iterator[Assumption]:
+    usual = TrainingRun(trajectories=training_run.trajectories, workers=training_run.workers)
     for name in _TOLD:
-        value = getattr(demand, name)
+        value = getattr(training_run, name)
         if value == getattr(usual, name):
             continue
         if name == "think":
@@ -111,25 +115,27 @@ def _number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def _granted(demand: Demand, basis: Basis, failures: int, trials: int) -> Iterator[Assumption]:
+def _granted(training_run: TrainingRun, basis: Basis, failures: int, trials: int) -> Iterator[Assumption]:
     yield Assumption("run-to-run sd", f"{basis.sd:.1%} over {basis.runs} runs", basis.source)
-    if demand.failure_rate is None and demand.failure_hazard is None:
+    if training_run.failure_rate is None and training_run.failure_hazard is None:
         yield Assumption("failure_rate", f"{failures} of {trials:,} attempts", MEASURED)
-    elif demand.failure_rate is not None:
+    elif training_run.failure_rate is not None:
         yield Assumption("moment of a failure", "any of the attempt is as likely", RULES)
     else:
         yield Assumption("moment of a failure", "the same hazard at every moment", RULES)
-    rate = demand.failure_rate if demand.failure_rate is not None else failures / trials if trials else 0.0
-    if demand.group_size is not None and demand.failure_hazard is None and rate:
-        share = poisoned_groups(rate, demand.group_size, demand.failure_burst)
-        source = ASKED if demand.failure_rate is not None else MEASURED
+    rate = training_run.failure_rate if training_run.failure_rate is not None else failures / trials if trials else 0.0
+    if training_run.group_size is not None and training_run.failure_hazard is None and rate:
+        share = poisoned_groups(rate, training_run.group_size, training_run.failure_burst)
+        source = ASKED if training_run.failure_rate is not None else MEASURED
         yield Assumption(
-            POISONED, f"{share:.0%}, 1 − (1 − {rate:.3g})^{demand.group_size / demand.failure_burst:.3g}", source
+            POISONED,
+            f"{share:.0%}, 1 − (1 − {rate:.3g})^{training_run.group_size / training_run.failure_burst:.3g}",
+            source,
         )
-    if demand.images is not None:
+    if training_run.images is not None:
         yield Assumption("image of a prompt", "each is as likely, drawn anew every time", RULES)
-        if demand.placement is None:
-            yield Assumption("placement", demand.effective_placement, RULES)
+        if training_run.placement is None:
+            yield Assumption("placement", training_run.effective_placement, RULES)
         yield Assumption("disks", "empty at the start, the image that was used longest ago leaves first", RULES)
-        if demand.pull_gb_s is not None:
+        if training_run.pull_gb_s is not None:
             yield Assumption("pulls", "one after another on each node (serializeImagePulls)", RULES)

@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import by_clock
 from costmodel.projection.row import CAUSES
 from costmodel.simulation.attempts import AttemptTimes, Trials, timed
 from costmodel.simulation.random_streams import ThinkQuantiles, View, World
 from costmodel.simulation.rules import StepRules
-from costmodel.training.run import KEEP, MASK, RESAMPLE, Demand
+from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
 from costmodel.workload.pool import Pool
 
 THINK: Final = "think"
@@ -26,7 +26,7 @@ LEAST_CHANCE: Final = 0.01
 class Counterfactuals(NamedTuple):
     """A run, and the sets of causes that it is simulated without."""
 
-    demand: Demand
+    training_run: TrainingRun
     trials: Trials
     law: ThinkQuantiles | None
     looks: tuple[frozenset[str], ...]  # causes taken away: none, each alone, all, all and think time
@@ -35,9 +35,9 @@ class Counterfactuals(NamedTuple):
     ruled: dict[frozenset[str], StepRules]
 
     def rules(self, without: frozenset[str]) -> StepRules:
-        """Return the rules of the demand without these causes, made once."""
+        """Return the rules of the training run without these causes, made once."""
         if without not in self.ruled:
-            self.ruled[without] = StepRules.of(self.demand, without)
+            self.ruled[without] = StepRules.of(self.training_run, without)
         return self.ruled[without]
 
     def timed(self, without: frozenset[str], factor: float) -> tuple[list[AttemptTimes], list[AttemptTimes]]:
@@ -54,31 +54,35 @@ def chance_of_success(asked: Counterfactuals, world: World) -> float:
     """Return the share of attempts that succeed, or of groups where whole groups are redone.
 
     Raises:
-        DemandError: hardly any attempt succeeds, so a rollout would hardly ever end.
+        TrainingRunError: hardly any attempt succeeds, so a rollout would hardly ever end.
     """
-    demand, trials = asked.demand, asked.trials
+    training_run, trials = asked.training_run, asked.trials
     view = View(world, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False))
     attempts = view.first(world.step(CHANCE_STEP, CHANCE_ATTEMPTS))
-    limit_ns = math.inf if demand.timeout_s is None else demand.timeout_s * 1e9
+    limit_ns = math.inf if training_run.timeout_s is None else training_run.timeout_s * 1e9
     chance = sum(ok and span <= limit_ns for ok, span, *_ in attempts) / len(attempts)
-    if demand.on_failure == RESAMPLE:
-        chance **= demand.group_size or 1
-    if demand.max_attempts is None and demand.on_failure not in (MASK, KEEP) and chance < LEAST_CHANCE:
-        what = "groups are without a failure" if demand.on_failure == RESAMPLE else "attempts succeed in time"
-        raise DemandError(f"{chance:.2%} of {what}, so that a rollout hardly ever ends: add --max-attempts A")
-    return max(chance, 1 / (demand.max_attempts or 1 / LEAST_CHANCE))
+    if training_run.on_failure == RESAMPLE:
+        chance **= training_run.group_size or 1
+    if training_run.max_attempts is None and training_run.on_failure not in (MASK, KEEP) and chance < LEAST_CHANCE:
+        what = "groups are without a failure" if training_run.on_failure == RESAMPLE else "attempts succeed in time"
+        raise TrainingRunError(f"{chance:.2%} of {what}, so that a rollout hardly ever ends: add --max-attempts A")
+    return max(chance, 1 / (training_run.max_attempts or 1 / LEAST_CHANCE))
 
 
-def acting_causes(trials: Trials, demand: Demand, pool: Pool, full_speed: float | None) -> dict[str, bool | None]:
-    """Return whether each cause acts at all in this demand; None: unknown."""
+def acting_causes(
+    trials: Trials, training_run: TrainingRun, pool: Pool, full_speed: float | None
+) -> dict[str, bool | None]:
+    """Return whether each cause acts at all in this training run; None: unknown."""
     parts = (*trials.successes, *trials.failures)
     acts: dict[str, bool | None] = {
         cause: any(getattr(one, cause) for one in parts)
         for cause in ("create", "ready", "preload", "dispatch", "slowdown", "contention", "harness", "cleanup")
     }
-    acts["image_pull"] = demand.images is not None and demand.pull_gb_s is not None
-    acts["throttle"] = demand.create_rate is not None or demand.quota is not None or any(one.queued for one in parts)
-    acts["failures"] = bool(demand.failure_rate or demand.failure_hazard or trials.failures)
+    acts["image_pull"] = training_run.images is not None and training_run.pull_gb_s is not None
+    acts["throttle"] = (
+        training_run.create_rate is not None or training_run.quota is not None or any(one.queued for one in parts)
+    )
+    acts["failures"] = bool(training_run.failure_rate or training_run.failure_hazard or trials.failures)
     if not trials.known:
         acts |= {"dispatch": None, "slowdown": None, "contention": None}
     if full_speed is None:
@@ -98,4 +102,4 @@ def bill_of(pool: Pool, prices: Prices | None) -> Callable[[Sequence[int]], floa
 def world_of(asked: Counterfactuals, times: Sequence[int], seed: int) -> World:
     """Return the random world that draws each trial so many ``times`` as often."""
     trials = asked.trials
-    return World(asked.demand, trials.successes, trials.failures, trials.weighted(times), asked.law, seed)
+    return World(asked.training_run, trials.successes, trials.failures, trials.weighted(times), asked.law, seed)

@@ -19,7 +19,7 @@ from costmodel.projection.row import Attribution, Share
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.step_sampling import following, smaller
 from costmodel.statistics.intervals import Interval
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from costmodel.workload.pool import Pool
 
 ALIKE: Final = 1e-3
@@ -30,7 +30,7 @@ class RunInSteps(NamedTuple):
     """A run in steps at one place."""
 
     pool: Pool
-    demand: Demand
+    training_run: TrainingRun
     prices: Prices | None
 
 
@@ -62,7 +62,7 @@ def apart(
     later calls with the same ``shared``. Without ``limits`` there are values alone, in half the time.
 
     Raises:
-        DemandError: next to no attempt of a run would succeed.
+        TrainingRunError: next to no attempt of a run would succeed.
         PriceError: a sheet lacks a price.
     """
     found = []
@@ -103,7 +103,8 @@ def _apart(
 
     def both() -> list[tuple[Amount, Amount]]:
         found = [
-            units(own.worlds, run.demand, run.pool, run.prices) for run, own in zip((one, other), begun, strict=True)
+            units(own.worlds, run.training_run, run.pool, run.prices)
+            for run, own in zip((one, other), begun, strict=True)
         ]
         return list(zip(*(own[:4] for own in found), strict=True))
 
@@ -125,32 +126,48 @@ def _both(
     one: RunInSteps, other: RunInSteps, effort: float, shared: Shared, limits: bool
 ) -> tuple[Replications, Replications] | None:
     """Both, to be simulated for the same steps."""
-    swapped = one.demand.images is None and other.demand.images is not None
+    swapped = one.training_run.images is None and other.training_run.images is not None
     first, second = (other, one) if swapped else (one, other)
-    if (one.demand.trajectories, one.demand.step_rollouts) != (other.demand.trajectories, other.demand.step_rollouts):
+    if (one.training_run.trajectories, one.training_run.step_rollouts) != (
+        other.training_run.trajectories,
+        other.training_run.step_rollouts,
+    ):
         return None
     known = shared.get(id(first))
     here = known[1] if known else None
     if here is None:
-        here = Replications.of(first.pool, first.demand, first.prices, effort=effort, as_it_is=True, twins=limits)
+        here = Replications.of(first.pool, first.training_run, first.prices, effort=effort, as_it_is=True, twins=limits)
     if here is None:
         return None
     shared[id(first)] = first, here
     asked = here.sampling
-    scale, demand = smaller(second.demand, asked.scale)
-    plan = asked.plan if _nodes(first.demand) == _nodes(second.demand) else following(asked.plan, StepRules.of(demand))
+    scale, training_run = smaller(second.training_run, asked.scale)
+    plan = (
+        asked.plan
+        if _nodes(first.training_run) == _nodes(second.training_run)
+        else following(asked.plan, StepRules.of(training_run))
+    )
     if scale != asked.scale or plan is None:
         return None
     salt = 0 if _runs(first.pool) == _runs(second.pool) else zlib.crc32(_runs(second.pool).encode())
     asked = asked._replace(plan=plan, salt=salt)
-    there = Replications.of(second.pool, second.demand, second.prices, effort=effort, as_it_is=True, sampling=asked)
+    there = Replications.of(
+        second.pool, second.training_run, second.prices, effort=effort, as_it_is=True, sampling=asked
+    )
     if there is None:
         return None
     return (here, there) if first is one else (there, here)
 
 
-def _nodes(demand: Demand) -> tuple[object, ...]:
-    return demand.nodes, demand.pods_per_node, demand.images, demand.placement, demand.node_disk_gib, demand.pull_gb_s
+def _nodes(training_run: TrainingRun) -> tuple[object, ...]:
+    return (
+        training_run.nodes,
+        training_run.pods_per_node,
+        training_run.images,
+        training_run.placement,
+        training_run.node_disk_gib,
+        training_run.pull_gb_s,
+    )
 
 
 def _runs(pool: Pool) -> str:

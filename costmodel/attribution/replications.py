@@ -29,7 +29,7 @@ from costmodel.simulation.random_streams import ThinkQuantiles, View, World
 from costmodel.simulation.step_sampling import Horizon, HorizonPart, horizon, is_alike, rollouts_of, smaller
 from costmodel.simulation.timeline import StepTaken, simulate_steps
 from costmodel.statistics.repetitions import assumed
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from costmodel.workload.pool import Pool
 
 WORLDS: Final = (6, 10)
@@ -91,7 +91,7 @@ Progress = Callable[[float], None]
 
 def worlds(
     pool: Pool,
-    demand: Demand,
+    training_run: TrainingRun,
     prices: Prices | None = None,
     full_speed: float | None = None,
     effort: float = 1.0,
@@ -106,10 +106,10 @@ def worlds(
     how much may be simulated, relative to the usual. Without ``causes`` only all of them are taken away, none alone.
 
     Raises:
-        DemandError: next to no attempt would succeed.
+        TrainingRunError: next to no attempt would succeed.
         PriceError: the sheet lacks a price.
     """
-    begun = Replications.of(pool, demand, prices, full_speed, effort, causes=causes)
+    begun = Replications.of(pool, training_run, prices, full_speed, effort, causes=causes)
     if begun is None:
         return None
 
@@ -164,14 +164,14 @@ class Replications:
         """``rollouts`` are the run's, of which a smaller system may have fewer; ``left`` is how many of all worlds and
         looks may be simulated. ``halves``: twins draw from half of the trials."""
         self._asked, self._sampling, self._causes = asked, sampling, causes
-        self._times = rollouts / asked.demand.trajectories
+        self._times = rollouts / asked.training_run.trajectories
         self._left = left
         self._rounds = [0] * len(asked.looks)
-        spread = assumed(pool.identity.substrate, asked.demand.run_sd)
+        spread = assumed(pool.identity.substrate, asked.training_run.run_sd)
         self._repetitions = len(pool.runs) if draws_runs(len(pool.runs), spread) else 0
         self._drawn: list[tuple[int, Sequence[int], float]] = []  # each world's seed, weights of trials, factor
         for number in range(sampling.plain):
-            seed = asked.demand.seed + (number + 1 << 32)
+            seed = asked.training_run.seed + (number + 1 << 32)
             self._drawn.append((seed, [1] * len(pool.trials), 1.0))
             if number < sampling.twins:
                 rng = Random(seed + (sampling.salt << 64))
@@ -183,7 +183,7 @@ class Replications:
     def of(
         cls,
         pool: Pool,
-        demand: Demand,
+        training_run: TrainingRun,
         prices: Prices | None = None,
         full_speed: float | None = None,
         effort: float = 1.0,
@@ -199,30 +199,30 @@ class Replications:
         decides a difference. Without ``twins`` there is no interval. ``sampling`` is what is simulated, where that is
         not up to this run. The rest is as for ``worlds``.
         """
-        trials = Trials(pool, demand, full_speed)
+        trials = Trials(pool, training_run, full_speed)
         if not trials.successes:
             return None
         law = None
-        if demand.think is not None:
-            law = ThinkQuantiles(demand.think, [one.pauses for one in (*trials.successes, *trials.failures)])
-        acting = acting_causes(trials, demand, pool, full_speed)
+        if training_run.think is not None:
+            law = ThinkQuantiles(training_run.think, [one.pauses for one in (*trials.successes, *trials.failures)])
+        acting = acting_causes(trials, training_run, pool, full_speed)
         everything = frozenset(cause for cause, acts in acting.items() if acts is not None)
         alone = [frozenset({cause}) for cause, acts in acting.items() if acts and causes]
         looks = (frozenset[str](), *([] if as_it_is else [*alone, everything, everything | {THINK}]))
         ones = [1] * len(pool.trials)
-        asked = Counterfactuals(demand, trials, law, looks, bill_of(pool, prices), {}, {})
-        first, rules = world_of(asked, ones, demand.seed), asked.rules(frozenset())
+        asked = Counterfactuals(training_run, trials, law, looks, bill_of(pool, prices), {}, {})
+        first, rules = world_of(asked, ones, training_run.seed), asked.rules(frozenset())
         each = len(looks) / chance_of_success(asked, first) * (1 if rules.workers_only else SHARED)
-        rollouts = demand.trajectories
-        least = each * rollouts_of(demand, rules) * 2 * WORLDS[0]
-        scale, demand = smaller(demand, math.ceil(least / ATTEMPTS) if sampling is None else sampling.scale)
+        rollouts = training_run.trajectories
+        least = each * rollouts_of(training_run, rules) * 2 * WORLDS[0]
+        scale, training_run = smaller(training_run, math.ceil(least / ATTEMPTS) if sampling is None else sampling.scale)
         if scale > 1:
-            asked = asked._replace(demand=demand, ruled={})
-            first, rules = world_of(asked, ones, demand.seed), asked.rules(frozenset())
+            asked = asked._replace(training_run=training_run, ruled={})
+            first, rules = world_of(asked, ones, training_run.seed), asked.rules(frozenset())
         if sampling is None:
             count = WORLDS[effort >= ROUGH]
             most = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.launched(rules.size) * 2 * count))
-            plan = horizon(demand, rules, first, min(MOST_STEPS, most))
+            plan = horizon(training_run, rules, first, min(MOST_STEPS, most))
             while count > WORLDS[0] and each * _rollouts(plan) * 2 * count > effort * ATTEMPTS:
                 count -= 1
             sampling = Sampling(plan, count, count * twins, scale)

@@ -19,7 +19,7 @@ from costmodel.simulation.makespan import Makespan
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.timeline import StepTaken
 from costmodel.statistics.intervals import Interval
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR
 from costmodel.workload.pool import Pool
 
@@ -34,7 +34,7 @@ NOTHING: Final = Interval(0.0, 0.0, 0.0)
 def attributed(
     row: Projection,
     pool: Pool,
-    demand: Demand,
+    training_run: TrainingRun,
     prices: Prices | None,
     effort: float,
     progress: Progress | None = None,
@@ -47,34 +47,34 @@ def attributed(
     ``progress`` is told the share that is done. Without ``causes`` what each costs is unknown.
     Raises ``PriceError``: the sheet lacks a price.
     """
-    if row.evidence is None or not demand.trajectories:
+    if row.evidence is None or not training_run.trajectories:
         return row
     found = worlds(
         pool,
-        demand,
+        training_run,
         prices,
         _full_speed(row),
         effort or COARSE,
-        needed=lambda found: needed(found, demand, pool, prices),
+        needed=lambda found: needed(found, training_run, pool, prices),
         progress=progress,
         causes=causes and effort > 0,
     )
     if found is None:
         return row
-    told = attribution(found, demand, pool, prices, row.evidence.basis)
-    if not demand.step_model:
-        told = _as_in_the_row(row, demand, told)
-    told = as_sure_as(row, told, demand)
+    told = attribution(found, training_run, pool, prices, row.evidence.basis)
+    if not training_run.step_model:
+        told = _as_in_the_row(row, training_run, told)
+    told = as_sure_as(row, told, training_run)
     if pool.provenance == warnings.COMPOSED:
         told = told._replace(assumptions=borrowed(told.assumptions))
-    if demand.step_model:
-        row = _answered(row, pool, demand, prices, found, told)
+    if training_run.step_model:
+        row = _answered(row, pool, training_run, prices, found, told)
     if told.waiting is not None:
-        row = replace(row, gpu={demand.effective_policy.name: told.waiting})
+        row = replace(row, gpu={training_run.effective_policy.name: told.waiting})
     return replace(row, attribution=told) if effort else row
 
 
-def as_sure_as(row: Projection, found: Attribution, demand: Demand) -> Attribution:
+def as_sure_as(row: Projection, found: Attribution, training_run: TrainingRun) -> Attribution:
     """The attribution with limits at least as far off as those of the row's wall-clock.
 
     The simulation draws from the recorded trials, and never shows a trajectory slower than all of them. The limits of
@@ -103,7 +103,7 @@ def as_sure_as(row: Projection, found: Attribution, demand: Demand) -> Attributi
     return found._replace(
         run=run._replace(
             step_s=widened(run.step_s, 3600 / found.steps),
-            gpu_hours=run.gpu_hours and widened(run.gpu_hours, float(demand.gpus or 0)),
+            gpu_hours=run.gpu_hours and widened(run.gpu_hours, float(training_run.gpus or 0)),
             usd=run.usd and widened(run.usd, usd_hour),
         )
     )
@@ -126,17 +126,18 @@ def _without_limits(found: Attribution) -> Attribution:
     )
 
 
-def _as_in_the_row(row: Projection, demand: Demand, told: Attribution) -> Attribution:
+def _as_in_the_row(row: Projection, training_run: TrainingRun, told: Attribution) -> Attribution:
     """The attribution of a run that the row knows better: one answer has one wall-clock, and one bill."""
     wall, hours = row.wall_clock_hours, row.worker_hours
     if wall is None or hours is None:
         return told
-    asked = Rates.asked(demand) * wall.value
+    asked = Rates.asked(training_run) * wall.value
     usd = None if told.run.usd is None else asked + (row.cost.total_usd if row.cost is not None else 0.0)
     found = Share(
         Interval(wall.value * 3600 / told.steps),
         Interval(hours.value),
-        told.run.gpu_hours and Interval((demand.gpus or 0) * (wall.value - told.steps * demand.train_s / 3600)),
+        told.run.gpu_hours
+        and Interval((training_run.gpus or 0) * (wall.value - told.steps * training_run.train_s / 3600)),
         usd if usd is None else Interval(usd),
     )
     pairs = zip(found, told.run, strict=True)
@@ -153,10 +154,10 @@ def _full_speed(row: Projection) -> float | None:
 
 
 def _answered(
-    row: Projection, pool: Pool, demand: Demand, prices: Prices | None, found: Worlds, told: Attribution
+    row: Projection, pool: Pool, training_run: TrainingRun, prices: Prices | None, found: Worlds, told: Attribution
 ) -> Projection:
     """What the closed forms and the stream of attempts have no rule for, as it was simulated."""
-    plan, rules = found.plan, StepRules.of(demand)
+    plan, rules = found.plan, StepRules.of(training_run)
     part = found.share
 
     def mean(value: Callable[[StepTaken], float]) -> float:
@@ -165,25 +166,25 @@ def _answered(
 
     attempts, delivered = part * mean(lambda step: step.attempts), part * mean(lambda step: step.delivered)
     hours, wall = told.run.worker_hours, told.run.step_s.times(plan.steps / 3600)
-    fluid = hours.value / demand.usable_workers
+    fluid = hours.value / training_run.usable_workers
     needs = row.wall_clock_hours and row.wall_clock_hours.needs_trials
     wall_clock = WallClock(*wall, fluid, "events", told.error_s * plan.steps / 3600, needs)
-    step_s = told.run.step_s.value - demand.train_s * (not rules.policy.overlaps)
+    step_s = told.run.step_s.value - training_run.train_s * (not rules.policy.overlaps)
     step = Makespan(step_s * 1e9, told.error_s * 1e9, "events")
-    held = demand.usable_workers * step_s * plan.steps / 3600 if not rules.policy.overlaps else hours.value
+    held = training_run.usable_workers * step_s * plan.steps / 3600 if not rules.policy.overlaps else hours.value
     launched = rules.launched(rules.size)
     idle_hours = found.times * mean(lambda step: step.idle_ns) / NS_PER_HOUR
     pool_use = None
     if row.warm_pool is not None:
-        groups = max(1.0, demand.usable_workers / (demand.group_size or 1))
-        idle = (demand.warm_pool or 0) * groups if demand.image_pool else idle_hours / (wall.value or 1.0)
+        groups = max(1.0, training_run.usable_workers / (training_run.group_size or 1))
+        idle = (training_run.warm_pool or 0) * groups if training_run.image_pool else idle_hours / (wall.value or 1.0)
         hit = part * mean(lambda step: step.hits) / (attempts or 1.0)
         pool_use = PoolUse(hit, idle, row.warm_pool.rule)
         idle_hours = idle * wall.value
     return replace(
         row,
-        attempts=attempts / demand.trajectories,
-        delivered=delivered / demand.trajectories,
+        attempts=attempts / training_run.trajectories,
+        delivered=delivered / training_run.trajectories,
         worker_hours=hours,
         tax_worker_hours=told.sandbox.worker_hours if found.causes["dispatch"] is not None else None,
         tax_between_worker_hours=None,
@@ -193,7 +194,9 @@ def _answered(
         gpu=None if told.waiting is None else {rules.policy.name: told.waiting},
         warm_pool=pool_use,
         cost=row.cost
-        and _cost(row.cost, pool, demand, prices, part * mean(lambda step: step.usd), idle_hours, hours, wall_clock),
+        and _cost(
+            row.cost, pool, training_run, prices, part * mean(lambda step: step.usd), idle_hours, hours, wall_clock
+        ),
         stress=None,
     )
 
@@ -201,23 +204,23 @@ def _answered(
 def _cost(
     cost: Cost,
     pool: Pool,
-    demand: Demand,
+    training_run: TrainingRun,
     prices: Prices | None,
     sandbox_usd: float,
     idle_hours: float,
     hours: Interval,
     wall_clock: WallClock,
 ) -> Cost:
-    """What sandboxes, pool, workers and the sheet's nodes are charged; GPUs and the demand's nodes are not in it.
+    """What sandboxes, pool, workers and the sheet's nodes are charged; GPUs and the training run's nodes are not in it.
 
     As sure as the worker-hours are, and no surer than the row's bill was: its price may be a range.
     """
     assert prices is not None
-    rates = Rates.of(demand, pool, prices)
+    rates = Rates.of(training_run, pool, prices)
     idle, worker = idle_hours * rates.idle_sandbox, hours.value * rates.worker
     price = prices.sandbox(pool.identity)
-    at_a_time = min(demand.usable_workers, demand.trajectories) + (demand.warm_pool or 0)
-    by_node = nodes_usd(price, pool.identity, at_a_time, wall_clock, demand)
+    at_a_time = min(training_run.usable_workers, training_run.trajectories) + (training_run.warm_pool or 0)
+    by_node = nodes_usd(price, pool.identity, at_a_time, wall_clock, training_run)
     own = no_surer(hours.times(sandbox_usd / (hours.value or 1.0)), cost.sandbox_usd)
     return cost._replace(
         sandbox_usd=plus(own, by_node),

@@ -24,7 +24,7 @@ from costmodel.projection.row import Attribution, GpuWaiting, Share
 from costmodel.simulation.timeline import StepTaken
 from costmodel.statistics.intervals import Interval, student_t
 from costmodel.statistics.repetitions import Basis
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR, NS_PER_S
 from costmodel.workload.pool import Pool
 
@@ -52,21 +52,23 @@ class Rates(NamedTuple):
     known: bool  # whether anything has a price
 
     @classmethod
-    def of(cls, demand: Demand, pool: Pool, prices: Prices | None) -> Rates:
+    def of(cls, training_run: TrainingRun, pool: Pool, prices: Prices | None) -> Rates:
         """Those that are asked for, and the sheet's."""
-        lasting = cls.asked(demand)
-        known = prices is not None or demand.gpu_usd_hour is not None or demand.node_usd_hour is not None
+        lasting = cls.asked(training_run)
+        known = prices is not None or training_run.gpu_usd_hour is not None or training_run.node_usd_hour is not None
         if prices is None:
             return cls(lasting, 0.0, 0.0, known)
         price = prices.sandbox(pool.identity)
-        at_a_time = min(demand.usable_workers, demand.trajectories) + (demand.warm_pool or 0)
-        lasting += nodes(price, pool.identity, at_a_time, demand) * price.rates.usd_per_node_hour
+        at_a_time = min(training_run.usable_workers, training_run.trajectories) + (training_run.warm_pool or 0)
+        lasting += nodes(price, pool.identity, at_a_time, training_run) * price.rates.usd_per_node_hour
         return cls(lasting, prices.worker_usd_hour or 0.0, price.idle_usd_hour(pool.identity), known)
 
     @staticmethod
-    def asked(demand: Demand) -> float:
+    def asked(training_run: TrainingRun) -> float:
         """Of the run, for its GPUs and nodes, without what a sheet charges for nodes."""
-        return (demand.gpus or 0) * (demand.gpu_usd_hour or 0.0) + (demand.nodes or 0) * (demand.node_usd_hour or 0)
+        return (training_run.gpus or 0) * (training_run.gpu_usd_hour or 0.0) + (training_run.nodes or 0) * (
+            training_run.node_usd_hour or 0
+        )
 
     def usd(self, step: StepTaken, found: Worlds) -> float:
         """Of a simulated step: of how long it lasts, and of what is counted."""
@@ -134,9 +136,9 @@ def moved(one: Interval, by: float) -> Interval:
     return Interval(*(None if end is None else end + by for end in one))  # type: ignore[arg-type]
 
 
-def needed(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None) -> tuple[float, frozenset[int]]:
+def needed(found: Worlds, training_run: TrainingRun, pool: Pool, prices: Prices | None) -> tuple[float, frozenset[int]]:
     """How many rounds it takes until all that is printed of them is precise, and of which looks."""
-    told_in = units(found, demand, pool, prices)
+    told_in = units(found, training_run, pool, prices)
     looks = len(found.rounds)
     causes = range(1, looks - 2) if looks > FEWEST else range(0)
     wanted = {look % looks for look in (RUN, IDEAL)} | {look % looks for look in (THINKLESS,) if not found.level}
@@ -163,30 +165,32 @@ class Units(NamedTuple):
     known: bool  # whether anything has a price
 
 
-def units(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None) -> Units:
+def units(found: Worlds, training_run: TrainingRun, pool: Pool, prices: Prices | None) -> Units:
     """Of every simulated step."""
-    rates, plan = Rates.of(demand, pool, prices), found.plan
+    rates, plan = Rates.of(training_run, pool, prices), found.plan
     part = found.share  # of what is counted, not of how long it lasts
-    train_ns = demand.train_s * NS_PER_S
+    train_ns = training_run.train_s * NS_PER_S
     return Units(
         amount_of(found, lambda step: step.wall_ns / NS_PER_S / plan.steps),
         amount_of(found, lambda step: part * step.held_ns / NS_PER_HOUR),
-        amount_of(found, lambda step: (demand.gpus or 0) * (step.wall_ns - train_ns) / NS_PER_HOUR),
+        amount_of(found, lambda step: (training_run.gpus or 0) * (step.wall_ns - train_ns) / NS_PER_HOUR),
         amount_of(found, lambda step: rates.usd(step, found)),
         rates.known,
     )
 
 
-def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None, basis: Basis) -> Attribution:
+def attribution(
+    found: Worlds, training_run: TrainingRun, pool: Pool, prices: Prices | None, basis: Basis
+) -> Attribution:
     """From the worlds to shares; ``basis`` is what the run-to-run part of the intervals rests on."""
-    rates, plan = Rates.of(demand, pool, prices), found.plan
-    step_s, hours, gpu, dollars, _ = units(found, demand, pool, prices)
+    rates, plan = Rates.of(training_run, pool, prices), found.plan
+    step_s, hours, gpu, dollars, _ = units(found, training_run, pool, prices)
 
     def share(told: Callable[[Amount], Interval]) -> Share:
         return Share(
             told(step_s),
             told(hours),
-            None if demand.gpus is None else told(gpu),
+            None if training_run.gpus is None else told(gpu),
             told(dollars) if rates.known else None,
         )
 
@@ -206,9 +210,9 @@ def attribution(found: Worlds, demand: Demand, pool: Pool, prices: Prices | None
         sandbox=share(lambda one: one.saved(IDEAL)),
         interaction=share(lambda one: one.together(list(looks.values()))),
         run=share(lambda one: one.of(RUN)),
-        waiting=None if demand.gpus is None else _waiting(gpu, found, demand, pool),
+        waiting=None if training_run.gpus is None else _waiting(gpu, found, training_run, pool),
         usd_per_critical_second=plan.steps * rates.lasting / 3600 if rates.lasting else None,
-        assumptions=assumptions(demand, basis, failures=failures, trials=len(pool.trials), scale=found.scale),
+        assumptions=assumptions(training_run, basis, failures=failures, trials=len(pool.trials), scale=found.scale),
         steps=plan.steps,
         simulated_steps=plan.simulated,
         replicates=len(found.plain) + len(found.twins),
@@ -275,16 +279,16 @@ def _alike(found: Worlds, rounds: int) -> Steps:
     return times
 
 
-def _waiting(gpu: Amount, found: Worlds, demand: Demand, pool: Pool) -> GpuWaiting:
+def _waiting(gpu: Amount, found: Worlds, training_run: TrainingRun, pool: Pool) -> GpuWaiting:
     """Of the run as it is, under its own policy."""
     run, ideal, thinkless = (gpu.of(look).value for look in (RUN, IDEAL, THINKLESS))
     known = found.causes["dispatch"] is not None
-    thinks = demand.think is not None or any(trial.measures.think_ns for trial in pool.trials)
-    trained = found.plan.steps * demand.train_s / 3600
+    thinks = training_run.think is not None or any(trial.measures.think_ns for trial in pool.trials)
+    trained = found.plan.steps * training_run.train_s / 3600
     return GpuWaiting(
-        run / (demand.gpus or 1) + trained,
+        run / (training_run.gpus or 1) + trained,
         run,
         ideal - thinkless if thinks else None,
         thinkless if known else None,
         run - ideal if known else None,
-    ).priced(demand.gpu_usd_hour)
+    ).priced(training_run.gpu_usd_hour)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.pricing.tariff import ACTIVE, FREE, Meter, SandboxPrice, billed_ns
 from costmodel.projection import warnings
@@ -14,7 +14,7 @@ from costmodel.projection.wall_clock import TimedRun, launched_amount
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.recording.reader import CellIdentity
 from costmodel.statistics.intervals import Interval
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR
 from costmodel.workload.attempts import Sample
 from costmodel.workload.pool import Pool, at_length
@@ -24,7 +24,7 @@ def cost(
     timed: TimedRun,
     pool: Pool,
     prices: Prices,
-    demand: Demand,
+    training_run: TrainingRun,
     worker_hours: Interval,
     wall_clock: WallClock,
     warm_pool: PoolUse | None,
@@ -36,11 +36,13 @@ def cost(
     within limits only, the value is the middle of what it can be.
     """
     price = prices.sandbox(pool.identity)
-    least = _sandboxes(timed, demand, price.meter(pool.identity, least=True), _Least(price, pool))
-    most = _sandboxes(timed, demand, price.meter(pool.identity), _Most(price, pool))
+    least = _sandboxes(timed, training_run, price.meter(pool.identity, least=True), _Least(price, pool))
+    most = _sandboxes(timed, training_run, price.meter(pool.identity), _Most(price, pool))
     sandbox = _across(least, most).not_negative()
-    at_a_time = min(demand.usable_workers, demand.trajectories) + (warm_pool.idle_sandboxes if warm_pool else 0.0)
-    sandbox = plus(sandbox, nodes_usd(price, pool.identity, at_a_time, wall_clock, demand))
+    at_a_time = min(training_run.usable_workers, training_run.trajectories) + (
+        warm_pool.idle_sandboxes if warm_pool else 0.0
+    )
+    sandbox = plus(sandbox, nodes_usd(price, pool.identity, at_a_time, wall_clock, training_run))
     idle = 0.0
     if warm_pool is not None:
         idle = price.idle_usd_hour(pool.identity) * warm_pool.idle_sandboxes * timed.run.wall.value_ns / NS_PER_HOUR
@@ -51,13 +53,18 @@ def cost(
         worker_usd=worker,
         total_usd=sandbox.value + idle + (worker or 0.0),
         usd_per_sandbox_hour=price.usd_hour(pool.identity),
-        billed_ratio=_ratio(timed, demand, price),
+        billed_ratio=_ratio(timed, training_run, price),
         sheet=price.sheet,
     )
 
 
 def cost_of_mean(
-    identity: CellIdentity, trajectory_ns: int, prices: Prices, demand: Demand, worker_hours: float, wall_hours: float
+    identity: CellIdentity,
+    trajectory_ns: int,
+    prices: Prices,
+    training_run: TrainingRun,
+    worker_hours: float,
+    wall_hours: float,
 ) -> Cost:
     """Dollars, as if every trajectory took ``trajectory_ns``, because nothing else is known of them.
 
@@ -66,14 +73,14 @@ def cost_of_mean(
     price = prices.sandbox(identity)
     most_cpu_ns = trajectory_ns * identity.cpu_milli // 1000
     least, most = (
-        Interval(demand.trajectories * Meter.usd(meter.billed(trajectory_ns, cpu_ns)))
+        Interval(training_run.trajectories * Meter.usd(meter.billed(trajectory_ns, cpu_ns)))
         for meter, cpu_ns in ((price.meter(identity, least=True), 0), (price.meter(identity), most_cpu_ns))
     )
     sandbox = _across(least, most)
     if price.node is not None:
-        at_a_time = min(demand.usable_workers, demand.trajectories)
+        at_a_time = min(training_run.usable_workers, training_run.trajectories)
         wall_clock = WallClock(wall_hours, None, None, wall_hours, "fluid", None)
-        sandbox = plus(sandbox, nodes_usd(price, identity, at_a_time, wall_clock, demand))
+        sandbox = plus(sandbox, nodes_usd(price, identity, at_a_time, wall_clock, training_run))
     worker = None if prices.worker_usd_hour is None else worker_hours * prices.worker_usd_hour
     return Cost(
         sandbox_usd=sandbox,
@@ -130,7 +137,7 @@ class _Least(_Most):
         return [max(0, ns) for ns in sample.cpu_ns]
 
 
-def _sandboxes(timed: TimedRun, demand: Demand, meter: Meter, use: _Most) -> Interval:
+def _sandboxes(timed: TimedRun, training_run: TrainingRun, meter: Meter, use: _Most) -> Interval:
     """What all sandboxes of the run are billed, nodes and what stands ready left out."""
     tally, run = timed.tally, timed.run
     billed = tally.per_success(
@@ -140,8 +147,8 @@ def _sandboxes(timed: TimedRun, demand: Demand, meter: Meter, use: _Most) -> Int
             for exists, clock, think in zip(use.exists_ns(sample), sample.sandbox_ns, sample.think_ns, strict=True)
         ],
     )
-    one_by_one = billed.times(Meter.usd(float(demand.trajectories * timed.retries.delivered)))
-    if run.outcome is None or demand.over_provision == 0:
+    one_by_one = billed.times(Meter.usd(float(training_run.trajectories * timed.retries.delivered)))
+    if run.outcome is None or training_run.over_provision == 0:
         return one_by_one
     whole = float(tally.total(lambda sample: sample.sandbox_ns)) or 1.0
     exists, cpu = (float(tally.total(part)) / whole for part in (use.exists_ns, use.cpu_ns))
@@ -151,10 +158,10 @@ def _sandboxes(timed: TimedRun, demand: Demand, meter: Meter, use: _Most) -> Int
 
 
 def nodes_usd(
-    price: SandboxPrice, identity: CellIdentity, sandboxes: float, wall_clock: WallClock, demand: Demand
+    price: SandboxPrice, identity: CellIdentity, sandboxes: float, wall_clock: WallClock, training_run: TrainingRun
 ) -> Interval:
     """What nodes cost by the sheet from the first start to the last end: as many as hold so many sandboxes."""
-    number = nodes(price, identity, sandboxes, demand)
+    number = nodes(price, identity, sandboxes, training_run)
     if not number:
         return Interval(0.0, 0.0, 0.0)
     least, most = number * price.cheaper.usd_per_node_hour, number * price.rates.usd_per_node_hour
@@ -165,16 +172,19 @@ def nodes_usd(
     )
 
 
-def nodes(price: SandboxPrice, identity: CellIdentity, sandboxes: float, demand: Demand) -> int:
-    """How many nodes the sheet bills: the demand's, or as many as hold so many sandboxes; 0: it bills none.
+def nodes(price: SandboxPrice, identity: CellIdentity, sandboxes: float, training_run: TrainingRun) -> int:
+    """How many nodes the sheet bills: the training run's, or as many as hold so many sandboxes; 0: it bills none.
 
-    Raises ``DemandError`` where the demand has a price of its own for them, and ``PriceError`` where none holds one.
+    Raises ``TrainingRunError`` where the training run has a price of its own for them, and ``PriceError`` where none
+    holds one.
     """
     if price.node is None:
         return 0
-    if demand.node_usd_hour is not None:
-        raise DemandError(f"nodes have one price: leave --node-usd-hour out, or usd_per_node_hour of {price.sheet}")
-    return demand.nodes or math.ceil(sandboxes / price.node.fit(price.size(identity)))
+    if training_run.node_usd_hour is not None:
+        raise TrainingRunError(
+            f"nodes have one price: leave --node-usd-hour out, or usd_per_node_hour of {price.sheet}"
+        )
+    return training_run.nodes or math.ceil(sandboxes / price.node.fit(price.size(identity)))
 
 
 def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float]:
@@ -199,11 +209,11 @@ def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float
     return bill
 
 
-def _ratio(timed: TimedRun, demand: Demand, price: SandboxPrice) -> float:
+def _ratio(timed: TimedRun, training_run: TrainingRun, price: SandboxPrice) -> float:
     """Billed time over time in use."""
     tally, outcome = timed.tally, timed.run.outcome
     minimum_ns, increment_ns = price.minimum_ns, price.increment_ns
-    if outcome is not None and demand.over_provision > 0:
+    if outcome is not None and training_run.over_provision > 0:
         paid = sum(count * billed_ns(ns, minimum_ns, increment_ns) for ns, count in outcome.clocks.items())
         return paid / (sum(count * ns for ns, count in outcome.clocks.items()) or paid or 1.0)
     used = tally.total(lambda sample: sample.sandbox_ns)

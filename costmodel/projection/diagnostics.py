@@ -14,7 +14,7 @@ from costmodel.projection.wall_clock import TimedRun
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.simulation.retries import effective_workers, throttle_floor_ns
 from costmodel.statistics.repetitions import MIN_RUNS, Estimate, basis
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from costmodel.workload.estimator import StraightLine, Tally
 from costmodel.workload.length_extrapolation import EXACT, Margin, doubt
 from costmodel.workload.pool import Pool
@@ -24,12 +24,12 @@ FROM_POOL: Final = "pool:"
 
 
 def evidence_of(
-    timed: TimedRun, demand: Demand, held: Estimate, line: StraightLine | None, tail: TailLimits
+    timed: TimedRun, training_run: TrainingRun, held: Estimate, line: StraightLine | None, tail: TailLimits
 ) -> Evidence:
     """The intermediate values of a row; ``held`` is per success, ``line`` through the successes' times."""
     tally, retries, law, run = timed.tally, timed.retries, timed.law, timed.run
-    creates = float(retries.attempts) * demand.trajectories
-    rate, busy_ns = demand.create_rate, law.mean / float(retries.attempts)
+    creates = float(retries.attempts) * training_run.trajectories
+    rate, busy_ns = training_run.create_rate, law.mean / float(retries.attempts)
     return Evidence(
         successes=tally.successes,
         attempts=len(tally.trials),
@@ -40,9 +40,9 @@ def evidence_of(
         held=held,
         basis=basis(held, tally.assume),
         busy_ns=law,
-        usable_workers=demand.usable_workers,
-        effective_workers=effective_workers(demand.usable_workers, rate, busy_ns),
-        throttle_floor_ns=None if rate is None else throttle_floor_ns(creates, rate, demand.create_burst),
+        usable_workers=training_run.usable_workers,
+        effective_workers=effective_workers(training_run.usable_workers, rate, busy_ns),
+        throttle_floor_ns=None if rate is None else throttle_floor_ns(creates, rate, training_run.create_burst),
         waited_ns=0.0 if run.outcome is None else run.outcome.waited_ns.value,
         work_per_success_ns=tally.total(lambda sample: sample.work_ns) / tally.successes if tally.run_known else None,
         line=line,
@@ -66,7 +66,9 @@ def trust(pool: Pool) -> dict[str, float | None]:
     return {flag: sizes.get(flag) for flag, holds in conditions.items() if holds}
 
 
-def reasons(pool: Pool, timed: TimedRun, demand: Demand, prices: Prices | None, share_beyond: float) -> tuple[str, ...]:
+def reasons(
+    pool: Pool, timed: TimedRun, training_run: TrainingRun, prices: Prices | None, share_beyond: float
+) -> tuple[str, ...]:
     """All flags of a row that has a success, the one that could move it most first.
 
     ``share_beyond`` is by what share of held the actions beyond the recorded ones may be off.
@@ -75,19 +77,19 @@ def reasons(pool: Pool, timed: TimedRun, demand: Demand, prices: Prices | None, 
     sample, recorded = tally.attempts, pool.columns.actions
     asked = zip(sample.ok, sample.actions, sample.trial, strict=True)
     beyond = sample.actions is not recorded and any(ok and actions > recorded[trial] for ok, actions, trial in asked)
-    simulated = run.rollouts.method == "simulation" and demand.over_provision == 0
-    loose = run.rollouts.method == "bounds" and run.rollouts.error_ns > demand.tolerance * run.rollouts.value_ns
+    simulated = run.rollouts.method == "simulation" and training_run.over_provision == 0
+    loose = run.rollouts.method == "bounds" and run.rollouts.error_ns > training_run.tolerance * run.rollouts.value_ns
     conditions = {
         warnings.FIRST_CYCLE: beyond and doubt(pool.trials, pool.cycle).first_only,
         warnings.BEYOND_LENGTH: beyond,
-        warnings.BEYOND_CONCURRENCY: demand.host_concurrency > pool.at_a_time,
+        warnings.BEYOND_CONCURRENCY: training_run.host_concurrency > pool.at_a_time,
         warnings.TAIL: tally.successes < warnings.TAIL_TRIALS,
         warnings.FEW_TRIALS: tally.successes < warnings.FEW,
         warnings.FEW_RUNS: len(pool.runs) < MIN_RUNS,
         warnings.NO_FAILURES: tally.failure == 0,
         warnings.LOCKSTEP: simulated or loose,
         warnings.RUN_UNKNOWN: not tally.run_known,
-        warnings.OPTION_UNUSED: bool(untold(pool, tally, demand)),
+        warnings.OPTION_UNUSED: bool(untold(pool, tally, training_run)),
         warnings.CONTENTION_UNKNOWN: pool.contention_unknown,
     }
     sizes = {
@@ -100,7 +102,7 @@ def reasons(pool: Pool, timed: TimedRun, demand: Demand, prices: Prices | None, 
     if prices is not None:
         price = prices.sandbox(pool.identity)
         billed = doubts(price, cpu_known=UNKNOWN not in sample.cpu_ns, think=any(sample.think_ns))
-        if pool.identity.acquire.startswith(FROM_POOL) and demand.warm_pool is None:
+        if pool.identity.acquire.startswith(FROM_POOL) and training_run.warm_pool is None:
             billed[warnings.POOL_LEFT_OUT] = None
     found = {flag: sizes.get(flag) for flag, holds in conditions.items() if holds}
     return warnings.ordered(trust(pool) | found | billed)

@@ -24,7 +24,7 @@ from costmodel.projection.wall_clock import (
 from costmodel.statistics.intervals import Between, Interval
 from costmodel.statistics.quantiles import Percentile, Quantile
 from costmodel.statistics.repetitions import interval
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR, NS_PER_S
 from costmodel.workload.estimator import Tally, Value
 from costmodel.workload.length_extrapolation import Margin
@@ -41,11 +41,11 @@ ENDS = 0.25
 
 
 def measured_row(
-    pool: Pool, demand: Demand, prices: Prices | None, reference: Reference | None, *, stressed: bool
+    pool: Pool, training_run: TrainingRun, prices: Prices | None, reference: Reference | None, *, stressed: bool
 ) -> Projection:
     """One row of a recorded cell."""
-    length = demand.length or pool.length
-    sample = attempts(pool, demand.length, demand)
+    length = training_run.length or pool.length
+    sample = attempts(pool, training_run.length, training_run)
     row = Projection(
         identity=pool.identity,
         length=length,
@@ -55,33 +55,33 @@ def measured_row(
         trials=len(pool.trials),
         failures=len(pool.trials),
     )
-    by_steps = bool(demand.step_model)  # what follows from when things happen is then told by ``step``
-    timed = timed_run(sample, pool, replace(demand, gpus=None, gpu_usd_hour=None) if by_steps else demand)
+    by_steps = bool(training_run.step_model)  # what follows from when things happen is then told by ``step``
+    timed = timed_run(sample, pool, replace(training_run, gpus=None, gpu_usd_hour=None) if by_steps else training_run)
     if timed is None:
         return replace(row, flags=warnings.ordered({warnings.NO_SUCCESS: None, **trust(pool)}))
 
     tally, retries, law, run = timed.tally, timed.retries, timed.law, timed.run
-    backoff_ns = round(demand.backoff_s * NS_PER_S)
+    backoff_ns = round(training_run.backoff_s * NS_PER_S)
     doubt_ns = beyond_recorded_ns(tally, pool)
     estimated = tally.estimate(lambda sample: sample.held_ns, lambda sample: sample.think_ns)
     tax = tally.per_success(lambda sample: sample.tax_ns) if tally.run_known else None
     held = doubt_ns.around(interval(estimated, tally.assume))
     exact_held = tally.total(lambda sample: sample.held_ns) / tally.successes
     waiting = (retries.attempts - 1) * backoff_ns  # per trajectory
-    delivered = demand.trajectories * retries.delivered
+    delivered = training_run.trajectories * retries.delivered
     hours = float(delivered) / NS_PER_HOUR  # times ns per success
-    waiting_hours = float(demand.trajectories * waiting / NS_PER_HOUR)
-    exact_hours = (delivered * exact_held + demand.trajectories * waiting) / NS_PER_HOUR
+    waiting_hours = float(training_run.trajectories * waiting / NS_PER_HOUR)
+    exact_hours = (delivered * exact_held + training_run.trajectories * waiting) / NS_PER_HOUR
     worker_hours = _shifted(held.times(hours), waiting_hours)._replace(value=float(exact_hours)).not_negative()
     tax_hours = tax and _shifted(doubt_ns.around(tax).times(hours), waiting_hours).not_negative()
-    by_cause = _by_cause(tally, pool, demand, hours, waiting_hours)
+    by_cause = _by_cause(tally, pool, training_run, hours, waiting_hours)
     between = tax_between(tally, (reference or {}).get(pool.identity.substrate), hours, waiting_hours)
-    whole, step = limits(run, demand, worker_hours)
-    wall_clock = _wall_clock(run, worker_hours, demand, whole)
+    whole, step = limits(run, training_run, worker_hours)
+    wall_clock = _wall_clock(run, worker_hours, training_run, whole)
     outcome = run.outcome
-    if outcome is not None and demand.over_provision > 0:
+    if outcome is not None and training_run.over_provision > 0:
         own_ns = outcome.held_ns.value - outcome.waited_ns.value
-        kept = (own_ns - outcome.wasted_ns.value) / (law.mean * demand.trajectories or 1.0)
+        kept = (own_ns - outcome.wasted_ns.value) / (law.mean * training_run.trajectories or 1.0)
         worker_hours = launched_amount(worker_hours, own_ns / NS_PER_HOUR, outcome)
         tax_hours = tax_hours and tax_hours.times(kept)
         by_cause = by_cause.kept(kept, outcome.wasted_ns.value / NS_PER_HOUR)
@@ -91,15 +91,15 @@ def measured_row(
         worker_hours, tax_hours = _waited(worker_hours, outcome), tax_hours and _waited(tax_hours, outcome)
         by_cause = by_cause._replace(queued=by_cause.queued + waited_hours)
         between = between and Between(between.low + waited_hours, between.high + waited_hours)
-    wall_clock = wall_clock._replace(fluid=worker_hours.value / demand.usable_workers)
-    warm_pool = None if demand.warm_pool is None else _pool_use(demand, outcome)
+    wall_clock = wall_clock._replace(fluid=worker_hours.value / training_run.usable_workers)
+    warm_pool = None if training_run.warm_pool is None else _pool_use(training_run, outcome)
     return replace(
         row,
         failures=len(pool.trials) - round(tally.successes),
         trajectory_s=_trajectory(tally, doubt_ns),
         held_per_success_s=held.times(1 / NS_PER_S).not_negative(),
         think_s=float(tally.total(lambda sample: sample.of_successes(sample.think_ns)) / tally.successes) / NS_PER_S,
-        cleanup_share_left_out=None if demand.include_cleanup else pool.cleanup_ns / (held.value or 1.0),
+        cleanup_share_left_out=None if training_run.include_cleanup else pool.cleanup_ns / (held.value or 1.0),
         attempts=float(retries.attempts),
         delivered=float(retries.delivered),
         worker_hours=worker_hours,
@@ -110,11 +110,11 @@ def measured_row(
         steps=run.steps and _with_limits(run.steps, step),
         gpu=run.gpu,
         warm_pool=warm_pool,
-        cost=None if prices is None else cost(timed, pool, prices, demand, worker_hours, wall_clock, warm_pool),
-        stress=_stress(timed, demand, worker_hours) if stressed and not by_steps else None,
-        unused=untold(pool, tally, demand),
-        flags=reasons(pool, timed, demand, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
-        evidence=evidence_of(timed, demand, estimated, tally.line(), whole.tail),
+        cost=None if prices is None else cost(timed, pool, prices, training_run, worker_hours, wall_clock, warm_pool),
+        stress=_stress(timed, training_run, worker_hours) if stressed and not by_steps else None,
+        unused=untold(pool, tally, training_run),
+        flags=reasons(pool, timed, training_run, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
+        evidence=evidence_of(timed, training_run, estimated, tally.line(), whole.tail),
     )
 
 
@@ -126,15 +126,21 @@ def _waited(hours: Interval, outcome: SimulatedRun) -> Interval:
     return Interval(hours.value + value, low, high)
 
 
-def _pool_use(demand: Demand, outcome: SimulatedRun | None) -> PoolUse:
+def _pool_use(training_run: TrainingRun, outcome: SimulatedRun | None) -> PoolUse:
     """The pool's share of all attempts, and what stands ready meanwhile."""
-    assert demand.warm_pool is not None
+    assert training_run.warm_pool is not None
     hit = outcome.hits.value / outcome.attempts.value if outcome is not None else 0.0
-    if demand.image_pool and demand.group_size is not None:
-        groups = max(1.0, demand.usable_workers / demand.group_size)  # in flight; the next image of each is kept ready
-        return PoolUse(hit, demand.warm_pool * groups, "P of each image")
+    if training_run.image_pool and training_run.group_size is not None:
+        groups = max(
+            1.0, training_run.usable_workers / training_run.group_size
+        )  # in flight; the next image of each is kept ready
+        return PoolUse(hit, training_run.warm_pool * groups, "P of each image")
     idle = outcome.idle_ns.value / outcome.wall_ns.value if outcome is not None and outcome.wall_ns.value else 0.0
-    rule = "a slot is ready T after it was taken" if demand.refill_s is not None else "one is ready every 1/r, up to P"
+    rule = (
+        "a slot is ready T after it was taken"
+        if training_run.refill_s is not None
+        else "one is ready every 1/r, up to P"
+    )
     return PoolUse(hit, idle, rule)
 
 
@@ -156,7 +162,7 @@ def mean_trajectory(tally: Tally, doubt_ns: Margin) -> Interval:
     return doubt_ns.around(tally.of_successes(lambda sample: sample.trajectory_ns)).times(1 / NS_PER_S).not_negative()
 
 
-def _by_cause(tally: Tally, pool: Pool, demand: Demand, hours: float, waiting_hours: float) -> ByCause:
+def _by_cause(tally: Tally, pool: Pool, training_run: TrainingRun, hours: float, waiting_hours: float) -> ByCause:
     """Worker-hours of successes by what they went into, and of failures as one; without a reference."""
 
     def share(value: Value) -> float:
@@ -177,15 +183,15 @@ def _by_cause(tally: Tally, pool: Pool, demand: Demand, hours: float, waiting_ho
         queued=good("queued_ns"),
         think=good("think_ns"),
         failed=share(lambda sample: sample.of_failures(sample.held_ns)) + waiting_hours,
-        cleanup=good("cleanup_ns") if demand.include_cleanup else None,
+        cleanup=good("cleanup_ns") if training_run.include_cleanup else None,
         wrapper=(good("wrapper_ns") or None) if known else None,
     )
 
 
-def _wall_clock(run: WholeRun, worker_hours: Interval, demand: Demand, ends: Limits) -> WallClock:
+def _wall_clock(run: WholeRun, worker_hours: Interval, training_run: TrainingRun, ends: Limits) -> WallClock:
     """Hours, between the ``ends``; these do not know how rollouts and training overlap, the value does."""
     value, error = run.wall.value_ns / NS_PER_HOUR, run.wall.error_ns / NS_PER_HOUR
-    fluid = worker_hours.value / demand.usable_workers
+    fluid = worker_hours.value / training_run.usable_workers
     low = None if ends.low is None else min(ends.low, value - error)
     high = None if ends.high is None else max(ends.high, value + error)
     return WallClock(value, low, high, fluid, run.wall.method, error, ends.tail.needs_trials)
@@ -196,7 +202,7 @@ def _with_limits(steps: Steps, step: Limits) -> Steps:
     return steps._replace(low_s=low_s, high_s=high_s, needs_trials=step.tail.needs_trials)
 
 
-def _stress(timed: TimedRun, demand: Demand, worker_hours: Interval) -> Stress:
+def _stress(timed: TimedRun, training_run: TrainingRun, worker_hours: Interval) -> Stress:
     law, factor = timed.law, (STRESS_SHARE - 1 + STRESS_FACTOR) / STRESS_SHARE
 
     def stressed() -> tuple[Trials, None]:
@@ -204,12 +210,12 @@ def _stress(timed: TimedRun, demand: Demand, worker_hours: Interval) -> Stress:
 
     run = run_in_time(
         law.mixed(STRESS_SHARE - 1, law.scaled(STRESS_FACTOR, 1), 1),
-        replace(demand, effort=demand.effort * ENDS),
+        replace(training_run, effort=training_run.effort * ENDS),
         stressed,
         failing=timed.tally.failure > 0,
     )
     wall_hours = run.wall.value_ns / NS_PER_HOUR
-    if run.outcome is not None and (demand.over_provision or demand.create_rate or demand.warm_pool):
+    if run.outcome is not None and (training_run.over_provision or training_run.create_rate or training_run.warm_pool):
         return Stress(run.outcome.held_ns.value / NS_PER_HOUR, wall_hours)
     return Stress(worker_hours.value * factor, wall_hours)
 

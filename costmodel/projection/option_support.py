@@ -1,4 +1,4 @@
-"""Which of a demand's fields each kind of row uses. What it does not use is refused by name, never ignored."""
+"""Which of a training run's fields each kind of row uses. What it does not use is refused by name, never ignored."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 
 from costmodel.projection import warnings
 from costmodel.recording.breakdown import UNKNOWN
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from costmodel.workload.estimator import Tally
 from costmodel.workload.pool import Pool
 
-_ALL: Final = frozenset(one.name for one in fields(Demand))
+_ALL: Final = frozenset(one.name for one in fields(TrainingRun))
 _BY_ONE_LATENCY: Final = frozenset(
     {"trajectories", "workers", "actions", "baseline", "quota", "deltas", "tolerance", "seed", "effort"}
 )
@@ -23,7 +23,8 @@ KINDS: Final = (warnings.MEASURED, warnings.STAND_IN, warnings.IMPORTED, warning
 
 
 def used_by(kind: str) -> frozenset[str]:
-    """The fields of a demand that rows of a provenance use; others are a ``DemandError`` that names the option.
+    """The fields of a training run that rows of a provenance use; others are a ``TrainingRunError`` that names the
+    option.
 
     What a row uses in general its own source may not tell: then it is among the row's ``unused``.
     """
@@ -32,29 +33,33 @@ def used_by(kind: str) -> frozenset[str]:
     return _ALL - _UNPUBLISHED if kind == warnings.COMPOSED else _ALL
 
 
-def asked(demand: Demand) -> list[str]:
-    """The fields of a demand that are not as they are when nobody asks."""
-    return [one.name for one in fields(Demand) if one.default is MISSING or getattr(demand, one.name) != one.default]
+def asked(training_run: TrainingRun) -> list[str]:
+    """The fields of a training run that are not as they are when nobody asks."""
+    return [
+        one.name
+        for one in fields(TrainingRun)
+        if one.default is MISSING or getattr(training_run, one.name) != one.default
+    ]
 
 
-def refused(demand: Demand, kind: str) -> list[str]:
+def refused(training_run: TrainingRun, kind: str) -> list[str]:
     """The options that are asked for and that a kind of row cannot use."""
-    return [option(name) for name in asked(demand) if name not in used_by(kind)]
+    return [option(name) for name in asked(training_run) if name not in used_by(kind)]
 
 
 def option(field: str) -> str:
-    """The command line's name of a demand's field: ``--train-seconds`` of ``train_s``."""
+    """The command line's name of a training run's field: ``--train-seconds`` of ``train_s``."""
     if field == "actions":
         return "--length"
     words = field[:-2] + "-seconds" if field.endswith("_s") and not field.endswith("_gb_s") else field
     return f"--{words.replace('_', '-')}"
 
 
-def untold(pool: Pool, tally: Tally, demand: Demand) -> tuple[str, ...]:
+def untold(pool: Pool, tally: Tally, training_run: TrainingRun) -> tuple[str, ...]:
     """The options that are asked for and that need what this pool's source does not tell."""
     lacking = {
         "include_cleanup": all(ns == UNKNOWN for ns in pool.columns.cleanup_ns),
         "full_speed": not tally.run_known,
         "warm_pool": not any(tally.attempts.cold_ns) and "create" in pool.untold,
     }
-    return tuple(option(name) for name in asked(demand) if lacking.get(name))
+    return tuple(option(name) for name in asked(training_run) if lacking.get(name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from costmodel.errors import DemandError, SourceError
+from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import cost_of_mean, doubts
@@ -14,17 +14,17 @@ from costmodel.projection.row import Projection, Trajectory, WallClock
 from costmodel.recording.published import PROVENANCE, Published, PublishedRow
 from costmodel.statistics.intervals import Interval
 from costmodel.training.length import Length
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR, NS_PER_S
 from costmodel.workload.scenario_range import Assumption
 
 
-def quoted(summary: Published, demand: Demand, prices: Prices | None) -> list[Projection]:
+def quoted(summary: Published, training_run: TrainingRun, prices: Prices | None) -> list[Projection]:
     """The rows of a file of published latencies.
 
     Raises:
-        DemandError: the demand asks for what one latency cannot answer; the message names the options and the file.
-        SourceError: the file holds none, but starts or speeds.
+        TrainingRunError: the training run asks for what one latency cannot answer; the message names the options and
+        the file. SourceError: the file holds none, but starts or speeds.
         PriceError: the sheet lacks a price.
     """
     if not summary.rows:
@@ -33,12 +33,12 @@ def quoted(summary: Published, demand: Demand, prices: Prices | None) -> list[Pr
             f"{summary.name} holds no latency of a trajectory but how long {_kinds(summary)}: "
             f"give work that was recorded, and --compose {substrates[0]}"
         )
-    if unused := refused(demand, PROVENANCE):
-        raise DemandError(
+    if unused := refused(training_run, PROVENANCE):
+        raise TrainingRunError(
             f"{summary.name} holds published latencies, one number a row, which cannot answer {', '.join(unused)}; "
             f"leave {'it' if len(unused) == 1 else 'them'} out, or {summary.name}"
         )
-    return [_row(row, summary, demand, prices) for row in summary.rows]
+    return [_row(row, summary, training_run, prices) for row in summary.rows]
 
 
 def _kinds(summary: Published) -> str:
@@ -56,10 +56,10 @@ def _printed(row: PublishedRow, summary: Published) -> Assumption:
     )
 
 
-def _row(row: PublishedRow, summary: Published, demand: Demand, prices: Prices | None) -> Projection:
+def _row(row: PublishedRow, summary: Published, training_run: TrainingRun, prices: Prices | None) -> Projection:
     projection = Projection(
         identity=row.identity,
-        length=demand.length or Length.constant(row.identity.actions),
+        length=training_run.length or Length.constant(row.identity.actions),
         label=row.label or row.identity.label,
         provenance=PROVENANCE,
         sources=(summary.name,),
@@ -71,11 +71,11 @@ def _row(row: PublishedRow, summary: Published, demand: Demand, prices: Prices |
     if projection.length != Length.constant(row.identity.actions):
         return replace(projection, flags=(warnings.PUBLISHED, warnings.LENGTH_UNKNOWN))
     latency_s = row.trajectory_ns / NS_PER_S
-    worker_hours = float(Fraction(demand.trajectories * row.trajectory_ns, NS_PER_HOUR))
-    fluid = worker_hours / demand.usable_workers
+    worker_hours = float(Fraction(training_run.trajectories * row.trajectory_ns, NS_PER_HOUR))
+    fluid = worker_hours / training_run.usable_workers
     cost, doubted = None, dict[str, float | None]()
     if prices is not None:
-        cost = cost_of_mean(row.identity, row.trajectory_ns, prices, demand, worker_hours, fluid)
+        cost = cost_of_mean(row.identity, row.trajectory_ns, prices, training_run, worker_hours, fluid)
         doubted = doubts(prices.sandbox(row.identity), cpu_known=False, think=False) | {warnings.BILLED_MEAN: None}
     return replace(
         projection,

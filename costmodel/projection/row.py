@@ -245,7 +245,7 @@ class Attribution(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
-    """One row: a cell at the demand's scale. Fields are None where the data do not support a number."""
+    """One row: a cell at the training run's scale. Fields are None where the data do not support a number."""
 
     identity: CellIdentity
     length: Length  # of the trajectories that are projected

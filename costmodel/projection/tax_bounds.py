@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 from costmodel.recording.breakdown import parted
 from costmodel.recording.reader import Recording
 from costmodel.statistics.intervals import Between
@@ -45,7 +45,7 @@ def reference_of(recordings: Sequence[Recording]) -> Reference:
     """The median dispatch per action by substrate, over all successful trials whose run is known.
 
     Raises:
-        DemandError: no command of theirs has a known run.
+        TrainingRunError: no command of theirs has a known run.
     """
     found: dict[str, tuple[array[int], dict[str, None]]] = {}
     for recording in recordings:
@@ -62,7 +62,7 @@ def reference_of(recordings: Sequence[Recording]) -> Reference:
     }
     if not medians:
         names_told = ", ".join(recording.name for recording in recordings)
-        raise DemandError(f"{names_told} cannot be a reference: it tells no command's time inside the sandbox")
+        raise TrainingRunError(f"{names_told} cannot be a reference: it tells no command's time inside the sandbox")
     return medians
 
 
@@ -92,11 +92,11 @@ def check_used(reference: Reference, unknown: Iterable[str]) -> None:
     """That a reference says something of the substrates whose run is unknown.
 
     Raises:
-        DemandError: there is no such row, or none on a substrate of the reference.
+        TrainingRunError: there is no such row, or none on a substrate of the reference.
     """
     substrates = set(unknown)
     if not substrates:
-        raise DemandError("every row tells its commands' time inside the sandbox; leave --reference out")
+        raise TrainingRunError("every row tells its commands' time inside the sandbox; leave --reference out")
     if substrates.isdisjoint(reference):
         told, asked = ", ".join(sorted(reference)), ", ".join(sorted(substrates))
-        raise DemandError(f"the reference measured {told}, and the rows that it could bound ran on {asked}")
+        raise TrainingRunError(f"the reference measured {told}, and the rows that it could bound ran on {asked}")

@@ -18,7 +18,7 @@ from costmodel.simulation.retries import Retries, retried
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.repetitions import assumed
-from costmodel.training.run import Demand, launched
+from costmodel.training.run import TrainingRun, launched
 from costmodel.units import NS_PER_HOUR, NS_PER_S
 from costmodel.workload.attempts import Attempt, Sample
 from costmodel.workload.estimator import Tally
@@ -48,7 +48,7 @@ class WholeRun(NamedTuple):
 
 
 class TimedRun(NamedTuple):
-    """A sample of attempts as a run of the demand's size."""
+    """A sample of attempts as a run of the training run's size."""
 
     tally: Tally  # with as many hits as the pool gives
     retries: Retries
@@ -57,12 +57,12 @@ class TimedRun(NamedTuple):
     run: WholeRun
 
 
-def timed_run(sample: Sequence[Attempt], pool: Pool, demand: Demand) -> TimedRun | None:
+def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) -> TimedRun | None:
     """None where no attempt succeeds in time."""
-    if demand.create_rate is not None:
+    if training_run.create_rate is not None:
         sample = Sample.of(sample).unthrottled()
-    killed = _killed(sample, demand)
-    found = _tallied(killed, pool, demand, None)
+    killed = _killed(sample, training_run)
+    found = _tallied(killed, pool, training_run, None)
     if found is None:
         return None
     tally, retries, law = found
@@ -71,14 +71,14 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, demand: Demand) -> TimedRun
         from costmodel.simulation.attempts import Trials  # a closed form needs neither the module nor the trials
 
         made_ns = pooled_ns = _mean_ns(killed)
-        if demand.warm_pool is not None:
-            pooled_ns = _mean_ns(_killed([attempt.warm(attempt.weight) for attempt in sample], demand))
-        return Trials(pool, demand), (made_ns, pooled_ns)
+        if training_run.warm_pool is not None:
+            pooled_ns = _mean_ns(_killed([attempt.warm(attempt.weight) for attempt in sample], training_run))
+        return Trials(pool, training_run), (made_ns, pooled_ns)
 
-    run = run_in_time(law, demand, source, failing=tally.failure > 0)
-    if demand.warm_pool is not None and run.outcome is not None:
+    run = run_in_time(law, training_run, source, failing=tally.failure > 0)
+    if training_run.warm_pool is not None and run.outcome is not None:
         hits = run.outcome.hits.value / run.outcome.attempts.value
-        mixed = _tallied(_killed(from_pool(sample, round(HITS * hits)), demand), pool, demand, run.outcome)
+        mixed = _tallied(_killed(from_pool(sample, round(HITS * hits)), training_run), pool, training_run, run.outcome)
         assert mixed is not None  # a hit only saves time
         tally, retries, law = mixed
     return TimedRun(tally, retries, law, source, run)
@@ -99,91 +99,91 @@ def _mean_ns(sample: Sequence[Attempt]) -> float:
 
 
 def _tallied(
-    sample: Sequence[Attempt], pool: Pool, demand: Demand, outcome: SimulatedRun | None
+    sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun, outcome: SimulatedRun | None
 ) -> tuple[Tally, Retries, Distribution] | None:
-    tally = Tally(sample, pool.trials, assumed(pool.identity.substrate, demand.run_sd))
+    tally = Tally(sample, pool.trials, assumed(pool.identity.substrate, training_run.run_sd))
     success = tally.held_times(ok=True)
     if success is None:
         return None
-    retries = Retries(tally.failure, demand.max_attempts)
-    if outcome is not None and demand.max_attempts is not None and demand.over_provision == 0:
+    retries = Retries(tally.failure, training_run.max_attempts)
+    if outcome is not None and training_run.max_attempts is not None and training_run.over_provision == 0:
         # Attempts that find a sandbox ready may fail less, and which ones do is for the simulation to say.
-        retries = retries._replace(simulated=Fraction(outcome.attempts.value / demand.trajectories))
-    backoff_ns = round(demand.backoff_s * NS_PER_S)
-    law = retried(success, tally.held_times(ok=False), retries, backoff_ns, demand.seed)
+        retries = retries._replace(simulated=Fraction(outcome.attempts.value / training_run.trajectories))
+    backoff_ns = round(training_run.backoff_s * NS_PER_S)
+    law = retried(success, tally.held_times(ok=False), retries, backoff_ns, training_run.seed)
     return tally, retries, law
 
 
-def _killed(sample: Sequence[Attempt], demand: Demand) -> Sequence[Attempt]:
-    return sample if demand.timeout_s is None else killed_after(sample, demand.timeout_s)
+def _killed(sample: Sequence[Attempt], training_run: TrainingRun) -> Sequence[Attempt]:
+    return sample if training_run.timeout_s is None else killed_after(sample, training_run.timeout_s)
 
 
 def run_in_time(
     law: Distribution,
-    demand: Demand,
+    training_run: TrainingRun,
     source: Source | None = None,
     *,
     failing: bool = False,
 ) -> WholeRun:
-    """How long the demand takes if one trajectory keeps a worker busy as ``law`` says.
+    """How long the training run takes if one trajectory keeps a worker busy as ``law`` says.
 
     ``source`` is of the same trajectories attempt by attempt, some of them ``failing``; None: as the law has them.
     """
-    if not _closed_form(law, demand, failing=failing):
+    if not _closed_form(law, training_run, failing=failing):
         from costmodel.simulation.attempts import Trials
         from costmodel.simulation.run import simulate_run
 
         trials, attempt_ns = source() if source is not None else (Trials.of(law), (law.mean, law.mean))
-        return _simulated(law, demand, simulate_run(trials, demand, law, attempt_ns))
-    if demand.step_rollouts is None:
-        whole = _makespan(law, demand, demand.trajectories)
+        return _simulated(law, training_run, simulate_run(trials, training_run, law, attempt_ns))
+    if training_run.step_rollouts is None:
+        whole = _makespan(law, training_run, training_run.trajectories)
         return WholeRun(whole, whole, None, None, [], law)
-    policy, train_ns, batch = demand.effective_policy, demand.train_s * NS_PER_S, demand.step_rollouts
-    parts = [(times, size, _makespan(law, demand, size)) for times, size in _sizes(demand, batch)]
+    policy, train_ns, batch = training_run.effective_policy, training_run.train_s * NS_PER_S, training_run.step_rollouts
+    parts = [(times, size, _makespan(law, training_run, size)) for times, size in _sizes(training_run, batch)]
     step = parts[0][2] if parts else Makespan(0.0, 0.0, "order-statistic")
-    wall = rollouts = _makespan(law, demand, demand.trajectories) if not policy.barrier else step
+    wall = rollouts = _makespan(law, training_run, training_run.trajectories) if not policy.barrier else step
     if policy.barrier:
         value = math.fsum(times * (one.value_ns + train_ns) for times, _, one in parts)
         wall = Makespan(value, math.fsum(times * one.error_ns for times, _, one in parts), step.method)
-    busy = demand.trajectories * law.mean / NS_PER_HOUR
-    held = math.fsum(times * demand.usable_workers * one.value_ns for times, _, one in parts) / NS_PER_HOUR
-    return _in_steps(wall, rollouts, parts, step, held - busy, law, demand)
+    busy = training_run.trajectories * law.mean / NS_PER_HOUR
+    held = math.fsum(times * training_run.usable_workers * one.value_ns for times, _, one in parts) / NS_PER_HOUR
+    return _in_steps(wall, rollouts, parts, step, held - busy, law, training_run)
 
 
-def _closed_form(law: Distribution, demand: Demand, *, failing: bool) -> bool:
+def _closed_form(law: Distribution, training_run: TrainingRun, *, failing: bool) -> bool:
     """Whether a closed form is exact for what is asked, or ``attribution`` simulates the run anyway.
 
     With retries the law of a trajectory is put together from a few thousand; that is good enough where only its
     moments matter, and not where the longest of many decides.
     """
-    if not demand.trajectories or demand.step_model:
+    if not training_run.trajectories or training_run.step_model:
         return True
-    if demand.create_rate is not None or demand.warm_pool is not None or demand.over_provision > 0:
+    if training_run.create_rate is not None or training_run.warm_pool is not None or training_run.over_provision > 0:
         return False
-    if demand.train_s and demand.effective_policy.overlaps:
+    if training_run.train_s and training_run.effective_policy.overlaps:
         return False
     if not failing or law.mean == 0:
         return True
-    low, high = bounds(law, demand.step_rollouts or demand.trajectories, demand.usable_workers)
-    return high - low <= 2 * demand.tolerance * low
+    low, high = bounds(law, training_run.step_rollouts or training_run.trajectories, training_run.usable_workers)
+    return high - low <= 2 * training_run.tolerance * low
 
 
-def _simulated(law: Distribution, demand: Demand, outcome: SimulatedRun) -> WholeRun:
+def _simulated(law: Distribution, training_run: TrainingRun, outcome: SimulatedRun) -> WholeRun:
     wall = Makespan(*outcome.wall_ns, EVENTS)
-    if demand.step_rollouts is None:
+    if training_run.step_rollouts is None:
         return WholeRun(wall, wall, None, None, [], law, outcome)
-    sizes = _sizes(demand, demand.step_rollouts)
+    sizes = _sizes(training_run, training_run.step_rollouts)
     step = Makespan(*outcome.step_ns, EVENTS)
     parts = [(times, size, step) for times, size in sizes]
-    if not demand.effective_policy.barrier:
-        parts = [(times, size, _makespan(law, demand, size)) for times, size in sizes]
+    if not training_run.effective_policy.barrier:
+        parts = [(times, size, _makespan(law, training_run, size)) for times, size in sizes]
         step = parts[0][2]
     elif len(sizes) > 1:
         last_ns = max(0.0, outcome.rollouts_ns.value - sizes[0][0] * step.value_ns)
         parts[1] = (*sizes[1], step._replace(value_ns=last_ns))
-    rollouts = step if demand.effective_policy.barrier else Makespan(*outcome.rollouts_ns, EVENTS)
-    idle_ns = demand.usable_workers * outcome.rollouts_ns.value - outcome.held_ns.value
-    return _in_steps(wall, rollouts, parts, step, idle_ns / NS_PER_HOUR, law, demand, outcome)
+    rollouts = step if training_run.effective_policy.barrier else Makespan(*outcome.rollouts_ns, EVENTS)
+    idle_ns = training_run.usable_workers * outcome.rollouts_ns.value - outcome.held_ns.value
+    return _in_steps(wall, rollouts, parts, step, idle_ns / NS_PER_HOUR, law, training_run, outcome)
 
 
 def _in_steps(
@@ -193,31 +193,35 @@ def _in_steps(
     step: Makespan,
     idle_hours: float,
     law: Distribution,
-    demand: Demand,
+    training_run: TrainingRun,
     outcome: SimulatedRun | None = None,
 ) -> WholeRun:
-    batch, count, policy = demand.step_rollouts or 1, sum(times for times, *_ in parts), demand.effective_policy
-    cut = outcome if demand.over_provision > 0 else None
+    batch, count, policy = (
+        training_run.step_rollouts or 1,
+        sum(times for times, *_ in parts),
+        training_run.effective_policy,
+    )
+    cut = outcome if training_run.over_provision > 0 else None
     steps = Steps(
         steps=count,
         batch=batch,
-        launched=launched(batch, demand.over_provision),
+        launched=launched(batch, training_run.over_provision),
         step=step,
         idle_worker_hours=max(0.0, idle_hours) if policy.barrier else 0.0,
         busy_worker_hours=cut and cut.held_ns.value / NS_PER_HOUR,
         wasted_worker_hours=cut and cut.wasted_ns.value / NS_PER_HOUR,
     )
     gpu = None
-    if demand.gpus is not None:  # they wait whenever they do not train
-        waiting_ns = max(0.0, wall.value_ns - count * demand.train_s * NS_PER_S)
-        waiting = GpuWaiting(wall.value_ns / NS_PER_HOUR, demand.gpus * waiting_ns / NS_PER_HOUR)
-        gpu = {policy.name: waiting.priced(demand.gpu_usd_hour)}
+    if training_run.gpus is not None:  # they wait whenever they do not train
+        waiting_ns = max(0.0, wall.value_ns - count * training_run.train_s * NS_PER_S)
+        waiting = GpuWaiting(wall.value_ns / NS_PER_HOUR, training_run.gpus * waiting_ns / NS_PER_HOUR)
+        gpu = {policy.name: waiting.priced(training_run.gpu_usd_hour)}
     return WholeRun(wall, rollouts, steps, gpu, parts, law, outcome)
 
 
-def _sizes(demand: Demand, batch: int) -> list[tuple[int, int]]:
+def _sizes(training_run: TrainingRun, batch: int) -> list[tuple[int, int]]:
     """How many steps keep how many trajectories."""
-    full, rest = divmod(demand.trajectories, batch)
+    full, rest = divmod(training_run.trajectories, batch)
     return [(times, size) for times, size in ((full, batch), (1, rest)) if times and size]
 
 
@@ -229,7 +233,7 @@ class Limits(NamedTuple):
     tail: TailLimits = NO_TAIL  # what of it the last jobs account for: of the run's, or of one step's
 
 
-def limits(run: WholeRun, demand: Demand, mean: Interval) -> tuple[Limits, Limits]:
+def limits(run: WholeRun, training_run: TrainingRun, mean: Interval) -> tuple[Limits, Limits]:
     """Limits of the run, and of the rollouts of a full step where steps wait for them.
 
     They follow from ``mean``, the interval of the worker-hours, and from what the trials do not show. Both doubts are
@@ -238,9 +242,9 @@ def limits(run: WholeRun, demand: Demand, mean: Interval) -> tuple[Limits, Limit
     """
     if mean.low is None or mean.high is None or not mean.value:
         return Limits(), Limits()
-    policy, wall = demand.effective_policy, run.wall.value_ns / NS_PER_HOUR
+    policy, wall = training_run.effective_policy, run.wall.value_ns / NS_PER_HOUR
     if not run.parts or not policy.barrier:
-        whole = _limits(run, run.rollouts, demand, demand.trajectories, mean)
+        whole = _limits(run, run.rollouts, training_run, training_run.trajectories, mean)
         if not run.parts:
             return whole, Limits()
         count, value = sum(times for times, *_ in run.parts), run.rollouts.value_ns / NS_PER_HOUR
@@ -248,10 +252,11 @@ def limits(run: WholeRun, demand: Demand, mean: Interval) -> tuple[Limits, Limit
         step = Limits()
     else:
         each = [
-            (times, one.value_ns / NS_PER_HOUR, _limits(run, one, demand, size, mean)) for times, size, one in run.parts
+            (times, one.value_ns / NS_PER_HOUR, _limits(run, one, training_run, size, mean))
+            for times, size, one in run.parts
         ]
         step = each[0][2]
-    train = demand.train_s / 3600
+    train = training_run.train_s / 3600
 
     def takes(hours: float) -> float:
         return max(hours, train) if policy.overlaps else hours + train
@@ -271,21 +276,25 @@ def _part(hours: float | None, count: int) -> float | None:
     return None if hours is None else hours / count
 
 
-def _limits(run: WholeRun, makespan: Makespan, demand: Demand, size: int, mean: Interval) -> Limits:
+def _limits(run: WholeRun, makespan: Makespan, training_run: TrainingRun, size: int, mean: Interval) -> Limits:
     """Of rollouts that keep ``size`` trajectories; ``mean`` has limits."""
     assert mean.low is not None
     assert mean.high is not None
     jobs, timeout = size, None
-    if run.parts and demand.effective_policy.barrier:
-        jobs = launched(size, demand.over_provision)
-    if demand.timeout_s is not None:
-        timeout = Timeout(round(demand.timeout_s * NS_PER_S), round(demand.backoff_s * NS_PER_S), demand.max_attempts)
+    if run.parts and training_run.effective_policy.barrier:
+        jobs = launched(size, training_run.over_provision)
+    if training_run.timeout_s is not None:
+        timeout = Timeout(
+            round(training_run.timeout_s * NS_PER_S),
+            round(training_run.backoff_s * NS_PER_S),
+            training_run.max_attempts,
+        )
     tail = tail_limits(
         run.law,
         jobs,
-        demand.usable_workers,
+        training_run.usable_workers,
         makespan.value_ns,
-        tolerance=demand.tolerance,
+        tolerance=training_run.tolerance,
         excess=jobs - size,
         timeout=timeout,
     )
@@ -297,7 +306,12 @@ def _limits(run: WholeRun, makespan: Makespan, demand: Demand, size: int, mean: 
     return Limits(max(0.0, low) / NS_PER_HOUR, high / NS_PER_HOUR, tail)
 
 
-def _makespan(law: Distribution, demand: Demand, jobs: int) -> Makespan:
+def _makespan(law: Distribution, training_run: TrainingRun, jobs: int) -> Makespan:
     return expected_makespan(
-        law, jobs, demand.usable_workers, tolerance=demand.tolerance, seed=demand.seed, effort=demand.effort
+        law,
+        jobs,
+        training_run.usable_workers,
+        tolerance=training_run.tolerance,
+        seed=training_run.seed,
+        effort=training_run.effort,
     )

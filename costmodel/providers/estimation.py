@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.option_support import asked, refused
 from costmodel.recording.reader import CellIdentity
 from costmodel.recording.trial import RecordedTrial
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_S
 from costmodel.workload.pool import Pool
 from costmodel.workload.rescaling import Remaking, remade
@@ -37,7 +37,7 @@ def works(pools: Iterable[Pool]) -> list[Pool]:
     where nobody published a provider's, that of a local process is further off than that of a container.
 
     Raises:
-        DemandError: there is no pool.
+        TrainingRunError: there is no pool.
     """
     best: dict[object, Pool] = {}
     for pool in pools:
@@ -46,7 +46,7 @@ def works(pools: Iterable[Pool]) -> list[Pool]:
         if key not in best or _worth(pool) > _worth(best[key]):
             best[key] = pool
     if not best:
-        raise DemandError("a composed row needs work that was recorded: give a recording, or leave --compose out")
+        raise TrainingRunError("a composed row needs work that was recorded: give a recording, or leave --compose out")
     return list(best.values())
 
 
@@ -57,26 +57,26 @@ def _worth(pool: Pool) -> tuple[bool, bool, bool, int, float]:
     return bool(good), pool.provenance == warnings.MEASURED, known, -pool.identity.concurrency, dispatch_ns
 
 
-def elsewhere(pool: Pool, provider: Provider, demand: Demand, prices: Prices | None) -> Alternatives:
+def elsewhere(pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None) -> Alternatives:
     """A recorded pool's work at a provider's. ``prices`` come before the provider's own.
 
     Raises:
-        DemandError: the demand asks for what nobody published; the message names the option.
+        TrainingRunError: the training run asks for what nobody published; the message names the option.
     """
-    if unused := refused(demand, warnings.COMPOSED):
-        raise DemandError(
+    if unused := refused(training_run, warnings.COMPOSED):
+        raise TrainingRunError(
             f"nothing published of {provider.substrate} answers {', '.join(unused)}; "
             f"leave {'it' if len(unused) == 1 else 'them'} out, or --compose {provider.substrate}"
         )
-    limited = _limited(demand, provider)
+    limited = _limited(training_run, provider)
     good = [trial for trial in pool.trials if trial.ok]
     at_a_time = starts_at_a_time(limited, provider, good)
     laws = provider.start_laws(at_a_time)
-    low, value, high = (_pool(pool, provider, good, end, laws[end], demand.seed) for end in (0, 1, 2))
-    told, doubts = _sources(pool, provider, demand, at_a_time)
+    low, value, high = (_pool(pool, provider, good, end, laws[end], training_run.seed) for end in (0, 1, 2))
+    told, doubts = _sources(pool, provider, training_run, at_a_time)
     return Alternatives(
         value=value,
-        demand=limited,
+        training_run=limited,
         prices=_sheets(prices, provider),
         ends=(low, high),
         assumptions=told,
@@ -85,18 +85,20 @@ def elsewhere(pool: Pool, provider: Provider, demand: Demand, prices: Prices | N
 
 
 def estimated_at(
-    pool: Pool, provider: Provider, demand: Demand, prices: Prices | None, law: StartLaw, image_s: float
+    pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None, law: StartLaw, image_s: float
 ) -> Alternatives:
     """A recorded pool's work at a provider's with this start, no range of it; each start takes ``image_s`` longer.
 
     Raises:
-        DemandError: the demand asks for an input that no source publishes; the message names the option.
+        TrainingRunError: the training run asks for an input that no source publishes; the message names the option.
     """
-    limited = _limited(demand, provider)
+    limited = _limited(training_run, provider)
     good = [trial for trial in pool.trials if trial.ok]
-    told, doubts = _sources(pool, provider, demand, starts_at_a_time(limited, provider, good))
-    value = _pool(pool, provider, good, 1, law, demand.seed, image_s)
-    return Alternatives(value=value, demand=limited, prices=_sheets(prices, provider), assumptions=told, flags=doubts)
+    told, doubts = _sources(pool, provider, training_run, starts_at_a_time(limited, provider, good))
+    value = _pool(pool, provider, good, 1, law, training_run.seed, image_s)
+    return Alternatives(
+        value=value, training_run=limited, prices=_sheets(prices, provider), assumptions=told, flags=doubts
+    )
 
 
 def _sheets(prices: Prices | None, provider: Provider) -> Prices | None:
@@ -105,10 +107,10 @@ def _sheets(prices: Prices | None, provider: Provider) -> Prices | None:
 
 
 def _sources(
-    pool: Pool, provider: Provider, demand: Demand, at_a_time: int
+    pool: Pool, provider: Provider, training_run: TrainingRun, at_a_time: int
 ) -> tuple[tuple[Assumption, ...], tuple[str, ...]]:
     """Every value with its source, and the warnings about values that are borrowed."""
-    told = [*provider.assumptions(at_a_time), *unmeasured(demand, provider.substrate)]
+    told = [*provider.assumptions(at_a_time), *unmeasured(training_run, provider.substrate)]
     doubts = []
     if provider.dispatch is None:
         told.append(_borrowed(pool))
@@ -118,25 +120,25 @@ def _sources(
     return tuple(told), tuple(doubts)
 
 
-def _limited(demand: Demand, provider: Provider) -> Demand:
-    """The demand with the provider's limits where it asks for none of its own."""
+def _limited(training_run: TrainingRun, provider: Provider) -> TrainingRun:
+    """The training run with the provider's limits where it asks for none of its own."""
     if provider.profile is None:
-        return demand
-    given = {name: getattr(demand, name) for name in asked(demand)}
-    return Demand(**provider.profile.filled(given))
+        return training_run
+    given = {name: getattr(training_run, name) for name in asked(training_run)}
+    return TrainingRun(**provider.profile.filled(given))
 
 
-def starts_at_a_time(demand: Demand, provider: Provider, trials: Sequence[RecordedTrial]) -> int:
+def starts_at_a_time(training_run: TrainingRun, provider: Provider, trials: Sequence[RecordedTrial]) -> int:
     """How many sandboxes are starting together: all of a step, else as many as Little's law gives."""
-    workers = min(demand.usable_workers, max(1, demand.trajectories))
+    workers = min(training_run.usable_workers, max(1, training_run.trajectories))
     start_s = provider.newest[0].p50_s or 0.0
-    if demand.effective_policy.barrier and demand.step_rollouts is not None:
-        together = min(workers, demand.step_rollouts)
+    if training_run.effective_policy.barrier and training_run.step_rollouts is not None:
+        together = min(workers, training_run.step_rollouts)
     else:
         held_s = sum(trial.measures.held_ns for trial in trials) / (len(trials) or 1) / NS_PER_S
         together = math.ceil(workers * start_s / (held_s or start_s))
-    if demand.create_rate is not None:
-        together = min(together, demand.create_burst + math.ceil(demand.create_rate * start_s))
+    if training_run.create_rate is not None:
+        together = min(together, training_run.create_burst + math.ceil(training_run.create_rate * start_s))
     return max(1, together)
 
 
@@ -149,7 +151,7 @@ def _pool(
     seed: int,
     image_s: float = 0.0,
 ) -> Pool:
-    """The pool at one end of what sources say; successes only, because failures are the demand's."""
+    """The pool at one end of what sources say; successes only, because failures are the training run's."""
     new = copy.copy(pool)
     new.identity = _identity(pool.identity, provider)
     new.provenance = warnings.COMPOSED
@@ -199,16 +201,17 @@ def _identity(own: CellIdentity, provider: Provider) -> CellIdentity:
     )
 
 
-def unmeasured(demand: Demand, substrate: str) -> list[Assumption]:
-    """Inputs of a provider's row that no source publishes: what the demand says of them, or nothing."""
+def unmeasured(training_run: TrainingRun, substrate: str) -> list[Assumption]:
+    """Inputs of a provider's row that no source publishes: what the training run says of them, or nothing."""
     failures = "none"
-    if demand.failure_rate is not None:
-        failures = f"{demand.failure_rate:.3g} of attempts"
-    elif demand.failure_hazard is not None:
-        failures = f"{demand.failure_hazard:.3g} an hour"
+    if training_run.failure_rate is not None:
+        failures = f"{training_run.failure_rate:.3g} of attempts"
+    elif training_run.failure_hazard is not None:
+        failures = f"{training_run.failure_hazard:.3g} an hour"
     images = "none"
-    if demand.images is not None:
-        images = f"{demand.images.count} images, {demand.images.total_gb / demand.images.count:.3g} GB on average"
+    if training_run.images is not None:
+        asked = training_run.images
+        images = f"{asked.count} images, {asked.total_gb / asked.count:.3g} GB on average"
     return [
         Assumption(FAILURES, failures, f"unmeasured: failure_rate under [at.{substrate}.failures] says otherwise"),
         Assumption(PULLS, images, f"unmeasured: images under [at.{substrate}.images] says otherwise"),

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 from costmodel.toml import Count, Document, MalformedDocument, Text
 
 SHIPPED: Final = Path(__file__).parent / "data" / "limits"
@@ -19,7 +19,7 @@ _LIMITS: Final[Mapping[Limit, str]] = {
     "creates_per_s": "create_rate",
     "burst": "create_burst",
 }
-"""Limit → the field of a demand that it fills."""
+"""Limit → the field of a training run that it fills."""
 PerSecond = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 
 
@@ -66,7 +66,7 @@ class Profile(ProfileFile, frozen=True, kw_only=True):
     name: str
 
     def filled(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """A demand's fields with this plan's limits where none was asked for.
+        """A training run's fields with this plan's limits where none was asked for.
 
         A burst belongs to its rate: who gives a rate gets no burst from here.
         """
@@ -98,7 +98,7 @@ def load_profile(name: str | Path) -> Profile:
     """A shipped profile by its name, or a TOML file of one's own.
 
     Raises:
-        DemandError: it is unknown, or a value is missing or makes no sense.
+        TrainingRunError: it is unknown, or a value is missing or makes no sense.
     """
     file = Path(name)
     if not file.suffix and (SHIPPED / f"{name}.toml").is_file():
@@ -107,8 +107,10 @@ def load_profile(name: str | Path) -> Profile:
         told = Document(file).convert(ProfileFile)
     except OSError as error:
         if not file.suffix:
-            raise DemandError(f"no profile {str(name)!r}; shipped are {', '.join(known_profiles())}") from error
-        raise DemandError(f"cannot read {file}: {error.strerror}; shipped are {', '.join(known_profiles())}") from error
+            raise TrainingRunError(f"no profile {str(name)!r}; shipped are {', '.join(known_profiles())}") from error
+        raise TrainingRunError(
+            f"cannot read {file}: {error.strerror}; shipped are {', '.join(known_profiles())}"
+        ) from error
     except MalformedDocument as error:
-        raise DemandError(str(error)) from error
+        raise TrainingRunError(str(error)) from error
     return Profile(**msgspec.structs.asdict(told) | {"name": file.stem, "title": told.title or file.stem})

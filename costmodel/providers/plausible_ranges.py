@@ -22,7 +22,7 @@ from costmodel.providers.estimation import estimated_at, starts_at_a_time
 from costmodel.providers.limits import Profile, known_profiles, load_profile
 from costmodel.providers.provider import Dispatch, Provider, Span, StartLaw
 from costmodel.toml import Document, Text
-from costmodel.training.run import KEEP, MASK, RESAMPLE, Demand
+from costmodel.training.run import KEEP, MASK, RESAMPLE, TrainingRun
 from costmodel.units import NS_PER_S
 from costmodel.workload.pool import Pool
 from costmodel.workload.scenario_range import Alternatives
@@ -94,7 +94,7 @@ class Candidate:
 
     pool: Pool
     provider: Provider
-    demand: Demand
+    training_run: TrainingRun
     prices: Prices | None
     inputs: tuple[Input, ...]
     plans: tuple[Profile | None, ...]  # by the number that ``limits`` has as its value
@@ -104,18 +104,18 @@ class Candidate:
         cls,
         pool: Pool,
         provider: Provider,
-        demand: Demand,
+        training_run: TrainingRun,
         prices: Prices | None,
         stated: frozenset[str] = frozenset(),
         images_gb: Sequence[float] = (),
     ) -> Candidate:
         """The work of a recorded pool at a provider.
 
-        ``stated`` names the fields of the demand that the user gave for this provider alone. ``images_gb`` are sizes of
-        the images that the run needs, where they are known.
+        ``stated`` names the fields of the training run that the user gave for this provider alone. ``images_gb`` are
+        sizes of the images that the run needs, where they are known.
         """
         plans = _plans(provider)
-        ranged = Ranges(pool, provider, demand, prices, stated, tuple(images_gb))
+        ranged = Ranges(pool, provider, training_run, prices, stated, tuple(images_gb))
         found = [one for make in _MADE for one in [make(ranged)] if one is not None and one.best != one.worst]
         limits = _limits(ranged, plans)
         if limits is not None:
@@ -124,7 +124,7 @@ class Candidate:
         return cls(
             pool=pool,
             provider=provider,
-            demand=demand,
+            training_run=training_run,
             prices=prices,
             inputs=tuple(sorted(found, key=lambda one: order[one.name])),
             plans=plans,
@@ -138,10 +138,10 @@ class Candidate:
         """The work at these values; inputs without one are as assumed.
 
         Raises:
-            DemandError: the demand cannot be answered at these values.
+            TrainingRunError: the training run cannot be answered at these values.
         """
         told = self.values("assumed") | dict(values)
-        provider, demand, prices = self.provider, self.demand, self.prices
+        provider, training_run, prices = self.provider, self.training_run, self.prices
         if DISPATCH in told:
             provider = replace(provider, dispatch=Dispatch(Span(*[told[DISPATCH]] * 3), (), "range"))
         if SPEED in told:
@@ -151,21 +151,21 @@ class Candidate:
         if DISK in told:
             prices = _with_disk(prices, told[DISK])
             provider = replace(provider, prices=_with_disk(provider.prices, told[DISK]))
-        if FAILURES in told and demand.step_rollouts is not None:
-            rate, burst = told[FAILURES], round(told.get(BURST, demand.failure_burst))
-            demand = replace(
-                demand, failure_rate=rate, failure_hazard=None, failure_burst=burst if rate and burst > 1 else 1
+        if FAILURES in told and training_run.step_rollouts is not None:
+            rate, burst = told[FAILURES], round(told.get(BURST, training_run.failure_burst))
+            training_run = replace(
+                training_run, failure_rate=rate, failure_hazard=None, failure_burst=burst if rate and burst > 1 else 1
             )
-        law = provider.start_laws(_at_a_time(self.pool, provider, demand))[1]
+        law = provider.start_laws(_at_a_time(self.pool, provider, training_run))[1]
         if START in told:
             law = StartLaw(told[START], told[START] * law.p95_s / law.p50_s)
-        return estimated_at(self.pool, provider, demand, prices, law, told.get(IMAGE, 0.0))
+        return estimated_at(self.pool, provider, training_run, prices, law, told.get(IMAGE, 0.0))
 
     def times(self, values: Mapping[str, float]) -> float:
         """How many times as much a run without steps costs by its failures: a failed attempt costs half of one."""
         told = self.values("assumed") | dict(values)
         rate = told.get(FAILURES, 0.0)
-        return 1.0 if self.demand.step_rollouts is not None else 1 + rate / (1 - rate) / 2
+        return 1.0 if self.training_run.step_rollouts is not None else 1 + rate / (1 - rate) / 2
 
 
 class Ranges(NamedTuple):
@@ -173,7 +173,7 @@ class Ranges(NamedTuple):
 
     pool: Pool
     provider: Provider
-    demand: Demand
+    training_run: TrainingRun
     prices: Prices | None
     stated: frozenset[str]
     images_gb: tuple[float, ...]
@@ -195,8 +195,8 @@ class Ranges(NamedTuple):
         return Input(name, printed[0].unit, min(max(assumed, low), high), *ends, sources, of_others, either=either)
 
 
-def _at_a_time(pool: Pool, provider: Provider, demand: Demand) -> int:
-    return starts_at_a_time(demand, provider, [trial for trial in pool.trials if trial.ok])
+def _at_a_time(pool: Pool, provider: Provider, training_run: TrainingRun) -> int:
+    return starts_at_a_time(training_run, provider, [trial for trial in pool.trials if trial.ok])
 
 
 def _dispatch(ranges: Ranges) -> Input | None:
@@ -212,22 +212,22 @@ def _dispatch(ranges: Ranges) -> Input | None:
 def _failures(ranges: Ranges) -> Input | None:
     if {"failure_rate", "failure_hazard"} & ranges.stated:
         return None
-    one = ranges.input(FAILURES, ranges.demand.failure_rate or 0.0)
-    return one._replace(either=ranges.demand.effective_on_failure in (MASK, KEEP))
+    one = ranges.input(FAILURES, ranges.training_run.failure_rate or 0.0)
+    return one._replace(either=ranges.training_run.effective_on_failure in (MASK, KEEP))
 
 
 def _burst(ranges: Ranges) -> Input | None:
-    demand = ranges.demand
-    if demand.step_rollouts is None or {"failure_burst", "failure_hazard"} & ranges.stated:
+    training_run = ranges.training_run
+    if training_run.step_rollouts is None or {"failure_burst", "failure_hazard"} & ranges.stated:
         return None
-    if "failure_rate" in ranges.stated and not demand.failure_rate:
+    if "failure_rate" in ranges.stated and not training_run.failure_rate:
         return None
-    either = demand.effective_on_failure in (MASK, KEEP, RESAMPLE)
-    return ranges.input(BURST, float(demand.failure_burst), either=either, reverse=True)
+    either = training_run.effective_on_failure in (MASK, KEEP, RESAMPLE)
+    return ranges.input(BURST, float(training_run.failure_burst), either=either, reverse=True)
 
 
 def _image(ranges: Ranges) -> Input | None:
-    if "images" in ranges.stated or ranges.demand.images is not None:
+    if "images" in ranges.stated or ranges.training_run.images is not None:
         return None
     if not ranges.images_gb:
         return ranges.input(IMAGE, 0.0)
@@ -240,7 +240,7 @@ def _image(ranges: Ranges) -> Input | None:
 
 def _start(ranges: Ranges) -> Input | None:
     provider = ranges.provider
-    at_a_time = _at_a_time(ranges.pool, provider, ranges.demand)
+    at_a_time = _at_a_time(ranges.pool, provider, ranges.training_run)
     quickest, usual, slowest = provider.start_laws(at_a_time)
     dates = sorted({str(start.date) for start in provider.starts})
     sources = [f"{provider.newest[-1].source}, {dates[0]} to {dates[-1]}, up to {provider.at_a_time} at a time"]
@@ -324,7 +324,7 @@ def _looseness(plan: Profile | None) -> tuple[float, float, float]:
 
 def _limits(ranges: Ranges, plans: Sequence[Profile | None]) -> Input | None:
     """The plan that the account has, unless the user states it or its limits."""
-    known = ranges.stated | {name for name in _LIMIT_FIELDS[:2] if getattr(ranges.demand, name) is not None}
+    known = ranges.stated | {name for name in _LIMIT_FIELDS[:2] if getattr(ranges.training_run, name) is not None}
     if "profile" in ranges.provider.stated or known & {"profile", *_LIMIT_FIELDS} or len(plans) < 2:
         return None
     own = any(plan is not None and plan.substrate == ranges.provider.substrate for plan in plans)

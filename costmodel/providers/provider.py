@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from costmodel.errors import DemandError, SourceError
+from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import SHIPPED, Prices, load_prices
 from costmodel.providers import published_figures
 from costmodel.providers.limits import Profile, known_profiles, load_profile
@@ -144,7 +144,7 @@ def load_provider(spec: str, read: Callable[[str], Recording | Published] | None
     ``read`` opens; ``slowdown`` is a factor or two; ``profile`` and ``prices`` are names or files.
 
     Raises:
-        DemandError: it is unknown, or an option is.
+        TrainingRunError: it is unknown, or an option is.
         PriceError, SourceError: a sheet or a file is wrong.
     """
     name, _, options = spec.partition(":")
@@ -152,7 +152,7 @@ def load_provider(spec: str, read: Callable[[str], Recording | Published] | None
     for option in filter(None, options.split(",")):
         key, _, value = option.partition("=")
         if key not in _KEYS or not value:
-            raise DemandError(f"--compose {spec}: {option!r} is none of {', '.join(f'{key}=…' for key in _KEYS)}")
+            raise TrainingRunError(f"--compose {spec}: {option!r} is none of {', '.join(f'{key}=…' for key in _KEYS)}")
         found = _with_option(found, key, value, read)
         found = replace(found, stated=found.stated | {key})
     return found
@@ -169,10 +169,10 @@ def _shipped(name: str) -> Provider:
     files = published_figures.shipped()
     starts = [start for file in files for start in file.starts if start.substrate == name]
     if not any(start.p50_s is not None for start in starts):
-        raise DemandError(f"no start of {name!r} is published; known are {', '.join(known_providers())}")
+        raise TrainingRunError(f"no start of {name!r} is published; known are {', '.join(known_providers())}")
     if len({start.variant for start in starts}) > 1:
         variants = ", ".join(dict.fromkeys(start.variant for start in starts))
-        raise DemandError(f"the starts of {name!r} are of {variants}: measure it, or write a file of your own")
+        raise TrainingRunError(f"the starts of {name!r} are of {variants}: measure it, or write a file of your own")
     slowdown, source = _slowdown(name, [speed for file in files for speed in file.speeds])
     profile = _USUAL_PLAN.get(name, name)
     return Provider(
@@ -223,10 +223,10 @@ def _with_option(
     if value[0].isdigit() or value[0] == ".":
         return replace(found, dispatch=Dispatch(_span(value, _UNITS, key), (), "given"))
     if read is None:
-        raise DemandError(f"dispatch must be a duration such as 120ms or 100ms..300ms, not {value!r}")
+        raise TrainingRunError(f"dispatch must be a duration such as 120ms or 100ms..300ms, not {value!r}")
     source = read(value)
     if not isinstance(source, Recording):
-        raise DemandError(f"dispatch={value}: published figures tell no dispatch; give a recording")
+        raise TrainingRunError(f"dispatch={value}: published figures tell no dispatch; give a recording")
     return replace(found, dispatch=_measured_dispatch(source))
 
 
@@ -234,7 +234,7 @@ def _measured_dispatch(recording: Recording) -> Dispatch:
     trials = [trial for cell in recording.cells for trial in cell.trials if trial.ok]
     each = [ns for trial in trials for ns in parted(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)[1]]
     if not each:
-        raise DemandError(f"{recording.name} tells no command's time inside the sandbox, hence no dispatch")
+        raise TrainingRunError(f"{recording.name} tells no command's time inside the sandbox, hence no dispatch")
     seconds = sum(each) / len(each) / 1e9
     substrates = ", ".join(dict.fromkeys(cell.identity.label for cell in recording.cells))
     told = f"{len(each):,} commands on {substrates} in {recording.name}"
@@ -245,7 +245,7 @@ def _span(text: str, units: dict[str, float], key: str) -> Span:
     """``120ms`` or ``100ms..300ms``; the middle of two."""
     ends = [_number(part, units, key) for part in text.split("..")]
     if len(ends) > 2 or ends != sorted(ends):
-        raise DemandError(f"{key} must be one value or least..most, not {text!r}")
+        raise TrainingRunError(f"{key} must be one value or least..most, not {text!r}")
     return Span(ends[0], math.fsum(ends) / len(ends), ends[-1])
 
 
@@ -257,7 +257,7 @@ def _number(text: str, units: dict[str, float], key: str) -> float:
         value = math.nan
     if not 0 <= value < math.inf or (key == "slowdown" and not value):
         what = "a factor above 0" if key == "slowdown" else f"a duration in {' or '.join(_UNITS)}"
-        raise DemandError(f"{key} must be {what}, not {text!r}")
+        raise TrainingRunError(f"{key} must be {what}, not {text!r}")
     return value
 
 

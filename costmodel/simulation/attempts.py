@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.statistics.distribution import Distribution
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from costmodel.workload.attempts import Attempt
 from costmodel.workload.pool import Pool, attempts
 
 
 class Parts(NamedTuple):
-    """Where the time of one attempt goes, in ns; the sum is what it held its worker for, think time of the demand's
-    law apart."""
+    """Where the time of one attempt goes, in ns; the sum is what it held its worker for, think time of the training
+    run's law apart."""
 
     trial: int
     weight: int
@@ -47,19 +47,20 @@ class AttemptTimes(NamedTuple):
 
 
 class Trials:
-    """The attempts of a cell at the demand's length: those that succeed, and those that do not, the shortest first.
+    """The attempts of a cell at the training run's length: those that succeed, and those that do not, the shortest
+    first.
 
     In this order a random number means much the same attempt whatever the weights are.
     """
 
-    def __init__(self, pool: Pool, demand: Demand, full_speed: float | None = None) -> None:
+    def __init__(self, pool: Pool, training_run: TrainingRun, full_speed: float | None = None) -> None:
         """``full_speed`` is the share of the work that the reference takes for it; None: there is none."""
-        plain = replace(demand, think=None, think_correlation=0.0, include_cleanup=False)
-        sample = sorted(attempts(pool, demand.length, plain), key=lambda one: one.held_ns)
-        self.successes = [_parts(one, pool, demand, full_speed) for one in sample if one.ok]
-        self.failures = [_parts(one, pool, demand, full_speed) for one in sample if not one.ok]
+        plain = replace(training_run, think=None, think_correlation=0.0, include_cleanup=False)
+        sample = sorted(attempts(pool, training_run.length, plain), key=lambda one: one.held_ns)
+        self.successes = [_parts(one, pool, training_run, full_speed) for one in sample if one.ok]
+        self.failures = [_parts(one, pool, training_run, full_speed) for one in sample if not one.ok]
         self.known = all(one.run_ns != UNKNOWN for one in sample if one.ok)
-        if demand.failure_rate is not None or demand.failure_hazard is not None:
+        if training_run.failure_rate is not None or training_run.failure_hazard is not None:
             self.failures = []
         self.count = len(pool.trials)
 
@@ -102,7 +103,7 @@ class Trials:
 def timed(parts: Sequence[Parts], without: Container[str], factor: float, *, ok: bool = True) -> list[AttemptTimes]:
     """The attempts without these causes, or without ``think``; all but think time takes ``factor`` times as long.
 
-    Think time of the demand's law is not in them.
+    Think time of the training run's law is not in them.
     """
     kept = [cause not in without for cause in _CAUSES]
     queued, create, ready, *_ = kept
@@ -121,7 +122,7 @@ _CAUSES = ("throttle", "create", "ready", "preload", "dispatch", "slowdown", "co
 """Whose parts stand side by side in ``Parts``, in this order."""
 
 
-def _parts(attempt: Attempt, pool: Pool, demand: Demand, full_speed: float | None) -> Parts:
+def _parts(attempt: Attempt, pool: Pool, training_run: TrainingRun, full_speed: float | None) -> Parts:
     measured = pool.trials[attempt.trial].measures
     create = min(measured.create_ns, attempt.cold_ns)
     ready = attempt.cold_ns - create
@@ -136,7 +137,7 @@ def _parts(attempt: Attempt, pool: Pool, demand: Demand, full_speed: float | Non
         trial=attempt.trial,
         weight=attempt.weight,
         pauses=max(0, attempt.actions - 1),
-        queued=0 if demand.create_rate is not None else attempt.queued_ns,
+        queued=0 if training_run.create_rate is not None else attempt.queued_ns,
         create=create,
         ready=ready,
         preload=preload,
@@ -146,6 +147,6 @@ def _parts(attempt: Attempt, pool: Pool, demand: Demand, full_speed: float | Non
         harness=rest if attempt.ok else 0,
         work=work,
         other=attempt.unsplit_ns + attempt.wrapper_ns + (0 if attempt.ok else rest),
-        think=0 if demand.think is not None else attempt.think_ns,
+        think=0 if training_run.think is not None else attempt.think_ns,
         cleanup=measured.cleanup_ns or 0,
     )

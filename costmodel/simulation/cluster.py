@@ -11,7 +11,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple, Self
 
 from costmodel.training.images import GB_PER_GIB
-from costmodel.training.run import COLOCATED, PREFETCHED, PREPULLED, Demand
+from costmodel.training.run import COLOCATED, PREFETCHED, PREPULLED, TrainingRun
 
 _SHIFT = 24
 _MASK = (1 << _SHIFT) - 1
@@ -29,24 +29,29 @@ class NodeSet(NamedTuple):
     disk_gb: float = math.inf
 
     @classmethod
-    def of(cls, demand: Demand, *, pulls: bool = True) -> Self | None:
-        """The demand's, None without nodes; without ``pulls`` every node holds every image."""
-        if demand.nodes is None or demand.pods_per_node is None:
+    def of(cls, training_run: TrainingRun, *, pulls: bool = True) -> Self | None:
+        """The training run's, None without nodes; without ``pulls`` every node holds every image."""
+        if training_run.nodes is None or training_run.pods_per_node is None:
             return None
-        near = demand.effective_placement in (COLOCATED, PREFETCHED)
-        if demand.images is None or demand.pull_gb_s is None or demand.effective_placement == PREPULLED or not pulls:
-            return cls(demand.nodes, demand.pods_per_node)
+        near = training_run.effective_placement in (COLOCATED, PREFETCHED)
+        if (
+            training_run.images is None
+            or training_run.pull_gb_s is None
+            or training_run.effective_placement == PREPULLED
+            or not pulls
+        ):
+            return cls(training_run.nodes, training_run.pods_per_node)
         ahead = 0
-        if demand.effective_placement == PREFETCHED:
-            ahead = min(demand.nodes, -(-(demand.group_size or 1) // demand.pods_per_node))
+        if training_run.effective_placement == PREFETCHED:
+            ahead = min(training_run.nodes, -(-(training_run.group_size or 1) // training_run.pods_per_node))
         return cls(
-            demand.nodes,
-            demand.pods_per_node,
+            training_run.nodes,
+            training_run.pods_per_node,
             near,
             ahead,
-            tuple(round(size / demand.pull_gb_s * 1e9) for size in demand.images.sizes_gb),
-            demand.images.sizes_gb,
-            math.inf if demand.node_disk_gib is None else demand.node_disk_gib * GB_PER_GIB,
+            tuple(round(size / training_run.pull_gb_s * 1e9) for size in training_run.images.sizes_gb),
+            training_run.images.sizes_gb,
+            math.inf if training_run.node_disk_gib is None else training_run.node_disk_gib * GB_PER_GIB,
         )
 
 

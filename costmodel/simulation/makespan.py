@@ -16,7 +16,7 @@ from itertools import islice, pairwise
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import student_t
 from costmodel.training.run import check_counts
@@ -48,7 +48,7 @@ def list_makespan(jobs_ns: Iterable[float], workers: int) -> int:
     """The makespan of this list of whole ns in this order; the reference for every other method.
 
     Raises:
-        DemandError: no worker, or a negative duration.
+        TrainingRunError: no worker, or a negative duration.
     """
     check_counts(0, workers)
     jobs = iter(jobs_ns)
@@ -62,7 +62,7 @@ def list_makespan(jobs_ns: Iterable[float], workers: int) -> int:
 
 def _checked(durations: list[float]) -> list[float]:
     if min(durations, default=0) < 0:
-        raise DemandError("a duration is negative")
+        raise TrainingRunError("a duration is negative")
     return durations
 
 
@@ -86,7 +86,7 @@ def expected_makespan(
     larger; ``effort`` is a share of that time. O(distinct durations) in the usual case, never O(trajectories).
 
     Raises:
-        DemandError: trajectories below 0, workers below 1, or a sample that is empty, negative or not finite.
+        TrainingRunError: trajectories below 0, workers below 1, or a sample that is empty, negative or not finite.
     """
     check_counts(trajectories, workers)
     law = sample_ns if isinstance(sample_ns, Distribution) else Distribution.of(sample_ns)

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from costmodel.simulation.attempts import AttemptTimes, Parts
 from costmodel.statistics.lognormal_sum import WHOLE, strata_of_sum
-from costmodel.training.run import Demand, Think
+from costmodel.training.run import Think, TrainingRun
 from costmodel.units import NS_PER_HOUR
 
 PER_OCTAVE: Final = 4
@@ -100,7 +100,7 @@ class World:
 
     def __init__(
         self,
-        demand: Demand,
+        training_run: TrainingRun,
         successes: Sequence[Parts],
         failures: Sequence[Parts],
         weights: tuple[list[int], list[int], float],
@@ -109,19 +109,22 @@ class World:
     ) -> None:
         """``weights`` are those of ``Trials.weighted``."""
         self._weights, self._failed_weights, recorded = weights
-        self.failure = recorded if demand.failure_rate is None else demand.failure_rate
-        self.hazard = demand.failure_hazard or 0.0
+        self.failure = recorded if training_run.failure_rate is None else training_run.failure_rate
+        self.hazard = training_run.failure_hazard or 0.0
         if self.hazard:
             self.failure = 0.0
-        self.as_recorded = demand.failure_rate is None and not self.hazard
-        self.limited = demand.timeout_s is not None
-        self.group = demand.group_size or 1
-        self._burst = demand.failure_burst
-        self._images = 1 if demand.images is None else demand.images.count
+        self.as_recorded = training_run.failure_rate is None and not self.hazard
+        self.limited = training_run.timeout_s is not None
+        self.group = training_run.group_size or 1
+        self._burst = training_run.failure_burst
+        self._images = 1 if training_run.images is None else training_run.images.count
         self._edges = law.edges if law else []
         self._thinks = [law.by_pauses[one.pauses] for one in successes] if law else []
         self._failed_thinks = [law.by_pauses[one.pauses] for one in failures] if law else []
-        self._own, self._common = math.sqrt(1 - demand.think_correlation), math.sqrt(demand.think_correlation)
+        self._own, self._common = (
+            math.sqrt(1 - training_run.think_correlation),
+            math.sqrt(training_run.think_correlation),
+        )
         self._seed = seed
         self._rng = Random(0)  # seeded anew for each attempt that is drawn apart
         self._steps: dict[int, StepDraws] = {}

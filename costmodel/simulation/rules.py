@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 
 from costmodel.simulation.cluster import NodeSet
 from costmodel.training.policies import Policy
-from costmodel.training.run import RETRY, Demand, launched
+from costmodel.training.run import RETRY, TrainingRun, launched
 
 
 class WarmPool(NamedTuple):
@@ -44,38 +44,38 @@ class StepRules:
     on_failure: str = RETRY
 
     @classmethod
-    def of(cls, demand: Demand, without: Container[str] = ()) -> Self:
+    def of(cls, training_run: TrainingRun, without: Container[str] = ()) -> Self:
         """Rules of a training run in steps, without these causes."""
-        throttled, workers = "throttle" not in without, demand.usable_workers
+        throttled, workers = "throttle" not in without, training_run.usable_workers
         if not throttled:
-            workers = min(limit for limit in (demand.workers, demand.pods) if limit is not None)
-        pool, policy = None, demand.effective_policy
-        if demand.warm_pool is not None:
+            workers = min(limit for limit in (training_run.workers, training_run.pods) if limit is not None)
+        pool, policy = None, training_run.effective_policy
+        if training_run.warm_pool is not None:
             pool = WarmPool(
-                demand.warm_pool,
-                None if demand.refill_s is None else round(demand.refill_s * 1e9),
-                None if demand.refill_rate is None else round(1e9 / demand.refill_rate),
-                demand.group_size if demand.image_pool else None,
+                training_run.warm_pool,
+                None if training_run.refill_s is None else round(training_run.refill_s * 1e9),
+                None if training_run.refill_rate is None else round(1e9 / training_run.refill_rate),
+                training_run.group_size if training_run.image_pool else None,
             )
         return cls(
             workers=workers,
-            size=demand.step_rollouts or demand.trajectories,
+            size=training_run.step_rollouts or training_run.trajectories,
             policy=policy,
-            group=demand.group_size or 1,
-            cap=demand.max_attempts,
-            backoff_ns=round(demand.backoff_s * 1e9),
-            gap_ns=1e9 / demand.create_rate if demand.create_rate is not None and throttled else 0.0,
-            burst=demand.create_burst if throttled else 1,
+            group=training_run.group_size or 1,
+            cap=training_run.max_attempts,
+            backoff_ns=round(training_run.backoff_s * 1e9),
+            gap_ns=1e9 / training_run.create_rate if training_run.create_rate is not None and throttled else 0.0,
+            burst=training_run.create_burst if throttled else 1,
             pool=pool,
-            over_provision=demand.over_provision if policy.barrier else 0.0,
-            partial=demand.partial_rollouts and policy.barrier,
-            train_ns=round(demand.train_s * 1e9),
-            cluster=NodeSet.of(demand, pulls="image_pull" not in without),
-            timeout_ns=round((demand.timeout_s or 0.0) * 1e9),
-            include_cleanup=demand.include_cleanup,
-            instant=demand.instant_claim,
-            staleness=demand.staleness or 0,
-            on_failure=demand.effective_on_failure,
+            over_provision=training_run.over_provision if policy.barrier else 0.0,
+            partial=training_run.partial_rollouts and policy.barrier,
+            train_ns=round(training_run.train_s * 1e9),
+            cluster=NodeSet.of(training_run, pulls="image_pull" not in without),
+            timeout_ns=round((training_run.timeout_s or 0.0) * 1e9),
+            include_cleanup=training_run.include_cleanup,
+            instant=training_run.instant_claim,
+            staleness=training_run.staleness or 0,
+            on_failure=training_run.effective_on_failure,
         )
 
     def launched(self, size: int) -> int:

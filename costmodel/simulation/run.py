@@ -27,7 +27,7 @@ from costmodel.simulation.timeline import StepTaken, simulate_steps
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import student_t
 from costmodel.training.policies import ASYNC
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 
 ATTEMPTS: Final = 64_000
 """Attempts that one run may cost: some tenths of a second."""
@@ -75,27 +75,27 @@ class _Plan(NamedTuple):
 
 
 def simulate_run(
-    trials: Trials, demand: Demand, law: Distribution, attempt_ns: tuple[float, float] | None
+    trials: Trials, training_run: TrainingRun, law: Distribution, attempt_ns: tuple[float, float] | None
 ) -> SimulatedRun:
     """Expect what a run takes whose attempts are drawn from these trials.
 
     ``law`` is of how long a worker is busy with one trajectory. ``attempt_ns`` is how long an attempt holds its worker
     on average, with a sandbox that has to be made and with one of the pool; None: unknown.
     """
-    scale, plans = _plans(trials, demand, law, max(WORLDS, demand.effort * ATTEMPTS))
+    scale, plans = _plans(trials, training_run, law, max(WORLDS, training_run.effort * ATTEMPTS))
     thinking = None
-    if demand.think is not None:
-        thinking = ThinkQuantiles(demand.think, [one.pauses for one in (*trials.successes, *trials.failures)])
+    if training_run.think is not None:
+        thinking = ThinkQuantiles(training_run.think, [one.pauses for one in (*trials.successes, *trials.failures)])
     successes, failures = timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False)
     weights = trials.weighted([1] * trials.count)
     found: list[list[float]] = []
     off: list[float] = []
     clocks: Counter[int] = Counter()
     spent = 0.0
-    controlled = attempt_ns is not None and demand.over_provision == 0
+    controlled = attempt_ns is not None and training_run.over_provision == 0
     while True:
-        seed = demand.seed + (len(found) + 1 << 32)
-        world = World(demand, trials.successes, trials.failures, weights, thinking, seed)
+        seed = training_run.seed + (len(found) + 1 << 32)
+        world = World(training_run, trials.successes, trials.failures, weights, thinking, seed)
         view = View(world, successes, failures)
         totals = [0.0] * (3 + len(_COUNTED))
         noise = 0.0
@@ -109,16 +109,16 @@ def simulate_run(
         found.append(totals)
         off.append(noise)
         looks = len(found) % WORLDS == 0 and (len(found) // WORLDS).bit_count() == 1
-        full = spent >= demand.effort * ATTEMPTS or len(found) >= MOST_WORLDS
-        if len(found) >= WORLDS and (full or (looks and ENOUGH * spent >= demand.effort * ATTEMPTS)):
+        full = spent >= training_run.effort * ATTEMPTS or len(found) >= MOST_WORLDS
+        if len(found) >= WORLDS and (full or (looks and ENOUGH * spent >= training_run.effort * ATTEMPTS)):
             values = [expected(column, off if controlled else None) for column in zip(*found, strict=True)]
             wall, step, rollouts, *counted = values
             wall = _rare(wall, [world[0] for world in found], law)
-            if full or wall.error <= demand.tolerance / 2 * wall.value:
+            if full or wall.error <= training_run.tolerance / 2 * wall.value:
                 break
     each = {ns: times / len(found) for ns, times in clocks.items()}
     outcome = SimulatedRun(wall, step, rollouts, **dict(zip(_COUNTED, counted, strict=True)), clocks=each)
-    return _with_size(outcome, demand, law, scale) if scale > 1 else outcome
+    return _with_size(outcome, training_run, law, scale) if scale > 1 else outcome
 
 
 def _steps(plan: _Plan, view: View, clocks: Counter[int]) -> list[tuple[float, StepTaken, int]]:
@@ -166,9 +166,9 @@ def _noise(steps: Iterable[tuple[float, StepTaken, int]], rules: StepRules, atte
     )
 
 
-def _plans(trials: Trials, demand: Demand, law: Distribution, budget: float) -> tuple[int, list[_Plan]]:
+def _plans(trials: Trials, training_run: TrainingRun, law: Distribution, budget: float) -> tuple[int, list[_Plan]]:
     """How many times smaller the simulated system is, and its plans: two where a step is long."""
-    run, workers, group = demand, demand.usable_workers, demand.group_size or 1
+    run, workers, group = training_run, training_run.usable_workers, training_run.group_size or 1
     if run.step_rollouts is None:
         size = min(run.trajectories, -(-workers // group) * group)
         run = replace(run, batch=size, prompts=None, policy=ASYNC.name, train_s=0.0)
@@ -193,16 +193,16 @@ def _plans(trials: Trials, demand: Demand, law: Distribution, budget: float) -> 
         world = World(part, trials.successes, trials.failures, trials.weighted([1] * trials.count), None, 0)
         plan = horizon(part, rules, world, most if not rules.policy.barrier else min(MOST_STEPS, most), settled / scale)
         # A long step has as many waves as the part has; else the part has all of the run's rollouts.
-        rollouts = demand.trajectories if not long else part.trajectories * workers / part.usable_workers
+        rollouts = training_run.trajectories if not long else part.trajectories * workers / part.usable_workers
         plans.append(_Plan(rules, plan, rollouts / part.trajectories * plan.whole / plan.steps, weight))
     return scale, plans
 
 
-def _with_steps(demand: Demand, waves: int, steps: int) -> Demand:
+def _with_steps(training_run: TrainingRun, waves: int, steps: int) -> TrainingRun:
     """The same system with steps of so many rollouts for each worker."""
-    group = demand.group_size or 1
-    size = -(-waves * demand.usable_workers // group) * group
-    return replace(demand, batch=size, prompts=None, trajectories=size * steps)
+    group = training_run.group_size or 1
+    size = -(-waves * training_run.usable_workers // group) * group
+    return replace(training_run, batch=size, prompts=None, trajectories=size * steps)
 
 
 def expected(values: Sequence[float], off: Sequence[float] | None) -> SimulatedValue:
@@ -231,17 +231,19 @@ def _rare(wall: SimulatedValue, walls: Sequence[float], law: Distribution) -> Si
     return wall._replace(error=wall.error + (law.values[-1] - law.values[0]) * unseen_chance(len(walls)))
 
 
-def _with_size(outcome: SimulatedRun, demand: Demand, law: Distribution, scale: int) -> SimulatedRun:
+def _with_size(outcome: SimulatedRun, training_run: TrainingRun, law: Distribution, scale: int) -> SimulatedRun:
     """With what the smaller system may be off by."""
-    at_once = min(demand.trajectories, demand.step_rollouts or demand.trajectories)
-    steps = -(-demand.trajectories // at_once)
+    at_once = min(training_run.trajectories, training_run.step_rollouts or training_run.trajectories)
+    steps = -(-training_run.trajectories // at_once)
     missed = 0.0
-    if demand.over_provision == 0:
+    if training_run.over_provision == 0:
         missed = expected_max(law, at_once) - expected_max(law, max(1, round(at_once / scale)))
-    least = (outcome.held_ns.value - outcome.waited_ns.value) / demand.usable_workers
-    if demand.create_rate is not None:
-        least = max(least, (outcome.attempts.value - demand.create_burst) / demand.create_rate * 1e9)
-    lost = 1 - 1 / math.sqrt(scale) if demand.create_rate is not None or demand.warm_pool is not None else 0.0
+    least = (outcome.held_ns.value - outcome.waited_ns.value) / training_run.usable_workers
+    if training_run.create_rate is not None:
+        least = max(least, (outcome.attempts.value - training_run.create_burst) / training_run.create_rate * 1e9)
+    lost = (
+        1 - 1 / math.sqrt(scale) if training_run.create_rate is not None or training_run.warm_pool is not None else 0.0
+    )
     error = steps * missed + max(0.0, outcome.rollouts_ns.value - least) * lost
 
     def more(one: SimulatedValue, by: float) -> SimulatedValue:

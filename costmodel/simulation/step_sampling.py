@@ -22,7 +22,7 @@ from costmodel.simulation.cluster import Nodes
 from costmodel.simulation.random_streams import World
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.timeline import Stretch
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 
 FEW: Final = 3
 """At least so many steps are simulated."""
@@ -105,15 +105,15 @@ def settling(asked: StepRules, busy_ns: float) -> float:
     return rollouts
 
 
-def horizon(demand: Demand, asked: StepRules, world: World, most: int, settled: float = 0.0) -> Horizon:
-    """The run of this demand; a round simulates ``most`` steps or a few more, of a stream as many as it takes.
+def horizon(training_run: TrainingRun, asked: StepRules, world: World, most: int, settled: float = 0.0) -> Horizon:
+    """The simulated run; a round simulates ``most`` steps or a few more, of a stream as many as it takes.
 
     After ``settled`` rollouts a limit or a pool is as it will be.
     """
-    full, rest = divmod(demand.trajectories, asked.size)
+    full, rest = divmod(training_run.trajectories, asked.size)
     count = full + (rest > 0)
     pulls = asked.cluster is not None and bool(asked.cluster.pull_ns)
-    whole = demand.trajectories / asked.size
+    whole = training_run.trajectories / asked.size
     if not asked.policy.barrier:
         return _of_a_stream(asked, world, count, rest or asked.size, most, settled)
     before = 0 if _alike(asked) else math.ceil(settled / asked.launched(asked.size))
@@ -147,18 +147,18 @@ def following(other: Horizon, asked: StepRules) -> Horizon | None:
     return other._replace(parts=tuple(map(follows, other.parts)), later=tuple(map(follows, other.later)))
 
 
-def smaller(demand: Demand, scale: int) -> tuple[int, Demand]:
+def smaller(training_run: TrainingRun, scale: int) -> tuple[int, TrainingRun]:
     """The same steps with 1/``scale`` of their rollouts, workers, nodes, and of all that they share.
 
     Or less small than that, so that there is still one group, one pod for each of it, and one worker.
     """
-    size, group = demand.step_rollouts or 1, demand.group_size or 1
-    scale = min(scale, size // group, demand.workers, demand.trajectories)
-    if demand.nodes is not None and demand.pods is not None:
-        scale = min(scale, demand.nodes, demand.pods // group)
+    size, group = training_run.step_rollouts or 1, training_run.group_size or 1
+    scale = min(scale, size // group, training_run.workers, training_run.trajectories)
+    if training_run.nodes is not None and training_run.pods is not None:
+        scale = min(scale, training_run.nodes, training_run.pods // group)
     if scale <= 1:
-        return 1, demand
-    prompts = None if demand.prompts is None else max(1, round(demand.prompts / scale))
+        return 1, training_run
+    prompts = None if training_run.prompts is None else max(1, round(training_run.prompts / scale))
     kept = max(1, round(size / scale)) if prompts is None else prompts * group
 
     share = kept / size
@@ -166,27 +166,27 @@ def smaller(demand: Demand, scale: int) -> tuple[int, Demand]:
     def less(count: int | None) -> int | None:
         return None if count is None else max(1, round(count * share))
 
-    full, rest = divmod(demand.trajectories, size)
+    full, rest = divmod(training_run.trajectories, size)
     return scale, replace(
-        demand,
+        training_run,
         trajectories=full * kept + max(1, round(rest * share)) * (rest > 0),
-        workers=max(1, round(demand.workers * share)),
+        workers=max(1, round(training_run.workers * share)),
         prompts=prompts,
         batch=None if prompts is not None else kept,
-        quota=less(demand.quota),
-        create_rate=None if demand.create_rate is None else demand.create_rate * share,
-        create_burst=max(1, round(demand.create_burst * share)),
-        warm_pool=demand.warm_pool if demand.image_pool else less(demand.warm_pool),
-        refill_rate=None if demand.refill_rate is None else demand.refill_rate * share,
-        nodes=less(demand.nodes),
+        quota=less(training_run.quota),
+        create_rate=None if training_run.create_rate is None else training_run.create_rate * share,
+        create_burst=max(1, round(training_run.create_burst * share)),
+        warm_pool=training_run.warm_pool if training_run.image_pool else less(training_run.warm_pool),
+        refill_rate=None if training_run.refill_rate is None else training_run.refill_rate * share,
+        nodes=less(training_run.nodes),
     )
 
 
-def rollouts_of(demand: Demand, asked: StepRules) -> int:
+def rollouts_of(training_run: TrainingRun, asked: StepRules) -> int:
     """How many rollouts a round simulates at least, of each counterfactual."""
     if asked.policy.barrier:
         return asked.launched(asked.size) * FEW
-    return min(demand.trajectories, sum(_stream_steps(asked)) * asked.size)
+    return min(training_run.trajectories, sum(_stream_steps(asked)) * asked.size)
 
 
 def is_alike(asked: StepRules) -> bool:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
 
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 
 
 class Distribution:
@@ -23,11 +23,11 @@ class Distribution:
         """Weights by duration; ``trials`` is how many independent ones they rest on, all of them by default.
 
         Raises:
-            DemandError: there is no duration, or one is negative.
+            TrainingRunError: there is no duration, or one is negative.
         """
         self.values = sorted(value for value, weight in weights.items() if weight)
         if not self.values or self.values[0] < 0:
-            raise DemandError("a law needs at least one duration, and none below 0")
+            raise TrainingRunError("a law needs at least one duration, and none below 0")
         self.counts = [weights[value] for value in self.values]
         self.cumulative = list(accumulate(self.counts))
         self.size = self.cumulative[-1]
@@ -53,11 +53,11 @@ class Distribution:
         """Each of the sample's durations once, rounded to whole ns.
 
         Raises:
-            DemandError: the sample is empty, or holds a negative number, NaN or infinity.
+            TrainingRunError: the sample is empty, or holds a negative number, NaN or infinity.
         """
         durations = list(sample)
         if not all(map(math.isfinite, durations)):
-            raise DemandError("a duration is NaN or infinite")
+            raise TrainingRunError("a duration is NaN or infinite")
         return cls(Counter(map(round, durations)))
 
     def scaled(self, numerator: int, denominator: int) -> Distribution:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Self
 
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 
 GB_PER_GIB: Final = 2**30 / 1e9
 MOST: Final = 1_000_000
@@ -24,14 +24,14 @@ class Images:
         """These sizes.
 
         Raises:
-            DemandError: there is none, there are more than a million, or one is not a number above 0.
+            TrainingRunError: there is none, there are more than a million, or one is not a number above 0.
         """
         sizes = tuple(float(size) for size in sizes_gb)
         if not 1 <= len(sizes) <= MOST:
-            raise DemandError(f"a set of images holds 1 to {MOST:,} of them, not {len(sizes):,}")
+            raise TrainingRunError(f"a set of images holds 1 to {MOST:,} of them, not {len(sizes):,}")
         for size in sizes:
             if not 0 < size < math.inf:
-                raise DemandError(f"the size of an image must be a number of GB above 0, not {size:g}")
+                raise TrainingRunError(f"the size of an image must be a number of GB above 0, not {size:g}")
         return cls(sizes)
 
     @classmethod
@@ -39,12 +39,12 @@ class Images:
         """``count`` images whose sizes lie evenly from ``low_gb`` to ``high_gb``; equal limits make equal images.
 
         Raises:
-            DemandError: as ``of``, or the limits are the wrong way round.
+            TrainingRunError: as ``of``, or the limits are the wrong way round.
         """
         if low_gb > high_gb:
-            raise DemandError(f"images of {low_gb:g} to {high_gb:g} GB: the smaller size comes first")
+            raise TrainingRunError(f"images of {low_gb:g} to {high_gb:g} GB: the smaller size comes first")
         if count < 1 or count > MOST:
-            raise DemandError(f"a set of images holds 1 to {MOST:,} of them, not {count:,}")
+            raise TrainingRunError(f"a set of images holds 1 to {MOST:,} of them, not {count:,}")
         step = (high_gb - low_gb) / count
         return cls.of(low_gb + (number + 0.5) * step for number in range(count))
 

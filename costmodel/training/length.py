@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Final, NamedTuple, Self
 
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 
 FIXED: Final = "fixed"
 RECORDED: Final = "recorded"
@@ -27,11 +27,11 @@ class Length(NamedTuple):
         """Weights by number of actions, reduced to the smallest whole ones.
 
         Raises:
-            DemandError: no weight is above 0, or a weight or a length is below 0.
+            TrainingRunError: no weight is above 0, or a weight or a length is below 0.
         """
         kept = {actions: weight for actions, weight in weights.items() if weight}
         if not kept or min(kept) < 0 or min(kept.values()) < 0:
-            raise DemandError("a law of lengths needs at least one of 0 or more actions with a weight above 0")
+            raise TrainingRunError("a law of lengths needs at least one of 0 or more actions with a weight above 0")
         divisor = math.gcd(*kept.values())
         return cls(tuple((actions, kept[actions] // divisor) for actions in sorted(kept)))
 
@@ -42,12 +42,12 @@ class Length(NamedTuple):
 
     @classmethod
     def between(cls, low: int, high: int) -> Self:
-        """Any number from ``low`` to ``high``, both included, is as likely. Raises DemandError: it is empty."""
+        """Any number from ``low`` to ``high``, both included, is as likely. Raises TrainingRunError: it is empty."""
         return cls.weighted(dict.fromkeys(range(low, high + 1), 1))
 
     @classmethod
     def of(cls, lengths: Iterable[int]) -> Self:
-        """As often as each is seen here. Raises DemandError: there are none."""
+        """As often as each is seen here. Raises TrainingRunError: there are none."""
         return cls.weighted(Counter(lengths))
 
     @property

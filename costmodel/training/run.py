@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 from costmodel.training.images import GB_PER_GIB, Images
 from costmodel.training.length import Length
 from costmodel.training.policies import ASYNC, POLICIES, SYNC, Policy
@@ -67,11 +67,11 @@ def check_counts(trajectories: int, workers: int) -> None:
     """Refuse counts that mean nothing.
 
     Raises:
-        DemandError: trajectories below 0 or workers below 1, or one of them not a whole number.
+        TrainingRunError: trajectories below 0 or workers below 1, or one of them not a whole number.
     """
     for name, count, least in (("trajectories", trajectories, 0), ("workers", workers, 1)):
         if not isinstance(count, int) or isinstance(count, bool) or count < least:
-            raise DemandError(f"{name} must be a whole number of at least {least}, not {count}")
+            raise TrainingRunError(f"{name} must be a whole number of at least {least}, not {count}")
 
 
 def launched(size: int, over_provision: float) -> int:
@@ -104,7 +104,7 @@ class Delta(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
+class TrainingRun:
     """A training run to project: N trajectories on W workers, and all that bears on it. None: not asked for."""
 
     trajectories: int
@@ -158,7 +158,7 @@ class Demand:
     effort: float = 1.0  # share of what one simulation may cost: many rows share it
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be answered; raises DemandError."""
+        """Refuse what cannot be answered; raises TrainingRunError."""
         check_counts(self.trajectories, self.workers)
         self._check_numbers()
         self._check_combinations()
@@ -168,125 +168,135 @@ class Demand:
         for name in (*counted, *_COUNTS):
             count = getattr(self, name)
             if count is not None and (not isinstance(count, int) or count < 1):
-                raise DemandError(f"{name} must be a whole number of at least 1, not {count}")
+                raise TrainingRunError(f"{name} must be a whole number of at least 1, not {count}")
         for name in _ABOVE_0:
             number = getattr(self, name)
             if number is not None and not 0 < number < math.inf:
-                raise DemandError(f"{name} must be a number above 0, not {number}")
+                raise TrainingRunError(f"{name} must be a number above 0, not {number}")
         for name in _AT_LEAST_0:
             number = getattr(self, name)
             if number is not None and not 0 <= number < math.inf:
-                raise DemandError(f"{name} must be a number of at least 0, not {number}")
+                raise TrainingRunError(f"{name} must be a number of at least 0, not {number}")
         if self.think is not None and (self.think.median_ns < 0 or not 0 <= self.think.sigma < math.inf):
-            raise DemandError(f"think time must be at least 0, not {self.think.median_ns} ns, sigma {self.think.sigma}")
+            raise TrainingRunError(
+                f"think time must be at least 0, not {self.think.median_ns} ns, sigma {self.think.sigma}"
+            )
         if not 0 <= self.think_correlation <= 1:
-            raise DemandError(f"think_correlation must be from 0 to 1, not {self.think_correlation}")
+            raise TrainingRunError(f"think_correlation must be from 0 to 1, not {self.think_correlation}")
         if self.failure_rate is not None and self.failure_rate >= 1:
-            raise DemandError(f"failure_rate must be below 1, not {self.failure_rate}: nothing would ever succeed")
+            raise TrainingRunError(f"failure_rate must be below 1, not {self.failure_rate}: nothing would ever succeed")
         for name, known in (("policy", POLICIES), ("placement", PLACEMENTS), ("on_failure", ON_FAILURE)):
             if getattr(self, name) not in (None, *known):
-                raise DemandError(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)}")
+                raise TrainingRunError(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)}")
 
     def _check_combinations(self) -> None:
         by_step = self.train_s > 0 or self.over_provision > 0 or self.partial_rollouts or self.gpus is not None
         if self.step_rollouts is None and (by_step or self.effective_policy.barrier):
-            raise DemandError("training steps, GPUs and over-provisioning need a batch: add --batch B")
+            raise TrainingRunError("training steps, GPUs and over-provisioning need a batch: add --batch B")
         if self.gpu_usd_hour is not None and self.gpus is None:
-            raise DemandError("a GPU price needs a number of GPUs: add --gpus G")
+            raise TrainingRunError("a GPU price needs a number of GPUs: add --gpus G")
         self._check_groups()
         if self.step_rollouts is not None and self.step_rollouts > self.trajectories > 0:
-            raise DemandError(
+            raise TrainingRunError(
                 f"a batch of {self.step_rollouts} is more than the {self.trajectories} trajectories of the run"
             )
         if (self.over_provision > 0 or self.partial_rollouts) and not self.effective_policy.barrier:
-            raise DemandError(
+            raise TrainingRunError(
                 f"over-provisioning is about the barrier of a step, which --policy {self.policy} does not have"
             )
         if self.partial_rollouts and self.over_provision == 0:
-            raise DemandError("partial rollouts carry over what was launched in excess: add --over-provision SHARE")
+            raise TrainingRunError(
+                "partial rollouts carry over what was launched in excess: add --over-provision SHARE"
+            )
         if self.create_burst > 1 and self.create_rate is None:
-            raise DemandError("a burst is an exception to a rate: add --create-rate R")
+            raise TrainingRunError("a burst is an exception to a rate: add --create-rate R")
         self._check_pool()
         if self.step_rollouts is None and (asked := self.step_model):
-            raise DemandError(f"{asked[0]} is answered step by step: add --prompts P --group-size G, or --batch B")
+            raise TrainingRunError(f"{asked[0]} is answered step by step: add --prompts P --group-size G, or --batch B")
         self._check_nodes()
         self._check_failures()
 
     def _check_groups(self) -> None:
         if self.prompts is not None and self.group_size is None:
-            raise DemandError("a step of so many prompts needs the rollouts of each: add --group-size G")
+            raise TrainingRunError("a step of so many prompts needs the rollouts of each: add --group-size G")
         if self.prompts is not None and self.batch not in (None, self.step_rollouts):
-            raise DemandError(
+            raise TrainingRunError(
                 f"{self.prompts} prompts of {self.group_size} rollouts are a batch of {self.step_rollouts}, "
                 f"not {self.batch}; leave --batch out"
             )
         if self.group_size is not None and self.step_rollouts is None and self.warm_pool is None:
-            raise DemandError("a group needs steps or a pool: add --prompts P (or --batch B), or --warm-pool P")
+            raise TrainingRunError("a group needs steps or a pool: add --prompts P (or --batch B), or --warm-pool P")
         if self.think_correlation and (self.think is None or not self.think.sigma or self.group_size is None):
-            raise DemandError(
+            raise TrainingRunError(
                 "think_correlation needs think times that differ and prompts: add --think lognormal:8s,0.6 "
                 "and --prompts P --group-size G"
             )
         if self.staleness is not None and (self.effective_policy.barrier or self.step_rollouts is None):
-            raise DemandError("staleness says how far async rollouts may run ahead: add --policy async --batch B")
+            raise TrainingRunError("staleness says how far async rollouts may run ahead: add --policy async --batch B")
 
     def _check_pool(self) -> None:
         refills = [value for value in (self.refill_s, self.refill_rate) if value is not None]
         if self.warm_pool is None and refills:
-            raise DemandError("a refill describes a warm pool: add --warm-pool P")
+            raise TrainingRunError("a refill describes a warm pool: add --warm-pool P")
         if self.warm_pool is not None:
             rules = len(refills) + (self.group_size is not None and (self.prompts is None or not refills))
             if rules != 1:
-                raise DemandError(
+                raise TrainingRunError(
                     "a warm pool needs exactly one of --refill-seconds S, --refill-rate R and --group-size G"
                 )
         if self.instant_claim and not refills:
-            raise DemandError("an instant claim takes what a pool is making: add --warm-pool P --refill-seconds S")
+            raise TrainingRunError("an instant claim takes what a pool is making: add --warm-pool P --refill-seconds S")
         if self.images is not None and refills:
-            raise DemandError("what is refilled is of one image: leave --images out, or --refill-seconds and -rate")
+            raise TrainingRunError(
+                "what is refilled is of one image: leave --images out, or --refill-seconds and -rate"
+            )
 
     def _check_nodes(self) -> None:
         if (self.nodes is None) != (self.pods_per_node is None):
-            raise DemandError("nodes are so many with so many pods each: give --nodes N and --pods-per-node P")
+            raise TrainingRunError("nodes are so many with so many pods each: give --nodes N and --pods-per-node P")
         if self.nodes is None and self.node_usd_hour is not None:
-            raise DemandError("a price per node needs their number: add --nodes N --pods-per-node P")
+            raise TrainingRunError("a price per node needs their number: add --nodes N --pods-per-node P")
         if self.pods is not None and self.group_size is not None and self.pods < self.group_size:
-            raise DemandError(
+            raise TrainingRunError(
                 f"{self.nodes} nodes of {self.pods_per_node} pods cannot hold one group of {self.group_size} rollouts"
             )
         if self.images is None:
             for name in ("placement", "pull_gb_s", "node_disk_gib"):
                 if getattr(self, name) is not None:
-                    raise DemandError(f"{name} is about images: add --images")
+                    raise TrainingRunError(f"{name} is about images: add --images")
             return
         if self.nodes is None or self.group_size is None:
-            raise DemandError(
+            raise TrainingRunError(
                 "images lie on nodes, one for each prompt: add --nodes N --pods-per-node P --prompts P --group-size G"
             )
         if (self.pull_gb_s is None) != (self.effective_placement == PREPULLED):
-            raise DemandError("images are pulled at a rate, or lie there: give one of --pull-gb-s and prepulled")
+            raise TrainingRunError("images are pulled at a rate, or lie there: give one of --pull-gb-s and prepulled")
         disk_gb = math.inf if self.node_disk_gib is None else self.node_disk_gib * GB_PER_GIB
         if self.images.largest_gb > disk_gb:
-            raise DemandError(f"an image of {self.images.largest_gb:g} GB does not fit a disk of {disk_gb:g} GB")
+            raise TrainingRunError(f"an image of {self.images.largest_gb:g} GB does not fit a disk of {disk_gb:g} GB")
         if self.effective_placement == PREPULLED and self.images.total_gb > disk_gb:
-            raise DemandError(f"{self.images.total_gb:g} GB of images do not fit a disk of {disk_gb:g} GB")
+            raise TrainingRunError(f"{self.images.total_gb:g} GB of images do not fit a disk of {disk_gb:g} GB")
 
     def _check_failures(self) -> None:
         if self.failure_rate is not None and self.failure_hazard is not None:
-            raise DemandError("failures come per attempt or per hour: give one of --failure-rate and --failure-hazard")
+            raise TrainingRunError(
+                "failures come per attempt or per hour: give one of --failure-rate and --failure-hazard"
+            )
         if self.failure_burst > 1 and not self.failure_rate:
-            raise DemandError("a burst is of failures at a rate: add --failure-rate SHARE")
+            raise TrainingRunError("a burst is of failures at a rate: add --failure-rate SHARE")
         if self.on_failure in (MASK, KEEP) and (self.max_attempts is not None or self.backoff_s):
             does = "drops a rollout" if self.on_failure == MASK else "delivers a rollout with reward 0"
-            raise DemandError(f"{self.on_failure} {does} when it fails: leave --max-attempts and --backoff-seconds out")
+            raise TrainingRunError(
+                f"{self.on_failure} {does} when it fails: leave --max-attempts and --backoff-seconds out"
+            )
         if self.on_failure != RESAMPLE:
             return
         if self.group_size is None:
-            raise DemandError("resample redoes a whole group: add --prompts P --group-size G")
+            raise TrainingRunError("resample redoes a whole group: add --prompts P --group-size G")
         if self.backoff_s:
-            raise DemandError("a group that is redone does not wait: leave --backoff-seconds out")
+            raise TrainingRunError("a group that is redone does not wait: leave --backoff-seconds out")
         if self.over_provision or not self.effective_policy.barrier or self.warm_pool is not None:
-            raise DemandError("resample does not go with over-provisioning, async or a warm pool: leave them out")
+            raise TrainingRunError("resample does not go with over-provisioning, async or a warm pool: leave them out")
 
     @property
     def step_model(self) -> list[str]:

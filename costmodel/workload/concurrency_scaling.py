@@ -1,4 +1,4 @@
-"""Cells that differ in how many trials ran at a time only, as one row for as many as the demand has."""
+"""Cells that differ in how many trials ran at a time only, as one row for as many as the training run has."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from costmodel.pricing.sheet import Prices
 from costmodel.recording.breakdown import Measures
 from costmodel.statistics.intervals import mean_interval
 from costmodel.statistics.scalability import Level, LevelCurve
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_S
 from costmodel.workload.pool import Pool, one_per_level
 from costmodel.workload.rescaling import Remaking, remade
@@ -27,17 +27,17 @@ _PARTS: Final[dict[str, Part]] = {
 """What grows by itself with how many run at a time; think time and throttles do not."""
 
 
-def at_scale(levels: Sequence[Pool], demand: Demand, prices: Prices | None) -> Alternatives:
-    """One row of a cell measured at several levels, for the sandboxes that share a host in this demand.
+def at_scale(levels: Sequence[Pool], training_run: TrainingRun, prices: Prices | None) -> Alternatives:
+    """One row of a cell measured at several levels, for the sandboxes that share a host in this training run.
 
     It is made of the trials of the nearest level above, whose start, dispatch and work are each scaled along a curve of
     their own; the limits of the curve of the whole are its ends. Beyond the highest level it is that level's row, which
     from ``FARTHEST`` times that level on has no upper limit.
     """
-    at_a_time = demand.host_concurrency
+    at_a_time = training_run.host_concurrency
     ordered = one_per_level(levels)
     if len(ordered) == 1:
-        return Alternatives(ordered[0], demand, prices)
+        return Alternatives(ordered[0], training_run, prices)
     base = next((pool for pool in ordered if pool.identity.concurrency >= at_a_time), ordered[-1])
     whole = _curve(ordered, _held)
     found, there = whole.at(at_a_time), whole.at(base.identity.concurrency).value
@@ -48,7 +48,7 @@ def at_scale(levels: Sequence[Pool], demand: Demand, prices: Prices | None) -> A
     exact = at_a_time == base.identity.concurrency
     return Alternatives(
         value=base if at_a_time >= base.identity.concurrency else _scaled(base, factors),
-        demand=demand,
+        training_run=training_run,
         prices=prices,
         ends=() if exact or len(ends) < 2 else tuple(ends),
         at_least=found.high is None,

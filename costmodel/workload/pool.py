@@ -16,7 +16,7 @@ from costmodel.recording.trial import RecordedTrial, TrialColumns
 from costmodel.statistics.lognormal_sum import strata_of_sum
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED, Length
-from costmodel.training.run import Demand, Think
+from costmodel.training.run import Think, TrainingRun
 from costmodel.workload.attempts import Attempt, Sample
 from costmodel.workload.contamination import Exposure, exposure
 from costmodel.workload.length_extrapolation import Continuation
@@ -223,28 +223,28 @@ def one_per_level(pools: Sequence[Pool]) -> list[Pool]:
     return [best[level] for level in sorted(best)]
 
 
-def attempts(pool: Pool, length: Length | None, demand: Demand) -> Sample:
-    """Every trial at this length (None: at its own), with the demand's think time and clean-up."""
+def attempts(pool: Pool, length: Length | None, training_run: TrainingRun) -> Sample:
+    """Every trial at this length (None: at its own), with the training run's think time and clean-up."""
     if _recorded(pool, length):
         whole = Sample.recorded(pool.columns, pool.contended)
-        if demand.include_cleanup:
+        if training_run.include_cleanup:
             whole = whole.with_cleanup(pool.columns.cleanup_ns)
-        return whole if demand.think is None else Sample(_with_think(whole, demand.think))
+        return whole if training_run.think is None else Sample(_with_think(whole, training_run.think))
     if length is None:
         lengths: list[tuple[tuple[int, int], ...]] = [((len(trial.durations_ns), 1),) for trial in pool.trials]
     else:
-        lengths = [one.weights for one in _dealt(length, len(pool.trials), Random(demand.seed))]
+        lengths = [one.weights for one in _dealt(length, len(pool.trials), Random(training_run.seed))]
     longest = max(pool.trials, key=lambda trial: len(trial.durations_ns), default=None)
     found = [
         at_length(trial, index, actions, pool.cycle, pool.contended, longest, weight)
         for index, trial in enumerate(pool.trials)
         for actions, weight in lengths[index]
     ]
-    if demand.include_cleanup:
+    if training_run.include_cleanup:
         cleanups = [trial.measures.cleanup_ns or 0 for trial in pool.trials]
         found = [replace(a, held_ns=a.held_ns + cleanups[a.trial], cleanup_ns=cleanups[a.trial]) for a in found]
-    if demand.think is not None:
-        found = _with_think(found, demand.think)
+    if training_run.think is not None:
+        found = _with_think(found, training_run.think)
     return Sample(found)
 
 
@@ -375,7 +375,8 @@ def _killed(attempt: Attempt, limit_ns: int) -> Attempt:
 
 
 def _with_think(recorded: Sequence[Attempt], think: Think) -> list[Attempt]:
-    """Each attempt with the demand's think time; one version for each stratum of its law where it is a distribution.
+    """Each attempt with the training run's think time; one version for each stratum of its law where it is a
+    distribution.
 
     There is a pause between two actions, as where it is recorded: one fewer than actions.
     """

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from costmodel.pricing.sheet import Prices
-    from costmodel.training.run import Demand
+    from costmodel.training.run import TrainingRun
     from costmodel.workload.pool import Pool
 
 
 class Assumption(NamedTuple):
     """One input of an attribution that was not measured by the trials of its row."""
 
-    name: str  # the demand's field, or what is assumed
+    name: str  # the training run's field, or what is assumed
     value: str
     source: str
 
@@ -31,7 +31,7 @@ class Alternatives(NamedTuple):
     """What one row is computed from. Without ends it is a pool as it was recorded."""
 
     value: Pool
-    demand: Demand
+    training_run: TrainingRun
     prices: Prices | None
     ends: tuple[Pool, ...] = ()  # the least and the most of what was not measured
     assumptions: tuple[Assumption, ...] = ()

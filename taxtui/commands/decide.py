@@ -21,7 +21,7 @@ from taxtui.terminal_text import clean
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from costmodel import Demand, Projection, Published, Recording
+    from costmodel import Projection, Published, Recording, TrainingRun
     from costmodel.analysis.bill import Side
     from costmodel.analysis.decision import Decision
     from costmodel.attribution.paired_comparison import RunInSteps
@@ -177,7 +177,7 @@ def _side(
     recordings = [item for item in sources if isinstance(item, Recording)]
     known = [item for item in providers if item.substrate == spec.partition(":")[0]]
     if known and not any(wanted(cell.identity) for item in recordings for cell in item.cells):
-        images = place_of(context, other).demand.images
+        images = place_of(context, other).training_run.images
         candidates = candidates_of(
             recordings,
             place,
@@ -191,9 +191,17 @@ def _side(
             raise _nothing(f"{spec} {workload}", recordings)
         return _unmeasured(candidates, f"{spec} {workload}", shown)
 
-    def at(demand: Demand, effort: float = COARSE) -> Projection:
+    def at(training_run: TrainingRun, effort: float = COARSE) -> Projection:
         rows = project(
-            sources, demand, place.prices, None, (), effort=effort, wanted=wanted, stressed=False, causes=shown > ROUGH
+            sources,
+            training_run,
+            place.prices,
+            None,
+            (),
+            effort=effort,
+            wanted=wanted,
+            stressed=False,
+            causes=shown > ROUGH,
         )
         if not rows:
             raise _nothing(f"{spec} {workload}", recordings)
@@ -201,10 +209,10 @@ def _side(
             raise _several(f"{spec} {workload}", rows)
         return rows[0]
 
-    row = at(place.demand, shown)
+    row = at(place.training_run, shown)
     runs = runs_of(recordings, place, row)
-    demand = runs[0].demand if runs else place.demand
-    return Side(name=row.label, row=row, demand=demand, rerun=at, runs=runs)
+    training_run = runs[0].training_run if runs else place.training_run
+    return Side(name=row.label, row=row, training_run=training_run, rerun=at, runs=runs)
 
 
 def _unmeasured(candidates: Sequence[Candidate], meant: str, effort: float) -> Side:
@@ -220,16 +228,18 @@ def _unmeasured(candidates: Sequence[Candidate], meant: str, effort: float) -> S
         raise _several(meant, rows)
     told = candidate.at({})
     runs: tuple[RunInSteps, ...] = ()
-    if told.demand.step_rollouts is not None:
+    if told.training_run.step_rollouts is not None:
         from costmodel.attribution.paired_comparison import RunInSteps
 
-        runs = (RunInSteps(told.value, told.demand, told.prices),)
+        runs = (RunInSteps(told.value, told.training_run, told.prices),)
 
-    def at(demand: Demand, effort: float = COARSE) -> Projection:
-        [row] = rows_of([replace(candidate, demand=demand).at({})], effort=effort, stressed=False)
+    def at(training_run: TrainingRun, effort: float = COARSE) -> Projection:
+        [row] = rows_of([replace(candidate, training_run=training_run).at({})], effort=effort, stressed=False)
         return row
 
-    return Side(name=rows[0].label, row=rows[0], demand=told.demand, rerun=at, runs=runs, candidate=candidate)
+    return Side(
+        name=rows[0].label, row=rows[0], training_run=told.training_run, rerun=at, runs=runs, candidate=candidate
+    )
 
 
 def _nothing(meant: str, recordings: Sequence[Recording]) -> UsageError:

@@ -90,7 +90,7 @@ def found_workload(
     tiers, modes = (
         value_of(context, next(item for item in OPTIONS if item.name == name)) for name in ("tiers", "modes")
     )
-    any_length = place_of(context, start).demand.length is not None
+    any_length = place_of(context, start).training_run.length is not None
     at_goal = {(cell.tier, cell.mode, cell.actions) for cell in cells if meant(cell, goal)}
     there = [cell for cell in cells if meant(cell, start)]
     if not there:

@@ -20,7 +20,7 @@ from taxtui.terminal_text import clean
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from costmodel import Demand, Projection, Published, Recording
+    from costmodel import Projection, Published, Recording, TrainingRun
     from costmodel.analysis.per_substrate import PlaceAsked
     from costmodel.analysis.project import Wanted
     from costmodel.projection.tax_bounds import Reference
@@ -83,7 +83,7 @@ def command(
     """
     from costmodel.analysis.per_substrate import PlaceAsked, project_places
     from costmodel.projection.tax_bounds import check_used
-    from costmodel.training.run import Demand
+    from costmodel.training.run import TrainingRun
     from taxtui.commands.opening import opened, opened_all, reference_of
 
     if (full or explain) and not BY_NAME[form].people:
@@ -93,7 +93,7 @@ def command(
         others = {"--full": full, "--explain": explain}
         page_files.check(html, None, {**others, "--format": form != NAMES[0]})
     places = places_of(context)
-    demand = places[-1].demand
+    training_run = places[-1].training_run
     if html is not None:
         with waiting("simulating and drawing the page"):
             made = page_files.make(
@@ -102,7 +102,7 @@ def command(
                 None,
                 choice=choice,
                 reference=reference,
-                run_sd=demand.run_sd,
+                run_sd=training_run.run_sd,
                 places=places,
                 providers=providers_of(context, opened),
                 options=page_files.words(context),
@@ -111,18 +111,18 @@ def command(
         click.echo(made[0])
         return
     sources = opened_all(recordings)
-    _check_rows(recordings, sources, choice, demand, brief=BY_NAME[form].people and not full and not explain)
+    _check_rows(recordings, sources, choice, training_run, brief=BY_NAME[form].people and not full and not explain)
     bounds = None if reference is None else reference_of(reference)
     providers = providers_of(context, opened)
     if choice.substrates:  # a composed provider was named too
         names = (provider.substrate for provider in providers)
         choice = choice._replace(substrates=tuple(dict.fromkeys([*choice.substrates, *names])))
     seen = full or not BY_NAME[form].people  # the answer alone has no stress
-    with waiting("simulating" if demand.step_rollouts else "projecting"):
-        result = project_places(sources, places, bounds, providers, _wanted(choice, demand), stressed=seen)
+    with waiting("simulating" if training_run.step_rollouts else "projecting"):
+        result = project_places(sources, places, bounds, providers, _wanted(choice, training_run), stressed=seen)
     rows = every = [_sourced(row, context, places) for row in result]
     if not rows:  # what was chosen is not there: without steps it takes no time to say what is
-        plain = Demand(trajectories=demand.trajectories, workers=demand.workers)
+        plain = TrainingRun(trajectories=training_run.trajectories, workers=training_run.workers)
         rows = every = project_places(sources, [PlaceAsked("", plain, None)], bounds, stressed=False)
     for line in idle_places(context, [row.identity for row in rows]):
         click.echo(f"taxtui: {clean(line)}", err=True)
@@ -130,12 +130,12 @@ def command(
         check_used(bounds, (row.identity.substrate for row in rows if row.tax_between_worker_hours))
     rows = choice.of(rows)
     size = "" if any(is_typed(context, name) or _in_file(context, name) for name in SIZE) else USUAL_SIZE
-    click.echo(BY_NAME[form].render(_told(rows, every, demand, sources, bounds, choice, full, size)))
+    click.echo(BY_NAME[form].render(_told(rows, every, training_run, sources, bounds, choice, full, size)))
     if explain:
         from taxtui.report.projected import explain as explanation
 
         for row in rows:
-            click.echo(f"\n{explanation.to_text(row, place_among(places, row.identity).demand)}")
+            click.echo(f"\n{explanation.to_text(row, place_among(places, row.identity).training_run)}")
 
 
 def _sourced(row: Projection, context: click.Context, places: Sequence[PlaceAsked]) -> Projection:
@@ -155,14 +155,14 @@ def _in_file(context: click.Context, name: str) -> bool:
     return file is not None and name in file.values
 
 
-def _wanted(choice: RowChoice, demand: Demand) -> Wanted | None:
+def _wanted(choice: RowChoice, training_run: TrainingRun) -> Wanted | None:
     """Which cells are projected: where there are steps to simulate, only those that are shown or compared with."""
-    if demand.step_rollouts is None or not (choice.tiers or choice.modes or choice.substrates):
+    if training_run.step_rollouts is None or not (choice.tiers or choice.modes or choice.substrates):
         return None
     from costmodel.analysis.baseline import meant
 
     def wanted(identity: CellIdentity) -> bool:
-        if demand.baseline is not None and meant(identity, demand.baseline):
+        if training_run.baseline is not None and meant(identity, training_run.baseline):
             return True
         return choice.means(identity)
 
@@ -173,7 +173,7 @@ def _check_rows(
     names: Sequence[str],
     sources: Sequence[Recording | Published],
     choice: RowChoice,
-    demand: Demand,
+    training_run: TrainingRun,
     *,
     brief: bool,
 ) -> None:
@@ -189,7 +189,9 @@ def _check_rows(
         for cell in source.cells
         if choice.means(cell.identity)
     ]
-    rows = {(item if demand.length is None else item._replace(actions=0), provenance) for item, provenance in asked}
+    rows = {
+        (item if training_run.length is None else item._replace(actions=0), provenance) for item, provenance in asked
+    }
     limit = ANSWER if brief else TABLES
     limit.check(len(rows), [located(name) for name, _ in files], "--tier, --mode, --substrate or --actions")
 
@@ -197,7 +199,7 @@ def _check_rows(
 def _told(
     rows: Sequence[Projection],
     every: Sequence[Projection],
-    demand: Demand,
+    training_run: TrainingRun,
     sources: Sequence[Recording | Published],
     bounds: Reference | None,
     choice: RowChoice,
@@ -207,20 +209,20 @@ def _told(
     """The answer, then, where asked for, the tables behind it; or all of that in every row."""
     from taxtui.report.answer import projected, record
 
-    result = projected.answer(every, rows, demand, choice)
+    result = projected.answer(every, rows, training_run, choice)
     shown, data = projected.in_tables(rows, result, choice), projected.arranged(rows, result, choice)
 
     def sections() -> Sequence[Section]:
         from taxtui.report.projected import attributed
         from taxtui.report.projected.sections import sections
 
-        answer = [*attributed.sections(shown, demand), *projected.sections(result, demand, choice, bounds)]
+        answer = [*attributed.sections(shown, training_run), *projected.sections(result, training_run, choice, bounds)]
         if size:
             answer[-1] = answer[-1]._replace(notes=[size, *answer[-1].notes])
         if not full:
             return answer
         told = {section.title for section in answer}
-        return [*answer, *(item for item in sections(shown, demand, sources, bounds) if item.title not in told)]
+        return [*answer, *(item for item in sections(shown, training_run, sources, bounds) if item.title not in told)]
 
     def records() -> list[dict[str, Any]]:
         from taxtui.report.projected.record import record as projection

@@ -42,10 +42,10 @@ def command(
     or are incomplete, places without a price.
     """
     from costmodel.pricing.sheet import Prices, load_prices
-    from costmodel.training.run import Demand
+    from costmodel.training.run import TrainingRun
     from taxtui.report.page import site
 
-    demand = Demand(trajectories=trajectories, workers=workers, run_sd=run_sd)
+    training_run = TrainingRun(trajectories=trajectories, workers=workers, run_sd=run_sd)
     prices = reduce(Prices.beside, map(load_prices, sheets)) if sheets else None
     book = site.opened(folder)
     if not book.paths:
@@ -57,7 +57,7 @@ def command(
     new_file.empty_folder(out, "-o")
     for number, name in enumerate(book.pages):
         new_file.write([site.page_of(book, number, run_sd).encode()], out / name, "-o")
-    new_file.write([site.index(book, folder.resolve().name, demand, prices).encode()], out / "index.html", "-o")
+    new_file.write([site.index(book, folder.resolve().name, training_run, prices).encode()], out / "index.html", "-o")
     for gap in book.gaps:
         click.echo(f"taxtui: {gap.name}: {gap.why}", err=True)
     click.echo(out / "index.html")

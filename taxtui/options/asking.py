@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from taxtui.options.training import OPTIONS, asked_at, demand_of, value_of
+from taxtui.options.training import OPTIONS, asked_at, training_run_of, value_of
 from taxtui.options.training_file import field_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def place_of(context: click.Context, spec: str = "") -> PlaceAsked:
     asked = asked_at(spec, context)
     asked.pop("compose")
     sheet = asked.pop("prices")
-    return PlaceAsked(spec, demand_of(asked), None if sheet is None else load_prices(sheet))
+    return PlaceAsked(spec, training_run_of(asked), None if sheet is None else load_prices(sheet))
 
 
 def stated_at(context: click.Context, spec: str) -> frozenset[str]:

@@ -1,7 +1,7 @@
 """Options that describe a training run: of ``taxtui project`` and ``decide``, and of the Projection screen.
 
-One table: an option's group is its heading in the help and its table in a training file; the field of ``Demand`` that
-it fills is its key there, so ``--train-seconds 60`` is ``train_s = 60`` under ``[trainer]``. A command takes the
+One table: an option's group is its heading in the help and its table in a training file; the field of ``TrainingRun``
+that it fills is its key there, so ``--train-seconds 60`` is ``train_s = 60`` under ``[trainer]``. A command takes the
 options that most training runs need, and ``--set KEY=VALUE`` for the other keys.
 """
 
@@ -24,7 +24,7 @@ from taxtui.options.training_file import changes, field_of, load
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from costmodel import Demand
+    from costmodel import TrainingRun
 
 
 class OptionGroup(NamedTuple):
@@ -230,7 +230,7 @@ SET: Final = click.Option(
     help="Set any key of the training file, repeatable: nodes=125, failure_rate=5%.",
 )
 OPTIONS: Final = (TRAINING, SET, *(option for group in GROUPS.values() for option in group.options))
-"""In the order of the help. ``demand_of`` takes all but ``prices`` and ``compose``; None: not given."""
+"""In the order of the help. ``training_run_of`` takes all but ``prices`` and ``compose``; None: not given."""
 TYPED: Final = tuple(one for one in OPTIONS if one in (TRAINING, SET) or one.name in ON_COMMAND_LINE)
 """Options that a command takes."""
 
@@ -257,11 +257,11 @@ class AskingCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error names options as this command takes them."""
-        from costmodel.errors import DemandError
+        from costmodel.errors import TrainingRunError
 
         try:
             return super().invoke(ctx)
-        except DemandError as error:
+        except TrainingRunError as error:
             raise type(error)(as_typed(str(error))) from error
 
 
@@ -304,15 +304,15 @@ def asked_at(spec: str, context: click.Context) -> dict[str, Any]:
     return asked | {name: value for name, value in tables.items() if not is_typed(context, name)}
 
 
-def demand_of(asked: dict[str, Any]) -> Demand:
-    """The demand that the options describe, as click has parsed them.
+def training_run_of(asked: dict[str, Any]) -> TrainingRun:
+    """The training run that the options describe, as click has parsed them.
 
     Raises:
         UsageError: a length, a think time or a change cannot be read.
-        costmodel.errors.DemandError: a profile is unknown, or the options contradict each other.
+        costmodel.errors.TrainingRunError: a profile is unknown, or the options contradict each other.
     """
-    from costmodel.errors import DemandError
-    from costmodel.training.run import Delta, Demand, Think
+    from costmodel.errors import TrainingRunError
+    from costmodel.training.run import Delta, Think, TrainingRun
     from taxtui.plan.durations import parse_duration_ns
     from taxtui.plan.notation import parse_images, parse_length, parse_think
 
@@ -344,6 +344,6 @@ def demand_of(asked: dict[str, Any]) -> Demand:
 
         asked = load_profile(profile).filled(asked)
     try:
-        return Demand(**asked, deltas=tuple(deltas))
-    except DemandError as error:
+        return TrainingRun(**asked, deltas=tuple(deltas))
+    except TrainingRunError as error:
         raise error if file is None else file.contradicted(error) from error

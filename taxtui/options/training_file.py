@@ -13,8 +13,8 @@
     [sources]
     gpu_usd_hour = "our contract of 2026"
 
-A key is a field of ``costmodel.Demand``, so that its name ends with its unit. Its value is what the option takes, as a
-number or as a text in the option's own notation, and stands for the option where that is not given.
+A key is a field of ``costmodel.TrainingRun``, so that its name ends with its unit. Its value is what the option takes,
+as a number or as a text in the option's own notation, and stands for the option where that is not given.
 
 Values of one substrate only, as nodes or limits, are in separate tables: ``[at.docker.nodes]``.
 """
@@ -88,7 +88,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
 
 
 def field_of(option: click.Parameter) -> str:
-    """The key of a training file, and the field of ``Demand``: ``train_s`` of ``--train-seconds``."""
+    """The key of a training file, and the field of ``TrainingRun``: ``train_s`` of ``--train-seconds``."""
     name = {"tiers": "tier", "modes": "mode"}.get(str(option.name), str(option.name))
     return f"{name.removesuffix('_seconds')}_s" if name.endswith("_seconds") else name
 
@@ -103,7 +103,8 @@ class TrainingFile(NamedTuple):
     stanzas: dict[str, str]  # of every option, ``--gpus`` and the like: how to write it in a file
 
     def contradicted(self, error: Exception) -> UsageError:
-        """A refusal of the whole demand in terms of the file: the options that it names, as they are written there."""
+        """A refusal of the whole training run in terms of the file: the options that it names, as they are written
+        there."""
         wanted = [self.stanzas[flag] for flag in re.findall(r"--[a-z][a-z-]+", str(error)) if flag in self.stanzas]
         return UsageError(f"{self.path}: {error}", fix=f"in the file: {' or '.join(wanted)}" if wanted else "")
 

@@ -106,7 +106,7 @@ def parse_images(text: str) -> Images:
 
     Raises:
         UsageError: anything else, or a range without the number of images in it.
-        costmodel.errors.DemandError: a size or a number of images that cannot be.
+        costmodel.errors.TrainingRunError: a size or a number of images that cannot be.
     """
     from costmodel.training.images import Images
 

@@ -17,7 +17,7 @@ from costmodel.projection.wall_clock import limits, run_in_time
 from costmodel.simulation import makespan
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Interval, mean_interval
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 
 S: Final = 1_000_000_000
 HOUR_NS: Final = 3600 * S
@@ -104,16 +104,16 @@ def coverage(
 ) -> Coverage:
     """Seeded: the same trials for every ``waves``."""
     rng = Random(trials)
-    demand = Demand(trajectories=waves * workers, workers=workers)
+    training_run = TrainingRun(trajectories=waves * workers, workers=workers)
     two = held = one = below = before = 0
     highs = []
     for _ in range(repeats):
         sample = [round(law.draw(rng) * S) for _ in range(trials)]
-        run = run_in_time(Distribution.of(sample), demand)
-        mean = mean_interval(sample).times(demand.trajectories / HOUR_NS)
+        run = run_in_time(Distribution.of(sample), training_run)
+        mean = mean_interval(sample).times(training_run.trajectories / HOUR_NS)
         low, high = scaled(run.wall.value_ns, run.wall.error_ns, mean)
         before += low <= truth_s <= high
-        ends, _ = limits(run, demand, mean)
+        ends, _ = limits(run, training_run, mean)
         assert ends.low is not None
         reached = ends.low * 3600 <= truth_s
         if ends.high is None:

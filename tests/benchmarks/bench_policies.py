@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.bench_policies [FILE [CASES]]
 
-Random demands combine two to five policies (tests/support/policy_cases.py); each is projected once and simulated many
-times by the twin. A quantity is inside where the two differ by no more than what is stated, the twin's own noise
+Random training runs combine two to five policies (tests/support/policy_cases.py); each is projected once and simulated
+many times by the twin. A quantity is inside where the two differ by no more than what is stated, the twin's own noise
 (three standard errors) and a thousandth. Prints a table, and writes it to FILE where one is given.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 
 from costmodel.simulation.attempts import Parts
 from costmodel.statistics.distribution import Distribution
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from tests.support.policy_cases import a_case, compared
 from tests.support.simpy_twin import Asked, Recorded, Twin
 from tests.support.stepping import parts, stepped
@@ -50,7 +50,7 @@ def study(cases: int) -> list[str]:
                     off = one.projected / one.twin - 1 if one.twin else float("inf")
                     noise = one.noise / one.twin if one.twin else 0.0
                     outside.append(f"  {seed:4} {one.name:13} {off:+8.2%} (twin's noise {noise:.2%}) {what}")
-    lines = [f"{cases} demands, each simulated {RUNS} times by the twin", "", f"{'quantity':16} {'inside':>12}"]
+    lines = [f"{cases} training runs, each simulated {RUNS} times by the twin", "", f"{'quantity':16} {'inside':>12}"]
     lines += [f"{name:16} {inside[name]:5} of {asked[name]:4} {inside[name] / asked[name]:7.1%}" for name in asked]
     total, found = sum(asked.values()), sum(inside.values())
     lines += [f"{'all':16} {found:5} of {total:4} {found / total:7.1%} (wanted >= 95 %)", "", "by policy"]
@@ -74,7 +74,7 @@ def speed() -> list[str]:
     lines = [f"{'500 workers':22} {'M attempts/s':>13}"]
     for name, (more, failures) in systems.items():
         begin = time.process_time()
-        steps = stepped(Demand(**ask | more), trials, failures, steps=ATTEMPTS // 500)
+        steps = stepped(TrainingRun(**ask | more), trials, failures, steps=ATTEMPTS // 500)
         took = time.process_time() - begin
         lines.append(f"{name:22} {sum(step.attempts for step in steps) / took / 1e6:13.2f}")
     recorded = [Recorded(True, 0.0, (value / S,)) for value in law.values]

@@ -16,10 +16,10 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from costmodel import Demand, Images, Length, Recording, Think, project, read
+from costmodel import Images, Length, Recording, Think, TrainingRun, project, read
 from tests.benchmarks.figures import tell
 from tests.support.costmodel_files import S, cell, trial, write
-from tests.support.stepping import demand, parts, stepped
+from tests.support.stepping import parts, stepped, training_run
 
 EVENTS: Final = 8
 ROUNDS: Final = 3
@@ -62,7 +62,7 @@ def heap_events_per_s(count: int) -> float:
 
 def attempts_per_s(more: dict[str, Any]) -> float:
     """Of steps of 1,024 rollouts whose attempts fail once in twenty."""
-    asked = demand(**{"prompts": 64, "group_size": 16, "workers": 2_000, "failure_rate": 0.05} | more)
+    asked = training_run(**{"prompts": 64, "group_size": 16, "workers": 2_000, "failure_rate": 0.05} | more)
     rng = Random(1)
     trials = [parts(create=2, ready=1, dispatch=5, work=rng.lognormvariate(5, 0.5), cleanup=1) for _ in range(500)]
     began = time.process_time()
@@ -86,7 +86,7 @@ def lab_s(folder: Path) -> float:
     recording = read(write(folder / "lab.msgpack", trials, cell(actions=100)))
     assert isinstance(recording, Recording)
     began = time.process_time()
-    (row,) = project([recording], Demand(**LAB))
+    (row,) = project([recording], TrainingRun(**LAB))
     assert row.attribution is not None
     return time.process_time() - began
 

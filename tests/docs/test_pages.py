@@ -115,7 +115,7 @@ def test_code_sends_nobody_to_the_readme() -> None:
 
 
 def test_every_value_of_the_shipped_question_has_a_source() -> None:
-    document = tomllib.loads((ROOT / "scenarios/demands/lab-question.toml").read_text(encoding="utf-8"))
+    document = tomllib.loads((ROOT / "scenarios/training/lab-question.toml").read_text(encoding="utf-8"))
     sources, places = document.pop("sources"), document.pop("at")
     tables = [*document.values(), *(table for place in places.values() for table in place.values())]
     assert {key for table in tables for key in table} - {"compose"} == set(sources)

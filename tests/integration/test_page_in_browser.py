@@ -54,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cells, sources = read_samples(paths)
     (folder / "page.html").write_text(page(Material(rows_of(cells), sources, paths, 0)))
     book = site.opened(folder)
-    (folder / "site.html").write_text(site.index(book, "site", site.Demand(trajectories=10**6, workers=500), None))
+    (folder / "site.html").write_text(site.index(book, "site", site.TrainingRun(trajectories=10**6, workers=500), None))
     return folder
 
 

@@ -99,8 +99,8 @@ def test_measure_verify_and_project(environment: Path, place: Path) -> None:
     path = run(environment, place, "taxtui", "run", "quick", "--trials", "2", "--warmup", "0").strip()
     assert path.startswith("recordings/")
     assert "complete, " in run(environment, place, "taxtui", "recordings", "verify", path)
-    demand = ("--trajectories", "1000000", "--workers", "500", "--format", "json")
-    rows = json.loads(run(environment, place, "taxtui", "project", path, *demand))
+    training_run = ("--trajectories", "1000000", "--workers", "500", "--format", "json")
+    rows = json.loads(run(environment, place, "taxtui", "project", path, *training_run))
     assert {(row["substrate"], row["tier"], row["mode"]) for row in rows} == {
         ("local", tier, mode) for tier in ("T1",) for mode in ("exec", "session")
     }
@@ -109,8 +109,8 @@ def test_measure_verify_and_project(environment: Path, place: Path) -> None:
 
 @pytest.mark.parametrize("shipped", ["essay", "paper", "recordings/small.msgpack"])
 def test_what_ships_can_be_projected(environment: Path, place: Path, shipped: str) -> None:
-    demand = ("--trajectories", "1000", "--workers", "10", "--format", "json")
-    assert json.loads(run(environment, place, "taxtui", "project", shipped, *demand))
+    training_run = ("--trajectories", "1000", "--workers", "10", "--format", "json")
+    assert json.loads(run(environment, place, "taxtui", "project", shipped, *training_run))
 
 
 OPEN_AND_QUIT: Final = """

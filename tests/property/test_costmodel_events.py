@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from costmodel import Demand, list_makespan
+from costmodel import TrainingRun, list_makespan
 from costmodel.simulation.attempts import Trials
 from costmodel.simulation.makespan import bounds, expected_max, renewal_makespan
 from costmodel.simulation.run import SimulatedRun, simulate_run
@@ -25,8 +25,8 @@ laws = durations.map(Distribution.of)
 
 
 def expect(law: Distribution, jobs: int, workers: int, *, effort: float = 0.03, **asked: Any) -> SimulatedRun:
-    demand = Demand(trajectories=jobs, workers=workers, effort=effort, seed=1, tolerance=1e-6, **asked)
-    return simulate_run(Trials.of(law), demand, law, (law.mean, law.mean))
+    training_run = TrainingRun(trajectories=jobs, workers=workers, effort=effort, seed=1, tolerance=1e-6, **asked)
+    return simulate_run(Trials.of(law), training_run, law, (law.mean, law.mean))
 
 
 def retried(
@@ -38,8 +38,8 @@ def retried(
         [parts(create=startup / S, work=(ns - startup) / S)._replace(trial=0) for ns in each] for each in (good, bad)
     )
     law = Distribution.of([*good, *bad])
-    demand = Demand(trajectories=jobs, workers=workers, seed=1, tolerance=1e-6, **{"effort": 0.05} | asked)
-    return simulate_run(trials, demand, law, (law.mean, law.mean - startup))
+    training_run = TrainingRun(trajectories=jobs, workers=workers, seed=1, tolerance=1e-6, **{"effort": 0.05} | asked)
+    return simulate_run(trials, training_run, law, (law.mean, law.mean - startup))
 
 
 @few
@@ -48,14 +48,14 @@ def test_without_policies_it_is_list_scheduling(each: list[int], jobs: int, work
     trials = Trials.of(Distribution.of(each)).successes
     ask = {"trajectories": jobs, "workers": workers, "batch": jobs}
     one, several = (
-        stepped(Demand(**ask, policy=policy), trials, steps=1, seed=seed)[0] for policy in ("async", "sync")
+        stepped(TrainingRun(**ask, policy=policy), trials, steps=1, seed=seed)[0] for policy in ("async", "sync")
     )
     assert one.wall_ns == several.wall_ns
-    alone = [stepped(Demand(**ask | {"workers": 10**6}), trials, steps=1, seed=seed)[0]]
+    alone = [stepped(TrainingRun(**ask | {"workers": 10**6}), trials, steps=1, seed=seed)[0]]
     assert max(each) >= alone[0].wall_ns
     assert one.held_ns == alone[0].held_ns
-    drawn = [step.held_ns for step in stepped(Demand(**ask | {"batch": 1, "workers": 1}), trials, steps=jobs)]
-    assert stepped(Demand(**ask | {"workers": 1}), trials)[0].wall_ns > 0
+    drawn = [step.held_ns for step in stepped(TrainingRun(**ask | {"batch": 1, "workers": 1}), trials, steps=jobs)]
+    assert stepped(TrainingRun(**ask | {"workers": 1}), trials)[0].wall_ns > 0
     assert list_makespan(drawn, 1) == sum(drawn)
 
 
@@ -66,8 +66,8 @@ def test_no_create_is_let_through_before_the_bucket_has_a_token(
 ) -> None:
     trials = Trials.of(law).successes
     ask: dict[str, Any] = {"trajectories": jobs, "workers": workers, "batch": jobs, "policy": "async"}
-    (free,) = stepped(Demand(**ask), trials)
-    (limited,) = stepped(Demand(**ask, create_rate=1e9 / gap, create_burst=burst), trials)
+    (free,) = stepped(TrainingRun(**ask), trials)
+    (limited,) = stepped(TrainingRun(**ask, create_rate=1e9 / gap, create_burst=burst), trials)
     assert limited.wall_ns >= max(free.wall_ns, (jobs - burst) * gap * (1 - 1e-9) + law.values[0] - jobs)
     assert limited.wall_ns <= free.wall_ns + jobs * (gap + 1)  # the wait of all of them, one after another
     assert 0 <= limited.waited_ns <= min(workers, jobs) * limited.wall_ns
@@ -196,7 +196,7 @@ def test_one_step_off_is_the_mean_of_maxima() -> None:
 
 
 def test_a_cut_gives_back_the_creates_that_it_had_promised() -> None:
-    ask = Demand(trajectories=10**6, workers=10, batch=2, over_provision=4.0, create_rate=1.0, train_s=96.0)
+    ask = TrainingRun(trajectories=10**6, workers=10, batch=2, over_provision=4.0, create_rate=1.0, train_s=96.0)
     first, second = stepped(ask, [parts(work=3)], steps=2)
     assert first.rollouts_ns == 4 * S  # begun at 0 and 1 s, done at 3 and 4 s
     assert first.attempts in (4, 5)  # at 2, 3, and perhaps at 4 s, which is when the step ends

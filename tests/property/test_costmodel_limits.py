@@ -9,7 +9,7 @@ from costmodel.projection.wall_clock import limits, run_in_time
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Interval
 from costmodel.training.policies import POLICIES
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 
 many = settings(max_examples=60, deadline=None)
 laws = st.lists(st.integers(1, 10**11), min_size=1, max_size=20).map(Distribution.of)
@@ -29,9 +29,9 @@ def test_no_limit_is_below_the_training_alone(
     law: Distribution, trials: int, policy: str, batch: int, steps: int, train_s: float, doubt: float
 ) -> None:
     law.trials = trials
-    demand = Demand(trajectories=batch * steps, workers=7, batch=batch, policy=policy, train_s=train_s)
-    run = run_in_time(law, demand)
-    low, high, tail = limits(run, demand, Interval(1.0, 1 - doubt, 1 + doubt))[0]
+    training_run = TrainingRun(trajectories=batch * steps, workers=7, batch=batch, policy=policy, train_s=train_s)
+    run = run_in_time(law, training_run)
+    low, high, tail = limits(run, training_run, Interval(1.0, 1 - doubt, 1 + doubt))[0]
     assert low is not None
     assert (high is None) == (tail.needs_trials is not None)
     assert steps * train_s / 3600 <= low * (1 + 1e-9)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from costmodel import Think
 from costmodel.simulation.attempts import Parts
-from tests.support.stepping import S, demand, parts, stepped
+from tests.support.stepping import S, parts, stepped, training_run
 
 SECONDS = st.integers(0, 20)
 PARTS = st.builds(
@@ -35,7 +35,7 @@ CAUSES = ("create", "ready", "dispatch", "harness", "failures", "cleanup", "thro
 def test_a_cause_never_shortens_a_step(
     trials: list[Parts], workers: int, rate: float | None, failing: float, include: bool, seed: int
 ) -> None:
-    asked = demand(
+    asked = training_run(
         workers=workers, create_rate=rate, failure_rate=failing, include_cleanup=include, think=Think(S, 0.5)
     )
     (full,) = stepped(asked, trials, seed=seed)
@@ -62,14 +62,14 @@ def test_nodes_that_never_fill_and_throttles_that_never_bind_change_nothing(
 ) -> None:
     """Three ways through the engine: nothing but workers, all placed at once, and event by event."""
     usual = {"workers": workers, "include_cleanup": include, "failure_rate": 0.3, "backoff_s": float(backoff)}
-    plain = stepped(demand(**usual), trials, steps=3, seed=seed)
+    plain = stepped(training_run(**usual), trials, steps=3, seed=seed)
     for more in (
         {"nodes": 1000, "pods_per_node": 1000},
         {"create_rate": 1e-3, "create_burst": 10**6},
         {"timeout_s": 1e9},
         {"nodes": 1000, "pods_per_node": 1000, "timeout_s": 1e9},
     ):
-        other = stepped(demand(**usual | more), trials, steps=3, seed=seed)
+        other = stepped(training_run(**usual | more), trials, steps=3, seed=seed)
         for one, another in zip(plain, other, strict=True):
             assert one == pytest.approx(another)
 
@@ -77,7 +77,7 @@ def test_nodes_that_never_fill_and_throttles_that_never_bind_change_nothing(
 def test_the_last_of_a_step_is_the_order_statistic() -> None:
     """Of n exponentials the longest has the mean Hₙ, the n-th harmonic number; as quantiles, well above the trials."""
     quantiles = [parts(work=-math.log(1 - (n + 0.5) / 500)) for n in range(500)]
-    steps = stepped(demand(batch=16), quantiles, steps=2000)
+    steps = stepped(training_run(batch=16), quantiles, steps=2000)
     found = [step.wall_ns / S for step in steps]
     mean = sum(found) / len(found)
     exact = sum(1 / k for k in range(1, 17))

@@ -157,8 +157,8 @@ def test_cells_have_the_identity_of_their_events(golden: Path, stream: list[Even
 
 
 def test_a_cell_that_is_announced_again_is_still_one_row() -> None:
-    demand = costmodel.Demand(trajectories=1_000, workers=10)
-    rows = costmodel.project([costmodel.read(GOLDEN_FIRST)], demand)
+    training_run = costmodel.TrainingRun(trajectories=1_000, workers=10)
+    rows = costmodel.project([costmodel.read(GOLDEN_FIRST)], training_run)
     assert sorted((row.identity.mode, row.trials, row.failures) for row in rows) == [("exec", 2, 1), ("session", 2, 1)]
 
 

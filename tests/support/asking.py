@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from costmodel import Demand, Projection, project, read
+from costmodel import Projection, TrainingRun, project, read
 
 HOUR: Final = 3600
 
 
-def ask(**more: Any) -> Demand:
+def ask(**more: Any) -> TrainingRun:
     """3,600 trajectories on 10 workers, unless ``more`` says otherwise."""
-    return Demand(**{"trajectories": HOUR, "workers": 10} | more)
+    return TrainingRun(**{"trajectories": HOUR, "workers": 10} | more)
 
 
 def one(recording: Path, **more: Any) -> Projection:

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from costmodel import Demand, Recording, Think, project, read
+from costmodel import Recording, Think, TrainingRun, project, read
 from costmodel.projection.row import Share
 from tests.support.costmodel_files import S, cell, trial, write
 
@@ -44,10 +44,10 @@ def recorded(folder: Path, seed: int, repetitions: int, sd: float, trials: int =
 
 def attributed(recording: Recording, seed: int = 0, effort: float = 0.02) -> dict[str, Share]:
     """The attribution of 40 steps of 64 rollouts."""
-    demand = Demand(
+    training_run = TrainingRun(
         trajectories=2_560, workers=64, prompts=16, group_size=4, train_s=5, think=Think(2 * S, 0.8), seed=seed
     )
-    (row,) = project([recording], demand, effort=effort, stressed=False)
+    (row,) = project([recording], training_run, effort=effort, stressed=False)
     assert row.attribution is not None
     causes = {name: share for name, share in row.attribution.causes.items() if share is not None and name in AMOUNTS}
     return {"run": row.attribution.run, "sandbox": row.attribution.sandbox, **causes}

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel import Demand, read
+from costmodel import TrainingRun, read
 from costmodel.analysis.bill import USD, Side
 from costmodel.analysis.decision import Decision, Savings, decide
 from costmodel.analysis.per_substrate import PlaceAsked, candidates_of, runs_of
@@ -21,7 +21,7 @@ from costmodel.recording.reader import CellIdentity, Recording
 from costmodel.training.run import Think
 from tests.support.costmodel_files import S, cell, trial, write
 
-RUN: Final = Demand(
+RUN: Final = TrainingRun(
     trajectories=640,
     workers=16,
     prompts=4,
@@ -54,33 +54,35 @@ def record(path: Path, rng: Random, sigmas: Sequence[float], times: Sequence[flo
     return source
 
 
-def measured(recording: Recording, substrate: str, demand: Demand, effort: float = 0.01) -> Side:
+def measured(recording: Recording, substrate: str, training_run: TrainingRun, effort: float = 0.01) -> Side:
     """A measured side."""
 
     def wanted(identity: CellIdentity) -> bool:
         return identity.substrate == substrate
 
-    def rerun(demand: Demand) -> object:
-        return project([recording], demand, effort=effort, wanted=wanted, stressed=False)[0]
+    def rerun(training_run: TrainingRun) -> object:
+        return project([recording], training_run, effort=effort, wanted=wanted, stressed=False)[0]
 
-    row = rerun(demand)
-    runs = runs_of([recording], PlaceAsked(substrate, demand, None), row)  # type: ignore[arg-type]
-    return Side(name=substrate, row=row, demand=demand, rerun=rerun, runs=runs)  # type: ignore[arg-type]
+    row = rerun(training_run)
+    runs = runs_of([recording], PlaceAsked(substrate, training_run, None), row)  # type: ignore[arg-type]
+    return Side(name=substrate, row=row, training_run=training_run, rerun=rerun, runs=runs)  # type: ignore[arg-type]
 
 
 def unmeasured(candidate: Candidate, effort: float = 0.01) -> Side:
     """A side where nothing was measured."""
     told = candidate.at({})
     [row] = rows_of([told], effort=effort, stressed=False)
-    run = RunInSteps(told.value, told.demand, told.prices)
-    return Side(name=row.label, row=row, demand=told.demand, rerun=lambda _: row, runs=(run,), candidate=candidate)
+    run = RunInSteps(told.value, told.training_run, told.prices)
+    return Side(
+        name=row.label, row=row, training_run=told.training_run, rerun=lambda _: row, runs=(run,), candidate=candidate
+    )
 
 
 def candidate_at(
-    recording: Recording, provider: str, demand: Demand, stated: frozenset[str] = frozenset()
+    recording: Recording, provider: str, training_run: TrainingRun, stated: frozenset[str] = frozenset()
 ) -> Candidate:
     """The work of the recording at a provider, which has no nodes of ours."""
-    asked = replace(demand, nodes=None, pods_per_node=None, node_usd_hour=None)
+    asked = replace(training_run, nodes=None, pods_per_node=None, node_usd_hour=None)
     place = PlaceAsked(provider, asked, None)
     [found] = candidates_of([recording], place, load_provider(provider), lambda _: True, stated=stated)
     return found
@@ -111,13 +113,13 @@ def planted(folder: Path, seed: int, provider: str = "daytona", trials: int = 15
     """A provider whose unmeasured inputs are drawn from their ranges, and nodes at a price that is drawn too."""
     rng = Random(f"planted {seed}")
     path = folder / f"planted-{seed}.msgpack"
-    demand = replace(
+    training_run = replace(
         RUN, node_usd_hour=math.exp(rng.uniform(math.log(0.01), math.log(300))), seed=seed, failure_rate=0.05
     )
     sample, law = (record(path, rng, [0.3], [1.0], count) for count in (trials, 4 * trials))
     path.unlink()
     stated = frozenset(name for name in ("create_rate", "failure_rate") if rng.random() < 0.5)
-    asked = demand if "create_rate" not in stated else replace(demand, create_rate=10.0, create_burst=600)
+    asked = training_run if "create_rate" not in stated else replace(training_run, create_rate=10.0, create_burst=600)
     if rng.random() < 0.5:
         provider += ":slowdown=1,dispatch=300ms"
     candidate = candidate_at(sample, provider, asked, stated)
@@ -127,7 +129,7 @@ def planted(folder: Path, seed: int, provider: str = "daytona", trials: int = 15
         drawn[one.name] = one.best + share * (one.worst - one.best)
         if one.name in ("limits", "failure_burst"):
             drawn[one.name] = float(round(drawn[one.name]))
-    start = measured(sample, "docker", demand)
+    start = measured(sample, "docker", training_run)
     found = decide(start, unmeasured(candidate), effort=effort)
-    true = [measured(law, "docker", demand), unmeasured(candidate_at(law, provider, asked, stated))]
+    true = [measured(law, "docker", training_run), unmeasured(candidate_at(law, provider, asked, stated))]
     return World(found, Savings(true[0], true[1], USD, 0.02).at({}, drawn).value)

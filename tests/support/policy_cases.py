@@ -1,4 +1,5 @@
-"""Random demands that combine two or more policies, asked of ``project`` and of the SimPy twin, and their answers."""
+"""Random training runs that combine two or more policies, asked of ``project`` and of the SimPy twin, and their
+answers."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from costmodel import Demand, Recording, Think, load_prices, project, read
+from costmodel import Recording, Think, TrainingRun, load_prices, project, read
 from costmodel.projection.wall_clock import timed_run
 from costmodel.workload.pool import attempts, pools
 from tests.support.costmodel_files import S, cell, trial, write
@@ -32,11 +33,11 @@ SHEET: Final = (
 
 @dataclass(frozen=True)
 class Case:
-    """One demand."""
+    """One training run."""
 
     law: str
     policies: tuple[str, ...]
-    demand: Demand
+    training_run: TrainingRun
     asked: Asked
 
 
@@ -72,10 +73,10 @@ def a_case(seed: int) -> Case:
     mean = sum(one.cold_s + sum(one.actions_s) for one in trials) / TRIALS
     rollouts, workers = rng.choice((40, 90, 150)), rng.choice((10, 25, 60))
     asked: dict[str, Any] = {"trials": trials, "rollouts": rollouts, "workers": workers}
-    demand: dict[str, Any] = {"trajectories": rollouts, "workers": workers, "seed": seed}
+    training_run: dict[str, Any] = {"trajectories": rollouts, "workers": workers, "seed": seed}
 
     def both(ours: str, theirs: str, value: Any) -> None:
-        demand[ours] = asked[theirs] = value
+        training_run[ours] = asked[theirs] = value
 
     if "rate" in policies:
         both("create_rate", "rate", round(workers / mean * rng.choice((0.4, 0.8, 1.5)), 3))
@@ -89,7 +90,7 @@ def a_case(seed: int) -> Case:
         both("timeout_s", "timeout_s", round(lengths[TRIALS * 4 // 5] + thinks, 4) + 0.00005)
     if "think" in policies:
         median, sigma = round(mean / 10, 2), rng.choice((0.6, 1.2))
-        demand["think"], asked["think"] = Think(round(median * S), sigma), (median, sigma)
+        training_run["think"], asked["think"] = Think(round(median * S), sigma), (median, sigma)
     if "pool" in policies:
         both("warm_pool", "pool", rng.choice((3, 8, 30)))
         kind = rng.choice(("refill_s", "refill_rate", "group"))
@@ -99,17 +100,17 @@ def a_case(seed: int) -> Case:
             value = mean * rng.choice((0.5, 2)) if kind == "refill_s" else workers / mean * rng.choice((0.3, 0.7))
             both(kind, kind, round(value, 3))
     if "quota" in policies:
-        demand["quota"] = asked["workers"] = max(4, workers * 2 // 3)
+        training_run["quota"] = asked["workers"] = max(4, workers * 2 // 3)
     if "over" in policies or "trainer" in policies:
         both("batch", "batch", rng.choice((20, 30)))
         both("train_s", "train_s", round(mean * rng.choice((0.5, 2)), 2) if "trainer" in policies else 0.0)
         choices = ("sync", "one-step-off") if "over" in policies else ("sync", "one-step-off", "async")
         both("policy", "policy", rng.choice(choices))
-        demand["gpus"] = 1 if "trainer" in policies else None
+        training_run["gpus"] = 1 if "trainer" in policies else None
     if "over" in policies:
         both("over_provision", "over", rng.choice((0.2, 0.5)))
         both("partial_rollouts", "partial", rng.random() < 0.5)
-    return Case(law, policies, Demand(**demand), Asked(**asked))
+    return Case(law, policies, TrainingRun(**training_run), Asked(**asked))
 
 
 def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
@@ -128,12 +129,12 @@ def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
     recording = read(write(folder / "case.msgpack", events, cell(actions=4)))
     assert isinstance(recording, Recording)
     (folder / "sheet.toml").write_text(SHEET)
-    (row,) = project([recording], case.demand, load_prices(folder / "sheet.toml"))
+    (row,) = project([recording], case.training_run, load_prices(folder / "sheet.toml"))
     (pool,) = pools([recording])
-    timed = timed_run(attempts(pool, pool.length, case.demand), pool, case.demand)
+    timed = timed_run(attempts(pool, pool.length, case.training_run), pool, case.training_run)
     assert timed is not None
     outcome = timed.run.outcome
-    rng = Random(f"twin {case.demand.seed}")
+    rng = Random(f"twin {case.training_run.seed}")
     found = [Twin(case.asked, rng).run() for _ in range(runs)]
 
     def mean(value: Callable[[Any], float]) -> tuple[float, float]:
@@ -150,20 +151,24 @@ def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
     hours_error = 0.0
     if outcome is not None:
         hours_error = outcome.waited_ns.error / 1e9
-        if case.demand.over_provision:
+        if case.training_run.over_provision:
             hours_error = outcome.held_ns.error / 1e9
-        elif case.demand.warm_pool:
+        elif case.training_run.warm_pool:
             hours_error += outcome.held_ns.error / 1e9
     busy = mean(lambda one: one.held_s + one.backoff_s + one.waited_s)
     yield Compared("worker-hours", row.worker_hours.value * hour, hours_error, *busy)
     if row.gpu is not None:
-        steps = -(-case.demand.trajectories // (case.demand.batch or 1))
-        waits = row.gpu[case.demand.effective_policy.name].waiting_gpu_hours * hour
+        steps = -(-case.training_run.trajectories // (case.training_run.batch or 1))
+        waits = row.gpu[case.training_run.effective_policy.name].waiting_gpu_hours * hour
         idle = mean(lambda one: one.wall_s - steps * case.asked.train_s)
         yield Compared("GPU waiting", waits, (wall.error or 0.0) * hour, *idle)
     if outcome is None:
         return
-    billed_error = hours_error * row.cost.billed_ratio * 2 if case.demand.over_provision or case.demand.warm_pool else 0
+    billed_error = (
+        hours_error * row.cost.billed_ratio * 2
+        if case.training_run.over_provision or case.training_run.warm_pool
+        else 0
+    )
     yield Compared("billed", row.cost.sandbox_usd.value, billed_error, *mean(lambda one: one.billed_s))
     for name, one, value in (
         ("creates", outcome.attempts, lambda one: one.attempts),
@@ -173,6 +178,6 @@ def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
         ("idle pool", outcome.idle_ns, lambda one: one.idle_s * 1e9),
     ):
         if one.value or mean(value)[0]:
-            if name == "idle pool" and case.demand.group_size:
+            if name == "idle pool" and case.training_run.group_size:
                 continue  # a rule of thumb, not an outcome
             yield Compared(name, one.value, one.error, *mean(value))

@@ -27,7 +27,7 @@ class Recorded:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A demand."""
+    """A training run."""
 
     trials: Sequence[Recorded]
     rollouts: int

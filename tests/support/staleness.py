@@ -16,7 +16,7 @@ from itertools import accumulate
 from random import Random
 
 from costmodel.simulation.timeline import StepTaken
-from tests.support.stepping import S, demand, parts, stepped
+from tests.support.stepping import S, parts, stepped, training_run
 
 SYSTEMS = ((120, 240, 0.63), (120, 120, 0.67), (240, 120, 0.86), (240, 120, 0.92), (64, 64, 0.3), (32, 128, 0.5))
 """Rollouts in flight, the batch, and the share of the time in which the trainer is busy."""
@@ -29,7 +29,7 @@ def asynchronous(in_flight: int, batch: int, train_s: float, spread: float) -> l
     rng = Random(f"{in_flight} {batch} {spread}")
     times = [rng.lognormvariate(0, spread) for _ in range(4_000)]
     trials = [parts(other=MEAN_S * time / (sum(times) / len(times)), weight=1) for time in times]
-    asked = demand(batch=batch, workers=in_flight, policy="async", train_s=train_s)
+    asked = training_run(batch=batch, workers=in_flight, policy="async", train_s=train_s)
     return stepped(asked, trials, steps=STEPS)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from costmodel import Demand, Recording, Think, load_prices, read
+from costmodel import Recording, Think, TrainingRun, load_prices, read
 from costmodel.attribution.replications import Worlds, worlds
 from costmodel.simulation.timeline import StepTaken
 from costmodel.training.images import Images
@@ -31,10 +31,10 @@ WIDE: Final = 3.5
 
 @dataclass(frozen=True)
 class StepCase:
-    """One demand, for both."""
+    """One training run, for both."""
 
     kinds: tuple[str, ...]
-    demand: Demand
+    training_run: TrainingRun
     asked: StepAsked
 
     @property
@@ -84,12 +84,17 @@ def a_step_case(seed: int) -> StepCase:
     rollouts = batch * steps + (rng.choice((0, group)) if steps > 1 else 0)
     workers = max(group, rng.choice((batch, batch // 2, 2 * batch)))
     asked: dict[str, Any] = {"trials": trials, "rollouts": rollouts, "workers": workers, "batch": batch, "group": group}
-    demand: dict[str, Any] = {"trajectories": rollouts, "workers": workers, "prompts": prompts, "group_size": group}
-    demand |= {"seed": seed, "run_sd": 0.0}  # both of these trials, and of no other run
+    training_run: dict[str, Any] = {
+        "trajectories": rollouts,
+        "workers": workers,
+        "prompts": prompts,
+        "group_size": group,
+    }
+    training_run |= {"seed": seed, "run_sd": 0.0}  # both of these trials, and of no other run
     policy = rng.choice(("sync", "one-step-off", "async")) if "trainer" in kinds else "sync"
 
     def both(ours: str, theirs: str, value: Any) -> None:
-        demand[ours] = asked[theirs] = value
+        training_run[ours] = asked[theirs] = value
 
     both("policy", "policy", policy)
     if "trainer" in kinds:
@@ -100,9 +105,9 @@ def a_step_case(seed: int) -> StepCase:
         pods = rng.choice((2, 4))
         nodes = max(-(-group // pods), rng.choice((workers // pods, workers // pods // 2, workers // pods + 2)))
         both("nodes", "nodes", nodes)
-        demand["pods_per_node"] = asked["pods"] = pods
+        training_run["pods_per_node"] = asked["pods"] = pods
     if "images" in kinds:
-        _images(rng, mean, policy, both, demand, asked)
+        _images(rng, mean, policy, both, training_run, asked)
     if "rate" in kinds:
         both("create_rate", "rate", round(workers / mean * rng.choice((0.5, 1.0, 3.0)), 3))
         both("create_burst", "burst", rng.choice((1, 6)))
@@ -110,20 +115,20 @@ def a_step_case(seed: int) -> StepCase:
         _failures(rng, mean, kinds, policy, both)
     if "think" in kinds:
         median, sigma = round(mean / 8, 2), rng.choice((0.6, 1.2))
-        demand["think"], asked["think"] = Think(round(median * S), sigma), (median, sigma)
-        demand["think_correlation"] = asked["correlation"] = rng.choice((0.0, 0.5, 0.9))
+        training_run["think"], asked["think"] = Think(round(median * S), sigma), (median, sigma)
+        training_run["think_correlation"] = asked["correlation"] = rng.choice((0.0, 0.5, 0.9))
     if "timeout" in kinds:  # it counts waits for pods and images too: without an end to tries there might be none
-        think = demand["think"].mean_ns / S * (ACTIONS - 1) if "think" in kinds else 0.0
+        think = training_run["think"].mean_ns / S * (ACTIONS - 1) if "think" in kinds else 0.0
         both("timeout_s", "timeout_s", round((mean + think) * rng.choice((1.3, 2.0)), 3))
         if asked.get("on_failure") in (None, "retry"):
             both("max_attempts", "max_attempts", rng.choice((2, 3)))
     if "pool" in kinds and asked.get("on_failure") != "resample":
-        _pool(rng, mean, workers, both, demand, asked)
+        _pool(rng, mean, workers, both, training_run, asked)
     if "over" in kinds and policy != "async" and asked.get("on_failure") != "resample":
         both("over_provision", "over", rng.choice((0.25, 0.5)))
     if "cleanup" in kinds:
         both("include_cleanup", "include_cleanup", True)
-    return StepCase(tuple(kind for kind in KINDS if kind in kinds), Demand(**demand), StepAsked(**asked))
+    return StepCase(tuple(kind for kind in KINDS if kind in kinds), TrainingRun(**training_run), StepAsked(**asked))
 
 
 def a_trial(rng: Random) -> StepTrial:
@@ -140,16 +145,16 @@ def a_trial(rng: Random) -> StepTrial:
     )
 
 
-def _images(rng: Random, mean: float, policy: str, both: Callable[..., None], demand: Any, asked: Any) -> None:
+def _images(rng: Random, mean: float, policy: str, both: Callable[..., None], training_run: Any, asked: Any) -> None:
     sizes = tuple(round(rng.uniform(1, 6), 2) for _ in range(rng.choice((2, 5, 12))))
-    demand["images"], asked["images"] = Images.of(sizes), sizes
+    training_run["images"], asked["images"] = Images.of(sizes), sizes
     placements = ["spread", "colocated", "prepulled"] + ["prefetched"] * (policy != "async")
     both("placement", "placement", rng.choice(placements))
     if asked["placement"] != "prepulled":
         both("pull_gb_s", "pull_gb_s", round(3 / mean * rng.choice((0.5, 2.0)), 3))
         if rng.random() < 0.5:
-            demand["node_disk_gib"] = rng.choice((7.0, 12.0))
-            asked["disk_gb"] = demand["node_disk_gib"] * 2**30 / 1e9
+            training_run["node_disk_gib"] = rng.choice((7.0, 12.0))
+            asked["disk_gb"] = training_run["node_disk_gib"] * 2**30 / 1e9
 
 
 def _failures(rng: Random, mean: float, kinds: set[str], policy: str, both: Callable[..., None]) -> None:
@@ -171,7 +176,7 @@ def _failures(rng: Random, mean: float, kinds: set[str], policy: str, both: Call
         both("max_attempts", "max_attempts", rng.choice((None, 2)))
 
 
-def _pool(rng: Random, mean: float, workers: int, both: Callable[..., None], demand: Any, asked: Any) -> None:
+def _pool(rng: Random, mean: float, workers: int, both: Callable[..., None], training_run: Any, asked: Any) -> None:
     both("warm_pool", "pool", rng.choice((1, 2, 5)))
     kind = "own" if asked.get("images") else rng.choice(("own", "refill_s", "refill_rate"))
     if kind == "refill_s":
@@ -179,7 +184,7 @@ def _pool(rng: Random, mean: float, workers: int, both: Callable[..., None], dem
     elif kind == "refill_rate":
         both(kind, kind, round(workers / mean * rng.choice((0.2, 0.6)), 3))
     if kind != "own":
-        demand["instant_claim"] = asked["instant"] = rng.random() < 0.5
+        training_run["instant_claim"] = asked["instant"] = rng.random() < 0.5
 
 
 # -- answers ---------------------------------------------------------------------------------------------------------
@@ -206,7 +211,7 @@ def modelled(case: StepCase, folder: Path) -> Worlds:
     assert isinstance(recording, Recording)
     (folder / "sheet.toml").write_text(SHEET)
     (pool,) = pools([recording])
-    found = worlds(pool, case.demand, load_prices(folder / "sheet.toml"))
+    found = worlds(pool, case.training_run, load_prices(folder / "sheet.toml"))
     assert found is not None
     return found
 
@@ -231,7 +236,7 @@ def compared(case: StepCase, folder: Path, runs: int, causes: Sequence[str] = ()
     """Every quantity of a case, and the wall-clock and worker time that each of ``causes`` costs, where it acts."""
     found = modelled(case, folder)
     weights = found.plan.stands_for
-    plain = [StepTwin(case.asked, f"{case.demand.seed}:{run}").run() for run in range(runs)]
+    plain = [StepTwin(case.asked, f"{case.training_run.seed}:{run}").run() for run in range(runs)]
 
     def total(look: Sequence[StepTaken], of: Callable[[StepTaken], float]) -> float:
         return math.fsum(weight * of(step) for weight, step in zip(weights, look, strict=True))
@@ -245,7 +250,9 @@ def compared(case: StepCase, folder: Path, runs: int, causes: Sequence[str] = ()
         if cause not in acting:
             continue
         look = 1 + acting.index(cause)
-        without = [StepTwin(_without(case.asked, cause), f"{case.demand.seed}:{run}").run() for run in range(runs)]
+        without = [
+            StepTwin(_without(case.asked, cause), f"{case.training_run.seed}:{run}").run() for run in range(runs)
+        ]
         for name in ("wall-clock", "worker time"):
             ours, theirs = QUANTITIES[name]
             saved = [total(world[0], ours) - total(world[look], ours) for world in found.plain]

@@ -67,7 +67,7 @@ class Rollout:
 
 
 class StepTwin:
-    """One run of one demand, with everything drawn by name from ``seed``."""
+    """One run of one training run, with everything drawn by name from ``seed``."""
 
     def __init__(self, asked: StepAsked, seed: str) -> None:
         self.asked, self.seed, self.found = asked, seed, StepFound()

@@ -29,7 +29,7 @@ class StepTrial:
 
 @dataclass(frozen=True, kw_only=True)
 class StepAsked:
-    """A demand, in seconds and GB."""
+    """A training run, in seconds and GB."""
 
     trials: Sequence[StepTrial]
     rollouts: int

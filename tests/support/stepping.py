@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 from itertools import accumulate
 from typing import Any
 
-from costmodel import Demand
+from costmodel import TrainingRun
 from costmodel.simulation.attempts import Parts, timed
 from costmodel.simulation.random_streams import ThinkQuantiles, View, World
 from costmodel.simulation.rules import StepRules
@@ -23,7 +23,7 @@ def parts(**seconds: float) -> Parts:
 
 
 def stepped(
-    demand: Demand,
+    training_run: TrainingRun,
     successes: Sequence[Parts],
     failures: Sequence[Parts] = (),
     *,
@@ -36,27 +36,27 @@ def stepped(
     """The first steps of a run whose attempts are drawn from these, or ``sizes`` of them, before one of ``after``;
     dollars are hours of sandboxes."""
     law = None
-    if demand.think is not None:
-        law = ThinkQuantiles(demand.think, [one.pauses for one in (*successes, *failures)])
+    if training_run.think is not None:
+        law = ThinkQuantiles(training_run.think, [one.pauses for one in (*successes, *failures)])
     counts = [list(accumulate(one.weight for one in each)) for each in (successes, failures)]
     bad = counts[1][-1] if failures else 0
     weights = (counts[0], counts[1], bad / (bad + counts[0][-1]))
     view = View(
-        World(demand, successes, failures, weights, law, seed),
+        World(training_run, successes, failures, weights, law, seed),
         timed(successes, without, 1.0),
         timed(failures, without, 1.0, ok=False),
         failing="failures" not in without,
         thinking="think" not in without,
     )
-    size = demand.step_rollouts
+    size = training_run.step_rollouts
     assert size is not None
     stretch = Stretch(0, tuple(sizes) or (size,) * steps, after=after)
-    return simulate_steps(StepRules.of(demand, without), view, stretch, lambda ns: sum(ns) / 3600 / S)
+    return simulate_steps(StepRules.of(training_run, without), view, stretch, lambda ns: sum(ns) / 3600 / S)
 
 
-def demand(**asked: Any) -> Demand:
+def training_run(**asked: Any) -> TrainingRun:
     """Steps of 4 prompts of 4 rollouts with a worker for each, unless it says otherwise."""
     usual = {"trajectories": 10**6, "workers": 16}
     if "batch" not in asked:
         usual |= {"prompts": 4, "group_size": 4}
-    return Demand(**usual | asked)
+    return TrainingRun(**usual | asked)

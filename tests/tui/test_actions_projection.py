@@ -60,7 +60,7 @@ def rows(pilot: Pilot[None]) -> Sequence[Projection]:
 async def answered(pilot: Pilot[None], *, trajectories: int = 1_000_000, workers: int = 500) -> None:
     def holds() -> bool:
         answer = projection(pilot).answered
-        asked = answer is not None and (answer.demand.trajectories, answer.demand.workers)
+        asked = answer is not None and (answer.training_run.trajectories, answer.training_run.workers)
         return asked == (trajectories, workers) and not projection(pilot)._numbers.busy
 
     await until(pilot, holds)
@@ -122,7 +122,7 @@ async def test_enter_turns_a_switch(path: Path) -> None:
         panel(pilot).put(place)
         await pilot.press("enter")
         assert panel(pilot).values["include_cleanup"]
-        await until(pilot, lambda: (a := projection(pilot).answered) and a.demand.include_cleanup)
+        await until(pilot, lambda: (a := projection(pilot).answered) and a.training_run.include_cleanup)
         await pilot.press("enter")
         assert "include_cleanup" not in panel(pilot).values
 

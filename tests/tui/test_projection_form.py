@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 from costmodel.training.length import Length
 from taxtui.commands.project import command
 from taxtui.errors import UsageError
@@ -45,7 +45,7 @@ def test_what_everyone_knows_comes_first_and_a_group_in_use_is_open() -> None:
 
 @pytest.mark.parametrize("text", ["1M", "1e6", "1,000,000", "1000k", "1000000"])
 def test_a_million_is_written_in_many_ways(text: str) -> None:
-    assert form.parsed({**form.USUAL, "trajectories": text}).demand.trajectories == 1_000_000
+    assert form.parsed({**form.USUAL, "trajectories": text}).training_run.trajectories == 1_000_000
     stops = form.fields()["trajectories"].stops
     assert form.position(text, stops) == stops.index("1000000")
     assert form.next_stop(text, stops, 1, required=True) == "2000000"
@@ -63,11 +63,11 @@ def test_the_values_of_a_training_file_are_shown_and_typed_ones_override_them(tm
     assert shown == ["2M", "7", form.ON, "60", ""]
     assert form.in_use("The trainer", panel.values) == 1
     docker, others = form.parsed(panel.values).places
-    assert (docker.spec, docker.demand.quota, others.demand.quota) == ("docker", 3, None)
-    assert (others.demand.trajectories, others.demand.workers) == (2_000_000, 7)
+    assert (docker.spec, docker.training_run.quota, others.training_run.quota) == ("docker", 3, None)
+    assert (others.training_run.trajectories, others.training_run.workers) == (2_000_000, 7)
     typed = {"file": str(file), "workers": "9"}
     assert form.value_of("workers", typed) == "9"
-    assert form.parsed(typed).demand.workers == 9
+    assert form.parsed(typed).training_run.workers == 9
     assert form.command([], typed) == f"taxtui project --training {file} --workers 9"
     assert form.command([], {"nodes": "3", "include_cleanup": "yes"}) == (
         "taxtui project --set include_cleanup=true --set nodes=3"
@@ -81,13 +81,18 @@ def test_a_training_file_replaces_what_is_usual_when_it_is_loaded(tmp_path: Path
     panel.set("file", str(file))
     assert panel.value("workers") == "7"
     panel.set("workers", "500")
-    assert form.parsed(panel.values).demand.workers == 500
+    assert form.parsed(panel.values).training_run.workers == 500
 
 
 def test_what_is_usually_asked_is_the_readmes() -> None:
     (asked,) = form.parsed(form.USUAL).places
-    demand = asked.demand
-    assert (demand.trajectories, demand.workers, demand.actions, asked.prices) == (1_000_000, 500, None, None)
+    training_run = asked.training_run
+    assert (training_run.trajectories, training_run.workers, training_run.actions, asked.prices) == (
+        1_000_000,
+        500,
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,7 +106,7 @@ def test_what_is_usually_asked_is_the_readmes() -> None:
     ],
 )
 def test_what_cannot_be_asked_is_refused(more: dict[str, str], words: str) -> None:
-    with pytest.raises((UsageError, DemandError)) as caught:
+    with pytest.raises((UsageError, TrainingRunError)) as caught:
         form.parsed({**form.USUAL, **more})
     assert words in str(caught.value)
 
@@ -126,14 +131,14 @@ typed = st.fixed_dictionaries(
 @given(typed)
 def test_what_is_asked_is_parsed_into_what_was_typed(asked: dict[str, str]) -> None:
     (found,) = form.parsed(asked).places
-    demand = found.demand
+    training_run = found.training_run
     assert bool(found.prices) == ("prices" in asked)
-    assert (demand.trajectories, demand.workers) == (int(asked["trajectories"]), int(asked["workers"]))
-    assert demand.actions == (Length.constant(int(asked["actions"])) if "actions" in asked else None)
-    assert demand.backoff_s == float(asked.get("backoff_seconds", "0"))
-    assert demand.include_cleanup == ("include_cleanup" in asked)
-    assert len(demand.deltas) == len(asked.get("deltas", "").split())
-    assert demand.seed == int(asked.get("seed", "0"))
+    assert (training_run.trajectories, training_run.workers) == (int(asked["trajectories"]), int(asked["workers"]))
+    assert training_run.actions == (Length.constant(int(asked["actions"])) if "actions" in asked else None)
+    assert training_run.backoff_s == float(asked.get("backoff_seconds", "0"))
+    assert training_run.include_cleanup == ("include_cleanup" in asked)
+    assert len(training_run.deltas) == len(asked.get("deltas", "").split())
+    assert training_run.seed == int(asked.get("seed", "0"))
 
 
 @given(st.sampled_from(LADDERS), st.integers(0, 20))

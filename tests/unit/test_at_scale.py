@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from costmodel import Demand, Projection, Recording, project, read
+from costmodel import Projection, Recording, TrainingRun, project, read
 from costmodel.workload.pool import by_levels, pools
 from taxtui.report.projected.explain import to_text
 from taxtui.report.projected.record import record
@@ -33,8 +33,10 @@ def recorded(folder: Path, slower: dict[int, float] | None = None) -> Recording:
     return found
 
 
-def row(recording: Recording, workers: int, **demand: object) -> Projection:
-    (found,) = project([recording], Demand(**{"trajectories": 1000, "workers": workers, "run_sd": 0.0} | demand))  # type: ignore[arg-type]
+def row(recording: Recording, workers: int, **training_run: object) -> Projection:
+    (found,) = project(
+        [recording], TrainingRun(**{"trajectories": 1000, "workers": workers, "run_sd": 0.0} | training_run)
+    )  # type: ignore[arg-type]
     return found
 
 
@@ -109,7 +111,7 @@ def test_what_has_a_lower_limit_only_is_in_no_ratio(tmp_path: Path) -> None:
         trials += [trial(100 * number + n, cell=number, create=(number + 1) * S + n) for n in range(10)]
     recording = read(write(tmp_path / "two.msgpack", trials, *cells))
     for workers, known in ((4, True), (8, True), (500, False)):
-        rows = project([recording], Demand(trajectories=1000, workers=workers, baseline="local"))
+        rows = project([recording], TrainingRun(trajectories=1000, workers=workers, baseline="local"))
         [versus] = [found.versus for found in rows if found.versus]
         assert (versus.worker_hours.low is not None) == known
         assert (versus.verdict.kind != "unknown") == known
@@ -138,9 +140,9 @@ def test_fewer_than_the_lowest_level_are_as_slow_as_that(tmp_path: Path) -> None
 
 
 def test_one_answer_by_default_and_a_row_for_each_level_where_it_is_asked_for(tmp_path: Path) -> None:
-    recording, demand = recorded(tmp_path), Demand(trajectories=1000, workers=8)
-    assert len(project([recording], demand)) == 1
-    each = project([recording], demand, each_level=True)
+    recording, training_run = recorded(tmp_path), TrainingRun(trajectories=1000, workers=8)
+    assert len(project([recording], training_run)) == 1
+    each = project([recording], training_run, each_level=True)
     assert [found.identity.concurrency for found in each] == [1, 4, 16]
     assert all(found.levels is None for found in each)
     assert len(by_levels(pools([recording]))) == 1
@@ -160,20 +162,20 @@ def test_other_lengths_and_think_time_go_with_it(tmp_path: Path) -> None:
 def test_a_level_without_a_success_is_a_row_of_its_own(tmp_path: Path) -> None:
     cells = [cell(0, concurrency=1), cell(1, concurrency=4)]
     trials = [trial(n, cell=n % 2, outcome="failed" if n % 2 else "ok") for n in range(8)]
-    rows = project([read(write(tmp_path / "x", trials, *cells))], Demand(trajectories=10, workers=2))
+    rows = project([read(write(tmp_path / "x", trials, *cells))], TrainingRun(trajectories=10, workers=2))
     assert [found.worker_hours is None for found in rows] == [False, True]
 
 
 def test_the_derivation_and_the_json_show_the_levels(tmp_path: Path) -> None:
     recording = recorded(tmp_path, {n: 1 + 0.05 * (n - 1) for n in (1, 4, 16, 64)})
-    demand = Demand(trajectories=1000, workers=256, run_sd=0.0)
-    (found,) = project([recording], demand)
-    told = " ".join(to_text(found, demand).split())
+    training_run = TrainingRun(trajectories=1000, workers=256, run_sd=0.0)
+    (found,) = project([recording], training_run)
+    told = " ".join(to_text(found, training_run).split())
     assert "held at 16 7.85 s of a success" in told
     assert "at 256 4 times the highest level of 64: at least as there; measure it with --concurrency 256" in told
     levels = record(found)["levels"]
     assert levels["levels"]["16"] == pytest.approx(7.85)
     assert (levels["at_a_time"], levels["beyond"]) == (256, 4.0)
-    alone = project([recording], demand, each_level=True)[0]
-    assert "held at" not in to_text(alone, demand)
+    alone = project([recording], training_run, each_level=True)[0]
+    assert "held at" not in to_text(alone, training_run)
     assert record(alone)["levels"] is None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from costmodel import Demand, Projection, project, read
+from costmodel import Projection, TrainingRun, project, read
 from taxtui.report.formats import Report, csv_rows, json_rows, markdown_tables, plain_tables
 from taxtui.report.projected import attributed
 from taxtui.report.projected.record import record
@@ -15,18 +15,18 @@ from taxtui.terminal_text import width
 from tests.support.attributed import attribution, share
 from tests.support.costmodel_files import cell, trial, write
 
-DEMAND = Demand(trajectories=1_000_000, workers=2000, batch=1024, gpus=512, gpu_usd_hour=2.5)
+DEMAND = TrainingRun(trajectories=1_000_000, workers=2000, batch=1024, gpus=512, gpu_usd_hour=2.5)
 
 
 @pytest.fixture(scope="module")
 def row(tmp_path_factory: pytest.TempPathFactory) -> Projection:
     path = write(tmp_path_factory.mktemp("attributed") / "run.msgpack", [trial(n) for n in range(9)], cell())
-    [found] = project([read(path)], Demand(trajectories=1024, workers=2000))
+    [found] = project([read(path)], TrainingRun(trajectories=1024, workers=2000))
     return replace(found, attribution=attribution())
 
 
-def text(*rows: Projection, demand: Demand = DEMAND) -> str:
-    return plain_tables.to_text(attributed.sections(rows, demand))
+def text(*rows: Projection, training_run: TrainingRun = DEMAND) -> str:
+    return plain_tables.to_text(attributed.sections(rows, training_run))
 
 
 @pytest.mark.parametrize(

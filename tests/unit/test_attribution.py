@@ -11,7 +11,18 @@ from typing import Any
 
 import pytest
 
-from costmodel import Attribution, Demand, DemandError, Images, Interval, Projection, Think, load_prices, project, read
+from costmodel import (
+    Attribution,
+    Images,
+    Interval,
+    Projection,
+    Think,
+    TrainingRun,
+    TrainingRunError,
+    load_prices,
+    project,
+    read,
+)
 from costmodel.attribution import replications
 from costmodel.attribution.world_intervals import interval_of
 from costmodel.projection.row import CAUSES, Share
@@ -35,7 +46,7 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def row(file: Path, prices: Path | None = None, **asked: Any) -> Projection:
-    (found,) = project([read(file)], Demand(**STEPS | asked), prices and load_prices(prices))
+    (found,) = project([read(file)], TrainingRun(**STEPS | asked), prices and load_prices(prices))
     return found
 
 
@@ -134,7 +145,7 @@ def test_causes_and_their_interaction_are_what_an_ideal_sandbox_saves(varied: Pa
 
 
 def test_an_old_question_keeps_its_answer_and_the_attribution_agrees_with_it(varied: Path) -> None:
-    plain, without = row(varied), project([read(varied)], Demand(**STEPS), effort=0.0)[0]
+    plain, without = row(varied), project([read(varied)], TrainingRun(**STEPS), effort=0.0)[0]
     assert without.attribution is None
     assert plain.attribution is not None
     assert (plain.worker_hours, plain.wall_clock_hours) == (without.worker_hours, without.wall_clock_hours)
@@ -199,7 +210,7 @@ def test_what_only_steps_can_say_answers_the_whole_row(varied: Path) -> None:
     assert more.gpu == {"sync": more.attribution.waiting}
     assert more.wall_clock_hours is not None
     assert more.wall_clock_hours.value * HOUR == pytest.approx(100 * more.attribution.run.step_s.value)
-    (quick,) = project([read(varied)], Demand(**STEPS, failure_rate=0.5), effort=0.0)
+    (quick,) = project([read(varied)], TrainingRun(**STEPS, failure_rate=0.5), effort=0.0)
     assert quick.attribution is None
     assert quick.attempts == pytest.approx(2, rel=0.2)
     masked = row(varied, failure_rate=0.5, on_failure="mask")
@@ -231,7 +242,7 @@ def test_slowdown_is_told_where_there_is_a_reference(tmp_path: Path) -> None:
     fast = [trial(n, cell=0, actions=[S] * 3) for n in range(4)]
     slow = [trial(n, cell=1, actions=[3 * S] * 3) for n in range(4, 8)]
     file = write(tmp_path / "two", [*fast, *slow], cell(0), cell(1, substrate="ec2"))
-    rows = project([read(file)], Demand(**STEPS, run_sd=0.0, full_speed="docker"))
+    rows = project([read(file)], TrainingRun(**STEPS, run_sd=0.0, full_speed="docker"))
     told = [one.attribution and one.attribution.causes["slowdown"] for one in rows]
     assert [share and share.step_s.value for share in told] == pytest.approx([0, 6])
 
@@ -291,7 +302,7 @@ def test_steps_stand_for_all_of_a_run(varied: Path) -> None:
     pulled = images | {"placement": "prefetched"}
     for count in (1, 7, 160, 161, 5000, 160_000):
         for more in ({}, {"create_rate": 1.0}, images, pulled, {"policy": "async"}):
-            asked = Demand(**STEPS | {"trajectories": max(16, count)} | more)  # type: ignore[arg-type]
+            asked = TrainingRun(**STEPS | {"trajectories": max(16, count)} | more)  # type: ignore[arg-type]
             world = World(asked, [], [], ([1], [], 0.0), None, 0)
             plan = horizon(asked, StepRules.of(asked), world, 6)
             assert sum(plan.stands_for) == pytest.approx(plan.steps) == math.ceil(max(16, count) / 16)
@@ -303,7 +314,7 @@ def test_steps_stand_for_all_of_a_run(varied: Path) -> None:
 def test_a_run_without_steps_imports_nothing_of_them(same: Path) -> None:
     code = (
         "import sys, costmodel as c; "
-        f"c.project([c.read({str(same)!r})], c.Demand(trajectories=10, workers=2)); "
+        f"c.project([c.read({str(same)!r})], c.TrainingRun(trajectories=10, workers=2)); "
         "sys.exit(any(name.startswith('costmodel.attribution') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -335,7 +346,7 @@ def test_a_system_that_is_too_large_is_made_smaller_in_proportion(same: Path, mo
     ],
 )
 def test_what_would_hardly_ever_end_is_refused(same: Path, hopeless: dict[str, Any], what: str) -> None:
-    with pytest.raises(DemandError, match=rf"{what}.*: add --max-attempts A$"):
+    with pytest.raises(TrainingRunError, match=rf"{what}.*: add --max-attempts A$"):
         row(same, **hopeless)
     assert row(same, **hopeless, max_attempts=2).attempts <= 2
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from costmodel.analysis.compared_metrics import parse_metric
 from costmodel.analysis.comparison import INCONCLUSIVE, NO_DIFFERENCE, WORSE, Comparison, compare
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 from costmodel.recording.reader import read_recording
 from costmodel.statistics.intervals import Interval, difference, ratio, student_t
 from costmodel.statistics.power import POWER, repetitions_needed
@@ -296,7 +296,7 @@ def test_the_flags_of_both_sides_are_shown(tmp_path: Path) -> None:
     ],
 )
 def test_an_unknown_metric_lists_the_known(name: str, told: str) -> None:
-    with pytest.raises(DemandError) as refused:
+    with pytest.raises(TrainingRunError) as refused:
         parse_metric(name, 0.1)
     assert told in str(refused.value)
     assert refused.value.exit_code == 2
@@ -312,7 +312,7 @@ def test_what_cannot_be_compared_is_refused_with_exit_2(tmp_path: Path) -> None:
         (same_run, "hold the same run"),
         (twice, "--metric p50:action is given twice"),
     ):
-        assert isinstance(result.exception, DemandError | UsageError), result.output
+        assert isinstance(result.exception, TrainingRunError | UsageError), result.output
         assert (result.exception.exit_code, result.stdout) == (2, "")
         assert told in str(result.exception)
     assert checked(tmp_path, after, before, "--fail-above", "10").exit_code == 2

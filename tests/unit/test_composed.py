@@ -13,7 +13,17 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import Demand, DemandError, Images, Projection, Recording, SourceError, load_prices, project, read
+from costmodel import (
+    Images,
+    Projection,
+    Recording,
+    SourceError,
+    TrainingRun,
+    TrainingRunError,
+    load_prices,
+    project,
+    read,
+)
 from costmodel.analysis.project import compose
 from costmodel.providers.estimation import works
 from costmodel.providers.provider import Provider, StartLaw, known_providers, load_provider
@@ -47,9 +57,9 @@ def acme(folder: Path, more: str = "", provider: str = PROVIDER) -> Provider:
     return load_provider(str(folder / "acme.toml"))
 
 
-def one(folder: Path, provider: Provider, recording: Recording | None = None, **demand: Any) -> Projection:
+def one(folder: Path, provider: Provider, recording: Recording | None = None, **training_run: Any) -> Projection:
     (pool,) = works(pools([recording or recorded(folder)]))
-    return compose(pool, provider, Demand(**{"trajectories": 1000, "workers": 10, "run_sd": 0.0} | demand))
+    return compose(pool, provider, TrainingRun(**{"trajectories": 1000, "workers": 10, "run_sd": 0.0} | training_run))
 
 
 def test_the_work_and_the_think_time_stay_and_the_start_is_the_providers(tmp_path: Path) -> None:
@@ -133,7 +143,7 @@ def test_a_start_is_as_slow_as_so_many_at_a_time_make_it_and_all_dates_are_its_r
     assert step.by_cause_worker_hours.startup > 1.5 * stream.by_cause_worker_hours.startup
 
 
-def test_limits_are_the_plans_unless_the_demand_has_its_own(tmp_path: Path) -> None:
+def test_limits_are_the_plans_unless_the_training_run_has_its_own(tmp_path: Path) -> None:
     e2b = load_provider("e2b")
     row = one(tmp_path, e2b, trajectories=10_000, workers=500)
     assert row.evidence is not None
@@ -161,19 +171,19 @@ def test_a_composed_row_is_billed_by_its_providers_sheet_and_cpu_time(tmp_path: 
         'source = "our contract"\n'
     )
     (pool,) = works(pools([recorded(tmp_path)]))
-    row = compose(pool, load_provider("vercel"), Demand(trajectories=1, workers=1), load_prices(ours))
+    row = compose(pool, load_provider("vercel"), TrainingRun(trajectories=1, workers=1), load_prices(ours))
     assert row.cost is not None
     assert row.cost.sheet == "ours.toml (2026-11-01)"
 
 
 def test_composed_rows_stand_beside_measured_ones_and_are_not_compared_with_them(tmp_path: Path) -> None:
     recording = recorded(tmp_path)
-    demand = Demand(trajectories=1000, workers=10, baseline="docker")
-    measured, composed = project([recording], demand, providers=[acme(tmp_path)])
+    training_run = TrainingRun(trajectories=1000, workers=10, baseline="docker")
+    measured, composed = project([recording], training_run, providers=[acme(tmp_path)])
     assert (measured.provenance, composed.provenance) == ("measured", "composed")
     assert composed.versus is None
     assert "provenance_differs" in composed.flags
-    assert measured.worker_hours == project([recording], demand)[0].worker_hours
+    assert measured.worker_hours == project([recording], training_run)[0].worker_hours
 
 
 def test_one_row_for_each_work_from_the_recording_that_tells_most(tmp_path: Path) -> None:
@@ -197,8 +207,8 @@ def test_failures_of_the_recording_are_not_the_providers(tmp_path: Path) -> None
 
 
 def test_inputs_that_nobody_published_are_said_to_be_unmeasured(tmp_path: Path) -> None:
-    def told(**demand: Any) -> dict[str, tuple[str, str]]:
-        row = one(tmp_path, acme(tmp_path), **demand)
+    def told(**training_run: Any) -> dict[str, tuple[str, str]]:
+        row = one(tmp_path, acme(tmp_path), **training_run)
         return {found.name: (found.value, found.source) for found in row.assumptions}
 
     plain = told()
@@ -217,8 +227,8 @@ def test_a_range_of_what_is_assumed_gives_no_limits_to_what_is_unknown(tmp_path:
     trials = [trial(n, actions=(S + n * S // 10,) * 3, runs=(n * S // 10,) * 3) for n in range(20)]
     source = read(write(tmp_path / "varied.msgpack", trials))
     provider = acme(tmp_path, '[provider]\ndispatch = "100ms..300ms"\n')
-    demand = Demand(trajectories=160, workers=16, batch=16)
-    [row] = [one for one in project([source], demand, providers=[provider], effort=0.01) if one.label == "acme"]
+    training_run = TrainingRun(trajectories=160, workers=16, batch=16)
+    [row] = [one for one in project([source], training_run, providers=[provider], effort=0.01) if one.label == "acme"]
     assert row.attribution is not None
     dispatch = row.attribution.causes["dispatch"]
     assert dispatch is not None
@@ -229,8 +239,8 @@ def test_a_range_of_what_is_assumed_gives_no_limits_to_what_is_unknown(tmp_path:
 
 def test_nothing_of_a_place_that_was_not_measured_is_called_measured(tmp_path: Path) -> None:
     recordings = [recorded(tmp_path, f"run-{number}") for number in range(3)]
-    demand = Demand(trajectories=160, workers=16, batch=16)
-    rows = project(recordings, demand, providers=[acme(tmp_path)], effort=0.01)
+    training_run = TrainingRun(trajectories=160, workers=16, batch=16)
+    rows = project(recordings, training_run, providers=[acme(tmp_path)], effort=0.01)
     for row in rows:
         assert row.attribution is not None
         told = {found.name: (found.value, found.source) for found in row.attribution.assumptions}
@@ -276,7 +286,7 @@ def test_the_parts_of_a_law_have_its_mean(p50_s: float, spread: float, count: in
     ],
 )
 def test_a_provider_that_is_not_known_or_not_well_said_is_one_line(spec: str, message: str) -> None:
-    with pytest.raises(DemandError, match=message) as error:
+    with pytest.raises(TrainingRunError, match=message) as error:
         load_provider(spec)
     assert "\n" not in str(error.value)
 
@@ -299,21 +309,23 @@ def test_a_bad_file_of_a_provider_is_one_line(tmp_path: Path, more: str, message
 
 def test_dispatch_of_a_recording_that_tells_none(tmp_path: Path) -> None:
     unsplit = recorded(tmp_path, runs=-1)
-    with pytest.raises(DemandError, match=r"run\.msgpack tells no command's time inside the sandbox"):
+    with pytest.raises(TrainingRunError, match=r"run\.msgpack tells no command's time inside the sandbox"):
         load_provider("e2b:dispatch=run", lambda _: unsplit)
 
 
 def test_published_figures_are_no_work(tmp_path: Path) -> None:
     essay = read(Path(__file__).parents[2] / "scenarios" / "published" / "essay.toml")
-    with pytest.raises(DemandError, match="a composed row needs work that was recorded: give a recording"):
-        project([essay], Demand(trajectories=10, workers=1), providers=[acme(tmp_path)])
+    with pytest.raises(TrainingRunError, match="a composed row needs work that was recorded: give a recording"):
+        project([essay], TrainingRun(trajectories=10, workers=1), providers=[acme(tmp_path)])
 
 
 def test_how_long_ends_take_is_refused_by_name(tmp_path: Path) -> None:
     pool: Pool
     (pool,) = works(pools([recorded(tmp_path)]))
-    with pytest.raises(DemandError, match="nothing published of e2b answers --include-cleanup; leave it out") as error:
-        compose(pool, load_provider("e2b"), Demand(trajectories=1, workers=1, include_cleanup=True))
+    with pytest.raises(
+        TrainingRunError, match="nothing published of e2b answers --include-cleanup; leave it out"
+    ) as error:
+        compose(pool, load_provider("e2b"), TrainingRun(trajectories=1, workers=1, include_cleanup=True))
     assert "\n" not in str(error.value)
 
 
@@ -329,8 +341,8 @@ def test_a_composed_row_is_of_the_same_work_as_the_recording(tmp_path: Path) -> 
 def test_a_choice_of_substrates_keeps_the_composed_rows(step: tuple[str, ...], tmp_path: Path) -> None:
     trials = [trial(number, cell=number % 2) for number in range(20)]
     path = write(tmp_path / "run.msgpack", trials, cell(0), cell(1, substrate="local"))
-    demand = ["--trajectories", "64", "--workers", "8", *step]
-    words = ["project", str(path), *demand, "--substrate", "docker", "--compose", "daytona", "--format", "json"]
+    training_run = ["--trajectories", "64", "--workers", "8", *step]
+    words = ["project", str(path), *training_run, "--substrate", "docker", "--compose", "daytona", "--format", "json"]
     done = CliRunner().invoke(app, words, catch_exceptions=False)
     rows = json.loads(done.stdout)
     assert [(row["substrate"], row["provenance"]) for row in rows] == [("docker", "measured"), ("daytona", "composed")]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from costmodel import Demand, Recording, project, read
+from costmodel import Recording, TrainingRun, project, read
 from costmodel.workload.length_extrapolation import FIRST_CYCLE, Continuation, doubt
 from tests.benchmarks.bench_length import held_out
 from tests.support.costmodel_files import S, cell, trial, write
@@ -32,7 +32,7 @@ def test_the_later_half_of_the_cycles_goes_on_at_each_place_and_the_first_never(
 
 def test_the_first_cycle_is_not_repeated(tmp_path: Path) -> None:
     one = recorded(tmp_path, [9 * S, 9 * S, S, S, S, S])
-    (row,) = project([one], Demand(trajectories=3600, workers=1, actions=12))
+    (row,) = project([one], TrainingRun(trajectories=3600, workers=1, actions=12))
     assert row.worker_hours is not None
     assert row.worker_hours.value == pytest.approx(3 + 22 + 6, rel=1e-6)
     assert "beyond_measured_length" in row.flags
@@ -41,7 +41,7 @@ def test_the_first_cycle_is_not_repeated(tmp_path: Path) -> None:
 
 def test_from_one_cycle_it_is_said_and_the_interval_allows_later_ones_to_be_cheaper(tmp_path: Path) -> None:
     one = recorded(tmp_path, [S, S])
-    short, long = (project([one], Demand(trajectories=3600, workers=1, actions=n, run_sd=0.0))[0] for n in (2, 12))
+    short, long = (project([one], TrainingRun(trajectories=3600, workers=1, actions=n, run_sd=0.0))[0] for n in (2, 12))
     assert "first_cycle_only" not in short.flags
     assert "first_cycle_only" in long.flags
     assert long.worker_hours is not None
@@ -71,5 +71,5 @@ def test_the_shipped_recordings_predict_their_longer_lengths() -> None:
 
 def test_from_ten_actions_the_shipped_recordings_are_flagged() -> None:
     run = read(Path(__file__).parents[2] / "recordings" / "small.msgpack")
-    for row in project([run], Demand(trajectories=100, workers=1, actions=50)):
+    for row in project([run], TrainingRun(trajectories=100, workers=1, actions=50)):
         assert "first_cycle_only" in row.flags

@@ -10,7 +10,7 @@ import pytest
 from costmodel.analysis.headline import sentence
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import HELD, Answer, answer_of, excess, headline
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 from costmodel.projection.row import Projection
 from costmodel.recording.load import read
 from costmodel.statistics.verdict import judge, ratio
@@ -102,7 +102,7 @@ def test_several_places_are_named_with_the_cheapest_or_the_baseline(tmp_path: Pa
     assert said.endswith("; 3 s of dispatch per action is all of the difference between kubernetes and local.")
     said = sentence(answer_of(rows_of(file), baseline="docker"))
     assert said.startswith("docker exec is the baseline for T2 x 3; docker exec runs 1.46 ± ")
-    with pytest.raises(DemandError, match="no row for 'podman'"):
+    with pytest.raises(TrainingRunError, match="no row for 'podman'"):
         answer_of(rows_of(file), baseline="podman")
 
 
@@ -189,7 +189,7 @@ def test_what_is_not_known_of_both_is_no_reason(tmp_path: Path) -> None:
 def test_an_answer_is_for_notebooks_too() -> None:
     import costmodel
 
-    rows = costmodel.project([costmodel.read(SHIPPED[0])], costmodel.Demand(trajectories=1, workers=1))
+    rows = costmodel.project([costmodel.read(SHIPPED[0])], costmodel.TrainingRun(trajectories=1, workers=1))
     found = costmodel.answer_of(rows)
     assert isinstance(found, Answer)
     assert costmodel.sentence(found).startswith("docker:runc exec runs ")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from costmodel import Delta, DemandError, break_even, curve, project, read, sensitivity
+from costmodel import Delta, TrainingRunError, break_even, curve, project, read, sensitivity
 from costmodel.analysis.baseline import crossing
 from costmodel.analysis.sensitivity import around, levers
 from costmodel.workload.estimator import StraightLine
@@ -41,9 +41,9 @@ def test_rows_are_compared_with_the_baseline(folder: Path) -> None:
     near = project([read(two_substrates(folder, "b", slow=1))], ask(baseline="docker"))[1]
     assert near.versus is not None
     assert near.versus.verdict.kind == "differs"
-    with pytest.raises(DemandError, match="no row for 'podman'; the recordings hold docker, kubernetes"):
+    with pytest.raises(TrainingRunError, match="no row for 'podman'; the recordings hold docker, kubernetes"):
         project([read(two_substrates(folder, "c"))], ask(baseline="podman"))
-    with pytest.raises(DemandError, match="no row for 'docker:runtime=runsc'"):
+    with pytest.raises(TrainingRunError, match="no row for 'docker:runtime=runsc'"):
         project([read(two_substrates(folder, "d"))], ask(full_speed="docker:runtime=runsc"))
 
 
@@ -112,5 +112,5 @@ def test_curves(folder: Path) -> None:
     (line,) = curve([recording], ask(batch=1000))
     assert min(point.at for point in line.points) == 1000
     assert around(500)[0] == 50
-    with pytest.raises(DemandError, match="not 'price'"):
+    with pytest.raises(TrainingRunError, match="not 'price'"):
         curve([recording], ask(), "price")  # type: ignore[arg-type]

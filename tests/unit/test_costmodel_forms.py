@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from costmodel import Demand, DemandError, Images, NoPrice, PriceError, Think, load_prices
+from costmodel import Images, NoPrice, PriceError, Think, TrainingRun, TrainingRunError, load_prices
 from costmodel.pricing.tariff import billed_ns
 from costmodel.recording.reader import CellIdentity
 from costmodel.simulation.retries import Retries, effective_workers, throttle_floor_ns, with_retries
@@ -220,14 +220,14 @@ IMAGES = Images.between(2, 8, 10)
 
 @pytest.mark.parametrize(("sizes", "message"), [([], "1 to"), ([2, 0], "above 0"), ([-1.0], "above 0")])
 def test_images_refuse_nonsense(sizes: list[float], message: str) -> None:
-    with pytest.raises(DemandError, match=message):
+    with pytest.raises(TrainingRunError, match=message):
         Images.of(sizes)
 
 
 def test_images_of_a_range_lie_evenly_in_it() -> None:
     assert Images.between(2, 8, 3).sizes_gb == (3, 5, 7)
     assert (IMAGES.count, IMAGES.total_gb, str(Images.between(4, 4, 2))) == (10, pytest.approx(50), "2 of 4 GB")
-    with pytest.raises(DemandError, match="smaller size comes first"):
+    with pytest.raises(TrainingRunError, match="smaller size comes first"):
         Images.between(8, 2, 3)
 
 
@@ -288,14 +288,14 @@ def test_images_of_a_range_lie_evenly_in_it() -> None:
         (STEPS | PODS | {"images": IMAGES, "pull_gb_s": 1.0, "warm_pool": 5, "refill_s": 1.0}, "--images"),
     ],
 )
-def test_contradictory_demands_are_one_line(wrong: dict[str, object], message: str) -> None:
-    with pytest.raises(DemandError, match=message) as error:
-        Demand(**{"trajectories": 100, "workers": 5} | wrong)  # type: ignore[arg-type]
+def test_contradictory_training_runs_are_one_line(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(TrainingRunError, match=message) as error:
+        TrainingRun(**{"trajectories": 100, "workers": 5} | wrong)  # type: ignore[arg-type]
     assert "\n" not in str(error.value)
 
 
 def test_laws_refuse_nonsense() -> None:
-    with pytest.raises(DemandError, match="at least one"):
+    with pytest.raises(TrainingRunError, match="at least one"):
         Distribution({})
     assert Distribution.of([1, 1, 3]).mixed(1, Distribution.of([5]), 1).mean == pytest.approx((5 / 3 + 5) / 2)
     assert Distribution.of([2, 4]).scaled(1, 4).values == [1]

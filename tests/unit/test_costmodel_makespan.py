@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from costmodel import DemandError, expected_makespan, list_makespan
+from costmodel import TrainingRunError, expected_makespan, list_makespan
 from costmodel.simulation.makespan import bounds, expected_max, out_of_step, random_makespan, renewal_makespan
 from costmodel.statistics.distribution import Distribution
 
@@ -179,11 +179,11 @@ def test_list_makespan_by_hand() -> None:
     ],
 )
 def test_nonsense_is_refused(sample: list[float], jobs: int, workers: int) -> None:
-    with pytest.raises(DemandError):
+    with pytest.raises(TrainingRunError):
         expected_makespan(sample, jobs, workers)
 
 
 @pytest.mark.parametrize("jobs", [[1, -1], [1, 2, 3, -1]])
 def test_negative_jobs_are_refused(jobs: list[int]) -> None:
-    with pytest.raises(DemandError, match="negative"):
+    with pytest.raises(TrainingRunError, match="negative"):
         list_makespan(jobs, 2)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from costmodel import (
-    Demand,
-    DemandError,
     PriceError,
     Published,
     SourceError,
+    TrainingRun,
+    TrainingRunError,
     answer_of,
     curve,
     load_prices,
@@ -23,7 +23,7 @@ from costmodel import (
 from costmodel.analysis.headline import sentence
 from costmodel.projection.option_support import option, used_by
 from taxtui.options.training import OPTIONS
-from tests.support.asked_demands import ASKED, STEP_MODEL_ASKED
+from tests.support.asked_training_runs import ASKED, STEP_MODEL_ASKED
 from tests.support.costmodel_files import trial, write
 
 PUBLISHED = 'provenance = "published"\n'
@@ -40,7 +40,7 @@ ESSAY = {  # latency, wall-clock hours, worker-hours, versus Kubernetes: as prin
 
 
 def test_the_essays_table() -> None:
-    rows = project([read(SHIPPED / "essay.toml")], Demand(trajectories=10_000, workers=500))
+    rows = project([read(SHIPPED / "essay.toml")], TrainingRun(trajectories=10_000, workers=500))
     assert [row.label for row in rows] == list(ESSAY)
     for row in rows:
         latency, wall, hours, versus = ESSAY[row.label]
@@ -72,7 +72,7 @@ def test_the_contradiction_is_noted() -> None:
 
 
 def test_the_papers_table_2() -> None:
-    rows = project([read(SHIPPED / "paper.toml")], Demand(trajectories=1_000_000, workers=500))
+    rows = project([read(SHIPPED / "paper.toml")], TrainingRun(trajectories=1_000_000, workers=500))
     slowest, fastest = rows
     assert slowest.worker_hours is not None
     assert fastest.worker_hours is not None
@@ -84,7 +84,7 @@ def test_the_papers_table_2() -> None:
 
 
 def test_the_papers_table_1() -> None:
-    effects = sensitivity(Demand(trajectories=1_000_000, workers=1), 150)
+    effects = sensitivity(TrainingRun(trajectories=1_000_000, workers=1), 150)
     assert [round(effect.worker_hours) for effect in effects] == [278, 417, 4_167]
 
 
@@ -95,32 +95,32 @@ def test_printed_hours_admit_the_latencies_in_the_file() -> None:
 
 def test_other_lengths_are_unknown_not_guessed() -> None:
     essay = read(SHIPPED / "essay.toml")
-    with pytest.raises(DemandError, match="nothing was published for 150 actions"):
-        project([essay], Demand(trajectories=10, workers=1, actions=150))
-    rows = project([essay, read(SHIPPED / "paper.toml")], Demand(trajectories=10, workers=1, actions=150))
+    with pytest.raises(TrainingRunError, match="nothing was published for 150 actions"):
+        project([essay], TrainingRun(trajectories=10, workers=1, actions=150))
+    rows = project([essay, read(SHIPPED / "paper.toml")], TrainingRun(trajectories=10, workers=1, actions=150))
     assert [row.worker_hours is None for row in rows] == [True] * 5 + [False] * 2
     assert "length_unknown" in rows[0].flags
 
 
 def test_one_length_makes_no_curve_over_lengths_but_a_recording_beside_it_does(tmp_path: Path) -> None:
-    essay, demand = read(SHIPPED / "essay.toml"), Demand(trajectories=100, workers=5)
+    essay, training_run = read(SHIPPED / "essay.toml"), TrainingRun(trajectories=100, workers=5)
     failed = read(write(tmp_path / "failed", [trial(1, outcome="failed")], run_id="1"))
     for sources in ([essay], [essay, failed]):
-        with pytest.raises(DemandError, match="no curve over actions; take trajectories or workers"):
-            curve(sources, demand, "actions")
+        with pytest.raises(TrainingRunError, match="no curve over actions; take trajectories or workers"):
+            curve(sources, training_run, "actions")
     measured = read(write(tmp_path / "measured", [trial(n) for n in range(3)], run_id="2"))
-    lengths = [point.worker_hours for one in curve([essay, measured], demand, "actions") for point in one.points]
+    lengths = [point.worker_hours for one in curve([essay, measured], training_run, "actions") for point in one.points]
     assert any(hours is not None for hours in lengths)
 
 
-def test_every_option_of_a_demand_is_in_the_matrix() -> None:
-    assert set(ASKED) | set(STEP_MODEL_ASKED) == {one.name for one in fields(Demand)}
+def test_every_option_of_a_training_run_is_in_the_matrix() -> None:
+    assert set(ASKED) | set(STEP_MODEL_ASKED) == {one.name for one in fields(TrainingRun)}
 
 
 @pytest.mark.parametrize("name", STEP_MODEL_ASKED)
 def test_a_published_row_refuses_what_only_steps_answer(name: str) -> None:
-    with pytest.raises(DemandError, match=r"^essay\.toml holds published latencies") as error:
-        project([read(SHIPPED / "essay.toml")], Demand(trajectories=1000, workers=32, **STEP_MODEL_ASKED[name]))
+    with pytest.raises(TrainingRunError, match=r"^essay\.toml holds published latencies") as error:
+        project([read(SHIPPED / "essay.toml")], TrainingRun(trajectories=1000, workers=32, **STEP_MODEL_ASKED[name]))
     assert option(name) in str(error.value)
 
 
@@ -131,17 +131,17 @@ def test_an_option_is_used_by_a_published_row_or_refused_by_name(tmp_path: Path,
     if mixed:
         sources.insert(0, read(write(tmp_path / "run.msgpack", [trial(n) for n in range(3)])))
     usual = {"trajectories": 1000, "workers": 5}
-    demand = Demand(**usual | ASKED[name])
+    training_run = TrainingRun(**usual | ASKED[name])
     if name not in used_by("published"):
-        with pytest.raises(DemandError, match=r"^essay\.toml holds published latencies") as error:
-            project(sources, demand)
+        with pytest.raises(TrainingRunError, match=r"^essay\.toml holds published latencies") as error:
+            project(sources, training_run)
         assert f"{option(name)}" in str(error.value)
         assert "\n" not in str(error.value)
         assert option(name) in {text for one in OPTIONS for text in one.opts}
         return
-    rows, before = project(sources, demand)[-5:], project(sources, Demand(**usual))[-5:]
+    rows, before = project(sources, training_run)[-5:], project(sources, TrainingRun(**usual))[-5:]
     if name == "deltas":
-        assert sensitivity(demand, 50) != sensitivity(Demand(**usual), 50)
+        assert sensitivity(training_run, 50) != sensitivity(TrainingRun(**usual), 50)
     else:  # the printed length is the only one; nothing is simulated
         assert (rows == before) == (name in ("actions", "tolerance", "seed", "effort"))
 
@@ -155,14 +155,14 @@ def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:
     )
     sheet.write_text(f"date = 2020-01-01\n{tables}")
     essay = read(SHIPPED / "essay.toml")
-    rows = project([essay], Demand(trajectories=100, workers=5), load_prices(sheet))
+    rows = project([essay], TrainingRun(trajectories=100, workers=5), load_prices(sheet))
     daytona = rows[-1].cost
     assert daytona is not None
     assert daytona.total_usd == pytest.approx(100 * 60)
     assert daytona.billed_ratio == pytest.approx(60 / 12.9)  # 4.65: the minimum bills it as a minute
     assert {"billed_at_mean", "stale_prices"} <= set(rows[-1].flags)
     with pytest.raises(PriceError, match=r"no price for docker(.|\n)*\[\[sandbox\]\](.|\n)*usd_per_vcpu_hour"):
-        project([essay], Demand(trajectories=100, workers=5), load_prices("aws-fargate"))
+        project([essay], TrainingRun(trajectories=100, workers=5), load_prices("aws-fargate"))
 
 
 @pytest.mark.parametrize(
@@ -211,5 +211,5 @@ def test_the_same_row_in_two_files_is_no_pair_to_compare(tmp_path: Path) -> None
     for name in ("a", "b"):
         (tmp_path / f"{name}.toml").write_text(ROW)
     files = [read(tmp_path / f"{name}.toml") for name in ("a", "b")]
-    rows = project(files, Demand(trajectories=10, workers=2))
+    rows = project(files, TrainingRun(trajectories=10, workers=2))
     assert "nothing to compare it with" in sentence(answer_of(rows))

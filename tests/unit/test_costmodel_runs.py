@@ -12,19 +12,19 @@ import pytest
 
 from costmodel.analysis.comparison import INCONCLUSIVE, NO_DIFFERENCE, compare
 from costmodel.analysis.project import project
-from costmodel.errors import DemandError
+from costmodel.errors import TrainingRunError
 from costmodel.recording.reader import Recording, read_recording
 from costmodel.statistics.intervals import Interval, correlation_time, student_t
 from costmodel.statistics.repetitions import Assumed, RunKey, assumed, basis, between, estimate, interval
 from costmodel.statistics.verdict import DIFFERS, UNKNOWN, judge
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from costmodel.workload.pool import pools
 from tests.support.costmodel_files import S, cell, trial, write
 from tests.support.repeated import AA, everything, rates
 from tests.support.simulated_runs import TRUTH, estimated, measured
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
-ONCE = Demand(trajectories=1, workers=1)
+ONCE = TrainingRun(trajectories=1, workers=1)
 USUAL = assumed("local")
 
 
@@ -152,7 +152,7 @@ def test_repetitions_of_one_recording_are_runs(tmp_path: Path) -> None:
     assert row.evidence.basis[:1] == (3,)
     assert row.evidence.basis.measured
     assert "few_runs" not in row.flags
-    (given,) = project([repeated(tmp_path / "b", (6, 6, 6))], Demand(trajectories=1, workers=1, run_sd=0.5))
+    (given,) = project([repeated(tmp_path / "b", (6, 6, 6))], TrainingRun(trajectories=1, workers=1, run_sd=0.5))
     assert given.evidence is not None
     assert (given.evidence.basis.sd, given.evidence.basis.measured) == (0.5, False)
     widths = [high - low for low, high in (both(one.held_per_success_s or Interval(0)) for one in (row, given))]
@@ -165,8 +165,8 @@ def test_too_little_has_no_interval_and_no_verdict(tmp_path: Path) -> None:
     assert row.held_per_success_s.low is None
     change, *_ = compare([repeated(tmp_path / "a", (1,))], [repeated(tmp_path / "b", (9,))]).comparisons
     assert (change.verdict, change.reason) == (INCONCLUSIVE, "too few independent values for an interval")
-    with pytest.raises(DemandError, match="run_sd must be a number of at least 0"):
-        Demand(trajectories=1, workers=1, run_sd=-0.1)
+    with pytest.raises(TrainingRunError, match="run_sd must be a number of at least 0"):
+        TrainingRun(trajectories=1, workers=1, run_sd=-0.1)
 
 
 def test_a_wider_assumption_never_narrows(tmp_path: Path) -> None:

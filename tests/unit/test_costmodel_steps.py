@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Demand, Projection, Think, load_prices, project, read
+from costmodel import Projection, Think, TrainingRun, load_prices, project, read
 from costmodel.projection.wall_clock import run_in_time
 from costmodel.simulation.makespan import random_makespan
 from costmodel.statistics.distribution import Distribution
@@ -35,8 +35,8 @@ def file(tmp_path: Path) -> Path:
 
 
 def one(file: Path, prices: Path | None = None, **more: Any) -> Projection:
-    demand = Demand(**{"trajectories": 2000, "workers": 500, "batch": 100} | more)
-    (row,) = project([read(file)], demand, prices and load_prices(prices))
+    training_run = TrainingRun(**{"trajectories": 2000, "workers": 500, "batch": 100} | more)
+    (row,) = project([read(file)], training_run, prices and load_prices(prices))
     return row
 
 
@@ -198,10 +198,10 @@ def one_step_off(law: Distribution, workers: int, batch: int, steps: int, train:
 def test_one_step_off_with_rare_slow_rollouts_takes_as_long_as_its_steps_one_by_one() -> None:
     """A bound of the mean of the longer of rollouts and training said 2,015 ± 56 s where the steps take 2,271 s."""
     law = Distribution({1 * S: 99, 30 * S: 1})
-    demand = Demand(trajectories=101 * 100, workers=100, batch=101, train_s=10, policy="one-step-off")
+    training_run = TrainingRun(trajectories=101 * 100, workers=100, batch=101, train_s=10, policy="one-step-off")
     rng = Random(1)
     ends = [one_step_off(law, 100, 101, 100, 10 * S, rng) for _ in range(40)]
     noise = 3 * statistics.stdev(ends) / math.sqrt(len(ends))
-    wall = run_in_time(law, demand).wall
+    wall = run_in_time(law, training_run).wall
     assert abs(wall.value_ns - statistics.mean(ends)) <= wall.error_ns + noise
     assert wall.error_ns + noise < 0.1 * wall.value_ns

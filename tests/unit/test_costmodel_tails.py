@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Demand, Interval, expected_makespan, list_makespan
+from costmodel import Interval, TrainingRun, expected_makespan, list_makespan
 from costmodel.projection.tail_limits import Timeout, tail_limits
 from costmodel.projection.wall_clock import Limits, limits, run_in_time
 from costmodel.simulation.makespan import expected_max
@@ -58,9 +58,9 @@ def test_30_trials_bound_it_from_below_alone(name: str) -> None:
 
 def test_where_the_tail_is_nothing_the_interval_is_the_means() -> None:
     law = law_of("gamma, CV 0.3", 30)
-    demand = Demand(trajectories=1_000_000, workers=500)
-    run = run_in_time(law, demand)
-    low, high, tail = limits(run, demand, Interval(10.0, 9.0, 12.0))[0]
+    training_run = TrainingRun(trajectories=1_000_000, workers=500)
+    run = run_in_time(law, training_run)
+    low, high, tail = limits(run, training_run, Interval(10.0, 9.0, 12.0))[0]
     assert low is not None
     assert high is not None
     value, error = run.wall.value_ns / S / HOUR, run.wall.error_ns / S / HOUR
@@ -79,8 +79,8 @@ def test_how_many_trials_an_upper_limit_takes() -> None:
 def test_a_timeout_bounds_what_no_trial_showed() -> None:
     for seed in range(20):
         law = law_of("98 % 1 s, 2 % 21 s", 30, seed)
-        run = run_in_time(law, demand := Demand(trajectories=512, workers=512, timeout_s=29.0))
-        ends, _ = limits(run, demand, Interval(1.0, 0.95, 1.05))
+        run = run_in_time(law, training_run := TrainingRun(trajectories=512, workers=512, timeout_s=29.0))
+        ends, _ = limits(run, training_run, Interval(1.0, 0.95, 1.05))
         assert ends.low is not None
         assert ends.high is not None
         assert ends.low * HOUR <= 24.3 <= ends.high * HOUR
@@ -108,9 +108,9 @@ def test_cutting_the_last_ones_leaves_less_to_guess() -> None:
 
 def test_over_provisioned_steps_have_an_interval_of_their_own() -> None:
     law = law_of("lognormal, sigma 1", 300)
-    demand = Demand(trajectories=1024, workers=700, batch=512, over_provision=0.2)
-    run = run_in_time(law, demand)
-    whole, step = limits(run, demand, Interval(1.0, 0.99, 1.01))
+    training_run = TrainingRun(trajectories=1024, workers=700, batch=512, over_provision=0.2)
+    run = run_in_time(law, training_run)
+    whole, step = limits(run, training_run, Interval(1.0, 0.99, 1.01))
     step_s = run.parts[0][2].value_ns / S / HOUR
     assert step.low is not None
     assert step.high is not None
@@ -120,11 +120,11 @@ def test_over_provisioned_steps_have_an_interval_of_their_own() -> None:
 
 def test_rollouts_that_nothing_waits_for_are_one_stream() -> None:
     law = law_of("gamma, CV 0.3", 30)
-    demand = Demand(trajectories=1_000_000, workers=500, batch=500, policy="async")
-    whole, step = limits(run_in_time(law, demand), demand, Interval(1.0, 0.9, 1.1))
+    training_run = TrainingRun(trajectories=1_000_000, workers=500, batch=500, policy="async")
+    whole, step = limits(run_in_time(law, training_run), training_run, Interval(1.0, 0.9, 1.1))
     assert step == Limits()
     assert whole.high is not None
-    sync = Demand(trajectories=1_000_000, workers=500, batch=500)
+    sync = TrainingRun(trajectories=1_000_000, workers=500, batch=500)
     assert limits(run_in_time(law, sync), sync, Interval(1.0, 0.9, 1.1))[0].high is None
 
 

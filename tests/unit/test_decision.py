@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Demand, DemandError, Interval, Projection, project, read
+from costmodel import Interval, Projection, TrainingRun, TrainingRunError, project, read
 from costmodel.analysis.baseline import with_baseline
 from costmodel.analysis.bill import USD, WORKER_HOURS, Side
 from costmodel.analysis.decision import CANNOT_TELL, MOVE, STAY, Decision, across, decide, verdict
@@ -30,7 +30,7 @@ from taxtui.report.decision.record import record
 from tests.support.attributed import attribution
 from tests.support.costmodel_files import S, cell, trial, write
 
-DEMAND = Demand(
+DEMAND = TrainingRun(
     trajectories=1000, workers=10, batch=100, gpus=8, gpu_usd_hour=2.0, nodes=2, pods_per_node=16, think=Think(S)
 )
 """10 steps."""
@@ -43,14 +43,14 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Projection]:
     trials += [trial(n, cell=1, create=(20 + n % 3) * S, runs=[S // 2] * 3) for n in range(50, 90)]
     path = tmp_path_factory.mktemp("decision") / "run.msgpack"
     file = write(path, trials, cell(0), cell(1, substrate="kubernetes"))
-    return project([read(file)], Demand(trajectories=1000, workers=10))
+    return project([read(file)], TrainingRun(trajectories=1000, workers=10))
 
 
-def side(row: Projection, demand: Demand, step_s: float, *, off: float = 0.01, usd_of: float = 17.0) -> Side:
+def side(row: Projection, training_run: TrainingRun, step_s: float, *, off: float = 0.01, usd_of: float = 17.0) -> Side:
     """A place whose steps take so long, all paid by the hour: 8 GPUs at $2 and, where priced, 2 nodes at $1."""
 
-    def whole(step_s: float, demand: Demand) -> Projection:
-        rate = 8 * (demand.gpu_usd_hour or 0.0) + 2 * (demand.node_usd_hour or 0.0)
+    def whole(step_s: float, training_run: TrainingRun) -> Projection:
+        rate = 8 * (training_run.gpu_usd_hour or 0.0) + 2 * (training_run.node_usd_hour or 0.0)
         hours = step_s * 10 / 3600
 
         def about(value: float) -> Interval:
@@ -60,10 +60,10 @@ def side(row: Projection, demand: Demand, step_s: float, *, off: float = 0.01, u
         found = attribution()._replace(run=run, sandbox=run, steps=10, waiting=None)
         return replace(row, attribution=found)
 
-    def rerun(demand: Demand) -> Projection:
-        return whole(step_s * (1 + (demand.failure_rate or 0.0) * 10), demand)
+    def rerun(training_run: TrainingRun) -> Projection:
+        return whole(step_s * (1 + (training_run.failure_rate or 0.0) * 10), training_run)
 
-    return Side(name=row.label, row=whole(step_s, demand), demand=demand, rerun=rerun)
+    return Side(name=row.label, row=whole(step_s, training_run), training_run=training_run, rerun=rerun)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,8 @@ def test_the_bill_is_gpus_and_nodes_for_as_long_as_the_run_lasts(rows: list[Proj
 
 
 def test_without_prices_it_is_about_worker_hours_paired_within_the_run(rows: list[Projection]) -> None:
-    demand = Demand(trajectories=1000, workers=10, think=Think(0))
-    start, goal = (Side(name=row.label, row=row, demand=demand, rerun=lambda _: rows[0]) for row in rows)
+    training_run = TrainingRun(trajectories=1000, workers=10, think=Think(0))
+    start, goal = (Side(name=row.label, row=row, training_run=training_run, rerun=lambda _: rows[0]) for row in rows)
     found = decide(start, goal)
     assert (found.verdict, found.unit) == (STAY, WORKER_HOURS)
     assert found.saving.value == pytest.approx(-1000 * 18 / 3600, rel=0.1)
@@ -109,10 +109,10 @@ def test_without_prices_it_is_about_worker_hours_paired_within_the_run(rows: lis
 
 def test_different_work_is_not_compared(rows: list[Projection]) -> None:
     longer = replace(rows[1], identity=rows[1].identity._replace(tier="T9"))
-    with pytest.raises(DemandError, match="did different work, T2 3 and T9 3"):
+    with pytest.raises(TrainingRunError, match="did different work, T2 3 and T9 3"):
         decide(side(rows[0], PRICED, 60), side(longer, PRICED, 60))
     empty = replace(rows[1], worker_hours=None, attribution=None, flags=("no_success",))
-    with pytest.raises(DemandError, match="there is no number for kubernetes: no_success"):
+    with pytest.raises(TrainingRunError, match="there is no number for kubernetes: no_success"):
         decide(side(rows[0], PRICED, 60), replace(side(rows[1], PRICED, 60), row=empty))
 
 
@@ -135,7 +135,7 @@ def test_inputs_turn_it_by_simulating_both_sides_anew(rows: list[Projection]) ->
     [turn] = [turn for turn in turns(found) if turn.input == "failure_rate"]
     assert turn.side == "docker"
     assert turn.at is not None
-    bills = [one.rerun(replace(one.demand, failure_rate=rate)).attribution for one, rate in
+    bills = [one.rerun(replace(one.training_run, failure_rate=rate)).attribution for one, rate in
              ((start, turn.at), (goal, None))]  # fmt: skip
     assert bills[0] is not None
     assert bills[1] is not None
@@ -148,14 +148,21 @@ def test_what_an_input_is_made_of_is_changed_in_proportion(rows: list[Projection
     """Steps take as long as thinking, images and actions of the start say; nothing else of it is another."""
     steps = replace(PRICED, batch=None, prompts=10, group_size=10, images=Images.of([2.0, 6.0]), pull_gb_s=1.0)
     asked = replace(steps, think=Think(8 * S, 0.9), actions=Length.weighted({10: 3, 30: 1}))
-    tried: list[Demand] = []
+    tried: list[TrainingRun] = []
 
-    def rerun(demand: Demand) -> Projection:
-        assert demand.think is not None
-        assert demand.images is not None
-        assert demand.length is not None
-        tried.append(demand)
-        times = demand.think.median_ns / (8 * S) * demand.images.total_gb / 8 * float(demand.length.actions) / 15
+    def rerun(training_run: TrainingRun) -> Projection:
+        assert training_run.think is not None
+        assert training_run.images is not None
+        assert training_run.length is not None
+        tried.append(training_run)
+        times = (
+            training_run.think.median_ns
+            / (8 * S)
+            * training_run.images.total_gb
+            / 8
+            * float(training_run.length.actions)
+            / 15
+        )
         return side(rows[0], PRICED, 3600 * times).row
 
     start = replace(side(rows[0], asked, 3600), rerun=rerun)
@@ -164,8 +171,8 @@ def test_what_an_input_is_made_of_is_changed_in_proportion(rows: list[Projection
     for name, now in (("think", 8.0), ("images", 4.0), ("actions", 15.0)):
         assert (found[name].side, found[name].now) == ("docker", now)
         assert found[name].at == pytest.approx(now / 2, rel=0.05)
-    assert {demand.think.sigma for demand in tried if demand.think} == {0.9}
-    assert {demand.images.count for demand in tried if demand.images} == {2}
+    assert {training_run.think.sigma for training_run in tried if training_run.think} == {0.9}
+    assert {training_run.images.count for training_run in tried if training_run.images} == {2}
     assert found["pull_gb_s"].at is None
     assert found["workers"].at is None
 
@@ -259,7 +266,9 @@ def test_savings_at_the_ends_of_ranges_join_into_one_interval() -> None:
 
 
 def test_without_the_models_time_there_is_no_verdict(rows: list[Projection]) -> None:
-    with pytest.raises(DemandError, match=r"the model's time .* is missing.*: add --think lognormal:8s,1 \(--think 0s"):
+    with pytest.raises(
+        TrainingRunError, match=r"the model's time .* is missing.*: add --think lognormal:8s,1 \(--think 0s"
+    ):
         decide(side(rows[0], replace(PRICED, think=None), 3600), side(rows[1], PRICED, 1800))
     thinking = [replace(row, think_s=8.0) for row in rows]  # recorded
     asked = replace(PRICED, think=None)
@@ -270,15 +279,15 @@ def test_without_the_models_time_there_is_no_verdict(rows: list[Projection]) -> 
 
 def test_with_one_side_free_there_is_no_verdict(rows: list[Projection]) -> None:
     with pytest.raises(
-        DemandError, match=r"docker costs nothing here and kubernetes is billed: add .*\[at.docker.nodes\]"
+        TrainingRunError, match=r"docker costs nothing here and kubernetes is billed: add .*\[at.docker.nodes\]"
     ):
         decide(side(rows[0], DEMAND, 3600), side(rows[1], PRICED, 1800))
-    with pytest.raises(DemandError, match="kubernetes costs nothing here and docker is billed"):
+    with pytest.raises(TrainingRunError, match="kubernetes costs nothing here and docker is billed"):
         decide(side(rows[0], PRICED, 3600), side(rows[1], DEMAND, 1800))
     assert decide(side(rows[0], DEMAND, 3600), side(rows[1], DEMAND, 1800)).verdict == MOVE  # GPUs alone, on both
     identity = rows[1].identity._replace(substrate="daytona")
     composed = replace(rows[1], provenance="composed", label="daytona", identity=identity)
-    with pytest.raises(DemandError, match=r"daytona costs nothing here .*: add .* --compose daytona:prices=FILE"):
+    with pytest.raises(TrainingRunError, match=r"daytona costs nothing here .*: add .* --compose daytona:prices=FILE"):
         decide(side(rows[0], PRICED, 3600), side(composed, DEMAND, 1800))
 
 
@@ -311,7 +320,7 @@ def test_trials_that_do_not_bound_a_step_decide_nothing(rows: list[Projection]) 
 def test_beyond_the_measured_concurrency_each_place_has_its_own_limits(tmp_path: Path) -> None:
     """Half of a saving is sure at the 8 that were measured, not at 12, and at 500 nothing is."""
 
-    def not_asked(_: Demand) -> Projection:
+    def not_asked(_: TrainingRun) -> Projection:
         raise AssertionError
 
     cells, trials = [], []
@@ -321,9 +330,9 @@ def test_beyond_the_measured_concurrency_each_place_has_its_own_limits(tmp_path:
         trials += [trial(100 * number + n, cell=number, create=create + n * S // 100) for n in range(10)]
     recording = read(write(tmp_path / "levels.msgpack", trials, *cells))
     for workers, told in ((8, MOVE), (12, CANNOT_TELL), (500, CANNOT_TELL)):
-        demand = Demand(trajectories=1000, workers=workers, think=Think(0))
-        rows = project([recording], demand)
-        start, goal = (Side(name=row.label, row=row, demand=demand, rerun=not_asked) for row in rows)
+        training_run = TrainingRun(trajectories=1000, workers=workers, think=Think(0))
+        rows = project([recording], training_run)
+        start, goal = (Side(name=row.label, row=row, training_run=training_run, rerun=not_asked) for row in rows)
         found = decide(start, goal)
         assert found.verdict == told
         assert [point.side for point in found.open_points] == (["docker", "local"] if workers == 500 else [])

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Demand
+from costmodel import TrainingRun
 from costmodel.analysis.decision import CANNOT_TELL, MOVE, STAY, Decision, decide
 from costmodel.analysis.thresholds import effects
 from costmodel.recording.reader import Recording
@@ -32,13 +32,17 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 
 def decided(
-    recording: Recording, demand: Demand = ASKED, there: str = "", stated: frozenset[str] = STATED, **of_it: float
+    recording: Recording,
+    training_run: TrainingRun = ASKED,
+    there: str = "",
+    stated: frozenset[str] = STATED,
+    **of_it: float,
 ) -> Decision:
-    asked = replace(demand, create_rate=10.0, create_burst=600, **of_it)  # type: ignore[arg-type]
+    asked = replace(training_run, create_rate=10.0, create_burst=600, **of_it)  # type: ignore[arg-type]
     if "create_rate" not in stated:
-        asked = replace(demand, **of_it)  # type: ignore[arg-type]
+        asked = replace(training_run, **of_it)  # type: ignore[arg-type]
     candidate = candidate_at(recording, f"daytona:{there or KNOWN}", asked, stated)
-    return decide(measured(recording, "docker", demand), unmeasured(candidate), effort=0.02)
+    return decide(measured(recording, "docker", training_run), unmeasured(candidate), effort=0.02)
 
 
 def test_a_verdict_holds_over_the_whole_range(recording: Recording) -> None:
@@ -53,9 +57,9 @@ def test_a_verdict_holds_over_the_whole_range(recording: Recording) -> None:
 
 
 def test_an_input_that_nobody_stated_takes_the_verdict_away_and_is_named_first(recording: Recording) -> None:
-    demand = replace(ASKED, node_usd_hour=4.0)
-    assert decided(recording, demand).verdict == MOVE
-    found = decided(recording, demand, stated=frozenset({"failure_rate"}))
+    training_run = replace(ASKED, node_usd_hour=4.0)
+    assert decided(recording, training_run).verdict == MOVE
+    found = decided(recording, training_run, stated=frozenset({"failure_rate"}))
     assert found.saving.low is not None
     assert found.saving.low > 0, "as assumed it would be MOVE"
     assert found.verdict == CANNOT_TELL
@@ -77,13 +81,13 @@ def test_only_the_unmeasured_side_is_varied(recording: Recording) -> None:
     assert one.best is not None
     assert one.worst is not None
     assert one.worst < found.saving.value < one.best
-    assert found.start.demand.failure_rate == 0.05
+    assert found.start.training_run.failure_rate == 0.05
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_worse_provider_never_makes_the_verdict_surer_to_move(recording: Recording, seed: int) -> None:
     rng = Random(seed)
-    demand = replace(ASKED, node_usd_hour=rng.choice([0.5, 1.5, 4.0]), seed=seed)
+    training_run = replace(ASKED, node_usd_hour=rng.choice([0.5, 1.5, 4.0]), seed=seed)
     better = KNOWN, {"failure_rate": 0.02}
     worse = [
         ("slowdown=1,dispatch=1s", {"failure_rate": 0.02}),
@@ -91,7 +95,7 @@ def test_a_worse_provider_never_makes_the_verdict_surer_to_move(recording: Recor
         ("slowdown=2,dispatch=100ms", {"failure_rate": 0.02}),
         (KNOWN, {"failure_rate": 0.12}),
     ]
-    verdicts = [ORDER[decided(recording, demand, there, **of_it).verdict] for there, of_it in (better, *worse)]
+    verdicts = [ORDER[decided(recording, training_run, there, **of_it).verdict] for there, of_it in (better, *worse)]
     assert max(verdicts[1:]) <= verdicts[0]
 
 
@@ -109,19 +113,21 @@ def test_an_equal_pair_in_steps_is_hardly_ever_a_verdict(tmp_path: Path) -> None
 
 
 def test_a_run_that_would_never_end_at_the_worst_is_no_verdict(recording: Recording) -> None:
-    demand = replace(ASKED, on_failure="resample", prompts=1, group_size=16, failure_rate=0.02)
+    training_run = replace(ASKED, on_failure="resample", prompts=1, group_size=16, failure_rate=0.02)
     candidate = candidate_at(
-        recording, f"daytona:{KNOWN}", replace(demand, create_rate=10.0), frozenset({"create_rate"})
+        recording, f"daytona:{KNOWN}", replace(training_run, create_rate=10.0), frozenset({"create_rate"})
     )
     [rate] = [one for one in candidate.inputs if one.name == "failure_rate"]
     inputs = tuple(one._replace(worst=0.5) if one is rate else one for one in candidate.inputs)
-    found = decide(measured(recording, "docker", demand), unmeasured(replace(candidate, inputs=inputs)), effort=0.02)
+    found = decide(
+        measured(recording, "docker", training_run), unmeasured(replace(candidate, inputs=inputs)), effort=0.02
+    )
     assert (found.verdict, found.least) == (CANNOT_TELL, None)
     assert "at worst the run would not end" in to_markdown(page(found, effects(found), [], [], "")).replace("\n", " ")
 
 
 def test_the_command_prints_text_and_writes_markdown(tmp_path: Path) -> None:
-    words = ["decide", "recordings/run.msgpack", "--training", "scenarios/demands/lab-question.toml", "--tier", "T1"]
+    words = ["decide", "recordings/run.msgpack", "--training", "scenarios/training/lab-question.toml", "--tier", "T1"]
     words += ["--mode", "exec", "--from", "docker", "--to", "daytona", "--quick"]
     words += ["--trajectories", "10k", "--workers", "64", "--prompts", "2"]
     told = CliRunner().invoke(app, words)

@@ -19,12 +19,12 @@ from costmodel.projection.row import Projection
 from costmodel.recording.load import read
 from costmodel.recording.reader import read_recording
 from costmodel.recording.runner_health import FLOOR_LIMIT_NS, LAG_LIMIT_NS
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from taxtui.cli import app
 from taxtui.report.answer.summary import summary
 from tests.support.costmodel_files import S, cell, trial, write
 
-ONCE = Demand(trajectories=1000, workers=10)
+ONCE = TrainingRun(trajectories=1000, workers=10)
 IDLE_FLOOR_NS = 800_000
 SAID = "Disturbed: the measuring process was late or busy for most of the time"
 

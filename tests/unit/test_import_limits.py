@@ -12,7 +12,7 @@ import pytest
 from costmodel.analysis.project import project
 from costmodel.recording.events import TrialEnded
 from costmodel.recording.reader import read_recording
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from taxtui.importers import registry
 from taxtui.importers.protocol import AGENT_LIMITS, Asked, ImportedTrial
 from tests.support.importing import SAMPLES, held_s, imported, of
@@ -42,7 +42,7 @@ def test_time_outs_of_the_agent_are_delivered_and_their_time_counts(tmp_path: Pa
     result, _ = imported("terminal-bench", tmp_path / "results.json", tmp_path / "out.msgpack")
     assert result.outcomes == {"ok": 80}
     assert result.limits == ["30 of 80 trajectories ended by AgentTimeoutError: delivered, not failed"]
-    [row] = project([read_recording(tmp_path / "out.msgpack")], Demand(trajectories=1, workers=1))
+    [row] = project([read_recording(tmp_path / "out.msgpack")], TrainingRun(trajectories=1, workers=1))
     assert row.failures == 0
     assert row.held_per_success_s is not None
     assert row.held_per_success_s.value == pytest.approx(456)

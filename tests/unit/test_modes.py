@@ -12,12 +12,12 @@ from costmodel.analysis.headline import sentence
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
 from costmodel.recording.load import read
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from taxtui.cli import app
 from tests.support.costmodel_files import S, cell, trial, write
 
 RUN = Path(__file__).parents[2] / "recordings" / "run.msgpack"
-ONCE = Demand(trajectories=10**6, workers=500)
+ONCE = TrainingRun(trajectories=10**6, workers=500)
 
 
 def docker_alone(path: Path) -> Path:

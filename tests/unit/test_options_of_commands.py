@@ -1,4 +1,5 @@
-"""Every field of a demand has an option that reaches it, and every kind of row uses it or refuses it by that name."""
+"""Every field of a training run has an option that reaches it, and every kind of row uses it or refuses it by that
+name."""
 
 from __future__ import annotations
 
@@ -9,12 +10,12 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Delta, Demand, DemandError, Images, Think
+from costmodel import Delta, Images, Think, TrainingRun, TrainingRunError
 from costmodel.projection.option_support import option, used_by
 from taxtui.cli import app
-from taxtui.options.training import OPTIONS, TYPED, as_typed, asked_at, demand_of
+from taxtui.options.training import OPTIONS, TYPED, as_typed, asked_at, training_run_of
 from taxtui.options.training_file import field_of
-from tests.support.asked_demands import ASKED, STEP_MODEL_ASKED
+from tests.support.asked_training_runs import ASKED, STEP_MODEL_ASKED
 
 ALL = ASKED | STEP_MODEL_ASKED
 BY_FIELD = {field_of(one): one for one in OPTIONS}
@@ -47,7 +48,7 @@ def _typed(value: object) -> str:
 
 
 def test_every_field_has_an_option_and_every_option_a_field() -> None:
-    assert {one.name for one in fields(Demand)} - INSIDE == set(BY_FIELD) - NOT_OF_A_DEMAND
+    assert {one.name for one in fields(TrainingRun)} - INSIDE == set(BY_FIELD) - NOT_OF_A_DEMAND
 
 
 @pytest.mark.parametrize("name", sorted(set(ALL) - INSIDE))
@@ -56,7 +57,7 @@ def test_an_option_reaches_its_field_by_the_name_that_refusals_have(name: str) -
     context = click.Command("project", params=list(TYPED)).make_context("project", words(asked))
     params = asked_at("", context)
     del params["prices"]
-    found, wanted = demand_of(params), Demand(**asked)
+    found, wanted = training_run_of(params), TrainingRun(**asked)
     assert replace(found, actions=None) == replace(wanted, actions=None)
     assert found.length == wanted.length  # a number is a law too
     assert name == "deltas" or option(name) in BY_FIELD[name].opts
@@ -68,7 +69,7 @@ def test_a_published_row_answers_an_option_or_refuses_it_by_name(name: str) -> N
     result = CliRunner().invoke(app, ["project", "essay", *words(asked), "--format", "json"])
     refused = [field for field in ALL[name] if field not in used_by("published")]
     if refused:
-        assert isinstance(result.exception, DemandError), result.output
+        assert isinstance(result.exception, TrainingRunError), result.output
         for field in refused:
             assert as_typed(BY_FIELD[field].opts[-1]) in str(result.exception)
         assert "\n" not in str(result.exception)

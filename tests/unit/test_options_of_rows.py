@@ -1,4 +1,4 @@
-"""Each option of a demand is used by each kind of row, or refused by name: nothing is ignored without a word."""
+"""Each option of a training run is used by each kind of row, or refused by name: nothing is ignored without a word."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from costmodel import Demand, DemandError, Projection, Recording, project, read
+from costmodel import Projection, Recording, TrainingRun, TrainingRunError, project, read
 from costmodel.projection.option_support import KINDS, option, used_by
 from costmodel.providers.provider import load_provider
-from tests.support.asked_demands import ASKED, STEP_MODEL_ASKED
+from tests.support.asked_training_runs import ASKED, STEP_MODEL_ASKED
 from tests.support.costmodel_files import S, cell, trial, write
 
 ALL = ASKED | STEP_MODEL_ASKED
@@ -41,8 +41,8 @@ def asked(name: str, kind: str) -> dict[str, Any]:
     return USUAL | otherwise.get(name, ALL[name])
 
 
-def test_every_field_of_a_demand_is_asked_for() -> None:
-    assert set(ALL) == {one.name for one in fields(Demand)}
+def test_every_field_of_a_training_run_is_asked_for() -> None:
+    assert set(ALL) == {one.name for one in fields(TrainingRun)}
     assert all(used_by(kind) <= set(ALL) for kind in KINDS)
 
 
@@ -59,13 +59,13 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 
 @cache
-def row(recording: Recording, kind: str, demand: Demand) -> Projection:
-    """The docker cell's, or that of its work elsewhere. Many options are left out of the same demand.
+def row(recording: Recording, kind: str, training_run: TrainingRun) -> Projection:
+    """The docker cell's, or that of its work elsewhere. Many options are left out of the same training run.
 
     As few worlds of a run in steps are simulated as there may be: that something changes is seen in these, too.
     """
     providers = [load_e2b()] if kind == "composed" else []
-    rows = project([recording], demand, None, None, providers, effort=0.01)
+    rows = project([recording], training_run, None, None, providers, effort=0.01)
     return next(one for one in rows if one.provenance == kind)
 
 
@@ -79,12 +79,12 @@ CASES = [(name, "measured") for name in ALL] + [(name, "composed") for name in L
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_an_option_changes_a_row_or_is_refused_by_name(recording: Recording, name: str, kind: str) -> None:
-    demand = Demand(**asked(name, kind))
+    training_run = TrainingRun(**asked(name, kind))
     if name not in used_by(kind):
-        with pytest.raises(DemandError, match=option(name)):
-            row(recording, kind, demand)
+        with pytest.raises(TrainingRunError, match=option(name)):
+            row(recording, kind, training_run)
         return
-    with_it, without = row(recording, kind, demand), row(recording, kind, _without(name, kind))
+    with_it, without = row(recording, kind, training_run), row(recording, kind, _without(name, kind))
     assert with_it.unused == ()
     if name in STEP_MODEL_ASKED and with_it.attribution is None:
         pytest.skip("only an attribution answers it")
@@ -93,17 +93,17 @@ def test_an_option_changes_a_row_or_is_refused_by_name(recording: Recording, nam
         assert any(getattr(with_it, one) != getattr(without, one) for one in told)
 
 
-def _without(name: str, kind: str) -> Demand:
-    """The same demand without the field, and without what makes no sense then."""
+def _without(name: str, kind: str) -> TrainingRun:
+    """The same training run without the field, and without what makes no sense then."""
     rest = {field: value for field, value in asked(name, kind).items() if field != name}
     try:
-        return Demand(**USUAL | rest)
-    except DemandError:
-        return Demand(**USUAL)
+        return TrainingRun(**USUAL | rest)
+    except TrainingRunError:
+        return TrainingRun(**USUAL)
 
 
 @pytest.mark.parametrize("kind", ["measured", "stand_in", "imported"])
-def test_recorded_rows_use_all_of_a_demand(kind: str) -> None:
+def test_recorded_rows_use_all_of_a_training_run(kind: str) -> None:
     assert used_by(kind) == set(ALL)
 
 
@@ -113,9 +113,9 @@ def test_what_a_source_does_not_tell_is_named_by_the_row(tmp_path: Path) -> None
     events = [[event for event in one if event[:3:2] != [5, "cleanup"]] for one in trials]
     source = read(write(tmp_path / "imported", events, told))
     asked = {"include_cleanup": True, "full_speed": "docker", "warm_pool": 2, "refill_s": 1.0}
-    (imported,) = project([source], Demand(trajectories=10, workers=2, **asked))
+    (imported,) = project([source], TrainingRun(trajectories=10, workers=2, **asked))
     assert imported.unused == ("--full-speed", "--include-cleanup", "--warm-pool")
     assert "option_unused" in imported.flags
-    (plain,) = project([source], Demand(trajectories=10, workers=2))
+    (plain,) = project([source], TrainingRun(trajectories=10, workers=2))
     assert plain.unused == ()
     assert "option_unused" not in plain.flags

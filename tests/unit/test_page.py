@@ -270,14 +270,14 @@ source = "invoice"
 DEMAND = '[run]\ntrajectories = "10k"\nworkers = 50\n'
 
 
-def test_a_demand_has_its_run_on_the_page(tmp_path: Path) -> None:
-    path, demand = recordings(tmp_path)[0], tmp_path / "demand.toml"
-    demand.write_text(DEMAND)
-    run(path, "--mode", "exec", "--training", demand, "--html", tmp_path / "page.html")
+def test_a_training_run_has_its_run_on_the_page(tmp_path: Path) -> None:
+    path, training_run = recordings(tmp_path)[0], tmp_path / "training.toml"
+    training_run.write_text(DEMAND)
+    run(path, "--mode", "exec", "--training", training_run, "--html", tmp_path / "page.html")
     found = Reader((tmp_path / "page.html").read_text())
     assert "The run that is asked for: 10,000 trajectories on 50 workers" in found.text
     assert "Costs of the sandbox in this training run" in found.text
-    assert "--mode exec --training demand.toml --html page.html" in found.text
+    assert "--mode exec --training training.toml --html page.html" in found.text
 
 
 def project(*arguments: object) -> str:
@@ -316,4 +316,4 @@ def test_an_option_that_a_page_of_a_projection_cannot_follow_is_refused(
 
 def test_a_training_file_needs_a_page() -> None:
     with pytest.raises(UsageError, match="--training needs --html or --figures; without them: taxtui project"):
-        run("x.msgpack", "--training", "demand.toml")
+        run("x.msgpack", "--training", "training.toml")

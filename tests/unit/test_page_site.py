@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from matplotlib.lines import Line2D
 
-from costmodel import Demand, load_prices, project, read
+from costmodel import TrainingRun, load_prices, project, read
 from costmodel.analysis.ranking import answer_of
 from taxtui.commands.site import command
 from taxtui.errors import RecordingError, UsageError
@@ -36,7 +36,7 @@ minimum_s = 0
 increment_s = 0.001
 source = "invoice"
 """
-DEMAND = Demand(trajectories=1_000_000, workers=500)
+DEMAND = TrainingRun(trajectories=1_000_000, workers=500)
 
 
 def sheet(folder: Path, **usd: float) -> Path:

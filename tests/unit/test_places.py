@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from costmodel import Demand, Recording, project, read
+from costmodel import Recording, TrainingRun, project, read
 from costmodel.analysis.per_substrate import PlaceAsked, only, project_places, runs_of
 from tests.support.costmodel_files import S, cell, trial, write
 from tests.support.every_digit import every_digit
 
-HERE = Demand(trajectories=100, workers=4, batch=20, tolerance=0.2, effort=0.05)
-THERE = Demand(trajectories=100, workers=4, batch=20, tolerance=0.2, effort=0.05, train_s=30.0)
+HERE = TrainingRun(trajectories=100, workers=4, batch=20, tolerance=0.2, effort=0.05)
+THERE = TrainingRun(trajectories=100, workers=4, batch=20, tolerance=0.2, effort=0.05, train_s=30.0)
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +28,8 @@ def test_each_place_is_asked_its_own_and_the_last_one_is_for_all_others(recordin
     places = [PlaceAsked("local", THERE, None), PlaceAsked("", HERE, None)]
     rows = project_places([recording], places)
     alone = {
-        spec: project([recording], demand, wanted=lambda identity, spec=spec: identity.substrate == spec)
-        for spec, demand in (("local", THERE), ("docker", HERE))
+        spec: project([recording], training_run, wanted=lambda identity, spec=spec: identity.substrate == spec)
+        for spec, training_run in (("local", THERE), ("docker", HERE))
     }
     assert every_digit(rows) == every_digit([*alone["local"], *alone["docker"]])
     assert [row.identity.substrate for row in rows] == ["local", "local", "docker"]
@@ -38,7 +38,7 @@ def test_each_place_is_asked_its_own_and_the_last_one_is_for_all_others(recordin
 
 
 def test_all_are_compared_with_the_baseline_of_the_last(recording: Recording) -> None:
-    common = Demand(trajectories=100, workers=4, batch=20, tolerance=0.2, effort=0.05, baseline="docker")
+    common = TrainingRun(trajectories=100, workers=4, batch=20, tolerance=0.2, effort=0.05, baseline="docker")
     rows = project_places([recording], [PlaceAsked("local", THERE, None), PlaceAsked("", common, None)])
     [local] = [row for row in rows if row.identity.substrate == "local" and row.identity.tier == "T2"]
     assert local.versus is not None
@@ -49,8 +49,8 @@ def test_a_run_in_steps_is_simulated_from_the_trials_of_its_row(recording: Recor
     place = PlaceAsked("local", THERE, None)
     [row] = project([recording], THERE, wanted=lambda identity: identity.tier == "T1")
     [run] = runs_of([recording], place, row)
-    assert (run.pool.identity, run.demand) == (row.identity, THERE)
-    assert runs_of([recording], PlaceAsked("local", Demand(trajectories=9, workers=2), None), row) == ()
+    assert (run.pool.identity, run.training_run) == (row.identity, THERE)
+    assert runs_of([recording], PlaceAsked("local", TrainingRun(trajectories=9, workers=2), None), row) == ()
 
 
 def test_what_is_not_wanted_is_left_out_but_for_other_lengths_of_the_same(recording: Recording, tmp_path: Path) -> None:

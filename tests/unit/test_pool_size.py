@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from costmodel import Demand, DemandError, Recording, SourceError, load_prices, project, read
+from costmodel import Recording, SourceError, TrainingRun, TrainingRunError, load_prices, project, read
 from costmodel.analysis.pool_size import PoolChoice, pool_sizes
 from costmodel.workload.pool import pools
 from tests.support.costmodel_files import S, trial, write
@@ -33,7 +33,7 @@ def chosen(folder: Path, usd_hour: float | None = None, worker: float = 0.0, **a
         )
         prices = load_prices(sheet)
     (pool,) = pools([recorded(folder)])
-    return pool_sizes(pool, Demand(**USUAL | asked), prices, p95_wait_s=limit, most=most)
+    return pool_sizes(pool, TrainingRun(**USUAL | asked), prices, p95_wait_s=limit, most=most)
 
 
 def test_a_larger_pool_has_more_hits_shorter_waits_and_fewer_worker_hours(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_larger_pool_has_more_hits_shorter_waits_and_fewer_worker_hours(tmp_pa
 
 
 def test_no_pool_is_what_the_projection_says_of_none(tmp_path: Path) -> None:
-    (row,) = project([recorded(tmp_path)], Demand(trajectories=2000, workers=16))
+    (row,) = project([recorded(tmp_path)], TrainingRun(trajectories=2000, workers=16))
     (none, *_) = chosen(tmp_path).points
     assert row.worker_hours is not None
     assert none.worker_hours == pytest.approx(row.worker_hours.value)
@@ -101,7 +101,7 @@ def test_the_same_numbers_make_the_same_answer(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_answered_is_one_line(tmp_path: Path, asked: dict[str, Any], message: str) -> None:
-    with pytest.raises(DemandError, match=message) as error:
+    with pytest.raises(TrainingRunError, match=message) as error:
         chosen(tmp_path, **asked)
     assert "\n" not in str(error.value)
 
@@ -109,4 +109,4 @@ def test_what_cannot_be_answered_is_one_line(tmp_path: Path, asked: dict[str, An
 def test_a_cell_without_a_success_has_no_pool(tmp_path: Path) -> None:
     (pool,) = pools([recorded(tmp_path, "failed")])
     with pytest.raises(SourceError, match="docker: no attempt succeeds"):
-        pool_sizes(pool, Demand(**USUAL))
+        pool_sizes(pool, TrainingRun(**USUAL))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import Demand, DemandError, PriceError, Projection, Think, load_prices, project, read
+from costmodel import PriceError, Projection, Think, TrainingRun, TrainingRunError, load_prices, project, read
 from costmodel.pricing.sheet import SHIPPED, priced
 from costmodel.pricing.tariff import PARTS, Meter
 from costmodel.projection.cost import by_clock
@@ -32,12 +32,16 @@ def sheet(folder: Path, keys: str, source: str = 'source = "a receipt"\n') -> Pa
 
 
 def row(
-    folder: Path, keys: str, trials: Sequence[list[list[Any]]], source: str = 'source = "a receipt"\n', **demand: Any
+    folder: Path,
+    keys: str,
+    trials: Sequence[list[list[Any]]],
+    source: str = 'source = "a receipt"\n',
+    **training_run: Any,
 ) -> Projection:
-    """One trajectory's row, or as many as the demand asks for."""
+    """One trajectory's row, or as many as the training run asks for."""
     actions = next(len(event[6]) for event in trials[0] if event[0] == 6)
     recording = read(write(folder / "run.msgpack", trials, cell(actions=actions)))
-    asked = Demand(**{"trajectories": 1, "workers": 1} | demand)
+    asked = TrainingRun(**{"trajectories": 1, "workers": 1} | training_run)
     (found,) = project([recording], asked, load_prices(sheet(folder, keys, source)))
     return found
 
@@ -131,11 +135,11 @@ def test_what_a_pools_other_sandboxes_cost_is_said_to_be_missing(tmp_path: Path)
     actions = next(len(event[6]) for event in known[0] if event[0] == 6)
     recording = read(write(tmp_path / "run.msgpack", known, cell(actions=actions, acquire="pool:warm")))
     prices = load_prices(sheet(tmp_path, "usd_per_hour = 1"))
-    asked = Demand(trajectories=1, workers=1)
+    asked = TrainingRun(trajectories=1, workers=1)
     with_pool = replace(asked, warm_pool=1, refill_s=1.0)
     found = [
-        project([recording], demand, sold)[0].flags
-        for demand, sold in ((asked, prices), (with_pool, prices), (asked, None))
+        project([recording], training_run, sold)[0].flags
+        for training_run, sold in ((asked, prices), (with_pool, prices), (asked, None))
     ]
     assert ["pool_left_out" in each for each in found] == [True, False, False]
 
@@ -244,12 +248,12 @@ def test_published_rows_are_billed_by_the_same_tariffs(tmp_path: Path) -> None:
     path = tmp_path / "printed.toml"
     path.write_text('provenance = "published"\n[[rows]]\nsubstrate = "docker"\nactions = 5\ntrajectory_s = 3600\n')
     keys = 'cpu = "active"\nusd_per_vcpu_hour = 2\nusd_per_gib_hour = 1'
-    (printed,) = project([read(path)], Demand(trajectories=10, workers=5), load_prices(sheet(tmp_path, keys)))
+    (printed,) = project([read(path)], TrainingRun(trajectories=10, workers=5), load_prices(sheet(tmp_path, keys)))
     assert printed.cost is not None
     assert printed.cost.sandbox_usd == (pytest.approx(20), pytest.approx(10), pytest.approx(30))
     assert {"cpu_time_unknown", "billed_at_mean"} <= set(printed.flags)
     nodes = sheet(tmp_path, "usd_per_node_hour = 8\nsandboxes_per_node = 4")
-    (printed,) = project([read(path)], Demand(trajectories=10, workers=5), load_prices(nodes))
+    (printed,) = project([read(path)], TrainingRun(trajectories=10, workers=5), load_prices(nodes))
     assert printed.cost is not None
     assert printed.cost.sandbox_usd.value == pytest.approx(2 * 2 * 8)
 
@@ -277,7 +281,7 @@ def test_a_cell_is_priced_by_its_own_limits(tmp_path: Path) -> None:
     trials = [trial(0, create=0, ready=0, actions=(3600 * S,))]
     recording = read(write(tmp_path / "two", trials, cell(actions=1, cpu_milli=2000)))
     prices = load_prices(sheet(tmp_path, "usd_per_vcpu_hour = 5"))
-    (found,) = project([recording], Demand(trajectories=1, workers=1, think=Think(0)), prices)
+    (found,) = project([recording], TrainingRun(trajectories=1, workers=1, think=Think(0)), prices)
     assert found.cost is not None
     assert found.cost.sandbox_usd.value == pytest.approx(10)
 
@@ -289,7 +293,7 @@ def test_nodes_have_one_price(tmp_path: Path) -> None:
     assert cost(tmp_path, by_sheet, trials, **asked).sandbox_usd.value == pytest.approx(
         3 * 2 * 8
     )  # as many as are given
-    with pytest.raises(DemandError, match="nodes have one price: leave --node-usd-hour out"):
+    with pytest.raises(TrainingRunError, match="nodes have one price: leave --node-usd-hour out"):
         cost(tmp_path, by_sheet, trials, **asked, node_usd_hour=4.0)
 
 
@@ -307,6 +311,6 @@ def test_clocks_alone_are_billed_as_their_attempts_are(tmp_path: Path, keys: str
     prices = load_prices(sheet(tmp_path, keys))
     (pool,) = pools([recording])  # type: ignore[list-item]
     bill = by_clock(pool, prices.sandbox(pool.identity))
-    (found,) = project([recording], Demand(trajectories=4, workers=1), prices)
+    (found,) = project([recording], TrainingRun(trajectories=4, workers=1), prices)
     assert found.cost is not None
     assert bill([13 * S] * 4) == pytest.approx(found.cost.sandbox_usd.value)

@@ -1,4 +1,5 @@
-"""What providers let one account do: what a demand leaves open is filled, what it says stays, and sources are told."""
+"""What providers let one account do: what a training run leaves open is filled, what it says stays, and sources are
+told."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from costmodel import Demand, DemandError
+from costmodel import TrainingRun, TrainingRunError
 from costmodel.providers.limits import known_profiles, load_profile
 
 
@@ -19,7 +20,7 @@ def test_every_limit_that_ships_has_a_source_and_a_date(name: str) -> None:
     assert datetime.date(2025, 1, 1) < profile.date < datetime.date(2027, 1, 1)
     assert all(one.source.startswith("https://") for one in profile.disputed)
     assert sum(str(profile.date) in line for line in profile.said) >= 1
-    Demand(**profile.filled({"trajectories": 10, "workers": 2}))
+    TrainingRun(**profile.filled({"trajectories": 10, "workers": 2}))
 
 
 def test_what_is_not_asked_is_filled_and_what_is_asked_stays() -> None:
@@ -39,10 +40,10 @@ def test_who_says_otherwise_is_told() -> None:
 
 def test_an_unknown_profile_is_one_line_with_the_known_ones() -> None:
     with pytest.raises(
-        DemandError, match=r"no profile 'e2b'; shipped are coreweave, daytona, e2b-hobby, .*vercel-pro$"
+        TrainingRunError, match=r"no profile 'e2b'; shipped are coreweave, daytona, e2b-hobby, .*vercel-pro$"
     ):
         load_profile("e2b")
-    with pytest.raises(DemandError, match=r"cannot read nowhere\.toml"):
+    with pytest.raises(TrainingRunError, match=r"cannot read nowhere\.toml"):
         load_profile("nowhere.toml")
 
 
@@ -84,6 +85,6 @@ def test_one_of_ones_own(tmp_path: Path) -> None:
 def test_bad_profiles_are_one_line(tmp_path: Path, change: dict[str, str | None], message: str) -> None:
     path = tmp_path / "ours.toml"
     path.write_text("".join(f"{key} = {value}\n" for key, value in (WHOLE | change).items() if value is not None))
-    with pytest.raises(DemandError, match=message) as error:
+    with pytest.raises(TrainingRunError, match=message) as error:
         load_profile(path)
     assert "\n" not in str(error.value)

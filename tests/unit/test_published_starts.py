@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from costmodel import Demand, Published, SourceError, project, read
+from costmodel import Published, SourceError, TrainingRun, project, read
 from costmodel.providers.published_figures import shipped
 
 FACTS = {facts.name: facts for facts in shipped()}
@@ -39,7 +39,7 @@ def test_starts_answer_nothing_alone(tmp_path: Path) -> None:
     starts = read(path)
     assert isinstance(starts, Published)
     with pytest.raises(SourceError, match=r"starts\.toml holds no latency of a trajectory .* --compose x"):
-        project([starts], Demand(trajectories=10, workers=1))
+        project([starts], TrainingRun(trajectories=10, workers=1))
 
 
 def test_a_table_has_what_the_file_says_unless_it_says_otherwise(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_table_has_what_the_file_says_unless_it_says_otherwise(tmp_path: Path)
     facts = read(path)
     assert isinstance(facts, Published)
     assert [one.identity.cpu_milli for one in facts.rows] == [2000, 500]
-    printed = [row.assumptions[0].source for row in project([facts], Demand(trajectories=10, workers=1))]
+    printed = [row.assumptions[0].source for row in project([facts], TrainingRun(trajectories=10, workers=1))]
     assert printed == ["a (2026-01-01)", "b (2025-05-05)"]
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from costmodel import Demand, project, read
+from costmodel import TrainingRun, project, read
 from costmodel.recording import events
 from costmodel.recording.follower import read_events
 from costmodel.recording.reader import CellIdentity
@@ -29,7 +29,7 @@ from taxtui.report.projected.record import record as projected_record
 
 SHIPPED: Final = sorted((Path(__file__).parents[2] / "recordings").glob("*.msgpack"))
 S: Final = 10**9
-DEMAND: Final = Demand(trajectories=3600, workers=1)
+DEMAND: Final = TrainingRun(trajectories=3600, workers=1)
 """So that worker-hours are seconds per delivered trajectory."""
 
 

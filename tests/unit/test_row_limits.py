@@ -19,7 +19,7 @@ from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.quantiles import worth
 from costmodel.statistics.repetitions import RunKey
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from taxtui.cli import app
 from taxtui.errors import RecordingError
 from taxtui.report.formats import Section, plain_tables
@@ -211,9 +211,9 @@ def test_the_answer_alone_simulates_no_stress(tmp_path: Path, monkeypatch: pytes
     asked: list[object] = []
     stress = measured_row._stress
 
-    def counting(timed: TimedRun, demand: Demand, worker_hours: Interval) -> Stress:
+    def counting(timed: TimedRun, training_run: TrainingRun, worker_hours: Interval) -> Stress:
         asked.append(timed)
-        return stress(timed, demand, worker_hours)
+        return stress(timed, training_run, worker_hours)
 
     monkeypatch.setattr(measured_row, "_stress", counting)
     told(path, "project", "FILE", "--trajectories", "100", "--workers", "10")

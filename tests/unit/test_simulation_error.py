@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from costmodel import Attribution, Demand, Images, Projection, Recording, Think, project, read
+from costmodel import Attribution, Images, Projection, Recording, Think, TrainingRun, project, read
 from costmodel.analysis.decision import Side, decide
 from costmodel.attribution import replications
 from costmodel.attribution.paired_comparison import RunInSteps
@@ -67,7 +67,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 def rows(recording: Recording, *substrates: str, effort: float = 0.1, **asked: Any) -> list[Projection]:
     return project(
         [recording],
-        Demand(**LAB | asked),
+        TrainingRun(**LAB | asked),
         effort=effort,
         wanted=lambda identity: not substrates or identity.substrate in substrates,
         stressed=False,
@@ -98,7 +98,7 @@ def test_it_is_simulated_until_its_own_error_is_small(recording: Recording, monk
     share: list[float] = []
     found = told(
         project(
-            [recording], Demand(**LAB | {"run_sd": 0.0}), wanted=lambda identity: identity.substrate == "docker",
+            [recording], TrainingRun(**LAB | {"run_sd": 0.0}), wanted=lambda identity: identity.substrate == "docker",
             stressed=False, progress=share.append,
         )[0]
     )  # fmt: skip
@@ -138,7 +138,7 @@ def test_clean_up_costs_nothing_where_nobody_waits_for_it(tmp_path: Path) -> Non
     for cleanup in (0, 1, S // 2):
         trials = [trial(n, create=(1 + n % 3) * S, runs=[S] * 3, cleanup=cleanup) for n in range(12)]
         file = read(write(tmp_path / f"{cleanup}.msgpack", trials))
-        asked = Demand(**LAB | NODES | {"nodes": 16, "failure_rate": 0.2, "run_sd": 0.0})
+        asked = TrainingRun(**LAB | NODES | {"nodes": 16, "failure_rate": 0.2, "run_sd": 0.0})
         (row,) = project([file], asked, effort=0.02, stressed=False)
         share = told(row).causes["cleanup"]
         assert share is not None
@@ -151,9 +151,11 @@ def test_clean_up_costs_nothing_where_nobody_waits_for_it(tmp_path: Path) -> Non
 def test_the_headline_of_a_decision_is_the_difference_of_its_table(recording: Recording) -> None:
     sides = []
     for place, pool in zip(rows(recording, effort=0.02), pools([recording]), strict=True):
-        demand = Demand(**LAB | {"run_sd": 0.0})
-        run = RunInSteps(pool, demand, None)
-        sides.append(Side(name=place.label, row=place, demand=demand, rerun=lambda _, row=place: row, runs=(run,)))
+        training_run = TrainingRun(**LAB | {"run_sd": 0.0})
+        run = RunInSteps(pool, training_run, None)
+        sides.append(
+            Side(name=place.label, row=place, training_run=training_run, rerun=lambda _, row=place: row, runs=(run,))
+        )
     found = decide(sides[0], sides[1], effort=0.05)
     assert found.paired
     assert found.saving.value == pytest.approx(found.start_bill.whole.value - found.goal_bill.whole.value)

@@ -7,7 +7,7 @@ from itertools import accumulate
 import pytest
 
 from tests.support.staleness import MEAN_S, STEPS, SYSTEMS, asynchronous, mean_period_s, mean_staleness
-from tests.support.stepping import demand, parts, stepped
+from tests.support.stepping import parts, stepped, training_run
 
 
 @pytest.mark.parametrize("spread", [0.0, 1.0])
@@ -30,7 +30,7 @@ def test_a_run_that_is_bound_by_its_trainer_has_its_period() -> None:
 def test_a_bound_on_staleness_bounds_what_runs_ahead() -> None:
     """With at most k steps ahead of the trainer, no more than k batches are launched and not yet trained."""
     train_s, batch, ahead = 2 * MEAN_S, 64, 3
-    asked = demand(batch=batch, workers=128, policy="async", train_s=train_s, staleness=ahead)
+    asked = training_run(batch=batch, workers=128, policy="async", train_s=train_s, staleness=ahead)
     steps = stepped(asked, [parts(other=MEAN_S, weight=1)], steps=40)
     launched = list(accumulate(step.attempts for step in steps))
     assert all(count <= (number + 1 + ahead) * batch for number, count in enumerate(launched))

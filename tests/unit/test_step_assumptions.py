@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from costmodel import Demand
+from costmodel import TrainingRun
 from costmodel.attribution.assumptions import ASKED, POISONED, RULES, assumptions
 from costmodel.statistics.repetitions import Basis
 from costmodel.training.images import Images
@@ -15,8 +15,8 @@ ASSUMED = Basis(1, 0.08, measured=False, source="as shipped")
 
 
 def told(scale: int = 1, **asked: Any) -> dict[str, tuple[str, str]]:
-    demand = Demand(**{"trajectories": 1000, "workers": 64, "prompts": 4, "group_size": 4} | asked)
-    found = assumptions(demand, ASSUMED, failures=3, trials=1200, scale=scale)
+    training_run = TrainingRun(**{"trajectories": 1000, "workers": 64, "prompts": 4, "group_size": 4} | asked)
+    found = assumptions(training_run, ASSUMED, failures=3, trials=1200, scale=scale)
     assert len({one.name for one in found}) == len(found)
     return {one.name: (one.value, one.source) for one in found}
 

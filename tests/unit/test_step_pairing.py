@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from costmodel import Demand, Images, Recording, Think, read
+from costmodel import Images, Recording, Think, TrainingRun, read
 from costmodel.attribution.paired_comparison import Apart, RunInSteps, apart
 from costmodel.workload.pool import Pool, pools
 from tests.support.costmodel_files import S, cell, trial, write
 
-DEMAND = Demand(
+DEMAND = TrainingRun(
     trajectories=64, workers=8, batch=8, group_size=4, gpus=2, gpu_usd_hour=3600.0, think=Think(5 * S, 0.5), run_sd=0.0
 )
 """8 steps; two GPUs cost $2 a second."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from costmodel import Demand, Images, Projection, project, read
+from costmodel import Images, Projection, TrainingRun, project, read
 from costmodel.simulation.random_streams import World
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.step_sampling import horizon
@@ -23,15 +23,15 @@ NODES = {"nodes": 8, "pods_per_node": 8}
 def case(batch: int, rollouts: int, *, images: bool = False, staleness: int | None = None) -> StepCase:
     """A stream of ``rollouts`` on 64 workers, each rollout a prompt of its own; asked of both."""
     trials = [a_trial(Random(n)) for n in range(12)]
-    demand: dict[str, Any] = {"trajectories": rollouts, "workers": WORKERS, "batch": batch, "group_size": 1}
+    training_run: dict[str, Any] = {"trajectories": rollouts, "workers": WORKERS, "batch": batch, "group_size": 1}
     asked: dict[str, Any] = {"trials": trials, "rollouts": rollouts, "workers": WORKERS, "batch": batch, "group": 1}
-    demand |= {"policy": "async", "run_sd": 0.0, "train_s": 0.05, "staleness": staleness}
+    training_run |= {"policy": "async", "run_sd": 0.0, "train_s": 0.05, "staleness": staleness}
     asked |= {"policy": "async", "train_s": 0.05, "staleness": staleness}
     if images:
         sizes = (1.0, 2.0, 4.0)
-        demand |= NODES | {"images": Images.of(sizes), "pull_gb_s": 0.5}
+        training_run |= NODES | {"images": Images.of(sizes), "pull_gb_s": 0.5}
         asked |= {"nodes": 8, "pods": 8, "images": sizes, "pull_gb_s": 0.5}
-    return StepCase(("stream",), Demand(**demand), StepAsked(**asked))
+    return StepCase(("stream",), TrainingRun(**training_run), StepAsked(**asked))
 
 
 @pytest.mark.slow
@@ -60,7 +60,8 @@ def test_one_more_batch_is_little_more_time(tmp_path: Path) -> None:
     stream = {"workers": 64, "batch": 4, "group_size": 4, "policy": "async", "run_sd": 0.0, **NODES}
     images = {"images": Images.of((1.0, 2.0, 4.0, 8.0)), "pull_gb_s": 0.4}
     walls = [
-        row_of(recording, Demand(trajectories=count, **stream, **images)).wall_clock_hours for count in (64, 68, 512)
+        row_of(recording, TrainingRun(trajectories=count, **stream, **images)).wall_clock_hours
+        for count in (64, 68, 512)
     ]
     few, more, many = (wall.value for wall in walls if wall is not None)
     assert few <= more < 1.1 * few
@@ -69,7 +70,7 @@ def test_one_more_batch_is_little_more_time(tmp_path: Path) -> None:
 
 def test_the_end_of_a_stream_stands_for_itself() -> None:
     for batch, workers, count in ((4, 64, 100_000), (64, 64, 10_000), (1, 64, 50_000), (64, 8, 5_001)):
-        asked = Demand(trajectories=count, workers=workers, batch=batch, policy="async")
+        asked = TrainingRun(trajectories=count, workers=workers, batch=batch, policy="async")
         rules = StepRules.of(asked)
         plan = horizon(asked, rules, World(asked, [], [], ([1], [], 0.0), None, 0), 6)
         [part] = plan.parts
@@ -86,7 +87,7 @@ def test_the_attribution_of_a_run_has_the_wall_clock_of_its_row(tmp_path: Path) 
     recording = read(write(tmp_path / "plain.msgpack", trials))
     gpus = {"gpus": 8, "gpu_usd_hour": 2.0, "train_s": 1.0}
     for more in ({"policy": "async"}, {}):
-        row = row_of(recording, Demand(trajectories=2_048, workers=64, batch=16, **gpus, **more))
+        row = row_of(recording, TrainingRun(trajectories=2_048, workers=64, batch=16, **gpus, **more))
         found, wall = row.attribution, row.wall_clock_hours
         assert found is not None
         assert wall is not None
@@ -104,6 +105,6 @@ def test_the_attribution_of_a_run_has_the_wall_clock_of_its_row(tmp_path: Path) 
         assert sum(part or 0.0 for part in parts) == pytest.approx(found.waiting.waiting_gpu_hours)
 
 
-def row_of(recording: Any, demand: Demand) -> Projection:
-    (row,) = project([recording], demand, effort=0.02)
+def row_of(recording: Any, training_run: TrainingRun) -> Projection:
+    (row,) = project([recording], training_run, effort=0.02)
     return row

@@ -8,20 +8,20 @@ from pathlib import Path
 import click
 import pytest
 
-from costmodel import Demand, DemandError, Length, Think
+from costmodel import Length, Think, TrainingRun, TrainingRunError
 from taxtui.errors import UsageError
-from taxtui.options.training import GROUPS, OPTIONS, TYPED, as_typed, asked_at, demand_of
+from taxtui.options.training import GROUPS, OPTIONS, TYPED, as_typed, asked_at, training_run_of
 from taxtui.options.training_file import EXAMPLES, TEMPLATE, field_of, load
 from tests.docs.pages import blocks
 
 TABLES = {field_of(option): table for table, group in GROUPS.items() for option in group.options}
 
 
-def asked(*words: str) -> tuple[Demand, str | None]:
-    """The demand, and the price sheet."""
+def asked(*words: str) -> tuple[TrainingRun, str | None]:
+    """The training run, and the price sheet."""
     params = click.Command("project", params=list(OPTIONS)).make_context("project", list(words)).params
     sheet = params.pop("prices")
-    return demand_of(params), sheet
+    return training_run_of(params), sheet
 
 
 def written(folder: Path, text: str) -> str:
@@ -54,16 +54,16 @@ def test_a_file_is_the_options_that_it_stands_for(tmp_path: Path) -> None:
     options = """
         --trajectories 1000000 --workers 2000 --delta=-250ms/action --length 80-120 --think lognormal:8s,1.2
         --batch 1024 --partial-rollouts --over-provision 0.2 --train-seconds 60 --gpus 512 --gpu-usd-hour 2""".split()  # noqa: SIM905
-    demand, sheet = asked("--training", written(tmp_path, WHOLE))
-    assert (demand, sheet) == asked(*options)
-    assert (demand.trajectories, demand.batch, demand.train_s) == (1_000_000, 1024, 60)
-    assert demand.think == Think(8_000_000_000, 1.2)
-    assert demand.length == Length.weighted(dict.fromkeys(range(80, 121), 1))
+    training_run, sheet = asked("--training", written(tmp_path, WHOLE))
+    assert (training_run, sheet) == asked(*options)
+    assert (training_run.trajectories, training_run.batch, training_run.train_s) == (1_000_000, 1024, 60)
+    assert training_run.think == Think(8_000_000_000, 1.2)
+    assert training_run.length == Length.weighted(dict.fromkeys(range(80, 121), 1))
 
 
 def test_an_option_beside_the_file_wins(tmp_path: Path) -> None:
-    demand, _ = asked("--workers", "7k", "--training", written(tmp_path, WHOLE), "--gpus", "8")
-    assert (demand.workers, demand.gpus, demand.trajectories) == (7_000, 8, 1_000_000)
+    training_run, _ = asked("--workers", "7k", "--training", written(tmp_path, WHOLE), "--gpus", "8")
+    assert (training_run.workers, training_run.gpus, training_run.trajectories) == (7_000, 8, 1_000_000)
 
 
 def test_every_option_has_a_line_that_a_file_may_hold(tmp_path: Path) -> None:
@@ -112,13 +112,18 @@ def test_what_contradicts_itself_is_said_in_the_words_of_the_file(tmp_path: Path
         asked("--training", path)
     assert str(caught.value).startswith(f"{path}: a GPU price needs a number of GPUs")
     assert str(caught.value).endswith("in the file: [trainer] gpus = 512")
-    with pytest.raises(DemandError):
+    with pytest.raises(TrainingRunError):
         asked("--trajectories", "9", "--workers", "3", "--gpu-usd-hour", "2")
 
 
 def test_the_printed_template_is_a_training_file(tmp_path: Path) -> None:
-    demand, _ = asked("--training", written(tmp_path, TEMPLATE))
-    assert (demand.trajectories, demand.workers, demand.group_size, demand.gpus) == (1_000_000, 512, 16, 64)
+    training_run, _ = asked("--training", written(tmp_path, TEMPLATE))
+    assert (training_run.trajectories, training_run.workers, training_run.group_size, training_run.gpus) == (
+        1_000_000,
+        512,
+        16,
+        64,
+    )
     commented = re.sub(r"^# (?=\[|\w+ = )", "", TEMPLATE, flags=re.MULTILINE)
     command = click.Command("project", params=list(OPTIONS))
     there = asked_at("docker", command.make_context("project", ["--training", written(tmp_path, commented)]))
@@ -177,15 +182,15 @@ def test_the_keys_of_the_page_are_keys(tmp_path: Path) -> None:
 def test_what_holds_for_one_substrate_only_stands_in_tables_of_its_own(tmp_path: Path) -> None:
     path = written(tmp_path, f"{WHOLE}[at.docker.limits]\nquota = 100\n[at.docker.run]\nworkers = 50\n")
     command = click.Command("project", params=list(OPTIONS))
-    demands = {}
+    training_runs = {}
     for spec in ("docker", "local"):
         for words in ((), ("--workers", "7")):
             there = asked_at(spec, command.make_context("project", ["--training", path, *words]))
             there.pop("prices")
-            demands[spec, *words] = demand_of(there)
-    assert (demands["docker",].quota, demands["docker",].workers) == (100, 50)
-    assert (demands["local",].quota, demands["local",].workers) == (None, 2_000)
-    assert demands["docker", "--workers", "7"].workers == 7  # the command line's holds everywhere
+            training_runs[spec, *words] = training_run_of(there)
+    assert (training_runs["docker",].quota, training_runs["docker",].workers) == (100, 50)
+    assert (training_runs["local",].quota, training_runs["local",].workers) == (None, 2_000)
+    assert training_runs["docker", "--workers", "7"].workers == 7  # the command line's holds everywhere
     for text, words in (
         ("[at.docker.limits]\nquotas = 1", "[at.docker.limits] quotas is unknown"),
         ("[at.docker]\nquota = 1", "quota stands outside its table; write [at.docker.limits] quota = 1000"),

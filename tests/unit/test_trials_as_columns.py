@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from costmodel import Demand
+from costmodel import TrainingRun
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.recording.load import read_recordings
 from costmodel.recording.trial import RecordedTrial, TrialColumns
@@ -19,8 +19,8 @@ from costmodel.workload.pool import Pool, at_length, attempts, pools
 from tests.support.costmodel_files import S, cell, trial, write
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
-PLAIN = Demand(trajectories=1000, workers=10)
-THINKS = Demand(trajectories=1000, workers=10, think=Think(2 * S, 0.5), include_cleanup=True)
+PLAIN = TrainingRun(trajectories=1000, workers=10)
+THINKS = TrainingRun(trajectories=1000, workers=10, think=Think(2 * S, 0.5), include_cleanup=True)
 
 
 def varied(folder: Path) -> list[Path]:
@@ -48,11 +48,11 @@ def varied(folder: Path) -> list[Path]:
     return paths
 
 
-def alone(pool: Pool, demand: Demand) -> list[Attempt]:
+def alone(pool: Pool, training_run: TrainingRun) -> list[Attempt]:
     """Attempts at the recorded length, made one by one."""
     found = [at_length(t, i, len(t.durations_ns), pool.cycle, pool.contended) for i, t in enumerate(pool.trials)]
     cleanups = [t.measures.cleanup_ns or 0 for t in pool.trials]
-    if not demand.include_cleanup:
+    if not training_run.include_cleanup:
         return found
     return [
         msgspec.structs.replace(one, held_ns=one.held_ns + cleanups[one.trial], cleanup_ns=cleanups[one.trial])
@@ -61,14 +61,14 @@ def alone(pool: Pool, demand: Demand) -> list[Attempt]:
 
 
 @pytest.mark.parametrize("name", ["small", "kubernetes2", "varied"])
-@pytest.mark.parametrize("demand", [PLAIN, Demand(trajectories=1, workers=1, include_cleanup=True)])
-def test_attempts_by_column_are_those_made_one_by_one(tmp_path: Path, name: str, demand: Demand) -> None:
+@pytest.mark.parametrize("training_run", [PLAIN, TrainingRun(trajectories=1, workers=1, include_cleanup=True)])
+def test_attempts_by_column_are_those_made_one_by_one(tmp_path: Path, name: str, training_run: TrainingRun) -> None:
     paths = varied(tmp_path) if name == "varied" else [RECORDINGS / f"{name}.msgpack"]
     for pool in pools(read_recordings(paths)):
         pool.contended = 0.3
-        found = attempts(pool, None, demand)
+        found = attempts(pool, None, training_run)
         assert found.one_each
-        assert list(found) == alone(pool, demand)
+        assert list(found) == alone(pool, training_run)
         assert [type(one.ok) for one in found] == [bool] * len(found)
 
 

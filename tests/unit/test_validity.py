@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Demand, Recording, project, read
+from costmodel import Recording, TrainingRun, project, read
 from costmodel.recording.runner_health import RunnerSecond, Seconds
 from costmodel.recording.trial import TrialColumns
 from costmodel.workload.contamination import exposure
@@ -74,7 +74,7 @@ def test_a_row_is_badged_only_where_that_is_more_than_it_resolves(
 ) -> None:
     recording = recorded(tmp_path, slow_ns, spread_ns=spread_ns)
     assert recording.distorted, "the run as a whole had more than one bad second in a hundred"
-    (row,) = project([recording], Demand(trajectories=100, workers=1))
+    (row,) = project([recording], TrainingRun(trajectories=100, workers=1))
     assert ("runner_distorted" in row.flags) == badged
     result = CliRunner().invoke(app, ["report", str(tmp_path / "a.msgpack"), "--format", "json"])
     (told,) = json.loads(result.output)

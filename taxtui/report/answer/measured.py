@@ -10,7 +10,7 @@ from costmodel.errors import SourceError
 from costmodel.projection.row import Projection
 from costmodel.projection.tax_bounds import Reference
 from costmodel.recording.reader import Recording
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from taxtui.report.answer.order import Key
 from taxtui.report.measured.rows import Row
 
@@ -22,8 +22,8 @@ def recorded(
     wanted: Wanted | None = None,
 ) -> list[Projection]:
     """A row for each ``wanted`` cell, of one trajectory as it was recorded. Raises ``SourceError``: no success."""
-    demand = Demand(trajectories=1, workers=1, run_sd=run_sd)
-    return project(sources, demand, None, bounds, each_level=True, wanted=wanted, checked=False, stressed=False)
+    training_run = TrainingRun(trajectories=1, workers=1, run_sd=run_sd)
+    return project(sources, training_run, None, bounds, each_level=True, wanted=wanted, checked=False, stressed=False)
 
 
 def answer(

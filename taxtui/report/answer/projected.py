@@ -8,7 +8,7 @@ from typing import Final
 from costmodel.analysis.ranking import Answer, answer_of
 from costmodel.projection.row import Projection
 from costmodel.projection.tax_bounds import Reference
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from taxtui.options.rows import BY_SUBSTRATE, RowChoice
 from taxtui.report.answer import table
 from taxtui.report.answer.order import arranged as in_order
@@ -21,12 +21,14 @@ __all__ = ["answer", "arranged", "in_tables", "key_of", "sections"]
 MORE: Final = "--full has the tables behind this: causes, money, steps, extrapolation; --explain every formula."
 
 
-def answer(rows: Sequence[Projection], chosen: Sequence[Projection], demand: Demand, choice: RowChoice) -> Answer:
+def answer(
+    rows: Sequence[Projection], chosen: Sequence[Projection], training_run: TrainingRun, choice: RowChoice
+) -> Answer:
     """Return the answer about the chosen rows; the cheapest is one of them, the baseline any of all rows."""
-    if demand.baseline is None:
-        result = answer_of(chosen, run_sd=demand.run_sd)
+    if training_run.baseline is None:
+        result = answer_of(chosen, run_sd=training_run.run_sd)
     else:
-        result = answer_of(rows, run_sd=demand.run_sd, baseline=demand.baseline).showing(chosen)
+        result = answer_of(rows, run_sd=training_run.run_sd, baseline=training_run.baseline).showing(chosen)
     return sorted_by(result, choice.sort)
 
 
@@ -40,8 +42,10 @@ def in_tables(rows: Sequence[Projection], found: Answer, choice: RowChoice) -> S
     return in_order(rows, found, key_of, choice.group or (None if choice.sort else BY_SUBSTRATE))
 
 
-def sections(found: Answer, demand: Demand, choice: RowChoice, reference: Reference | None = None) -> list[Section]:
+def sections(
+    found: Answer, training_run: TrainingRun, choice: RowChoice, reference: Reference | None = None
+) -> list[Section]:
     """The sentence and the tables, with where there is more; ``reference`` is what bounds a tax, in the notes."""
-    asked = title([entry.row for line in found.lines for entry in line.entries], demand)
-    tables = table.sections(found, asked, workers=demand.workers, by=choice.group, reference=reference)
+    asked = title([entry.row for line in found.lines for entry in line.entries], training_run)
+    tables = table.sections(found, asked, workers=training_run.workers, by=choice.group, reference=reference)
     return [*tables[:-1], tables[-1]._replace(notes=[*tables[-1].notes, MORE])]

@@ -269,10 +269,10 @@ def _money(found: Decision) -> TextTable:
 
 def _poisoned(side: Side) -> Content:
     """The share of groups in which an attempt fails; "" where groups or the rate are unknown."""
-    rate, group = side.demand.failure_rate, side.demand.group_size
+    rate, group = side.training_run.failure_rate, side.training_run.group_size
     if rate is None or group is None:
         return ""
-    return TableCell(poisoned_groups(rate, group, side.demand.failure_burst), SHARE)
+    return TableCell(poisoned_groups(rate, group, side.training_run.failure_burst), SHARE)
 
 
 def _causes(found: Decision) -> Iterator[Block]:

@@ -98,7 +98,7 @@ class Row:
     """One cell. A statistic is computed when it is first asked for."""
 
     def __init__(self, cell: Pool, run_sd: float | None = None) -> None:
-        """A row that stands alone; ``rows_of`` puts it among others. ``run_sd`` as ``costmodel.Demand`` has it."""
+        """A row that stands alone; ``rows_of`` puts it among others. ``run_sd`` as ``costmodel.TrainingRun`` has it."""
         self.cell = cell
         self.assume = assumed(cell.identity.substrate, run_sd)
         self.identity = cell.identity
@@ -261,7 +261,7 @@ def bound(rows: Sequence[Row], reference: Reference) -> None:
     """Bound the tax of rows that do not tell it with the dispatch of a reference.
 
     Raises:
-        DemandError: there is no such row, or none on a substrate of the reference.
+        TrainingRunError: there is no such row, or none on a substrate of the reference.
     """
     unknown = [row for row in rows if row.tax_between_ns is not None]
     check_used(reference, (row.identity.substrate for row in unknown))

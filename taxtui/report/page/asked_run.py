@@ -1,4 +1,4 @@
-"""The training run that a demand asks for, on a page: its projection, what the sandbox costs it, and its tables."""
+"""The training run on a page: its projection, what the sandbox costs it, and its tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ELSEWHERE: Final = {COMPOSED: ["COMPOSED"], **{how: [told] for how, told in PROV
 
 
 class AskedRun(NamedTuple):
-    """Rows of one demand, or of one for each place."""
+    """Rows of one training run, or of one for each place."""
 
     rows: list[Projection]
     places: list[PlaceAsked]  # the last one is for all that no other means
@@ -38,7 +38,7 @@ class AskedRun(NamedTuple):
     @property
     def title(self) -> str:
         """What was asked."""
-        return title(self.rows, self.places[-1].demand)
+        return title(self.rows, self.places[-1].training_run)
 
     @property
     def headlines(self) -> list[str]:
@@ -54,11 +54,11 @@ class AskedRun(NamedTuple):
 
     def sections(self) -> list[Section]:
         """The answer, what it costs by cause, then every table of the projection; each once."""
-        demand = self.places[-1].demand
-        answered = table.sections(self.answer, self.title, workers=demand.workers, reference=self.bounds)
-        first = [*answered, *attributed.sections(self.rows, demand)]
+        training_run = self.places[-1].training_run
+        answered = table.sections(self.answer, self.title, workers=training_run.workers, reference=self.bounds)
+        first = [*answered, *attributed.sections(self.rows, training_run)]
         titles = {section.title for section in first}
-        others = sections(self.rows, demand, self.sources, self.bounds)
+        others = sections(self.rows, training_run, self.sources, self.bounds)
         return [*first, *(section for section in others if section.title not in titles)]
 
 
@@ -75,13 +75,13 @@ def asked_run(
     Raises:
         costmodel.errors.CostModelError: it cannot be answered.
     """
-    demand = places[-1].demand
-    baseline = demand.baseline
+    training_run = places[-1].training_run
+    baseline = training_run.baseline
 
     def needed(identity: CellIdentity) -> bool:
         return wanted(identity) or (baseline is not None and meant(identity, baseline))
 
     every = project_places(sources, places, bounds, providers, needed)
     rows = [row for row in every if wanted(row.identity)]
-    answer = projected.answer(every, rows, demand, RowChoice(sort=sort))
+    answer = projected.answer(every, rows, training_run, RowChoice(sort=sort))
     return AskedRun(rows, list(places), list(sources), bounds, answer)

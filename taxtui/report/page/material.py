@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from costmodel import Demand, Projection, Published, Recording
+from costmodel import Projection, Published, Recording, TrainingRun
 from costmodel.analysis.per_substrate import PlaceAsked
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import HELD, Answer, answer_of
@@ -43,9 +43,9 @@ class Material:
     ) -> None:
         """``rows`` are those to show of the cells of ``sources``, read from ``paths``; ``unfinished`` cells are none.
 
-        ``run_sd`` is as ``Demand`` has it, ``bounds`` what bounds an unknown tax, ``sort`` the order of the answer.
-        ``published`` latencies stand beside the rows; ``places`` are what a demand asks of each, if one is given,
-        and ``providers`` those that it composes.
+        ``run_sd`` is as ``TrainingRun`` has it, ``bounds`` what bounds an unknown tax, ``sort`` the order of the
+        answer. ``published`` latencies stand beside the rows; ``places`` are what a training run asks of each, if one
+        is given, and ``providers`` those that it composes.
         """
         self.run_sd = run_sd
         self.bounds = bounds
@@ -85,16 +85,16 @@ class Material:
     @cached_property
     def per_million(self) -> list[Projection]:
         """A million trajectories of every row; worker-hours do not depend on how many workers there are."""
-        demand = Demand(trajectories=MILLION, workers=1)
-        printed = project(self.published, demand) if self.published else []
+        training_run = TrainingRun(trajectories=MILLION, workers=1)
+        printed = project(self.published, training_run) if self.published else []
         if not any(row.good for row in self.rows):
             return printed
         kept = {(row.identity, row.cell.provenance) for row in self.rows}
-        demand = replace(demand, run_sd=self.run_sd)
+        training_run = replace(training_run, run_sd=self.run_sd)
         shown = {identity for identity, _ in kept}
         result = project(
             self.sources,
-            demand,
+            training_run,
             None,
             self.bounds,
             each_level=True,
@@ -106,7 +106,7 @@ class Material:
 
     @cached_property
     def run(self) -> AskedRun | None:
-        """The run of the demand; None without one."""
+        """The training run; None without one."""
         if not self.places:
             return None
         sources: list[Recording | Published] = [*self.sources, *self.published]

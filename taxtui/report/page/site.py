@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from costmodel import Demand, Recording
+from costmodel import Recording, TrainingRun
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import Answer, answer_of
 from costmodel.errors import CostModelError, NoPrice, PriceError
@@ -108,20 +108,20 @@ def _material(
     return Material(rows, sources, paths, len(cells) - len(rows), run_sd=run_sd)
 
 
-def index(book: Book, title: str, demand: Demand, prices: Prices | None) -> str:
+def index(book: Book, title: str, training_run: TrainingRun, prices: Prices | None) -> str:
     """The page over all of them: the answer, dollars against hours, ranks, the recordings, what is missing."""
     cells = pools(book.sources)
-    material = _material(cells, book.sources, book.paths, demand.run_sd)
+    material = _material(cells, book.sources, book.paths, training_run.run_sd)
     gaps = [*book.gaps, *_gaps(cells, material.rows)]
-    result, unpriced = _projected(book.sources, demand, prices)
+    result, unpriced = _projected(book.sources, training_run, prices)
     gaps += unpriced
-    works = {line.name: standings(line, demand.run_sd) for line in result.lines}
+    works = {line.name: standings(line, training_run.run_sd) for line in result.lines}
     works = {clean(name): group for name, group in works.items() if group}
     drawn = pareto.figure(works, material.looks)
     figures = [*([drawn] if drawn else []), *cold_start.figures(material)]
     context: dict[str, Any] = {
         "title": shown(title),
-        "asked": f"{demand.trajectories:,} trajectories on {demand.workers:,} workers",
+        "asked": f"{training_run.trajectories:,} trajectories on {training_run.workers:,} workers",
         "answer": answer_view(material.answer),
         "figures": [figure_view(figure) for figure in figures if figure.panels],
         "ranks": table_of(_ranks(works, priced=prices is not None)),
@@ -136,11 +136,13 @@ def index(book: Book, title: str, demand: Demand, prices: Prices | None) -> str:
     return environment().get_template("site.html").render(context)
 
 
-def _projected(sources: Sequence[Recording], demand: Demand, prices: Prices | None) -> tuple[Answer, list[Gap]]:
+def _projected(
+    sources: Sequence[Recording], training_run: TrainingRun, prices: Prices | None
+) -> tuple[Answer, list[Gap]]:
     """Worker-hours of everything, dollars of what has a price, and what has none."""
     if not any(trial.ok for source in sources for cell in source.cells for trial in cell.trials):
-        return answer_of([], run_sd=demand.run_sd), []
-    rows = project(sources, demand, stressed=False)
+        return answer_of([], run_sd=training_run.run_sd), []
+    rows = project(sources, training_run, stressed=False)
     gaps: dict[str, Gap] = {}
     if prices is not None:
         priced = []
@@ -154,9 +156,11 @@ def _projected(sources: Sequence[Recording], demand: Demand, prices: Prices | No
                 gaps.setdefault(row.label, Gap(shown(row.label), f"no price: {clean(str(error))}"))
         group = [_only(source, set(priced)) for source in sources]
         if any(trial.ok for source in group for cell in source.cells for trial in cell.trials):
-            dollars = {(row.identity, row.provenance): row for row in project(group, demand, prices, stressed=False)}
+            dollars = {
+                (row.identity, row.provenance): row for row in project(group, training_run, prices, stressed=False)
+            }
             rows = [dollars.get((row.identity, row.provenance), row) for row in rows]
-    return answer_of(rows, run_sd=demand.run_sd), list(gaps.values())
+    return answer_of(rows, run_sd=training_run.run_sd), list(gaps.values())
 
 
 def _only(source: Recording, kept: set[tuple[Any, str]]) -> Recording:

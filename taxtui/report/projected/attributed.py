@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from costmodel.projection.row import Attribution, Projection, Share
 from costmodel.statistics.intervals import Interval
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from costmodel.workload.scenario_range import Assumption
 from taxtui.report.cells import SHORT, Content, TableCell, amount_cell
 from taxtui.report.formats import Section
@@ -73,14 +73,14 @@ def critical_second(found: Attribution) -> str:
     return f"One second on the critical path of every step = {money(found.usd_per_critical_second)}."
 
 
-def sections(rows: Sequence[Projection], demand: Demand) -> list[Section]:
+def sections(rows: Sequence[Projection], training_run: TrainingRun) -> list[Section]:
     """The causes of each row, and what its GPUs wait for; nothing where no row is of a run in steps."""
     results = [(name_of(row), row.attribution) for row in rows if row.attribution is not None]
     if not results:
         return []
     tables = [_causes(name, item) for name, item in results] if len(results) <= IN_DETAIL else [_rows(results)]
     tables[-1] = tables[-1]._replace(notes=[*tables[-1].notes, *_too_few(rows)])
-    waits = waiting.section([(name_of(row), row) for row in rows if row.attribution is not None], demand)
+    waits = waiting.section([(name_of(row), row) for row in rows if row.attribution is not None], training_run)
     return [*tables, *[waits] * bool(waits.rows), _assumptions(results)]
 
 

@@ -10,7 +10,7 @@ from costmodel.projection.warnings import DO, WORDS
 from costmodel.simulation.makespan import bounds, expected_max
 from costmodel.statistics.intervals import Interval, student_t, wilson
 from costmodel.statistics.repetitions import run_limits
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from taxtui.report.numbers import exact, hours, seconds
 from taxtui.report.projected.sections import tax_in_words
 from taxtui.terminal_text import clean, wrap
@@ -27,14 +27,14 @@ METHODS = {
 }
 
 
-def to_text(row: Projection, demand: Demand, width: int = WIDTH) -> str:
+def to_text(row: Projection, training_run: TrainingRun, width: int = WIDTH) -> str:
     """The whole derivation of one row, in lines of at most ``width`` columns."""
     head = f"{clean(row.label)}, {clean(row.identity.tier)}, {row.length} actions, cell {row.identity.cell_id}"
     lines = [*wrap(head, width), *wrap(f"from {', '.join(map(clean, row.sources))} ({row.provenance})", width), ""]
     if row.worker_hours is None or row.wall_clock_hours is None or row.held_per_success_s is None:
         return "\n".join([*lines, *wrap(f"Nothing to compute: {', '.join(row.flags)}.", width)])
-    n, w = demand.trajectories, demand.usable_workers
-    lines += _table([("N, trajectories", f"{n:,}"), ("W, workers", f"{w:,}" + _quota(demand))], width)
+    n, w = training_run.trajectories, training_run.usable_workers
+    lines += _table([("N, trajectories", f"{n:,}"), ("W, workers", f"{w:,}" + _quota(training_run))], width)
     if row.evidence is None:
         latency, total = row.held_per_success_s.value, row.worker_hours.value
         lines += _table(
@@ -49,14 +49,14 @@ def to_text(row: Projection, demand: Demand, width: int = WIDTH) -> str:
         for title, items in (
             ("From the trials", _trials(row, row.evidence)),
             ("Levels of concurrency", _levels(row)),
-            ("Worker-hours", _worker_hours(row, row.evidence, demand)),
-            ("Wall-clock", _wall_clock(row, row.evidence, demand)),
+            ("Worker-hours", _worker_hours(row, row.evidence, training_run)),
+            ("Wall-clock", _wall_clock(row, row.evidence, training_run)),
             ("Where they go", _causes(row)),
             ("Reasons to doubt it, the largest first", ((flag, f"{WORDS[flag]}; {DO[flag]}") for flag in row.flags)),
         ):
             if told := list(items):
                 lines += ["", title, *_table(told, width)]
-    lines += _table(_cost(row, demand), width)
+    lines += _table(_cost(row, training_run), width)
     return "\n".join(lines)
 
 
@@ -92,35 +92,35 @@ def _levels(row: Projection) -> Iterator[tuple[str, str]]:
     yield f"at {levels.at_a_time:,}", f"{levels.law}{curves}"
 
 
-def _worker_hours(row: Projection, evidence: Evidence, demand: Demand) -> Iterator[tuple[str, str]]:
+def _worker_hours(row: Projection, evidence: Evidence, training_run: TrainingRun) -> Iterator[tuple[str, str]]:
     assert row.held_per_success_s is not None
     assert row.worker_hours is not None
     held = row.held_per_success_s
     yield "held per success", f"(H_ok + H_f) / K = {seconds(held.value)} s{_limits(held)}"
     if row.attempts != 1:
-        cap = "unlimited" if demand.max_attempts is None else f"at most {demand.max_attempts}"
+        cap = "unlimited" if training_run.max_attempts is None else f"at most {training_run.max_attempts}"
         yield "attempts per trajectory", f"(1 − f^A)/(1 − f) = {row.attempts:.6g} (A {cap})"
         yield "delivered", f"1 − f^A = {row.delivered:.6g}"
     waits = ""
-    if demand.backoff_s:
-        waits = f" + N · ({row.attempts:.6g} − 1) · {seconds(demand.backoff_s)} / 3600"
+    if training_run.backoff_s:
+        waits = f" + N · ({row.attempts:.6g} − 1) · {seconds(training_run.backoff_s)} / 3600"
     share = f" · {row.delivered:.6g}" if row.delivered != 1 else ""
     yield (
         "worker-hours",
-        f"N{share} · held / 3600{waits} = {demand.trajectories:,}{share} · {seconds(held.value)} / 3600{waits}",
+        f"N{share} · held / 3600{waits} = {training_run.trajectories:,}{share} · {seconds(held.value)} / 3600{waits}",
     )
     if row.steps is not None and row.steps.wasted_worker_hours is not None:
         steps, wasted = row.steps, row.steps.wasted_worker_hours
-        yield "", f"= {exact(demand.trajectories * evidence.busy_ns.mean / S / 3600)} without over-provisioning"
+        yield "", f"= {exact(training_run.trajectories * evidence.busy_ns.mean / S / 3600)} without over-provisioning"
         yield (
             "launched per step",
-            f"⌈B·(1 + {demand.over_provision:g})⌉ = {steps.launched:,}, B = {steps.batch:,} are kept",
+            f"⌈B·(1 + {training_run.over_provision:g})⌉ = {steps.launched:,}, B = {steps.batch:,} are kept",
         )
-        carried = ", and goes on in the next step" if demand.partial_rollouts else ""
+        carried = ", and goes on in the next step" if training_run.partial_rollouts else ""
         yield "held", f"each launch from its start until it is done or the step ends{carried}: simulated"
         kept = row.worker_hours.value - wasted - evidence.waited_ns / S / 3600
         yield "worker-hours", f"{exact(kept)} kept + {exact(wasted)} thrown away"
-    if demand.create_rate is not None:
+    if training_run.create_rate is not None:
         yield "throttled", f"+ {exact(evidence.waited_ns / S / 3600)} with a worker held: simulated"
     yield "", f"= {exact(row.worker_hours.value)}{_limits(row.worker_hours)}"
     yield from _interval(held, evidence)
@@ -158,15 +158,16 @@ def _interval(held: Interval, evidence: Evidence) -> Iterator[tuple[str, str]]:
     )
 
 
-def _wall_clock(row: Projection, evidence: Evidence, demand: Demand) -> Iterator[tuple[str, str]]:
+def _wall_clock(row: Projection, evidence: Evidence, training_run: TrainingRun) -> Iterator[tuple[str, str]]:
     assert row.wall_clock_hours is not None
     wall, law, w = row.wall_clock_hours, evidence.busy_ns, evidence.usable_workers
-    jobs = demand.step_rollouts or demand.trajectories
+    jobs = training_run.step_rollouts or training_run.trajectories
     yield "μ, busy per trajectory", f"{seconds(law.mean / S)} s (with retries), σ = {seconds(law.sd / S)} s"
     yield "m2, second moment", f"{law.second_moment / S**2:.9g} s²"
     yield (
         "J, jobs per barrier",
-        f"{jobs:,}" + ("" if demand.step_rollouts is None else f" in {row.steps.steps if row.steps else 0:,} steps"),
+        f"{jobs:,}"
+        + ("" if training_run.step_rollouts is None else f" in {row.steps.steps if row.steps else 0:,} steps"),
     )
     if jobs:
         low, high = bounds(law, jobs, w)
@@ -175,7 +176,7 @@ def _wall_clock(row: Projection, evidence: Evidence, demand: Demand) -> Iterator
         yield "lower bound", f"max(Jμ/W, E[max], ⌈J/W⌉·x_min) = {seconds(low / S)} s"
         yield "upper bound", f"min(Jμ/W + (1 − 1/W)·E[max], ⌈J/W⌉·x_max) = {seconds(high / S)} s"
         yield "sd of one makespan", f"about σ√J/W = {seconds(law.sd * math.sqrt(jobs) / w / S)} s"
-    if demand.create_rate is not None and evidence.throttle_floor_ns is not None:
+    if training_run.create_rate is not None and evidence.throttle_floor_ns is not None:
         floor = seconds(evidence.throttle_floor_ns / S)
         yield "create rate", f"the last create no sooner than (attempts − burst)/rate = {floor} s"
         yield "effective workers", f"min(W, rate·μ/attempts) = {evidence.effective_workers:,.6g}"
@@ -185,9 +186,9 @@ def _wall_clock(row: Projection, evidence: Evidence, demand: Demand) -> Iterator
     if row.steps is not None:
         step = row.steps.step
         yield "rollouts of a step", f"{seconds(step.value_ns / S)} ± {seconds(step.error_ns / S)} s"
-        yield "training of a step", f"{seconds(demand.train_s)} s, {demand.effective_policy.name}"
+        yield "training of a step", f"{seconds(training_run.train_s)} s, {training_run.effective_policy.name}"
     if row.gpu is not None:
-        yield from _waiting(row.gpu[demand.effective_policy.name], demand)
+        yield from _waiting(row.gpu[training_run.effective_policy.name], training_run)
     error = "" if wall.error is None else f" ± {exact(wall.error)}"
     yield from _last_jobs(evidence)
     yield "wall-clock", f"{exact(wall.value)}{error} h{_limits(Interval(wall.value, wall.low, wall.high))}"
@@ -208,11 +209,11 @@ def _last_jobs(evidence: Evidence) -> Iterator[tuple[str, str]]:
     yield "interval", "√(worker-hours' in proportion² + that²) ± the error, on either side"
 
 
-def _waiting(stall: GpuWaiting, demand: Demand) -> Iterator[tuple[str, str]]:
-    steps = -(-demand.trajectories // (demand.step_rollouts or 1))
+def _waiting(stall: GpuWaiting, training_run: TrainingRun) -> Iterator[tuple[str, str]]:
+    steps = -(-training_run.trajectories // (training_run.step_rollouts or 1))
     yield (
         "GPUs not training",
-        f"{demand.gpus:,} · (wall-clock − {steps:,} · {seconds(demand.train_s)} / 3600) = "
+        f"{training_run.gpus:,} · (wall-clock − {steps:,} · {seconds(training_run.train_s)} / 3600) = "
         f"{exact(stall.waiting_gpu_hours)} GPU-hours, generation included{_dollars(stall.waiting_usd)}",
     )
     generation = stall.generation_gpu_hours
@@ -238,7 +239,7 @@ def _causes(row: Projection) -> Iterator[tuple[str, str]]:
         yield "tax between", f"{least} worker-hours, if unsplit is work but for a --reference's dispatch, and {most}"
 
 
-def _cost(row: Projection, demand: Demand) -> list[tuple[str, str]]:
+def _cost(row: Projection, training_run: TrainingRun) -> list[tuple[str, str]]:
     if row.cost is None:
         return []
     cost, workers = row.cost, row.cost.worker_usd or 0
@@ -250,8 +251,12 @@ def _cost(row: Projection, demand: Demand) -> list[tuple[str, str]]:
     ]
 
 
-def _quota(demand: Demand) -> str:
-    return "" if demand.quota is None else f" (the smaller of {demand.workers:,} and the quota {demand.quota:,})"
+def _quota(training_run: TrainingRun) -> str:
+    return (
+        ""
+        if training_run.quota is None
+        else f" (the smaller of {training_run.workers:,} and the quota {training_run.quota:,})"
+    )
 
 
 def _limits(interval: Interval) -> str:

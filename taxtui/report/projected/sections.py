@@ -9,7 +9,7 @@ from costmodel.projection.tax_bounds import Reference
 from costmodel.projection.warnings import DO, TAIL
 from costmodel.recording.published import Published
 from costmodel.statistics.verdict import CANNOT_TELL, TIE, Finding
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_S
 from taxtui.report import variation
 from taxtui.report.cells import (
@@ -38,11 +38,11 @@ from taxtui.terminal_text import clean
 
 
 def sections(
-    rows: Sequence[Projection], demand: Demand, sources: Sequence[object], reference: Reference | None = None
+    rows: Sequence[Projection], training_run: TrainingRun, sources: Sequence[object], reference: Reference | None = None
 ) -> list[Section]:
     """Every table that has something to say, the main one first; ``reference`` is what bounds a tax, in its notes."""
     parts = (_main, _causes, _money, _steps, _gpu, _pool, _stress, _break_even, _held_out)
-    results = [section for part in parts if (section := part(rows, demand)).rows]
+    results = [section for part in parts if (section := part(rows, training_run)).rows]
     notes = [
         f"{clean(source.name)}: {clean(note)}"
         for source in sources
@@ -67,12 +67,12 @@ def marks_of(rows: Sequence[Projection]) -> FlagMarks:
     return FlagMarks([row.flags for row in rows], DO)
 
 
-def title(rows: Sequence[Projection], demand: Demand) -> str:
+def title(rows: Sequence[Projection], training_run: TrainingRun) -> str:
     """Return the training run in one line."""
     lengths = {row.length for row in rows}
     of = f" of {min(lengths)} actions" if len(lengths) == 1 else ""
-    plural = "s" if demand.workers != 1 else ""
-    return f"{demand.trajectories:,} trajectories{of} on {demand.workers:,} worker{plural}"
+    plural = "s" if training_run.workers != 1 else ""
+    return f"{training_run.trajectories:,} trajectories{of} on {training_run.workers:,} worker{plural}"
 
 
 def _names(rows: Sequence[Projection]) -> list[str]:
@@ -91,7 +91,7 @@ def name_of(row: Projection) -> str:
     return f"{clean(row.label)}\n{clean(' '.join(details))}"
 
 
-def _main(rows: Sequence[Projection], demand: Demand) -> Section:
+def _main(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
     marks = marks_of(rows)
     baseline = next((row.versus.label for row in rows if row.versus), None)
     head = ["sandbox\ntier n mode", "trajectory\nmean", "worker-hours\n", "wall-clock\n"]
@@ -122,7 +122,7 @@ def _main(rows: Sequence[Projection], demand: Demand) -> Section:
             for row in rows
             if row.versus and row.versus.verdict.kind == CANNOT_TELL
         )
-    return Section(title(rows, demand), [*head, "flags\n"], table, notes)
+    return Section(title(rows, training_run), [*head, "flags\n"], table, notes)
 
 
 def mark(verdict: Finding) -> str:
@@ -160,7 +160,7 @@ def _table(
     return Section(name, ["sandbox\n", *head], lines, list(notes))
 
 
-def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
+def _causes(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
     def cells(row: Projection) -> list[Content] | None:
         if row.by_cause_worker_hours is None or row.worker_hours is None:
             return None
@@ -181,11 +181,11 @@ def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
     wrapper = any(cause.wrapper is not None for cause in causes)
     head = ["tax\n", "startup\nqueued", "dispatch\nharness", "slowdown\ncontention" if known else "slowdown\n"]
     head += ["work\n", "think\n", "failed\n", *["unsplit\n"] * unsplit, *["wrapper\n"] * wrapper]
-    head += ["cleanup\n"] * demand.include_cleanup + ["wasted\n"] * (demand.over_provision > 0)
+    head += ["cleanup\n"] * training_run.include_cleanup + ["wasted\n"] * (training_run.over_provision > 0)
     notes = [
-        f"tax = {tax_in_words(demand.include_cleanup)}: worker-hours beyond think time and the commands' own time in "
-        "the sandbox. dispatch, slowdown and work: the set-up's commands too. harness: our own time between phases "
-        "and commands."
+        f"tax = {tax_in_words(training_run.include_cleanup)}: worker-hours beyond think time and the commands' own "
+        "time in the sandbox. dispatch, slowdown and work: the set-up's commands too. harness: our own time between "
+        "phases and commands."
     ]
     if unsplit:
         notes.append(UNSPLIT)
@@ -195,20 +195,20 @@ def _causes(rows: Sequence[Projection], demand: Demand) -> Section:
         notes.append(
             "contention: waiting in the sandbox beyond that of the same cell alone; –: not known, part of work."
         )
-    if demand.full_speed is None:
+    if training_run.full_speed is None:
         notes.append("slowdown is unknown and part of work; --set full_speed=SUBSTRATE tells them apart.")
     else:
-        notes.append(f"slowdown: the commands' own time beyond what they take on {clean(demand.full_speed)}.")
+        notes.append(f"slowdown: the commands' own time beyond what they take on {clean(training_run.full_speed)}.")
     if shares := [row.cleanup_share_left_out for row in rows if row.cleanup_share_left_out]:
         notes.append(f"{left_out(shares)}; --set include_cleanup=true has the worker wait for it.")
-    if demand.over_provision > 0:
+    if training_run.over_provision > 0:
         notes.append(
             "wasted: rollouts launched in excess, until they were done or cut; the other columns are the kept."
         )
     return _table("Causes of the worker-hours", head, rows, cells, *notes)
 
 
-def _money(rows: Sequence[Projection], demand: Demand) -> Section:
+def _money(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
     def cells(row: Projection) -> list[Content] | None:
         if row.cost is None:
             return None
@@ -226,7 +226,7 @@ def _money(rows: Sequence[Projection], demand: Demand) -> Section:
     return _table("Money", head, rows, cells, *(f"Prices: {clean(sheet)}." for sheet in sheets))
 
 
-def _steps(rows: Sequence[Projection], demand: Demand) -> Section:
+def _steps(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
     def cells(row: Projection) -> list[Content] | None:
         if row.steps is None:
             return None
@@ -241,26 +241,28 @@ def _steps(rows: Sequence[Projection], demand: Demand) -> Section:
     head = ["steps\n", "launched\nper step", "rollouts\nof a step", "barrier idle\nworker-hours"]
     head += ["busy\nworker-hours", "thrown away\nworker-hours"]
     policy = (
-        f"Training steps of {demand.step_rollouts:,}, {demand.effective_policy.name}" if demand.step_rollouts else ""
+        f"Training steps of {training_run.step_rollouts:,}, {training_run.effective_policy.name}"
+        if training_run.step_rollouts
+        else ""
     )
     return _table(policy, head, rows, cells)
 
 
-def _gpu(rows: Sequence[Projection], demand: Demand) -> Section:
-    return waiting.section(list(zip(_names(rows), rows, strict=True)), demand)
+def _gpu(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
+    return waiting.section(list(zip(_names(rows), rows, strict=True)), training_run)
 
 
-def _pool(rows: Sequence[Projection], demand: Demand) -> Section:
+def _pool(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
     def cells(row: Projection) -> list[Content] | None:
         if row.warm_pool is None:
             return None
         return [TableCell(row.warm_pool.hit, SHARE), TableCell(row.warm_pool.idle_sandboxes), row.warm_pool.rule]
 
     note = "A hit skips create and ready; the set-up is still done."
-    return _table(f"Warm pool of {demand.warm_pool}", ["hits\n", "idle\nsandboxes", "rule\n"], rows, cells, note)
+    return _table(f"Warm pool of {training_run.warm_pool}", ["hits\n", "idle\nsandboxes", "rule\n"], rows, cells, note)
 
 
-def _stress(rows: Sequence[Projection], demand: Demand) -> Section:
+def _stress(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
     def cells(row: Projection) -> list[Content] | None:
         if row.stress is None or TAIL not in row.flags:
             return None
@@ -271,7 +273,7 @@ def _stress(rows: Sequence[Projection], demand: Demand) -> Section:
     )
 
 
-def _break_even(rows: Sequence[Projection], demand: Demand) -> Section:
+def _break_even(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
     def cells(row: Projection) -> list[Content] | None:
         even = row.break_even
         if even is None:
@@ -284,7 +286,7 @@ def _break_even(rows: Sequence[Projection], demand: Demand) -> Section:
     return _table("Break-even with the baseline", ["actions\n", "note\n"], rows, cells)
 
 
-def _held_out(rows: Sequence[Projection], demand: Demand) -> Section:
+def _held_out(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
     series = {row.identity._replace(actions=0): row for row in rows if row.held_out}
     lines: list[list[Content]] = []
     for row in series.values():

@@ -10,7 +10,7 @@ import msgspec
 from costmodel.analysis.project import project
 from costmodel.errors import CostModelError
 from costmodel.recording.reader import read_recording
-from costmodel.training.run import Demand
+from costmodel.training.run import TrainingRun
 from taxtui.plan.repeating import MIN_RUNS
 from taxtui.plan.spec import Plan
 
@@ -50,7 +50,7 @@ def widest_interval(path: Path) -> float | None:
     The difference between repetitions is part of the interval. None where a cell has no interval yet.
     """
     try:
-        rows = project([read_recording(path)], Demand(trajectories=1, workers=1), each_level=True)
+        rows = project([read_recording(path)], TrainingRun(trajectories=1, workers=1), each_level=True)
     except CostModelError:
         return None
     widths = []

@@ -24,7 +24,7 @@ from taxtui.options.training_file import field_of
 from taxtui.plan.notation import parse_count
 
 if TYPE_CHECKING:
-    from costmodel import Demand
+    from costmodel import TrainingRun
     from costmodel.analysis.per_substrate import PlaceAsked
     from costmodel.providers.provider import Provider
 
@@ -226,9 +226,9 @@ class Question(NamedTuple):
     providers: Sequence[Provider] = ()  # that are composed
 
     @property
-    def demand(self) -> Demand:
+    def training_run(self) -> TrainingRun:
         """The training run of all substrates without tables of their own."""
-        return self.places[-1].demand
+        return self.places[-1].training_run
 
 
 def parsed(typed: Typed) -> Question:

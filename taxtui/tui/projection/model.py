@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from costmodel import Demand, Projection, Published, Recording
+from costmodel import Projection, Published, Recording, TrainingRun
 from costmodel.analysis.baseline import meant
 from costmodel.analysis.per_substrate import PlaceAsked, project_places
 from costmodel.analysis.project import Wanted, project
@@ -36,7 +36,7 @@ QUICK: Final = frozenset(
         *("think", "include_cleanup", "quota", "run_sd", "deltas", "tolerance", "seed", "effort"),
     }
 )
-"""Fields of a demand that are answered without a simulation."""
+"""Fields of a training run that are answered without a simulation."""
 EFFORT: Final = 0.05
 """Simulation effort of a training run in steps, relative to ``taxtui project``: a person waits."""
 
@@ -59,14 +59,14 @@ class Answered(NamedTuple):
     partly: bool = False  # other rows are on their way
 
     @property
-    def demand(self) -> Demand:
+    def training_run(self) -> TrainingRun:
         """The training run of all substrates without tables of their own."""
-        return self.question.demand
+        return self.question.training_run
 
     @property
     def answer(self) -> Answer:
         """The ranking of the rows."""
-        return answer_of(self.rows, run_sd=self.demand.run_sd, baseline=self.demand.baseline)
+        return answer_of(self.rows, run_sd=self.training_run.run_sd, baseline=self.training_run.baseline)
 
 
 class Refinement(NamedTuple):
@@ -160,18 +160,18 @@ def _rows(question: Question, sources: Sequence[Source], wanted: Wanted) -> list
             item for item in question.providers if not place.spec or item.substrate == place.spec.split(":")[0]
         ]
         matches += project(
-            sources, place.demand, place.prices, None, providers, effort=EFFORT, wanted=both, stressed=False
+            sources, place.training_run, place.prices, None, providers, effort=EFFORT, wanted=both, stressed=False
         )
     return matches
 
 
 def _quick(place: PlaceAsked) -> PlaceAsked:
     """The same without what takes a simulation; of think times that differ, their mean."""
-    request = {item.name: getattr(place.demand, item.name) for item in fields(Demand) if item.name in QUICK}
-    think = place.demand.think
+    request = {item.name: getattr(place.training_run, item.name) for item in fields(TrainingRun) if item.name in QUICK}
+    think = place.training_run.think
     if think is not None and think.sigma:
         request["think"] = Think(round(think.mean_ns))
-    return place._replace(demand=Demand(**request))
+    return place._replace(training_run=TrainingRun(**request))
 
 
 def _key(row: Projection) -> tuple[CellIdentity, str]:
@@ -208,8 +208,8 @@ def curves(request: CurveAsked) -> list[Curve]:
     """Return a curve over actions for each substrate around an answer, without what needs a simulation."""
     answered = request.answered
     parts = [_like(source, request.like) for source in answered.sources]
-    demand = _quick(answered.question.places[-1]).demand
-    return curve(parts, replace(demand, baseline=None), "actions", ())
+    training_run = _quick(answered.question.places[-1]).training_run
+    return curve(parts, replace(training_run, baseline=None), "actions", ())
 
 
 def stops(rows: Sequence[Projection]) -> dict[str, tuple[str, ...]]:

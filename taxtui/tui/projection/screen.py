@@ -151,7 +151,7 @@ class ProjectionScreen(ArrangedScreen):
         """Return the answer with dim rows of the previous question in place of missing rows."""
         before, identities = self.answered, {row.identity for row in answered.rows}
         self._stale = frozenset()
-        if before is None or not answered.partly or before.demand.length != answered.demand.length:
+        if before is None or not answered.partly or before.training_run.length != answered.training_run.length:
             return answered
         missing = [row for row in before.rows if row.identity not in identities]
         self._stale = frozenset(row.identity for row in missing)
@@ -261,10 +261,10 @@ class ProjectionScreen(ArrangedScreen):
         if rows and self.answered:
             from taxtui.report.projected.explain import to_text
 
-            demand = self.answered.demand
+            training_run = self.answered.training_run
 
             def derivations(width: int) -> str:
-                return "\n\n".join(to_text(row, demand, width) for row in rows)
+                return "\n\n".join(to_text(row, training_run, width) for row in rows)
 
             self.app.push_screen(Tell("How this was computed", derivations))
 
@@ -275,8 +275,8 @@ class ProjectionScreen(ArrangedScreen):
             from taxtui.report.projected import attributed
             from taxtui.report.projected.sections import sections
 
-            rows, demand = self.answered.rows, self.answered.demand
-            tables = [*attributed.sections(rows, demand), *sections(rows, demand, self.answered.sources)]
+            rows, training_run = self.answered.rows, self.answered.training_run
+            tables = [*attributed.sections(rows, training_run), *sections(rows, training_run, self.answered.sources)]
             command = f"{self._command()} --full"
             self.app.push_screen(Tell("All tables", partial(plain_tables.to_text, tables), copyable=command))
 

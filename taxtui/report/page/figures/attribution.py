@@ -35,7 +35,7 @@ HOURS: Final = tuple(cause for cause in ByCause._fields if cause not in ("work",
 
 
 def figures(material: Material) -> list[Figure]:
-    """A panel per tier; none where no demand was given."""
+    """A panel per tier; none where no training run was given."""
     run = material.run
     if run is None:
         return []

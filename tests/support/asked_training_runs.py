@@ -1,4 +1,4 @@
-"""Every field of a demand, asked for: a field that is not here fails the tests of what rows do with it."""
+"""Every field of a training run, asked for: a field that is not here fails the tests of what rows do with it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from costmodel import Delta, Images, Think
 
-ASKED: dict[str, dict[str, Any]] = {  # each field of a demand, with what it cannot be asked without
+ASKED: dict[str, dict[str, Any]] = {  # each field of a training run, with what it cannot be asked without
     "trajectories": {"trajectories": 2000},
     "workers": {"workers": 7},
     "actions": {"actions": 50},
