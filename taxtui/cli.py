@@ -154,6 +154,6 @@ def _no_room(error: OSError | RuntimeError) -> bool:
 
 
 def _costmodel_error() -> type[TaxtuiError]:
-    from costmodel.errors import CostModelError  # cheap: defines classes only
+    from costmodel import CostModelError  # cheap: defines classes only
 
     return CostModelError  # type: ignore[return-value]  # has exit_code too, but shares no base with us

@@ -9,7 +9,7 @@ from typing import Final, Protocol, TypeVar
 
 from costmodel.errors import TrainingRunError
 from costmodel.projection import warnings
-from costmodel.projection.row import BreakEven, Projection, Versus
+from costmodel.projection.row import BreakEven, Row, Versus
 from costmodel.recording.reader import CellIdentity
 from costmodel.statistics.intervals import Interval, difference, student_t
 from costmodel.statistics.repetitions import Assumed, Estimate, assumed
@@ -17,13 +17,13 @@ from costmodel.statistics.verdict import UNKNOWN, Difference, Finding, judge, ra
 from costmodel.training.length import Length
 from costmodel.workload.estimator import StraightLine
 
-WORK: Final = (
+WORK_FIELDS: Final = (
     *("tier", "tier_digest", "mode", "concurrency", "arrival", "think", "acquire", "cpu_milli", "memory_mib"),
 )
 """Of a cell's identity: equal, with equal lengths, for the same work that was asked for alike."""
 
 
-def meant(identity: CellIdentity, spec: str) -> bool:
+def matches_spec(identity: CellIdentity, spec: str) -> bool:
     """Whether ``SUBSTRATE[:key=value,…]`` means this cell; a value will do for an option, as in docker:runsc."""
     name, _, options = spec.partition(":")
     parts = identity.variant.split(",")
@@ -32,13 +32,13 @@ def meant(identity: CellIdentity, spec: str) -> bool:
     return identity.substrate == name and all(told & {option, option.partition("=")[2]} for option in wanted)
 
 
-def matching(rows: Sequence[Projection], spec: str) -> list[Projection]:
+def matching(rows: Sequence[Row], spec: str) -> list[Row]:
     """The rows that ``SUBSTRATE[:key=value,…]`` means, those of the plain variant first.
 
     Raises:
         TrainingRunError: none is.
     """
-    found = [row for row in rows if meant(row.identity, spec)]
+    found = [row for row in rows if matches_spec(row.identity, spec)]
     if not found:
         known = ", ".join(dict.fromkeys(row.identity.label for row in rows))
         raise TrainingRunError(f"there is no row for {spec!r}; the recordings hold {known}")
@@ -79,7 +79,7 @@ def peer(row: Comparable, candidates: Sequence[C]) -> C | None:
     return max(same_work, key=likeness, default=None)
 
 
-def with_full_speed(rows: Sequence[Projection], spec: str) -> list[Projection]:
+def with_full_speed(rows: Sequence[Row], spec: str) -> list[Row]:
     """Split each row's work into what the same commands take on the reference, and the slowdown beyond that."""
     candidates = [row for row in matching(rows, spec) if row.evidence and row.evidence.work_per_success_ns]
     result = []
@@ -99,9 +99,7 @@ def with_full_speed(rows: Sequence[Projection], spec: str) -> list[Projection]:
     return result
 
 
-def with_baseline(
-    rows: Sequence[Projection], spec: str, *, required: bool = True, run_sd: float | None = None
-) -> list[Projection]:
+def with_baseline(rows: Sequence[Row], spec: str, *, required: bool = True, run_sd: float | None = None) -> list[Row]:
     """Every row against its peer among the baseline's rows; measured rows are never compared with others.
 
     A disturbed row is compared with none.
@@ -131,25 +129,23 @@ def with_baseline(
     return result
 
 
-def _disturbed(*rows: Projection | None) -> bool:
+def _disturbed(*rows: Row | None) -> bool:
     return any(row is not None and warnings.DISTURBED in row.flags for row in rows)
 
 
-def _doubting(result: Projection, row: Projection, other: Projection) -> Projection:
+def _doubting(result: Row, row: Row, other: Row) -> Row:
     """The result, flagged if the two were not measured in the same place."""
     if row.identity.environment == other.identity.environment or warnings.ENVIRONMENT in result.flags:
         return result
     return replace(result, flags=warnings.including(result.flags, warnings.ENVIRONMENT))
 
 
-def _versus(row: Projection, baseline: Projection, run_sd: float | None) -> Versus:
-    delta, verdict = judged(row, baseline, row.worker_hours, baseline.worker_hours, run_sd)
+def _versus(row: Row, baseline: Row, run_sd: float | None) -> Versus:
+    delta, verdict = judge_rows(row, baseline, row.worker_hours, baseline.worker_hours, run_sd)
     return Versus(baseline.identity.cell_id, baseline.label, delta, verdict)
 
 
-def judged(
-    row: Projection, other: Projection, own: Interval | None, theirs: Interval | None, run_sd: float | None
-) -> Difference:
+def judge_rows(row: Row, other: Row, own: Interval | None, theirs: Interval | None, run_sd: float | None) -> Difference:
     """An amount of two rows that is in proportion to what they hold per success: its difference, judged."""
     assert own is not None
     assert theirs is not None
@@ -159,15 +155,15 @@ def judged(
     return judge(*pair, _either(row, other, run_sd))
 
 
-def times(row: Projection, other: Projection, own: Interval, theirs: Interval, run_sd: float | None) -> Interval | None:
-    """Such an amount of one row over that of another, with the interval that ``judged`` decides by."""
+def times(row: Row, other: Row, own: Interval, theirs: Interval, run_sd: float | None) -> Interval | None:
+    """Such an amount of one row over that of another, with the interval that ``judge_rows`` decides by."""
     pair = _estimates(row, other, own, theirs)
     if pair is None:
         return Interval(own.value / theirs.value) if theirs.value > 0 else None
     return ratio(*pair, _either(row, other, run_sd))
 
 
-def _estimates(row: Projection, other: Projection, own: Interval, theirs: Interval) -> tuple[Estimate, Estimate] | None:
+def _estimates(row: Row, other: Row, own: Interval, theirs: Interval) -> tuple[Estimate, Estimate] | None:
     """Of the amounts; None where one is published, without trials, or has a lower limit only."""
     if row.evidence is None or other.evidence is None or _at_least(own) or _at_least(theirs):
         return None
@@ -182,22 +178,22 @@ def _at_least(amount: Interval) -> bool:
     return amount.low is not None and amount.high is None
 
 
-def _either(row: Projection, other: Projection, run_sd: float | None) -> Assumed:
+def _either(row: Row, other: Row, run_sd: float | None) -> Assumed:
     """What is assumed of the runs of both: the larger spread."""
     return max((assumed(each.identity.substrate, run_sd) for each in (row, other)), key=lambda each: each.sd)
 
 
-def break_even(one: Projection, other: Projection) -> BreakEven | None:
+def break_even(one: Row, other: Row) -> BreakEven | None:
     """The number of actions at which both hold a worker equally long: n* = (F_B − F_A) / (a_A − a_B).
 
     None unless both were measured often enough for a line of fixed and per-action time.
     """
     if one.evidence is None or other.evidence is None or not one.evidence.line or not other.evidence.line:
         return None
-    return crossing(one.evidence.line, other.evidence.line)
+    return crossing_point(one.evidence.line, other.evidence.line)
 
 
-def crossing(one: StraightLine, other: StraightLine) -> BreakEven:
+def crossing_point(one: StraightLine, other: StraightLine) -> BreakEven:
     """Where two lines cross at n ≥ 0, with Fieller's 95 % interval of the ratio, which may be unbounded."""
     numerator = other.fixed_s - one.fixed_s
     denominator = one.per_action_s - other.per_action_s

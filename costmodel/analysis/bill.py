@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from costmodel.errors import TrainingRunError
 from costmodel.projection import warnings
-from costmodel.projection.row import Projection
+from costmodel.projection.row import Row
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import TrainingRun
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 USD, WORKER_HOURS = UNITS = ("usd", "worker_hours")
 
-Rerun = Callable[[TrainingRun], Projection]
+Rerun = Callable[[TrainingRun], Row]
 """The row of one side at another training run."""
 
 
@@ -27,7 +27,7 @@ class Side:
     """One of two places: its row, its training run, and how to compute both anew."""
 
     name: str
-    row: Projection
+    row: Row
     training_run: TrainingRun
     rerun: Rerun
     runs: tuple[RunInSteps, ...] = ()  # of a run in steps: as it is, then at the ends of what concurrency leaves open

@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from costmodel.errors import TrainingRunError
-from costmodel.recording.metrics import PER_ACTION, PER_TRIAL, UNTOLD, values_of
+from costmodel.recording.metrics import NOT_RECORDED, PER_ACTION, PER_TRIAL, values_of
 from costmodel.recording.trial import RecordedTrial
-from costmodel.statistics.intervals import Interval, difference, quantile, ratio, wilson
-from costmodel.statistics.quantiles import percentile, spread_of, with_runs, worth
+from costmodel.statistics.intervals import Interval, difference, quantile, ratio, wilson_interval
+from costmodel.statistics.quantiles import percentile, percentile_with_runs, spread_of, worth
 from costmodel.statistics.repetitions import (
     Assumed,
     Basis,
@@ -29,7 +29,7 @@ from costmodel.statistics.repetitions import (
 )
 from costmodel.workload.pool import Pool
 
-LIMIT: Final = 0.10
+METRIC_LIMIT: Final = 0.10
 """Change of a metric that matters, where no limit is given."""
 FAILURE_RATE: Final = "failure_rate"
 HELD: Final = "held_per_success"
@@ -44,7 +44,7 @@ PER_SUCCESS: Final = MappingProxyType[str, Callable[[RecordedTrial, float | None
 )
 """Quantity → what a trial adds to the sum that is divided by the number of successes. It has a mean only."""
 
-DEFAULT: Final = ("mean:trajectory", "p50:action", FAILURE_RATE)
+DEFAULT_METRICS: Final = ("mean:trajectory", "p50:action", FAILURE_RATE)
 """Metrics that are compared where none is named."""
 
 _PERCENTILE: Final = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
@@ -76,7 +76,7 @@ class Change(NamedTuple):
     bases: tuple[Basis, ...] = ()
 
 
-def parse_metric(name: str, limit: float = LIMIT) -> Metric:
+def parse_metric(name: str, limit: float = METRIC_LIMIT) -> Metric:
     """Return the metric ``mean:QUANTITY``, ``p50:QUANTITY`` or another percentile, or ``failure_rate``.
 
     Raises:
@@ -112,7 +112,7 @@ def change_of(before: Pool, after: Pool, metric: Metric, run_sd: float | None) -
 
 def _failures(before: Pool, after: Pool) -> Change:
     """Compare shares of trials that failed, with Newcombe's interval of the difference, from Wilson's (1998)."""
-    then, now = (wilson(sum(not t.ok for t in pool.trials), len(pool.trials)) for pool in (before, after))
+    then, now = (wilson_interval(sum(not t.ok for t in pool.trials), len(pool.trials)) for pool in (before, after))
     sides = ComparedSide(len(before.trials), then), ComparedSide(len(after.trials), now)
     return Change(*sides, difference(now, then))
 
@@ -151,7 +151,7 @@ def _mean(pool: Pool, quantity: str) -> _Mean:
 
 
 def _reports(pool: Pool, quantity: str) -> bool:
-    return not any(quantity in UNTOLD.get(source, ()) for source in pool.untold)
+    return not any(quantity in NOT_RECORDED.get(source, ()) for source in pool.untold)
 
 
 def _percentiles(before: Pool, after: Pool, quantity: str, p: float, assume: Assumed) -> Change:
@@ -162,7 +162,7 @@ def _percentiles(before: Pool, after: Pool, quantity: str, p: float, assume: Ass
         if not values:
             sides.append(ComparedSide(0, None))
             continue
-        at = with_runs(percentile(values, p, worth(own, quantile(values, p))), p, own, assume, other)
+        at = percentile_with_runs(percentile(values, p, worth(own, quantile(values, p))), p, own, assume, other)
         if at.value is None:
             needed.append(f"needs {at.needs:,} values, has {len(values):,} {when}")
         sides.append(ComparedSide(len(values), None if at.value is None else Interval(at.value, at.low, at.high)))

@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 
 from costmodel.analysis.baseline import peer
 from costmodel.analysis.compared_metrics import (
-    DEFAULT,
+    DEFAULT_METRICS,
     FAILURE_RATE,
-    LIMIT,
+    METRIC_LIMIT,
     ComparedSide,
     Metric,
     change_of,
@@ -35,7 +35,7 @@ BETTER: Final = "better"
 WORSE: Final = "worse"
 NO_DIFFERENCE: Final = "no difference"
 INCONCLUSIVE: Final = "inconclusive"
-VERDICTS: Final = (WORSE, INCONCLUSIVE, BETTER, NO_DIFFERENCE)
+COMPARISON_VERDICTS: Final = (WORSE, INCONCLUSIVE, BETTER, NO_DIFFERENCE)
 """Every verdict, in the order of a table."""
 
 DISTURBED: Final = "disturbed: measure again on an idle machine"
@@ -54,7 +54,7 @@ class Comparison(NamedTuple):
     then: ComparedSide
     now: ComparedSide
     change: Interval | None  # relative; for ``failure_rate`` the difference of the two shares
-    verdict: str  # one of ``VERDICTS``
+    verdict: str  # one of ``COMPARISON_VERDICTS``
     reason: str = ""  # why it is INCONCLUSIVE
     bases: tuple[Basis, ...] = ()  # source of the between-repetition part of the interval
     needs: int | None = None  # repetitions a side that would show a change of the limit; None: none needed, or unknown
@@ -93,8 +93,8 @@ def planned(identity: CellIdentity) -> CellIdentity:
 
 
 def compare(
-    before: Sequence[Recording],
-    after: Sequence[Recording],
+    before: Recording | Sequence[Recording],
+    after: Recording | Sequence[Recording],
     metrics: Sequence[Metric] | None = None,
     run_sd: float | None = None,
     *,
@@ -104,14 +104,15 @@ def compare(
     """Compare each metric of each cell of ``after`` with the same cell of ``before``.
 
     Cells pair where the plan of both is equal, so that machines and images may differ. Trials of equal cells of one
-    side are pooled. Measured cells pair with measured cells only. ``metrics`` are by default ``DEFAULT``; ``run_sd`` is
-    the field of ``TrainingRun``; ``wanted`` selects cells. ``pair_all`` pairs the cells that are left over where tier
-    and length are equal, the most similar ones.
+    side are pooled. Measured cells pair with measured cells only. ``metrics`` are by default ``DEFAULT_METRICS``;
+    ``run_sd`` is the field of ``TrainingRun``; ``wanted`` selects cells. ``pair_all`` pairs the cells that are left
+    over where tier and length are equal, the most similar ones.
 
     Raises:
         TrainingRunError: the sides share no cell, or share a run.
         SourceError: a side has a run twice.
     """
+    before, after = ([side] if isinstance(side, Recording) else side for side in (before, after))
     shared = {source.run_id: source.name for source in before}
     for source in after:
         if source.run_id in shared:
@@ -126,7 +127,7 @@ def compare(
         names = [", ".join(source.name for source in side) for side in (before, after)]
         more = "" if pair_all else ", or pair other cells of a tier and length: --pair-all"
         raise TrainingRunError(f"{names[1]} and {names[0]} share no cell: record the same scenario on both sides{more}")
-    chosen = [parse_metric(name) for name in DEFAULT] if metrics is None else metrics
+    chosen = [parse_metric(name) for name in DEFAULT_METRICS] if metrics is None else metrics
     comparisons = [_compared(*pair, metric, run_sd) for pair in pairs for metric in chosen]
     paired = {id(pool) for pair in pairs for pool in pair}
     only = [[pool for pool in side if id(pool) not in paired] for side in (then, now)]
@@ -172,7 +173,7 @@ def _compared(before: Pool, after: Pool, metric: Metric, run_sd: float | None) -
         elif verdict == INCONCLUSIVE:
             measured = any(basis.measured for basis in bases)
             counts = len(before.runs), len(after.runs)
-            needs = repetitions_needed(change, counts, metric.limit or LIMIT, measured=measured)
+            needs = repetitions_needed(change, counts, metric.limit or METRIC_LIMIT, measured=measured)
     return Comparison(before, after, metric, then, now, change, verdict, reason, bases, needs)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeGuard
 
-from costmodel.analysis.baseline import judged
+from costmodel.analysis.baseline import judge_rows
 from costmodel.analysis.bill import USD, WORKER_HOURS, Bill, Side, bill, check_prices, is_free, usd_of
 from costmodel.errors import CostModelError, TrainingRunError
 from costmodel.projection import warnings
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOVE, STAY, CANNOT_TELL = VERDICTS = ("move", "stay", "cannot_tell")
 COMPOSED: Final = warnings.COMPOSED
 MEASURED: Final = warnings.MEASURED
-UNMEASURED: Final = (COMPOSED, warnings.PUBLISHED, warnings.STAND_IN)
+UNMEASURED_PROVENANCES: Final = (COMPOSED, warnings.PUBLISHED, warnings.STAND_IN)
 """Provenances of a row whose place was not measured."""
 PAIRED: Final = 0.3
 """How much of two runs in steps may be simulated together, relative to what one row may cost."""
@@ -80,7 +80,7 @@ class Decision:
         return [(side, one) for side in sides if side.candidate for one in side.candidate.inputs]
 
 
-def decide(
+def decide_between(
     start: Side, goal: Side, *, effort: float = 1.0, progress: Callable[[float], None] | None = None
 ) -> Decision:
     """Whether moving from one to the other saves money, or worker-hours where nothing has a price.
@@ -242,7 +242,7 @@ def _corners(side: Side, end: End) -> Iterator[Values]:
 def _open_points(side: Side, own: Bill) -> list[Unverified]:
     """Why there can be no verdict about a side: it was not measured, or nothing bounds it from above."""
     row, name = side.row, side.name
-    if row.provenance in UNMEASURED and side.candidate is None:
+    if row.provenance in UNMEASURED_PROVENANCES and side.candidate is None:
         return [Unverified(name, "nothing was measured there", "")]
     if own.whole.high is not None or own.whole.low is None:
         return []
@@ -284,13 +284,13 @@ def by_rows(start: Side, goal: Side, unit: str, times: tuple[float, float] = (1.
     rows = start.row, goal.row
     paired = all(row.attribution is None and (row.levels is None or row.levels.beyond == 1) for row in rows)
     if unit == WORKER_HOURS and paired and times == (1.0, 1.0):
-        return judged(start.row, goal.row, one.whole, other.whole, start.training_run.run_sd).value
+        return judge_rows(start.row, goal.row, one.whole, other.whole, start.training_run.run_sd).value
     return difference(one.whole.times(times[0]), other.whole.times(times[1]))
 
 
 def _doubts(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> list[Unverified]:
     found = []
-    measured = [side for side in (start, goal) if side.row.provenance not in UNMEASURED]
+    measured = [side for side in (start, goal) if side.row.provenance not in UNMEASURED_PROVENANCES]
     for side, own in zip((start, goal), bills, strict=True):
         if is_free(own, unit):
             found.append(

@@ -16,11 +16,11 @@ from costmodel.analysis.ranking import (
     WorkLine,
     excess,
     headline,
-    middle,
+    middle_workload,
 )
 from costmodel.projection import warnings
-from costmodel.projection.cause_names import NAMES
-from costmodel.projection.row import Projection
+from costmodel.projection.cause_names import CAUSE_NAMES
+from costmodel.projection.row import Row
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.verdict import CANNOT_TELL, TIE
 
@@ -127,12 +127,12 @@ def _why(entry: Entry, reference: Entry, *, among_several: bool) -> str:
     return _cause(*(pair if entry.ratio and entry.ratio.value >= 1 else pair[::-1]), among_several=among_several)
 
 
-def _cause(dear: Projection, cheap: Projection, *, among_several: bool = False) -> str:
+def _cause(dear: Row, cheap: Row, *, among_several: bool = False) -> str:
     """``; 41 ms of dispatch per action is 96 % of the difference``."""
     found = excess(dear, cheap)
     if found is None:
         return ""
-    cause = NAMES[found.cause]
+    cause = CAUSE_NAMES[found.cause]
     if found.cause == "dispatch":
         cause = f"{_short(found.per_action_s)} of dispatch per action"
     share = "all" if found.share >= ALL else f"{100 * found.share:.0f} %"
@@ -180,7 +180,7 @@ def _without_a_pair(found: Answer) -> str:
         said = _mode(found.modes[(len(found.modes) - 1) // 2], _ground(found))
     else:
         lines = [line for line in found.lines if any(line is one for one, _ in usable)]
-        said = _alone(middle(lines), places[0], _ground(found))
+        said = _alone(middle_workload(lines), places[0], _ground(found))
     return f"{said}{_left_out(found)}"
 
 

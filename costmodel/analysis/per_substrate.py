@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from costmodel.analysis.baseline import meant, with_baseline
-from costmodel.analysis.project import Wanted, behind, cells_of, project
+from costmodel.analysis.baseline import matches_spec, with_baseline
+from costmodel.analysis.project import CellFilter, behind, cells_of, project
 from costmodel.pricing.sheet import Prices
-from costmodel.projection.row import Projection
+from costmodel.projection.row import Row
 from costmodel.projection.tax_bounds import Reference
 from costmodel.recording.published import Published
 from costmodel.recording.reader import CellIdentity, Recording
@@ -35,10 +35,10 @@ def project_places(
     places: Sequence[PlaceAsked],
     reference: Reference | None = None,
     providers: Sequence[Provider] = (),
-    wanted: Wanted | None = None,
+    wanted: CellFilter | None = None,
     *,
     stressed: bool = True,
-) -> list[Projection]:
+) -> list[Row]:
     """As ``project``, with a training run for each place; the last one is for all others, and has the baseline.
 
     Raises:
@@ -49,12 +49,14 @@ def project_places(
         return project(
             recordings, common.training_run, common.prices, reference, providers, wanted=wanted, stressed=stressed
         )
-    rows: list[Projection] = []
+    rows: list[Row] = []
     for number, place in enumerate(places):
         earlier = [one.spec for one in places[:number]]
 
         def here(identity: CellIdentity, spec: str = place.spec, earlier: list[str] = earlier) -> bool:
-            mine = (not spec or meant(identity, spec)) and not any(meant(identity, one) for one in earlier)
+            mine = (not spec or matches_spec(identity, spec)) and not any(
+                matches_spec(identity, one) for one in earlier
+            )
             return mine and (wanted is None or wanted(identity))
 
         known = [one for one in providers if not place.spec or one.substrate == place.spec.partition(":")[0]]
@@ -66,7 +68,7 @@ def project_places(
     return with_baseline(rows, common.training_run.baseline, run_sd=common.training_run.run_sd)
 
 
-def runs_of(recordings: Sequence[Recording | Published], place: PlaceAsked, row: Projection) -> tuple[RunInSteps, ...]:
+def runs_of(recordings: Sequence[Recording | Published], place: PlaceAsked, row: Row) -> tuple[RunInSteps, ...]:
     """Inputs of a simulation of a measured row's run: as it is, then at the ends of what its concurrency leaves open.
 
     Empty where the run is not in steps, or the row has no trials.
@@ -85,7 +87,7 @@ def candidates_of(
     recordings: Sequence[Recording | Published],
     place: PlaceAsked,
     provider: Provider,
-    wanted: Wanted,
+    wanted: CellFilter,
     *,
     stated: frozenset[str] = frozenset(),
     images_gb: Sequence[float] = (),
@@ -107,7 +109,7 @@ def candidates_of(
     ]
 
 
-def only(recording: Recording, wanted: Wanted) -> Recording:
+def only(recording: Recording, wanted: CellFilter) -> Recording:
     """The recording without the cells that are not wanted, nor differ from a wanted one in length or concurrency only.
 
     What a row says also depends on those: lengths are predicted from each other, contention is told from the same cell

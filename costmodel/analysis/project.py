@@ -7,15 +7,16 @@ from dataclasses import fields, is_dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from costmodel.analysis.baseline import meant, with_baseline, with_full_speed
+from costmodel.analysis.baseline import matches_spec, with_baseline, with_full_speed
 from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.diagnostics import beyond_recorded_ns
 from costmodel.projection.measured_row import ENDS, mean_trajectory, measured_row
 from costmodel.projection.published_rows import quoted
-from costmodel.projection.row import HeldOut, Projection, Share
+from costmodel.projection.row import HeldOut, Row, Share
 from costmodel.projection.tax_bounds import Reference
+from costmodel.recording.load import Data, files_of
 from costmodel.recording.published import Published
 from costmodel.recording.reader import CellIdentity, Recording
 from costmodel.statistics.intervals import Between, Interval
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _KEPT: Final = ("identity", "length", "held_out", "flags", "evidence", "assumptions", "levels", "versus")
 """Fields of a row that do not depend on which of its pools was projected."""
 
-Wanted = Callable[[CellIdentity], bool]
+CellFilter = Callable[[CellIdentity], bool]
 SIMULATED_ROWS = 40
 """So many rows are each simulated with all that one may cost; more share what these would."""
 MOST_LENGTHS = 16
@@ -40,7 +41,7 @@ MOST_LENGTHS = 16
 
 
 def project(
-    recordings: Sequence[Recording | Published],
+    data: Data,
     training_run: TrainingRun,
     prices: Prices | None = None,
     reference: Reference | None = None,
@@ -48,13 +49,15 @@ def project(
     *,
     each_level: bool = False,
     effort: float = 1.0,
-    wanted: Wanted | None = None,
+    wanted: CellFilter | None = None,
     checked: bool = True,
     stressed: bool = True,
     causes: bool = True,
     progress: Callable[[float], None] | None = None,
-) -> list[Projection]:
-    """One row per cell, in the order of the recordings; with ``training_run.actions`` one per cell but for its length.
+) -> list[Row]:
+    """One row per cell of a file or several, in their order.
+
+    With ``training_run.actions`` the cells that differ in their length only are one row.
 
     Cells that differ in how many trials ran at a time only are one row, for as many as the training run has, unless
     ``each_level``. Of each of the ``providers`` there is a composed row for each work that was recorded. ``checked``:
@@ -80,8 +83,13 @@ def project(
 
     def needed(identity: CellIdentity) -> bool:
         specs = (training_run.full_speed, training_run.baseline)
-        return wanted is None or wanted(identity) or any(spec is not None and meant(identity, spec) for spec in specs)
+        return (
+            wanted is None
+            or wanted(identity)
+            or any(spec is not None and matches_spec(identity, spec) for spec in specs)
+        )
 
+    recordings = files_of(data)
     summaries = [(one, quoted(one, training_run, prices)) for one in recordings if isinstance(one, Published)]
     cells = _cells(recordings, training_run, checked=checked)
     groups = [own for own in ([[one] for one in cells] if each_level else by_levels(cells)) if needed(own[0].identity)]
@@ -157,7 +165,7 @@ def _thought_of(
     return found
 
 
-def compose(pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None = None) -> Projection:
+def compose(pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None = None) -> Row:
     """The row of a recorded pool's work at a provider; ``prices`` come before the provider's own.
 
     ``project(…, providers=[provider])`` makes the same row beside the measured ones.
@@ -176,12 +184,12 @@ def rows_of(
     found: Sequence[Alternatives],
     reference: Reference | None = None,
     effort: float = 0.0,
-    wanted: Wanted | None = None,
+    wanted: CellFilter | None = None,
     *,
     stressed: bool = True,
     causes: bool = True,
     progress: Callable[[float], None] | None = None,
-) -> list[Projection]:
+) -> list[Row]:
     """One row for each, from the least to the most of what was not measured; the rest is as for ``project``."""
     cells = [(one, pool) for one in found for pool in (one.value, *one.ends)]
     rows = [measured_row(pool, one.training_run, one.prices, reference, stressed=stressed) for one, pool in cells]
@@ -223,7 +231,7 @@ def _held_out(lengths: Sequence[Pool]) -> tuple[HeldOut, ...]:
     return tuple(sorted(found, key=lambda check: (check.from_actions, check.to_actions)))
 
 
-def widen(alternatives: Alternatives, row: Projection, ends: Sequence[Projection]) -> Projection:
+def widen(alternatives: Alternatives, row: Row, ends: Sequence[Row]) -> Row:
     """The value's row, from the lowest limit of any to the highest, with what it rests on."""
     for flag in alternatives.flags:
         if flag not in row.flags:

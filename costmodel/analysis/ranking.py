@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from costmodel.analysis.baseline import WORK, judged, matching, times
+from costmodel.analysis.baseline import WORK_FIELDS, judge_rows, matching, times
 from costmodel.projection import warnings
-from costmodel.projection.row import Projection
+from costmodel.projection.row import Row
 from costmodel.recording.reader import CellIdentity
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.verdict import TIE, Finding
 from costmodel.training.length import Length
 
 WORKER_HOURS: Final = "worker_hours"
-HELD: Final = "held_per_success_s"
+HELD_PER_SUCCESS: Final = "held_per_success_s"
 """What an answer is about: worker-hours of the whole run, or seconds that one delivered trajectory holds a worker."""
 
 EXEC, SESSION = "exec", "session"
@@ -44,7 +44,7 @@ class Work(NamedTuple):
     memory_mib: int
 
     @classmethod
-    def of(cls, row: Projection) -> Work:
+    def of(cls, row: Row) -> Work:
         """That of a row, at the length that is projected."""
         identity = row.identity
         return cls(
@@ -72,7 +72,7 @@ class Entry(NamedTuple):
     """One work at one place."""
 
     place: Place
-    row: Projection
+    row: Row
     amount: Interval | None  # None: no success
     ratio: Interval | None = None  # to the line's reference; None of the reference itself, and where nothing is ranked
     verdict: Finding | None = None  # against the reference, likewise
@@ -115,8 +115,8 @@ class ModeRatio(NamedTuple):
     work: Work  # by exec
     others: tuple[str, ...]  # as ``WorkLine`` has it
     place: Place
-    row: Projection  # by exec
-    session: Projection
+    row: Row  # by exec
+    session: Row
     ratio: Interval
     verdict: Finding
 
@@ -129,7 +129,7 @@ class ModeRatio(NamedTuple):
 class Answer(NamedTuple):
     """Works by places."""
 
-    measure: str  # ``WORKER_HOURS`` or ``HELD``
+    measure: str  # ``WORKER_HOURS`` or ``HELD_PER_SUCCESS``
     places: tuple[Place, ...]
     lines: tuple[WorkLine, ...]
     ground: str  # how the ranked rows were come by
@@ -141,7 +141,7 @@ class Answer(NamedTuple):
         """The places that are shown beside, not compared."""
         return tuple(place for place in self.places if place.provenance != self.ground)
 
-    def showing(self, rows: Sequence[Projection]) -> Answer:
+    def showing(self, rows: Sequence[Row]) -> Answer:
         """Without the entries of other rows, but for what they are compared with, which is then in no column."""
         wanted = {id(row) for row in rows}
         shown = {entry.place for line in self.lines for entry in line.entries if id(entry.row) in wanted}
@@ -166,7 +166,7 @@ class CauseExcess(NamedTuple):
 
 
 def answer_of(
-    rows: Sequence[Projection], measure: str = WORKER_HOURS, *, run_sd: float | None = None, baseline: str | None = None
+    rows: Sequence[Row], measure: str = WORKER_HOURS, *, run_sd: float | None = None, baseline: str | None = None
 ) -> Answer:
     """Put rows of one training run beside each other, by work.
 
@@ -183,7 +183,7 @@ def answer_of(
     wanted = None if baseline is None else [id(row) for row in matching(rows, baseline)]
     placed = _placed(rows)
     columns = {id(row): place for place, members in placed.items() for row in members}
-    works: dict[Work, list[Projection]] = {}
+    works: dict[Work, list[Row]] = {}
     for row in rows:
         works.setdefault(Work.of(row), []).append(row)
     named = _named(works)
@@ -224,7 +224,7 @@ def _modes(lines: Sequence[WorkLine], ground: str, measure: str, run_sd: float |
             assert session.amount is not None
             ratio = times(entry.row, session.row, entry.amount, session.amount, run_sd)
             if ratio is not None:
-                verdict = judged(entry.row, session.row, entry.amount, session.amount, run_sd).verdict
+                verdict = judge_rows(entry.row, session.row, entry.amount, session.amount, run_sd).verdict
                 yield ModeRatio(line.work, line.others, entry.place, entry.row, session.row, ratio, verdict)
 
 
@@ -238,17 +238,17 @@ def headline(found: Answer) -> WorkLine | None:
     if not shared:
         return None
     most = max(len(line.ranked) for line in shared)
-    return middle([line for line in shared if len(line.ranked) == most])
+    return middle_workload([line for line in shared if len(line.ranked) == most])
 
 
-def middle(lines: Sequence[WorkLine]) -> WorkLine:
+def middle_workload(lines: Sequence[WorkLine]) -> WorkLine:
     """Of the first mode's lines, of which there is at least one, that in the middle."""
     first = min(line.work.mode for line in lines)
     usual = [line for line in lines if line.work.mode == first]
     return usual[(len(usual) - 1) // 2]
 
 
-def excess(dear: Projection, cheap: Projection) -> CauseExcess | None:
+def excess(dear: Row, cheap: Row) -> CauseExcess | None:
     """What the dearer of two rows spends its additional time on; None where that is not known of both."""
     pair = [(row.by_cause_worker_hours, row.worker_hours, row.held_per_success_s) for row in (dear, cheap)]
     seconds: list[dict[str, float]] = []
@@ -272,20 +272,20 @@ def ties(line: WorkLine) -> tuple[Place, ...]:
     return tuple(entry.place for entry in line.entries if entry.verdict and entry.verdict.kind == TIE)
 
 
-def _comparable(row: Projection, measure: str) -> bool:
+def _comparable(row: Row, measure: str) -> bool:
     return _amount(row, measure) is not None and warnings.DISTURBED not in row.flags
 
 
-def _amount(row: Projection, measure: str) -> Interval | None:
+def _amount(row: Row, measure: str) -> Interval | None:
     return row.worker_hours if measure == WORKER_HOURS else row.held_per_success_s
 
 
-def _size(row: Projection, measure: str) -> float:
+def _size(row: Row, measure: str) -> float:
     amount = _amount(row, measure)
     return 0.0 if amount is None else amount.value
 
 
-def _reference(rows: Sequence[Projection], measure: str, wanted: Sequence[int] | None) -> Projection | None:
+def _reference(rows: Sequence[Row], measure: str, wanted: Sequence[int] | None) -> Row | None:
     """The first row of the baseline, or the cheapest."""
     if wanted is None:
         return min(rows, key=lambda row: _size(row, measure), default=None)
@@ -293,9 +293,9 @@ def _reference(rows: Sequence[Projection], measure: str, wanted: Sequence[int] |
 
 
 def _entry(
-    row: Projection,
+    row: Row,
     place: Place,
-    reference: Projection | None,
+    reference: Row | None,
     measure: str,
     run_sd: float | None,
 ) -> Entry:
@@ -305,28 +305,30 @@ def _entry(
         return Entry(place, row, own)
     theirs = _amount(reference, measure)
     assert theirs is not None
-    verdict = judged(row, reference, own, theirs, run_sd).verdict
+    verdict = judge_rows(row, reference, own, theirs, run_sd).verdict
     elsewhere = row.identity.environment != reference.identity.environment
     return Entry(place, row, own, times(row, reference, own, theirs, run_sd), verdict, elsewhere)
 
 
-def _placed(rows: Sequence[Projection]) -> dict[Place, list[Projection]]:
+def _placed(rows: Sequence[Row]) -> dict[Place, list[Row]]:
     """The rows by column. One label is one column, unless one work has it twice: then every place has its own."""
-    labelled: dict[tuple[str, str], list[Projection]] = {}
+    labelled: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         labelled.setdefault((row.provenance, row.label), []).append(row)
     order = sorted(labelled, key=lambda key: GROUNDS.index(key[0]) if key[0] in GROUNDS else len(GROUNDS))
-    found: dict[Place, list[Projection]] = {}
+    found: dict[Place, list[Row]] = {}
     for provenance, label in order:
         members = labelled[provenance, label]
         if len({Work.of(row) for row in members}) == len(members):
             found[Place(label, provenance)] = members
             continue
         fields = [
-            name for name in CellIdentity._fields if name not in (*WORK, "actions", "length", "substrate", "variant")
+            name
+            for name in CellIdentity._fields
+            if name not in (*WORK_FIELDS, "actions", "length", "substrate", "variant")
         ]
         fields = [name for name in fields if len({getattr(row.identity, name) for row in members}) > 1]
-        apart: dict[tuple[object, ...], list[Projection]] = {}
+        apart: dict[tuple[object, ...], list[Row]] = {}
         for row in members:
             apart.setdefault(tuple(getattr(row.identity, name) for name in fields), []).append(row)
         for number, (values, own) in enumerate(apart.items(), 1):
@@ -342,6 +344,6 @@ def _named(works: Iterable[Work]) -> dict[Work, tuple[str, ...]]:
         groups.setdefault((work.tier, work.length, work.mode), []).append(work)
     found: dict[Work, tuple[str, ...]] = {}
     for alike in groups.values():
-        fields = [name for name in WORK if len({getattr(one, name) for one in alike}) > 1]
+        fields = [name for name in WORK_FIELDS if len({getattr(one, name) for one in alike}) > 1]
         found |= {work: tuple(f"{name} {getattr(work, name)}" for name in fields) for work in alike}
     return found

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 
 from costmodel.analysis.project import project
 from costmodel.errors import TrainingRunError
-from costmodel.projection.row import Projection
+from costmodel.projection.row import Row
 from costmodel.recording.published import Published
 from costmodel.recording.reader import CellIdentity, Recording
 from costmodel.training.run import Delta, TrainingRun
@@ -29,7 +29,7 @@ class Effect(NamedTuple):
     percent: float | None
 
 
-def sensitivity(training_run: TrainingRun, actions: float, row: Projection | None = None) -> list[Effect]:
+def sensitivity(training_run: TrainingRun, actions: float, row: Row | None = None) -> list[Effect]:
     """What the standard and the training run's own changes add to ``training_run.trajectories`` rollouts of ``actions``
     each.
 
@@ -44,7 +44,7 @@ def sensitivity(training_run: TrainingRun, actions: float, row: Projection | Non
     return effects
 
 
-def levers(row: Projection) -> list[Effect]:
+def levers(row: Row) -> list[Effect]:
     """What 10 % less of each cause saves in worker-hours, the largest first."""
     if row.by_cause_worker_hours is None:
         return []
@@ -55,7 +55,7 @@ def levers(row: Projection) -> list[Effect]:
     return sorted(saved, key=lambda effect: effect.worker_hours)
 
 
-def _percent(hours: float, row: Projection | None) -> float | None:
+def _percent(hours: float, row: Row | None) -> float | None:
     if row is None or row.worker_hours is None or not row.worker_hours.value:
         return None
     return 100 * hours / row.worker_hours.value

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from costmodel.analysis.bill import USD, Side
 from costmodel.analysis.decision import Decision, Savings
 from costmodel.errors import CostModelError
-from costmodel.projection.row import Projection
+from costmodel.projection.row import Row
 from costmodel.training.images import Images
 from costmodel.training.length import Length
 from costmodel.training.run import Think, TrainingRun
@@ -94,7 +94,7 @@ class InputEffect(NamedTuple):
         return max(abs(end - here) for end in (self.best, self.worst, here) if not math.isnan(end))
 
 
-def effects(
+def input_effects(
     found: Decision, progress: Callable[[float], None] | None = None, *, rough: bool = False
 ) -> list[InputEffect]:
     """Every unmeasured input with the value at which it turns the saving, the one that turns it soonest first.
@@ -216,7 +216,7 @@ def _causes(found: Decision) -> Iterator[Turn]:
     yield from _slower(found)
 
 
-def _takes_s(row: Projection, cause: str) -> float | None:
+def _takes_s(row: Row, cause: str) -> float | None:
     """Of one trajectory, or of one action of it."""
     split, hours = row.by_cause_worker_hours, row.worker_hours
     if split is None or hours is None or row.held_per_success_s is None or not hours.value:

@@ -10,9 +10,9 @@ from costmodel.training.run import TrainingRun, poisoned_groups
 from costmodel.workload.scenario_range import Assumption
 
 ASKED: Final = "asked for"
-RULES: Final = "rules of the step model"
+STEP_MODEL_RULES: Final = "rules of the step model"
 POISONED: Final = "groups with a failed attempt"
-MEASURED: Final = "measured"
+MEASURED_INPUT: Final = "measured"
 
 _UNITS: Final = {
     "_usd_hour": " $ an hour",
@@ -64,7 +64,9 @@ def assumptions(
     training_run: TrainingRun, basis: Basis, *, failures: int, trials: int, scale: int = 1
 ) -> tuple[Assumption, ...]:
     """Each with where it comes from; ``failures`` of ``trials`` were recorded, and 1/``scale`` was simulated."""
-    smaller = Assumption("size", f"as 1/{scale} of the run: the longest of fewer is shorter, queues are longer", RULES)
+    smaller = Assumption(
+        "size", f"as 1/{scale} of the run: the longest of fewer is shorter, queues are longer", STEP_MODEL_RULES
+    )
     return (
         tuple(_asked(training_run)) + tuple(_granted(training_run, basis, failures, trials)) + (smaller,) * (scale > 1)
     )
@@ -83,7 +85,7 @@ def _elsewhere(one: Assumption) -> Assumption:
 
 
 def _no_failures(one: Assumption) -> Assumption:
-    if one.source != MEASURED:
+    if one.source != MEASURED_INPUT:
         return one
     return one._replace(value="none", source="unmeasured: give failure_rate of this place")
 
@@ -118,24 +120,26 @@ def _number(value: object) -> bool:
 def _granted(training_run: TrainingRun, basis: Basis, failures: int, trials: int) -> Iterator[Assumption]:
     yield Assumption("run-to-run sd", f"{basis.sd:.1%} over {basis.runs} runs", basis.source)
     if training_run.failure_rate is None and training_run.failure_hazard is None:
-        yield Assumption("failure_rate", f"{failures} of {trials:,} attempts", MEASURED)
+        yield Assumption("failure_rate", f"{failures} of {trials:,} attempts", MEASURED_INPUT)
     elif training_run.failure_rate is not None:
-        yield Assumption("moment of a failure", "any of the attempt is as likely", RULES)
+        yield Assumption("moment of a failure", "any of the attempt is as likely", STEP_MODEL_RULES)
     else:
-        yield Assumption("moment of a failure", "the same hazard at every moment", RULES)
+        yield Assumption("moment of a failure", "the same hazard at every moment", STEP_MODEL_RULES)
     rate = training_run.failure_rate if training_run.failure_rate is not None else failures / trials if trials else 0.0
     if training_run.group_size is not None and training_run.failure_hazard is None and rate:
         share = poisoned_groups(rate, training_run.group_size, training_run.failure_burst)
-        source = ASKED if training_run.failure_rate is not None else MEASURED
+        source = ASKED if training_run.failure_rate is not None else MEASURED_INPUT
         yield Assumption(
             POISONED,
             f"{share:.0%}, 1 − (1 − {rate:.3g})^{training_run.group_size / training_run.failure_burst:.3g}",
             source,
         )
     if training_run.images is not None:
-        yield Assumption("image of a prompt", "each is as likely, drawn anew every time", RULES)
+        yield Assumption("image of a prompt", "each is as likely, drawn anew every time", STEP_MODEL_RULES)
         if training_run.placement is None:
-            yield Assumption("placement", training_run.effective_placement, RULES)
-        yield Assumption("disks", "empty at the start, the image that was used longest ago leaves first", RULES)
+            yield Assumption("placement", training_run.effective_placement, STEP_MODEL_RULES)
+        yield Assumption(
+            "disks", "empty at the start, the image that was used longest ago leaves first", STEP_MODEL_RULES
+        )
         if training_run.pull_gb_s is not None:
-            yield Assumption("pulls", "one after another on each node (serializeImagePulls)", RULES)
+            yield Assumption("pulls", "one after another on each node (serializeImagePulls)", STEP_MODEL_RULES)

@@ -13,7 +13,7 @@ from costmodel.attribution.shares import Rates, attribution, needed, with_run
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import no_surer, nodes_usd, plus
-from costmodel.projection.row import Attribution, Cost, PoolUse, Projection, Share, Steps, WallClock
+from costmodel.projection.row import Attribution, Cost, PoolUse, Row, Share, Steps, WallClock
 from costmodel.projection.tail_limits import LEAST_TRIALS
 from costmodel.simulation.makespan import Makespan
 from costmodel.simulation.rules import StepRules
@@ -32,7 +32,7 @@ NOTHING: Final = Interval(0.0, 0.0, 0.0)
 
 
 def attributed(
-    row: Projection,
+    row: Row,
     pool: Pool,
     training_run: TrainingRun,
     prices: Prices | None,
@@ -40,7 +40,7 @@ def attributed(
     progress: Progress | None = None,
     *,
     causes: bool = True,
-) -> Projection:
+) -> Row:
     """The row of a run in steps with its attribution; with an ``effort`` of 0 without, but answered all the same.
 
     It is simulated until its own error is small, or as much as the ``effort`` allows, relative to the usual.
@@ -74,7 +74,7 @@ def attributed(
     return replace(row, attribution=told) if effort else row
 
 
-def as_sure_as(row: Projection, found: Attribution, training_run: TrainingRun) -> Attribution:
+def as_sure_as(row: Row, found: Attribution, training_run: TrainingRun) -> Attribution:
     """The attribution with limits at least as far off as those of the row's wall-clock.
 
     The simulation draws from the recorded trials, and never shows a trajectory slower than all of them. The limits of
@@ -126,7 +126,7 @@ def _without_limits(found: Attribution) -> Attribution:
     )
 
 
-def _as_in_the_row(row: Projection, training_run: TrainingRun, told: Attribution) -> Attribution:
+def _as_in_the_row(row: Row, training_run: TrainingRun, told: Attribution) -> Attribution:
     """The attribution of a run that the row knows better: one answer has one wall-clock, and one bill."""
     wall, hours = row.wall_clock_hours, row.worker_hours
     if wall is None or hours is None:
@@ -145,7 +145,7 @@ def _as_in_the_row(row: Projection, training_run: TrainingRun, told: Attribution
     return with_run(told, change, sandbox=False)
 
 
-def _full_speed(row: Projection) -> float | None:
+def _full_speed(row: Row) -> float | None:
     """The share of the row's work that its reference takes for it."""
     hours = row.by_cause_worker_hours
     if hours is None or hours.work is None or hours.slowdown is None or not hours.work + hours.slowdown:
@@ -154,8 +154,8 @@ def _full_speed(row: Projection) -> float | None:
 
 
 def _answered(
-    row: Projection, pool: Pool, training_run: TrainingRun, prices: Prices | None, found: Worlds, told: Attribution
-) -> Projection:
+    row: Row, pool: Pool, training_run: TrainingRun, prices: Prices | None, found: Worlds, told: Attribution
+) -> Row:
     """What the closed forms and the stream of attempts have no rule for, as it was simulated."""
     plan, rules = found.plan, StepRules.of(training_run)
     part = found.share

@@ -34,7 +34,7 @@ SIZES: Final[Mapping[str, Mapping[int, tuple[int, ...]]]] = {"fargate": _FARGATE
 """By the name that a price sheet gives as ``sizes``."""
 
 
-def sold(sizes: str, cpu_milli: int, memory_mib: int) -> Size | None:
+def sold_size(sizes: str, cpu_milli: int, memory_mib: int) -> Size | None:
     """The smallest size on sale that has at least what was asked for, fewest CPUs first; None where none has.
 
     ``sizes`` is one of ``SIZES``.

@@ -17,11 +17,11 @@ from costmodel.recording.reader import CellIdentity
 from costmodel.toml import Count, Document, MalformedDocument, Text
 from costmodel.units import MAX_INT
 
-SHIPPED: Final = Path(__file__).parent / "data"
+SHIPPED_PRICES: Final = Path(__file__).parent / "data"
 STALE_AFTER: Final = datetime.timedelta(days=365)
 
 
-def priced(substrate: str, variant: str, cpus: float, memory_mib: int) -> CellIdentity:
+def priced_cell(substrate: str, variant: str, cpus: float, memory_mib: int) -> CellIdentity:
     """A cell of these limits: of its identity a price depends on four fields only."""
     unpriced = CellIdentity._make("" for _ in CellIdentity._fields)
     return unpriced._replace(substrate=substrate, variant=variant, cpu_milli=round(cpus * 1000), memory_mib=memory_mib)
@@ -188,11 +188,11 @@ def load_prices(path: str | Path, today: datetime.date | None = None) -> Prices:
     """
     file = Path(path)
     try:
-        if not file.exists() and (SHIPPED / f"{path}.toml").is_file():
-            file = SHIPPED / f"{path}.toml"
+        if not file.exists() and (SHIPPED_PRICES / f"{path}.toml").is_file():
+            file = SHIPPED_PRICES / f"{path}.toml"
         sheet = Document(file).convert(PriceSheet)
     except OSError as error:
-        known = ", ".join(sorted(sheet.stem for sheet in SHIPPED.glob("*.toml")))
+        known = ", ".join(sorted(sheet.stem for sheet in SHIPPED_PRICES.glob("*.toml")))
         raise PriceError(f"cannot read {file}: {error.strerror}; shipped sheets: {known}") from error
     except MalformedDocument as error:
         raise PriceError(str(error)) from error

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Final, Literal, NamedTuple
 
 from costmodel.errors import PriceError
-from costmodel.pricing.instance_sizes import Size, sold
+from costmodel.pricing.instance_sizes import Size, sold_size
 from costmodel.recording.reader import CellIdentity
 from costmodel.units import NS_PER_HOUR
 
@@ -122,7 +122,7 @@ class SandboxPrice:
         """What is billed for the cell's limits. Raises ``PriceError`` where no such size is sold, or fits a node."""
         asked = Size(identity.cpu_milli, identity.memory_mib)
         what = f"{asked.cpu_milli / 1000:g} vCPU and {asked.memory_mib} MiB"
-        size = sold(self.sizes, *asked) if self.sizes else asked
+        size = sold_size(self.sizes, *asked) if self.sizes else asked
         if size is None:
             raise PriceError(f"{self.sizes} sells nothing with {what}; ask for less")
         if self.node is not None and self.node.fit(size) < 1:

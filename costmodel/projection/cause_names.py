@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-NAMES: Final[Mapping[str, str]] = MappingProxyType(
+CAUSE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "startup": "startup",
         "create": "create",

@@ -10,7 +10,7 @@ from costmodel.projection import warnings
 from costmodel.projection.cost import cost
 from costmodel.projection.diagnostics import beyond_recorded_ns, evidence_of, reasons, trust
 from costmodel.projection.option_support import untold
-from costmodel.projection.row import ByCause, PoolUse, Projection, Steps, Stress, Trajectory, WallClock
+from costmodel.projection.row import ByCause, PoolUse, Row, Steps, Stress, Trajectory, WallClock
 from costmodel.projection.tax_bounds import Reference, tax_between
 from costmodel.projection.wall_clock import (
     Limits,
@@ -42,11 +42,11 @@ ENDS = 0.25
 
 def measured_row(
     pool: Pool, training_run: TrainingRun, prices: Prices | None, reference: Reference | None, *, stressed: bool
-) -> Projection:
+) -> Row:
     """One row of a recorded cell."""
     length = training_run.length or pool.length
     sample = attempts(pool, training_run.length, training_run)
-    row = Projection(
+    row = Row(
         identity=pool.identity,
         length=length,
         label=pool.identity.label,

@@ -10,7 +10,7 @@ from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import cost_of_mean, doubts
 from costmodel.projection.option_support import refused
-from costmodel.projection.row import Projection, Trajectory, WallClock
+from costmodel.projection.row import Row, Trajectory, WallClock
 from costmodel.recording.published import PROVENANCE, Published, PublishedRow
 from costmodel.statistics.intervals import Interval
 from costmodel.training.length import Length
@@ -19,7 +19,7 @@ from costmodel.units import NS_PER_HOUR, NS_PER_S
 from costmodel.workload.scenario_range import Assumption
 
 
-def quoted(summary: Published, training_run: TrainingRun, prices: Prices | None) -> list[Projection]:
+def quoted(summary: Published, training_run: TrainingRun, prices: Prices | None) -> list[Row]:
     """The rows of a file of published latencies.
 
     Raises:
@@ -56,8 +56,8 @@ def _printed(row: PublishedRow, summary: Published) -> Assumption:
     )
 
 
-def _row(row: PublishedRow, summary: Published, training_run: TrainingRun, prices: Prices | None) -> Projection:
-    projection = Projection(
+def _row(row: PublishedRow, summary: Published, training_run: TrainingRun, prices: Prices | None) -> Row:
+    projection = Row(
         identity=row.identity,
         length=training_run.length or Length.constant(row.identity.actions),
         label=row.label or row.identity.label,

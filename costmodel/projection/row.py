@@ -244,7 +244,7 @@ class Attribution(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Projection:
+class Row:
     """One row: a cell at the training run's scale. Fields are None where the data do not support a number."""
 
     identity: CellIdentity

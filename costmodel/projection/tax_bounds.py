@@ -88,7 +88,7 @@ def tax_between(tally: Tally, median: MedianDispatch | None, hours: float, waiti
     return Between(max(0.0, whole(least)), whole(most))
 
 
-def check_used(reference: Reference, unknown: Iterable[str]) -> None:
+def check_reference_used(reference: Reference, unknown: Iterable[str]) -> None:
     """That a reference says something of the substrates whose run is unknown.
 
     Raises:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from costmodel.projection.row import GpuWaiting, Steps
 from costmodel.projection.tail_limits import NO_TAIL, TailLimits, Timeout, tail_limits
-from costmodel.simulation.makespan import Makespan, bounds, expected_makespan
+from costmodel.simulation.makespan import Makespan, expected_makespan, makespan_bounds
 from costmodel.simulation.retries import Retries, retried
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Interval
@@ -164,7 +164,9 @@ def _closed_form(law: Distribution, training_run: TrainingRun, *, failing: bool)
         return False
     if not failing or law.mean == 0:
         return True
-    low, high = bounds(law, training_run.step_rollouts or training_run.trajectories, training_run.usable_workers)
+    low, high = makespan_bounds(
+        law, training_run.step_rollouts or training_run.trajectories, training_run.usable_workers
+    )
     return high - low <= 2 * training_run.tolerance * low
 
 

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from costmodel.errors import SourceError, TrainingRunError
-from costmodel.pricing.sheet import SHIPPED, Prices, load_prices
+from costmodel.pricing.sheet import SHIPPED_PRICES, Prices, load_prices
 from costmodel.providers import published_figures
 from costmodel.providers.limits import Profile, known_profiles, load_profile
 from costmodel.recording import published
@@ -181,7 +181,7 @@ def _shipped(name: str) -> Provider:
         slowdown=slowdown,
         slowdown_source=source,
         profile=load_profile(profile) if profile in known_profiles() else None,
-        prices=load_prices(name) if (SHIPPED / f"{name}.toml").is_file() else None,
+        prices=load_prices(name) if (SHIPPED_PRICES / f"{name}.toml").is_file() else None,
     )
 
 

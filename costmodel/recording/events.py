@@ -15,8 +15,8 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from costmodel.recording.breakdown import UNKNOWN as UNKNOWN
-from costmodel.training.length import FIXED as FIXED
-from costmodel.training.length import RECORDED as RECORDED
+from costmodel.training.length import FIXED_LENGTH as FIXED_LENGTH
+from costmodel.training.length import RECORDED_LENGTH as RECORDED_LENGTH
 from costmodel.units import MAX_INT as MAX_INT
 
 FORMAT_VERSION: Final = 1
@@ -125,7 +125,9 @@ class Cell(msgspec.Struct, array_like=True, tag=2, frozen=True):
     limits: Label  # in force: cgroup v2, prlimit, none …
     provenance: Label  # measured, stand_in, imported
     capabilities: Annotated[tuple[Label, ...], msgspec.Meta(max_length=MAX_CAPABILITIES)] = ()  # deadlines, unknowns
-    length: Label = FIXED  # fixed, or recorded: each trial has its own length, and actions is 0; part of the identity
+    length: Label = (
+        FIXED_LENGTH  # fixed, or recorded: each trial has its own length, and actions is 0; part of the identity
+    )
     resolution_ns: Count = 0  # resolution of the source's clock; 0: nanoseconds
 
 

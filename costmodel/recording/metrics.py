@@ -48,7 +48,7 @@ PER_TRIAL: Final = MappingProxyType[str, Callable[[RecordedTrial], int | None]](
 )
 """Kind of duration → a trial's value of it; None where it is not known. ``*_total`` tells it from that per action."""
 
-UNTOLD: Final = MappingProxyType[str, Sequence[str]](
+NOT_RECORDED: Final = MappingProxyType[str, Sequence[str]](
     {
         "run": ("run", "dispatch", "dispatch_total", "work", "wrapper", "wrapper_total"),
         "create": ("create", "cold_start", "fresh_episode", "orchestration"),

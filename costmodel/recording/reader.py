@@ -25,7 +25,7 @@ from costmodel.recording.follower import read_events
 from costmodel.recording.runner_health import FLOOR_LIMIT_NS, RunnerSecond, Seconds, WorkerFitness
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.repetitions import RunKey
-from costmodel.training.length import FIXED
+from costmodel.training.length import FIXED_LENGTH
 
 OK: Final = "ok"
 UNTOLD: Final = "unknown:"
@@ -55,12 +55,12 @@ class CellIdentity(NamedTuple):
     image: str
     environment: str
     substrate_version: str
-    length: str = FIXED
+    length: str = FIXED_LENGTH
 
     @property
     def cell_id(self) -> str:
         """Eight hex digits, the same in every file; of fixed lengths those from before there were others."""
-        fields = tuple(self[:-1]) if self.length == FIXED else tuple(self)
+        fields = tuple(self[:-1]) if self.length == FIXED_LENGTH else tuple(self)
         return f"{zlib.crc32(repr(fields).encode()):08x}"
 
     @property
@@ -206,7 +206,7 @@ class _Reader:
             return
         trial = opened.closed(event)
         identity = cell.identity
-        if trial.ok and identity.length == FIXED and len(trial.durations_ns) != identity.actions:
+        if trial.ok and identity.length == FIXED_LENGTH and len(trial.durations_ns) != identity.actions:
             trial.complete = False
         if trial.complete:
             self._trials[opened.cell].append(trial)

@@ -16,7 +16,7 @@ from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.repetitions import RunKey
 
 Value = int | str | bool | None
-Row = tuple[Value, ...]
+TableRow = tuple[Value, ...]
 
 
 class FrameColumn(NamedTuple):
@@ -119,24 +119,24 @@ def frame(*paths: str | PathLike[str], table: str = "trials") -> dict[str, list[
     Raises:
         SourceError: a file cannot be read or is damaged, or there is no such table.
     """
-    names = [column.name for column in columns(table)]
-    values = list(rows(paths, table))
+    names = [column.name for column in table_columns(table)]
+    values = list(table_rows(paths, table))
     return dict(zip(names, map(list, zip(*values, strict=True)) if values else ([] for _ in names), strict=True))
 
 
-def columns(table: str) -> tuple[FrameColumn, ...]:
+def table_columns(table: str) -> tuple[FrameColumn, ...]:
     """Return the columns of a table. Raises ``SourceError`` for an unknown table."""
     if table not in COLUMNS:
         raise SourceError(f"there is no table {table!r}; there are {', '.join(COLUMNS)}")
     return COLUMNS[table]
 
 
-def rows(paths: Iterable[str | PathLike[str]], table: str = "trials") -> Iterator[Row]:
-    """The rows of a table, one after the other, as many values in each as ``columns`` has; memory is one trial's.
+def table_rows(paths: Iterable[str | PathLike[str]], table: str = "trials") -> Iterator[TableRow]:
+    """The rows of a table, one after the other, as many values in each as ``table_columns`` has; memory is one trial's.
 
     Trials come in the order in which they ended; those that never did are left out. Raises as ``frame``.
     """
-    columns(table)
+    table_columns(table)
     for path in map(Path, paths):
         reader = _Reader(table)
         with Follower(path) as follower:
@@ -157,7 +157,7 @@ class _Reader:
         self._cells: dict[int, RecordedCell] = {}
         self._open: dict[int, tuple[events.TrialStarted, OpenTrial, int]] = {}
 
-    def rows(self, event: events.Event) -> Iterator[Row]:
+    def rows(self, event: events.Event) -> Iterator[TableRow]:
         """Yield the rows that an event completes."""
         if isinstance(event, events.Header):
             self._run_id = event.run_id
@@ -190,7 +190,7 @@ class _Reader:
         started_unix_ns: int,
         trial: RecordedTrial,
         ended: events.TrialEnded,
-    ) -> Row:
+    ) -> TableRow:
         identity, measures = cell.identity, trial.measures
         ok = ended.outcome == OK
         split = ok and measures.known
@@ -244,7 +244,7 @@ class _Reader:
             measures.wrapper_ns or None if ok else None,
         )
 
-    def _commands(self, started: events.TrialStarted, event: events.Actions) -> Iterator[Row]:
+    def _commands(self, started: events.TrialStarted, event: events.Actions) -> Iterator[TableRow]:
         count = len(event.duration_ns)
         runs_ns = known_runs(event.duration_ns, event.run_ns)
         optional = (event.think_ns, event.gap_ns, event.exit_code, event.stdout_bytes, event.stderr_bytes)
@@ -257,7 +257,7 @@ class _Reader:
             head = (self._run_id, started.repetition, started.trial, event.step, index, think, gap, duration)
             yield (*head, _optional(run), _optional(cpu), _optional(code), out, err, wrapper or None)
 
-    def _health(self, event: events.Health) -> Row:
+    def _health(self, event: events.Health) -> TableRow:
         return (
             self._run_id,
             self._worker,

@@ -94,7 +94,7 @@ def expected_makespan(
         return Makespan(0.0, 0.0, "order-statistic")
     if trajectories <= workers:
         return Makespan(expected_max(law, trajectories), 0.0, "order-statistic")
-    low, high = bounds(law, trajectories, workers)
+    low, high = makespan_bounds(law, trajectories, workers)
     middle = Makespan((low + high) / 2, (high - low) / 2, "bounds")
     if middle.error_ns <= tolerance / 10 * low:
         return middle
@@ -156,7 +156,7 @@ def expected_max(law: Distribution, jobs: int, at_least: float = 0.0) -> float:
     return law.values[-1] - shortfall
 
 
-def bounds(law: Distribution, jobs: int, workers: int) -> tuple[float, float]:
+def makespan_bounds(law: Distribution, jobs: int, workers: int) -> tuple[float, float]:
     """Guaranteed bounds in ns on the expected makespan of first-come-first-served list scheduling (Graham 1969)."""
     waves = -(-jobs // workers)
     fluid = jobs * law.mean / workers

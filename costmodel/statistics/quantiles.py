@@ -129,12 +129,12 @@ def worth(runs: Sequence[Sequence[Sequence[int]]], at: int) -> int:
     return max(1, math.floor(count / correlation_time(series, only_if_seen=True)))
 
 
-def worths(runs: Sequence[Sequence[Sequence[int]]]) -> Callable[[int], int]:
+def worth_by_value(runs: Sequence[Sequence[Sequence[int]]]) -> Callable[[int], int]:
     """``worth`` at values of these runs, weighed once for each: the upper percentiles of a few are one of them."""
     return cache(lambda value: worth(runs, value))
 
 
-def with_runs(
+def percentile_with_runs(
     one: Percentile,
     p: float,
     runs: Sequence[Sequence[Sequence[int]]],

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple, Self
 
 from costmodel.errors import TrainingRunError
 
-FIXED: Final = "fixed"
-RECORDED: Final = "recorded"
+FIXED_LENGTH: Final = "fixed"
+RECORDED_LENGTH: Final = "recorded"
 """Of a cell: its trials all have the number of actions that it says, or each has one of its own."""
 
 

@@ -22,7 +22,7 @@ from costmodel.statistics.intervals import (
     mean_interval,
     ratio_interval,
     student_t,
-    wilson,
+    wilson_interval,
 )
 from costmodel.units import NS_PER_HOUR
 
@@ -168,7 +168,7 @@ def failure_law(trials: Sequence[RecordedTrial]) -> FailureLaw:
     return FailureLaw(
         attempts=len(trials),
         starts_failed=starts_failed,
-        per_start=wilson(starts_failed, len(trials)),
+        per_start=wilson_interval(starts_failed, len(trials)),
         failures=count,
         exposure_h=exposure_h,
         per_hour=per_hour,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from costmodel.recording.trial import RecordedTrial, origins_of
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Interval, quantile
-from costmodel.statistics.quantiles import Percentile, percentile, with_runs, worths
+from costmodel.statistics.quantiles import Percentile, percentile, percentile_with_runs, worth_by_value
 from costmodel.statistics.repetitions import WITHIN_ONLY, Assumed, Estimate, Origin, RunKey, estimate, interval
 from costmodel.workload.attempts import Attempt, Sample
 
@@ -100,12 +100,12 @@ class Tally:
         trials = sum(map(len, runs))
         ascending = sorted(chain.from_iterable(chain.from_iterable(runs)))
 
-        worth_at = worths(runs)
+        worth_at = worth_by_value(runs)
 
         def at(p: float) -> Percentile:
             found = percentile(ascending, p, min(trials, worth_at(quantile(ascending, p))))
             needs_trials = -(-found.needs * trials // len(ascending))
-            return with_runs(found._replace(needs=needs_trials), p, runs, self.assume)
+            return percentile_with_runs(found._replace(needs=needs_trials), p, runs, self.assume)
 
         return list(map(at, ps))
 

@@ -15,7 +15,7 @@ from costmodel.recording.reader import CellIdentity, RecordedCell, Recording
 from costmodel.recording.trial import RecordedTrial, TrialColumns
 from costmodel.statistics.lognormal_sum import strata_of_sum
 from costmodel.statistics.repetitions import RunKey
-from costmodel.training.length import FIXED, Length
+from costmodel.training.length import FIXED_LENGTH, Length
 from costmodel.training.run import Think, TrainingRun
 from costmodel.workload.attempts import Attempt, Sample
 from costmodel.workload.contamination import Exposure, exposure
@@ -121,7 +121,7 @@ class Pool:
     @property
     def length(self) -> Length:
         """The lengths of its trajectories: those of its successes, or of all trials where none succeeded."""
-        if self.identity.length == FIXED or not self.trials:
+        if self.identity.length == FIXED_LENGTH or not self.trials:
             return Length.constant(self.identity.actions)
         ended = [actions for actions, ok in zip(self.columns.actions, self.columns.ok, strict=True) if ok]
         return Length.of(ended or self.columns.actions)

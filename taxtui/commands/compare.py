@@ -14,8 +14,7 @@ from taxtui.options.run_spread import LIMIT, run_sd_option
 from taxtui.report.formats import BY_NAME, NAMES
 
 if TYPE_CHECKING:
-    from costmodel.analysis.compared_metrics import Metric
-    from costmodel.recording.reader import Recording
+    from costmodel import Metric, Recording
     from taxtui.options.rows import RowChoice
 
 
@@ -127,8 +126,7 @@ def _two_recordings(
         TooLittleData: none is, and the data do not show that all stayed within their limits.
         WriteFailed: a file cannot be written.
     """
-    from costmodel.analysis.comparison import compare
-    from costmodel.workload.pool import pools
+    from costmodel import compare, pools
     from taxtui.commands.opening import located
     from taxtui.report.comparison.table import ComparisonTable
     from taxtui.report.row_limits import ANSWER
@@ -158,11 +156,11 @@ def _two_recordings(
 
 
 def _metrics(names: Sequence[str], limit: float | None) -> list[Metric]:
-    from costmodel.analysis.compared_metrics import DEFAULT, parse_metric
-    from costmodel.analysis.compared_metrics import LIMIT as USUAL
+    from costmodel import DEFAULT_METRICS, parse_metric
+    from costmodel import METRIC_LIMIT as USUAL
 
     metrics = []
-    for text in names or DEFAULT:
+    for text in names or DEFAULT_METRICS:
         name, has_limit, share = text.partition("=")
         usual = USUAL if limit is None else limit
         metrics.append(parse_metric(name, LIMIT.convert(share, None, None) if has_limit else usual))
@@ -173,7 +171,7 @@ def _metrics(names: Sequence[str], limit: float | None) -> list[Metric]:
 
 
 def _read(names: Sequence[str]) -> list[Recording]:
-    from costmodel.recording.load import read_recordings
+    from costmodel import read_recordings
     from taxtui.commands.opening import located
 
     return read_recordings([located(name) for name in names])

@@ -83,15 +83,15 @@ def _formats() -> Sequence[str]:
 
 
 def _providers() -> Sequence[str]:
-    from costmodel.providers.provider import known_providers
+    from costmodel import known_providers
 
     return known_providers()
 
 
 def _sheets() -> Sequence[str]:
-    from costmodel.pricing.sheet import SHIPPED
+    from costmodel import SHIPPED_PRICES
 
-    return sorted(path.stem for path in SHIPPED.glob("*.toml"))
+    return sorted(path.stem for path in SHIPPED_PRICES.glob("*.toml"))
 
 
 _NAMES: Final[Mapping[str, Callable[[], Sequence[str]]]] = {

@@ -21,14 +21,19 @@ from taxtui.terminal_text import clean
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from costmodel import Projection, Published, Recording, TrainingRun
-    from costmodel.analysis.bill import Side
-    from costmodel.analysis.decision import Decision
-    from costmodel.attribution.paired_comparison import RunInSteps
-    from costmodel.providers.plausible_ranges import Candidate
-    from costmodel.providers.provider import Provider
-    from costmodel.recording.reader import CellIdentity
-    from costmodel.workload.scenario_range import Assumption
+    from costmodel import (
+        Assumption,
+        Candidate,
+        CellIdentity,
+        Decision,
+        Provider,
+        Published,
+        Recording,
+        Row,
+        RunInSteps,
+        Side,
+        TrainingRun,
+    )
     from taxtui.commands.decide_workload import Workload
 
 UNDECIDED: Final = 6
@@ -85,9 +90,7 @@ def command(
     The workload is the training file's, or that of --tier, --mode and -n; else the middle one of the recordings.
     Exit code 0: MOVE or STAY; 6: CAN'T TELL.
     """
-    from costmodel.analysis.decision import CANNOT_TELL, decide
-    from costmodel.analysis.thresholds import effects, turns
-    from costmodel.recording.reader import Recording
+    from costmodel import CANNOT_TELL, Recording, decide_between, input_effects, turns
     from taxtui.commands.decide_workload import estimated, found_start, found_workload
     from taxtui.commands.opening import opened, opened_all
     from taxtui.report.decision.layout import to_markdown, to_terminal
@@ -121,9 +124,9 @@ def command(
     for line in idle_places(context, [side.row.identity for side in sides]):
         click.echo(f"taxtui: {clean(line)}", err=True)
     with waiting("simulating what moving saves") as progress:
-        result = decide(sides[0], sides[1], effort=ROUGHLY if quick else 1.0, progress=progress)
+        result = decide_between(sides[0], sides[1], effort=ROUGHLY if quick else 1.0, progress=progress)
     with waiting("looking for what would turn it") as progress:
-        moved = effects(result, progress, rough=quick)
+        moved = input_effects(result, progress, rough=quick)
         turned = turns(result, simulate=not quick)
     asked = [*choices, *_assumptions(result, [given(context, spec) for spec in (origin, goal)])]
     written = page(result, moved, turned, asked, shlex.join(["taxtui", *sys.argv[1:]]), rough=quick)
@@ -164,14 +167,10 @@ def _side(
     Raises:
         UsageError: there is none, or there are several.
     """
-    from costmodel.analysis.baseline import meant
-    from costmodel.analysis.bill import Side
-    from costmodel.analysis.per_substrate import candidates_of, runs_of
-    from costmodel.analysis.project import project
-    from costmodel.recording.reader import Recording
+    from costmodel import Recording, Side, candidates_of, matches_spec, project, runs_of
 
     def wanted(identity: CellIdentity) -> bool:
-        return meant(identity, spec) and workload.matches(identity)
+        return matches_spec(identity, spec) and workload.matches(identity)
 
     place = place_of(context, spec)
     recordings = [item for item in sources if isinstance(item, Recording)]
@@ -191,7 +190,7 @@ def _side(
             raise _nothing(f"{spec} {workload}", recordings)
         return _unmeasured(candidates, f"{spec} {workload}", shown)
 
-    def at(training_run: TrainingRun, effort: float = COARSE) -> Projection:
+    def at(training_run: TrainingRun, effort: float = COARSE) -> Row:
         rows = project(
             sources,
             training_run,
@@ -217,8 +216,7 @@ def _side(
 
 def _unmeasured(candidates: Sequence[Candidate], meant: str, effort: float) -> Side:
     """A place where nothing was measured. Raises ``UsageError``: several works are meant."""
-    from costmodel.analysis.bill import Side
-    from costmodel.analysis.project import rows_of
+    from costmodel import Side, rows_of
 
     [candidate, *others] = candidates
     rows = rows_of(
@@ -229,11 +227,11 @@ def _unmeasured(candidates: Sequence[Candidate], meant: str, effort: float) -> S
     told = candidate.at({})
     runs: tuple[RunInSteps, ...] = ()
     if told.training_run.step_rollouts is not None:
-        from costmodel.attribution.paired_comparison import RunInSteps
+        from costmodel import RunInSteps
 
         runs = (RunInSteps(told.value, told.training_run, told.prices),)
 
-    def at(training_run: TrainingRun, effort: float = COARSE) -> Projection:
+    def at(training_run: TrainingRun, effort: float = COARSE) -> Row:
         [row] = rows_of([replace(candidate, training_run=training_run).at({})], effort=effort, stressed=False)
         return row
 
@@ -248,7 +246,7 @@ def _nothing(meant: str, recordings: Sequence[Recording]) -> UsageError:
     return UsageError(f"nothing was recorded of {meant}", fix=f"there are {known}; --compose adds a provider")
 
 
-def _several(meant: str, rows: Sequence[Projection]) -> UsageError:
+def _several(meant: str, rows: Sequence[Row]) -> UsageError:
     names = dict.fromkeys(f"{row.label} {row.identity.tier} {row.length} {row.identity.mode}" for row in rows)
     fix = "choose one with --tier, --mode, -n ACTIONS, or SUBSTRATE:key=value"
     return UsageError(f"{len(rows)} rows match {meant}: {', '.join(names)}", fix=fix)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from costmodel.workload.scenario_range import Assumption
+from costmodel import Assumption
 from taxtui.errors import UsageError
 
 if TYPE_CHECKING:
     import click
 
-    from costmodel import Published, Recording
-    from costmodel.providers.provider import Provider
-    from costmodel.recording.reader import CellIdentity
+    from costmodel import CellIdentity, Provider, Published, Recording
 
 T = TypeVar("T", int, str)
 BASELINE: Final = "local"
@@ -43,11 +41,11 @@ def found_start(start: str | None, goal: str, cells: Sequence[CellIdentity]) -> 
     Raises:
         UsageError: none was measured, or several.
     """
-    from costmodel.analysis.baseline import meant
+    from costmodel import matches_spec
 
     if start is not None:
         return start, []
-    labels = list(dict.fromkeys(cell.label for cell in cells if not meant(cell, goal)))
+    labels = list(dict.fromkeys(cell.label for cell in cells if not matches_spec(cell, goal)))
     others = [label for label in labels if label.partition(":")[0] != BASELINE]
     result = others if len(labels) > 1 else labels
     if len(result) != 1:
@@ -66,11 +64,10 @@ def estimated(
     read: Callable[[str], Recording | Published],
 ) -> list[Provider]:
     """Return the estimate of the substrate to move to, where it was neither measured nor asked for as an estimate."""
-    from costmodel.analysis.baseline import meant
-    from costmodel.providers.provider import known_providers, load_provider
+    from costmodel import known_providers, load_provider, matches_spec
 
     known = goal in known_providers() and goal not in {provider.substrate for provider in providers}
-    return [load_provider(goal, read)] if known and not any(meant(cell, goal) for cell in cells) else []
+    return [load_provider(goal, read)] if known and not any(matches_spec(cell, goal) for cell in cells) else []
 
 
 def found_workload(
@@ -83,7 +80,7 @@ def found_workload(
     Raises:
         UsageError: nothing that was recorded matches.
     """
-    from costmodel.analysis.baseline import meant
+    from costmodel import matches_spec
     from taxtui.options.asking import place_of
     from taxtui.options.training import OPTIONS, value_of
 
@@ -91,8 +88,8 @@ def found_workload(
         value_of(context, next(item for item in OPTIONS if item.name == name)) for name in ("tiers", "modes")
     )
     any_length = place_of(context, start).training_run.length is not None
-    at_goal = {(cell.tier, cell.mode, cell.actions) for cell in cells if meant(cell, goal)}
-    there = [cell for cell in cells if meant(cell, start)]
+    at_goal = {(cell.tier, cell.mode, cell.actions) for cell in cells if matches_spec(cell, goal)}
+    there = [cell for cell in cells if matches_spec(cell, start)]
     if not there:
         known = ", ".join(dict.fromkeys(cell.label for cell in cells)) or "none"
         raise UsageError(f"nothing was recorded of {start}", fix=f"recorded: {known}; --compose adds a provider")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from costmodel.recording.events import CLEANUP, CREATE, READY, SETUP, VERIFY
+from costmodel import events
 from taxtui.errors import UsageError
 from taxtui.importers import registry
 from taxtui.importers.importing import Imported, ImportProgress, files_of, import_files, reader_for
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from taxtui.importers.protocol import Reader
 
-MEANINGS = ("action", THINK, CREATE, READY, SETUP, VERIFY, CLEANUP)
+MEANINGS = ("action", THINK, events.CREATE, events.READY, events.SETUP, events.VERIFY, events.CLEANUP)
 """Names of spans that ``--map`` takes."""
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from taxtui.errors import RecordingError, UsageError
 
 if TYPE_CHECKING:
-    from costmodel import Published, Recording
-    from costmodel.projection.tax_bounds import Reference
+    from costmodel import Published, Recording, Reference
 
 LAST = "last"
 """Name of the newest recording where `taxtui run` writes to."""
@@ -29,9 +28,9 @@ def opened(name: str) -> Recording | Published:
 
 def opened_all(names: Sequence[str]) -> list[Recording | Published]:
     """Several, in their order; many large ones by a process for each core. Raises as ``opened``."""
-    from costmodel.recording.load import read_all
+    from costmodel import load_all
 
-    return read_all([located(name) for name in names])
+    return load_all([located(name) for name in names])
 
 
 def located(name: str) -> Path:
@@ -69,8 +68,7 @@ def reference_of(name: str) -> Reference:
         UsageError: it is no recording but published latencies.
         costmodel.errors.CostModelError: it cannot be read, or tells no dispatch.
     """
-    from costmodel.projection import tax_bounds
-    from costmodel.recording.reader import Recording
+    from costmodel import Recording, tax_bounds
 
     if not isinstance(source := opened(name), Recording):
         raise UsageError(f"--reference {name}: published latencies tell no dispatch", fix="give a recording")

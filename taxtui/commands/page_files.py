@@ -14,8 +14,7 @@ from taxtui.errors import RecordingError, UsageError
 from taxtui.report.row_limits import PAGE
 
 if TYPE_CHECKING:
-    from costmodel.analysis.per_substrate import PlaceAsked
-    from costmodel.providers.provider import Provider
+    from costmodel import PlaceAsked, Provider
     from taxtui.options.rows import RowChoice
     from taxtui.report.page.material import Material
 
@@ -77,7 +76,7 @@ def make(
     Raises:
         TaxtuiError, CostModelError: as ``taxtui report`` and ``taxtui project`` do.
     """
-    from costmodel.recording.published import read_published
+    from costmodel import read_published
     from taxtui.commands.opening import located, reference_of
     from taxtui.report.measured.rows import bound, rows_of
     from taxtui.report.measured.samples import read_samples

@@ -20,11 +20,7 @@ from taxtui.terminal_text import clean
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from costmodel import Projection, Published, Recording, TrainingRun
-    from costmodel.analysis.per_substrate import PlaceAsked
-    from costmodel.analysis.project import Wanted
-    from costmodel.projection.tax_bounds import Reference
-    from costmodel.recording.reader import CellIdentity
+    from costmodel import CellFilter, CellIdentity, PlaceAsked, Published, Recording, Reference, Row, TrainingRun
     from taxtui.options.rows import RowChoice
     from taxtui.report.formats import Section
 
@@ -81,9 +77,7 @@ def command(
     scenarios/published/essay.toml. Recordings of the same cells are pooled. A published latency answers how many
     trajectories on how many workers, and for how much; an option that it cannot use is refused by name.
     """
-    from costmodel.analysis.per_substrate import PlaceAsked, project_places
-    from costmodel.projection.tax_bounds import check_used
-    from costmodel.training.run import TrainingRun
+    from costmodel import PlaceAsked, TrainingRun, check_reference_used, project_places
     from taxtui.commands.opening import opened, opened_all, reference_of
 
     if (full or explain) and not BY_NAME[form].people:
@@ -127,7 +121,7 @@ def command(
     for line in idle_places(context, [row.identity for row in rows]):
         click.echo(f"taxtui: {clean(line)}", err=True)
     if bounds is not None:
-        check_used(bounds, (row.identity.substrate for row in rows if row.tax_between_worker_hours))
+        check_reference_used(bounds, (row.identity.substrate for row in rows if row.tax_between_worker_hours))
     rows = choice.of(rows)
     size = "" if any(is_typed(context, name) or _in_file(context, name) for name in SIZE) else USUAL_SIZE
     click.echo(BY_NAME[form].render(_told(rows, every, training_run, sources, bounds, choice, full, size)))
@@ -138,7 +132,7 @@ def command(
             click.echo(f"\n{explanation.to_text(row, place_among(places, row.identity).training_run)}")
 
 
-def _sourced(row: Projection, context: click.Context, places: Sequence[PlaceAsked]) -> Projection:
+def _sourced(row: Row, context: click.Context, places: Sequence[PlaceAsked]) -> Row:
     """A row whose assumptions have the sources that were given for them."""
     if row.attribution is None:
         return row
@@ -155,14 +149,14 @@ def _in_file(context: click.Context, name: str) -> bool:
     return file is not None and name in file.values
 
 
-def _wanted(choice: RowChoice, training_run: TrainingRun) -> Wanted | None:
+def _wanted(choice: RowChoice, training_run: TrainingRun) -> CellFilter | None:
     """Which cells are projected: where there are steps to simulate, only those that are shown or compared with."""
     if training_run.step_rollouts is None or not (choice.tiers or choice.modes or choice.substrates):
         return None
-    from costmodel.analysis.baseline import meant
+    from costmodel import matches_spec
 
     def wanted(identity: CellIdentity) -> bool:
-        if training_run.baseline is not None and meant(identity, training_run.baseline):
+        if training_run.baseline is not None and matches_spec(identity, training_run.baseline):
             return True
         return choice.means(identity)
 
@@ -178,7 +172,7 @@ def _check_rows(
     brief: bool,
 ) -> None:
     """Refuse more rows than recordings of this size may have; levels are one, and so are lengths where one is asked."""
-    from costmodel.recording.reader import Recording
+    from costmodel import Recording
     from taxtui.commands.opening import located
     from taxtui.report.row_limits import ANSWER, TABLES
 
@@ -197,8 +191,8 @@ def _check_rows(
 
 
 def _told(
-    rows: Sequence[Projection],
-    every: Sequence[Projection],
+    rows: Sequence[Row],
+    every: Sequence[Row],
     training_run: TrainingRun,
     sources: Sequence[Recording | Published],
     bounds: Reference | None,

@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from costmodel.errors import SourceError
-from costmodel.recording.events import (
-    FIXED,
+from costmodel import (
+    FIXED_LENGTH,
     Actions,
     Cell,
     Event,
     Header,
+    Length,
     Notice,
+    RecordingSummary,
     RunFinished,
+    SourceError,
     TrialEnded,
     TrialStarted,
+    read_events,
 )
-from costmodel.recording.follower import RecordingSummary, read_events
-from costmodel.training.length import Length
 from taxtui.errors import UsageError
 from taxtui.recording.compact import compact
 from taxtui.recording.salvage import salvage
@@ -211,7 +212,7 @@ class _Contents:
 
     def _length(self, number: int, cell: Cell) -> str:
         lengths = self._lengths[number]
-        if cell.length == FIXED:
+        if cell.length == FIXED_LENGTH:
             return f"{cell.actions:,}"
         return str(Length.weighted(lengths)) if lengths.total() else "varied"
 

@@ -17,8 +17,7 @@ from taxtui.report import row_limits
 from taxtui.report.formats import BY_NAME, NAMES, Report
 
 if TYPE_CHECKING:
-    from costmodel.projection.tax_bounds import Reference
-    from costmodel.recording.reader import Recording
+    from costmodel import Recording, Reference
     from taxtui.options.rows import RowChoice
     from taxtui.report.formats import Section
     from taxtui.report.measured.rows import Row

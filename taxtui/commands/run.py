@@ -21,7 +21,7 @@ from taxtui.plan.arrivals import KINDS, notation
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
-    from costmodel.pricing.sheet import Prices
+    from costmodel import Prices
     from taxtui.plan.scenario import ScenarioFile
     from taxtui.plan.spec import Plan, SubstrateRef
     from taxtui.runner.fanout.ray_launcher import RayOptions
@@ -265,17 +265,17 @@ def _prices(plan: Plan, sheet: Path | None) -> Prices | None:
             named = sheets.pop() if len(sheets) == 1 else "SHEET, as in --prices aws-fargate"
             raise UsageError("--max-cost needs to know prices", fix=f"add --prices {named}")
         return None
-    from costmodel.pricing.sheet import load_prices
+    from costmodel import load_prices
 
     return load_prices(sheet)
 
 
 def _price_sheet(substrate: SubstrateRef) -> str:
     """The shipped price sheet of a substrate, or of the provider behind a harness; "" where there is none."""
-    from costmodel.pricing.sheet import SHIPPED
+    from costmodel import SHIPPED_PRICES
 
     behind = substrate.options.get("environment", "")
-    shipped_one = behind.isalnum() and (SHIPPED / f"{behind}.toml").is_file()
+    shipped_one = behind.isalnum() and (SHIPPED_PRICES / f"{behind}.toml").is_file()
     return shipped.row_of(substrate.name).price_sheet or (behind if shipped_one else "")
 
 

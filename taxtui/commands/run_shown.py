@@ -177,13 +177,13 @@ def _ending(progress: Progress, outcome: str, shown: Shown) -> str:
 
 def _closed(cell: CellPlan) -> bool:
     """Whether its trials wait for each other instead of for an instant."""
-    from costmodel.recording.breakdown import has_schedule
+    from costmodel import breakdown
 
-    return not has_schedule(str(cell.arrival))
+    return not breakdown.has_schedule(str(cell.arrival))
 
 
 def _answer(run: Run) -> None:
-    from costmodel.errors import CostModelError
+    from costmodel import CostModelError
     from taxtui.report.answer.summary import summary
 
     with contextlib.suppress(

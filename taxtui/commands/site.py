@@ -41,8 +41,7 @@ def command(
     Dollars against hours where prices are given, ranks that tie, and what is missing: recordings that cannot be read
     or are incomplete, places without a price.
     """
-    from costmodel.pricing.sheet import Prices, load_prices
-    from costmodel.training.run import TrainingRun
+    from costmodel import Prices, TrainingRun, load_prices
     from taxtui.report.page import site
 
     training_run = TrainingRun(trajectories=trajectories, workers=workers, run_sd=run_sd)

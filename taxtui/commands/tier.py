@@ -138,8 +138,8 @@ def _tier_name(text: str) -> str:
 
 def _checked(tier: Tier, fixtures: Path, scratch: Path) -> None:
     """One trial of one whole cycle on local. Raises ``TaxtuiError`` with the step that did not prove its work."""
-    from costmodel.recording.events import OK, Event, TrialEnded
-    from costmodel.recording.follower import read_events
+    from costmodel import Event, TrialEnded, read_events
+    from costmodel import events as recording_events
     from taxtui import folders
     from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
     from taxtui.runner.run import Run
@@ -154,7 +154,7 @@ def _checked(tier: Tier, fixtures: Path, scratch: Path) -> None:
     events: list[Event] = []
     read_events(run.path, events.append)
     ends = [event for event in events if isinstance(event, TrialEnded)]
-    if not ends or ends[-1].outcome != OK:
+    if not ends or ends[-1].outcome != recording_events.OK:
         why = ends[-1].message or ends[-1].error if ends else "the run ended before its trial"
         from taxtui.commands.failed_step import printed
 

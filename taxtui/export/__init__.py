@@ -14,7 +14,7 @@ from taxtui.errors import RecordingError
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
-    from costmodel.recording.table import Row
+    from costmodel import TableRow
 
 MOST_ROWS, BYTES_A_ROW = 10_000, 4
 """A file has so many rows or spans, and one more for so many bytes: a command that takes 66 µs or longer needs more."""
@@ -78,17 +78,17 @@ def too_many(path: Path, limit: int) -> RecordingError:
     )
 
 
-def told_rows(paths: Sequence[Path], table: str) -> Iterator[Row]:
+def told_rows(paths: Sequence[Path], table: str) -> Iterator[TableRow]:
     """The rows of a table, as ``costmodel.recording.table`` has them, but what a terminal would obey or hide is a
     visible mark.
 
     Raises ``SourceError``, ``RecordingError``: too many.
     """
-    from costmodel.recording.table import rows
+    from costmodel import table_rows
 
     for path in paths:
         limit = most_rows(path)
-        for number, row in enumerate(rows([path], table), 1):
+        for number, row in enumerate(table_rows([path], table), 1):
             if number > limit:
                 raise too_many(path, limit)
             yield tuple(clean(value) if isinstance(value, str) else value for value in row)

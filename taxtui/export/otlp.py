@@ -14,21 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from costmodel.recording.breakdown import start_delay_ns
-from costmodel.recording.events import (
-    ACTION,
-    OK,
-    UNKNOWN,
-    Actions,
-    Cell,
-    Clock,
-    Event,
-    PhaseEnded,
-    TrialEnded,
-    TrialStarted,
-    column,
-)
-from costmodel.recording.follower import Follower
+from costmodel import Actions, Cell, Clock, Event, Follower, PhaseEnded, TrialEnded, TrialStarted, breakdown, events
 from taxtui.export import most_rows, too_many
 from taxtui.terminal_text import clean
 
@@ -99,7 +85,7 @@ class _Trial:
             "taxtui.sandbox": self.started.sandbox,
             "taxtui.outcome": ended.outcome,
             "taxtui.queued_ns": ended.queued_ns,
-            "taxtui.start_delay_ns": start_delay_ns(self.started.scheduled_ns, self.started.start_ns),
+            "taxtui.start_delay_ns": breakdown.start_delay_ns(self.started.scheduled_ns, self.started.start_ns),
         }
         if cell is not None:
             identity = ("substrate", "variant", "tier", "mode", "concurrency", "provenance")
@@ -113,7 +99,7 @@ class _Trial:
             "endTimeUnixNano": str(self._anchor_unix_ns + max(self._known_until_ns(), ended.end_ns)),
             "attributes": _attributes(attributes),
         }
-        if ended.outcome != OK:
+        if ended.outcome != events.OK:
             self._root["status"] = {"code": ERROR, "message": clean(ended.message)}
 
     def _known_until_ns(self) -> int:
@@ -158,19 +144,19 @@ class _Trial:
                 continue
             rows = len(part.duration_ns)
             columns = (part.gap_ns, part.think_ns, part.duration_ns, part.run_ns, part.exit_code, part.wrapper_ns)
-            name, tool = _json(clean(f"{part.step} command")), _TOOL if part.step == ACTION else ""
+            name, tool = _json(clean(f"{part.step} command")), _TOOL if part.step == events.ACTION else ""
             for gap, think, duration, run, code, wrapper in zip(
-                *(column(values, rows) for values in columns), strict=False
+                *(events.column(values, rows) for values in columns), strict=False
             ):
                 now_ns += gap + think
                 attributes = tool
-                if run not in (UNKNOWN, 0) and run <= duration:
+                if run not in (events.UNKNOWN, 0) and run <= duration:
                     attributes += f'{"," * bool(attributes)}{{"key":"taxtui.run_ns","value":{{"intValue":"{run}"}}}}'
-                if run != UNKNOWN and 0 < wrapper <= duration - run:
+                if run != events.UNKNOWN and 0 < wrapper <= duration - run:
                     attributes += (
                         f'{"," * bool(attributes)}{{"key":"taxtui.wrapper_ns","value":{{"intValue":"{wrapper}"}}}}'
                     )
-                if code != UNKNOWN:
+                if code != events.UNKNOWN:
                     attributes += (
                         f'{"," * bool(attributes)}{{"key":"process.exit.code","value":{{"intValue":"{code}"}}}}'
                     )

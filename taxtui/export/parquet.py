@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from costmodel.recording.table import columns
+from costmodel import table_columns
 from taxtui import installed
 from taxtui.errors import UsageError
 from taxtui.export import told_rows
@@ -25,7 +25,7 @@ def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
     except ImportError as error:
         raise UsageError("parquet needs pyarrow", fix=installed.extra_command("export")) from error
     kinds: dict[type, Any] = {int: arrow.int64(), str: arrow.string(), bool: arrow.bool_()}
-    fields = columns(table)
+    fields = table_columns(table)
     schema = arrow.schema([arrow.field(c.name, kinds[c.kind], metadata={"about": c.about}) for c in fields])
     rows = told_rows(paths, table)
     sink = _Sink()

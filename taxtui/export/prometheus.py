@@ -6,13 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from costmodel.errors import SourceError
-from costmodel.recording.breakdown import has_schedule
-from costmodel.recording.load import read
-from costmodel.recording.reader import Recording
-from costmodel.recording.trial import RecordedTrial
-from costmodel.statistics.intervals import quantile
-from costmodel.workload.pool import Pool, pools
+from costmodel import Pool, RecordedTrial, Recording, SourceError, breakdown, load, pools, quantile
 from taxtui.terminal_text import clean
 
 QUANTILES: Final = (0.5, 0.9, 0.95, 0.99)
@@ -33,7 +27,7 @@ SUMMARIES: Final[dict[str, tuple[str, Callable[[RecordedTrial], Iterable[int]]]]
 
 def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
     """Seconds, as Prometheus wants them. Raises ``SourceError``."""
-    sources = [read(path) for path in paths]
+    sources = [load(path) for path in paths]
     recordings = [recording for recording in sources if isinstance(recording, Recording)]
     if len(recordings) < len(sources):
         raise SourceError("published latencies hold no trials; give recordings")
@@ -64,7 +58,7 @@ def _summaries(
     name: str, cells: Sequence[Pool], samples: Callable[[RecordedTrial], Iterable[int]]
 ) -> Iterator[tuple[str, float]]:
     for cell in cells:
-        if name == RESPONSE and not has_schedule(cell.identity.arrival):
+        if name == RESPONSE and not breakdown.has_schedule(cell.identity.arrival):
             continue
         ascending = sorted(ns for trial in cell.trials if trial.ok for ns in samples(trial))
         if not ascending:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from costmodel.recording.table import columns
+from costmodel import table_columns
 from taxtui.export import told_rows
 from taxtui.report.formats.csv_rows import harmless
 
@@ -21,7 +21,7 @@ def csv_pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
     """Text cannot become a formula in a spreadsheet: it then begins with an apostrophe. Raises ``SourceError``."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-    writer.writerow([column.name for column in columns(table)])
+    writer.writerow([column.name for column in table_columns(table)])
     for row in told_rows(paths, table):
         writer.writerow([_cell(value) for value in row])
         if buffer.tell() > 1 << 16:
@@ -39,7 +39,7 @@ def _cell(value: int | str | bool | None) -> int | str:
 
 def json_pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
     """Raises ``SourceError``."""
-    names = [column.name for column in columns(table)]
+    names = [column.name for column in table_columns(table)]
     encode = msgspec.json.Encoder().encode
     for row in told_rows(paths, table):
         yield encode(dict(zip(names, row, strict=True))) + b"\n"

@@ -12,7 +12,7 @@ import re
 import secrets
 from typing import Final, NamedTuple
 
-from costmodel.recording.events import UNKNOWN
+from costmodel import events
 from taxtui.sandboxes.kit.wrapper_clock import epoch_ns
 
 _BEGIN: Final = r"""trap "printf '\n%s %s %s\n' @NONCE@ ${EPOCHREALTIME-} \"\${EPOCHREALTIME-}\" >&2" EXIT; """
@@ -36,12 +36,12 @@ def wrap(script: str) -> TimedCommand:
 def unwrap(text: str, timed: TimedCommand) -> tuple[str, int]:
     """Remove the timer's text from output; return the rest, and the in-sandbox time in ns or ``UNKNOWN``."""
     if timed.nonce not in text:
-        return text, UNKNOWN
-    run_ns = UNKNOWN
+        return text, events.UNKNOWN
+    run_ns = events.UNKNOWN
     last = None
     for last in re.finditer(rf"\n?{timed.nonce} ([\d.,]*) ([\d.,]*)\n?", text):
         began_ns, ended_ns = (epoch_ns(part.encode()) for part in last.groups())
-        if UNKNOWN not in (began_ns, ended_ns) and ended_ns >= began_ns:
+        if events.UNKNOWN not in (began_ns, ended_ns) and ended_ns >= began_ns:
             run_ns = ended_ns - began_ns
     if last is not None:
         text = text[: last.start()] + text[last.end() :]

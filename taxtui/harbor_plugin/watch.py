@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
-from costmodel.recording.events import UNKNOWN
+from costmodel import events
 from taxtui.harbor_plugin import timer
 from taxtui.importers.harbor import Execution
 
@@ -63,14 +63,14 @@ class Watch:
             duration_ns = time.monotonic_ns() - began_ns
             with self._guard():
                 _inside.reset(token)
-                run_ns = UNKNOWN if timed is None or result is None else _take_out(result, timed)
-                code = getattr(result, "return_code", UNKNOWN)
+                run_ns = events.UNKNOWN if timed is None or result is None else _take_out(result, timed)
+                code = getattr(result, "return_code", events.UNKNOWN)
                 self.commands.append(
                     Execution(
                         start_ns,
                         duration_ns,
-                        run_ns if run_ns <= duration_ns else UNKNOWN,
-                        code if isinstance(code, int) and code >= 0 else UNKNOWN,
+                        run_ns if run_ns <= duration_ns else events.UNKNOWN,
+                        code if isinstance(code, int) and code >= 0 else events.UNKNOWN,
                     )
                 )
         return result
@@ -92,12 +92,12 @@ class Watch:
 
 def _take_out(result: Any, timed: timer.TimedCommand) -> int:
     """Remove the timer's line from either stream of a result; return the in-sandbox time."""
-    run_ns = UNKNOWN
+    run_ns = events.UNKNOWN
     for stream in ("stderr", "stdout"):
         if text := getattr(result, stream):
             text, time_ns = timer.unwrap(text, timed)
             setattr(result, stream, text)
-            run_ns = time_ns if run_ns == UNKNOWN else run_ns
+            run_ns = time_ns if run_ns == events.UNKNOWN else run_ns
     return run_ns
 
 

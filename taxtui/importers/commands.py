@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from costmodel.regular_file import open_regular
+from costmodel import open_regular
 from taxtui.errors import UsageError
 from taxtui.importers import inspect, mini_swe_agent, swe_agent
 from taxtui.importers.files import document

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from costmodel.recording.events import CREATE
+from costmodel import events
 from taxtui.importers.files import document, walk
 from taxtui.importers.protocol import (
     ACTIONS,
@@ -67,9 +67,9 @@ def _trial(result: dict[str, Any], sample: object, samples: int) -> ImportedTria
     timeline.lacks(READY, "ttiMs is from the request to the first command's end: create and ready are one")
     timeline.lacks(RUN, "no commands were run")
     timeline.lacks(ACTIONS, "no commands were run")
-    failure = Failure("CreateFailed", CREATE) if error else None
+    failure = Failure("CreateFailed", events.CREATE) if error else None
     if failure is None:
-        timeline.next_phase(CREATE, took_ns or 0)
+        timeline.next_phase(events.CREATE, took_ns or 0)
     elif took_ns:
         timeline.ended(took_ns)
     else:

@@ -9,20 +9,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import ClassVar, Final
 
-from costmodel.recording.events import (
-    ACTION,
-    CANCELLED,
-    CLEANUP,
-    CREATE,
-    FAILED,
-    OK,
-    READY,
-    SETUP,
-    TIMEOUT,
-    UNKNOWN,
-    VERIFY,
-)
-from costmodel.regular_file import open_regular
+from costmodel import events, open_regular
 from taxtui.importers.files import unreadable, walk
 from taxtui.importers.protocol import (
     CREATE as CREATE_TIME,
@@ -52,7 +39,7 @@ COLUMNS: Final = (*REQUIRED, *TIMES, *NAMES, *NUMBERS, *ENDS)
 """All columns that mean something; others are left alone."""
 KNOWN: Final = frozenset(COLUMNS)
 
-PHASES: Final = (CREATE, READY, SETUP, VERIFY, CLEANUP)
+PHASES: Final = (events.CREATE, events.READY, events.SETUP, events.VERIFY, events.CLEANUP)
 THINK: Final = "think"
 MOST_CHARACTERS: Final = 1 << 20
 """Of one field."""
@@ -153,10 +140,10 @@ def _trial(lines: list[Line]) -> ImportedTrial:
         _place(timeline, row, number, dated)
     if timeline.empty:
         raise Unreadable("no row of its trial has a time that can be read")
-    for phase, quantity in ((CREATE, CREATE_TIME), (READY, READY_TIME)):
+    for phase, quantity in ((events.CREATE, CREATE_TIME), (events.READY, READY_TIME)):
         if phase not in told:
             timeline.lacks(quantity, f"no rows with the phase {phase}")
-    if any(row["phase"] == ACTION and not row["run_s"] for _, row in lines) or ACTION not in told:
+    if any(row["phase"] == events.ACTION and not row["run_s"] for _, row in lines) or events.ACTION not in told:
         timeline.lacks(RUN, "not every action has a run_s: dispatch and work are one")
 
     def first(column: str) -> str:
@@ -183,9 +170,9 @@ def _trial(lines: list[Line]) -> ImportedTrial:
         concurrency=count("concurrency") or 0,
         task=first("task"),
         image=first("image"),
-        image_bytes=UNKNOWN if image_bytes is None else image_bytes,
+        image_bytes=events.UNKNOWN if image_bytes is None else image_bytes,
         group=first("group"),
-        training_step=UNKNOWN if training_step is None else training_step,
+        training_step=events.UNKNOWN if training_step is None else training_step,
         attempt=count("attempt") or 0,
         node=first("node"),
     )
@@ -194,8 +181,8 @@ def _trial(lines: list[Line]) -> ImportedTrial:
 def _place(timeline: Timeline, row: CsvRow, number: int, dated: bool) -> None:
     """One row; what cannot be read of it is said."""
     phase = row["phase"]
-    if phase not in (*PHASES, THINK, ACTION):
-        known = ", ".join((*PHASES, THINK, ACTION))
+    if phase not in (*PHASES, THINK, events.ACTION):
+        known = ", ".join((*PHASES, THINK, events.ACTION))
         raise Unreadable(f"the phase in line {number} is none of {known}")
     took_ns = duration_ns(_number(row["duration_s"]))
     start_ns, end_ns = _instant(row["start"]), _instant(row["end"])
@@ -211,14 +198,14 @@ def _place(timeline: Timeline, row: CsvRow, number: int, dated: bool) -> None:
     why = "some rows have no end and no duration_s"
     if phase == THINK:
         timeline.think(start_ns, end_ns, why)
-    elif phase == ACTION:
+    elif phase == events.ACTION:
         run_ns, exit_code = duration_ns(_number(row["run_s"])), integer(row["exit_code"], 1 << 31)
         timeline.action(
             start_ns,
             end_ns,
             why,
-            run_ns=UNKNOWN if run_ns is None else run_ns,
-            exit_code=UNKNOWN if exit_code is None else exit_code,
+            run_ns=events.UNKNOWN if run_ns is None else run_ns,
+            exit_code=events.UNKNOWN if exit_code is None else exit_code,
         )
     else:
         timeline.phase(phase, start_ns, end_ns, why)
@@ -227,9 +214,11 @@ def _place(timeline: Timeline, row: CsvRow, number: int, dated: bool) -> None:
 def _failure(rows: list[CsvRow]) -> Failure | None:
     outcome = next((row["outcome"] for row in reversed(rows) if row["outcome"]), "")
     error = next((row["error"] for row in reversed(rows) if row["error"]), "")
-    if outcome in (TIMEOUT, CANCELLED, FAILED) or (error and outcome != OK):
+    if outcome in (events.TIMEOUT, events.CANCELLED, events.FAILED) or (error and outcome != events.OK):
         phase = rows[-1]["phase"]
-        return Failure(error or "Failed", ACTION if phase == THINK else phase, outcome if outcome != "" else FAILED)
+        return Failure(
+            error or "Failed", events.ACTION if phase == THINK else phase, outcome if outcome != "" else events.FAILED
+        )
     return None
 
 

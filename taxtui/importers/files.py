@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from costmodel.regular_file import open_regular, read_regular, too_large
+from costmodel import open_regular, read_regular, too_large
 from taxtui.importers.protocol import Unreadable
 
 MOST_BYTES: Final = 32 << 20

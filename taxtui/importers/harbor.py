@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
-from costmodel.recording.events import ACTION, CANCELLED, CLEANUP, CREATE, FAILED, SETUP, TIMEOUT, UNKNOWN, VERIFY
+from costmodel import events
 from taxtui.importers import atif
 from taxtui.importers.files import document, walk
 from taxtui.importers.protocol import (
@@ -36,7 +36,12 @@ from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, instant_ns, integer, maps, number, text
 
 NAMES: Final = frozenset({"result.json", "results.json"})
-SPANS: Final = {"environment_setup": CREATE, "agent_setup": SETUP, "agent_execution": ACTION, "verifier": VERIFY}
+SPANS: Final = {
+    "environment_setup": events.CREATE,
+    "agent_setup": events.SETUP,
+    "agent_execution": events.ACTION,
+    "verifier": events.VERIFY,
+}
 """In the order of a trial."""
 SILENT: Final = ("oracle", "nop")
 """Agents without a model: they do not think."""
@@ -77,8 +82,8 @@ class Execution(NamedTuple):
 
     start_ns: int  # Unix
     duration_ns: int
-    run_ns: int = UNKNOWN
-    exit_code: int = UNKNOWN  # also of a command without an end
+    run_ns: int = events.UNKNOWN
+    exit_code: int = events.UNKNOWN  # also of a command without an end
 
 
 class Executions(NamedTuple):
@@ -101,8 +106,8 @@ def trial_of(result: dict[str, Any], folder: Path, measured: Executions | None =
     timeline = Timeline(asked_ns)
     if measured is None:
         timeline.lacks(RUN, "dispatch and work are one")
-    elif any(command.run_ns == UNKNOWN for command in measured.commands):
-        timed = any(command.run_ns != UNKNOWN for command in measured.commands)
+    elif any(command.run_ns == events.UNKNOWN for command in measured.commands):
+        timed = any(command.run_ns != events.UNKNOWN for command in measured.commands)
         timeline.lacks(RUN, _WITHOUT_TIME if timed else _WITHOUT_TIMER, partly=timed)
     raised = _exceptions(result)
     failed = next((each for each in reversed(raised) if _short(each.error) not in AGENT_LIMITS), None)
@@ -124,13 +129,13 @@ def trial_of(result: dict[str, Any], folder: Path, measured: Executions | None =
             _agent(timeline, step, result, inside, measured)
         _phase(timeline, steps[-1], "verifier", "")
         if len(steps) > 1:
-            timeline.lacks(VERIFY, "what was verified between steps is part of the gaps", partly=True)
+            timeline.lacks(events.VERIFY, "what was verified between steps is part of the gaps", partly=True)
     else:
         _agent(timeline, result, result, folder, measured)
         _phase(timeline, result, "verifier", "")
     if measured is not None and (stop := measured.stop) is not None:
-        timeline.phase(CLEANUP, stop.start_ns, stop.start_ns + stop.duration_ns)
-    if failed is not None and failure is not None and failure.phase != VERIFY:  # else the trajectory was over
+        timeline.phase(events.CLEANUP, stop.start_ns, stop.start_ns + stop.duration_ns)
+    if failed is not None and failure is not None and failure.phase != events.VERIFY:  # else the trajectory was over
         timeline.ended(_raised_ns(result, failed, asked_ns))
     agent = at(result, "agent_info")
     environment = at(result, "config", "environment")
@@ -303,8 +308,8 @@ def _failure(result: dict[str, Any], failed: _Raised) -> Failure:
     within = "environment_setup" if failed.holder is result else "agent_execution"
     phase = SPANS[(unfinished or begun or [within])[-1]]
     if _short(failed.error) in CALLED_OFF:
-        return Failure(failed.error, phase, CANCELLED)
-    return Failure(failed.error, phase, TIMEOUT if "Timeout" in failed.error else FAILED)
+        return Failure(failed.error, phase, events.CANCELLED)
+    return Failure(failed.error, phase, events.TIMEOUT if "Timeout" in failed.error else events.FAILED)
 
 
 def _short(error: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from costmodel.regular_file import open_regular
+from costmodel import open_regular
 from taxtui.errors import RecordingError, TaxtuiError, UsageError, located
 from taxtui.importers import registry
 from taxtui.importers.names import Names

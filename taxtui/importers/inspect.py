@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from costmodel.recording.events import ACTION, CREATE, FAILED, TIMEOUT, UNKNOWN, VERIFY
+from costmodel import events
+from costmodel import events as recording_events
 from taxtui.importers.files import decoded, document, walk
 from taxtui.importers.protocol import (
     ACTIONS,
@@ -161,7 +162,7 @@ def _trial(log: object, sample: object) -> ImportedTrial:
         raise Unreadable("it does not say when it began, or its events were not logged")
     timeline = Timeline(start_ns)
     timeline.lacks(RUN, "dispatch and work are one")
-    if timeline.phase(CREATE, *init):
+    if timeline.phase(recording_events.CREATE, *init):
         timeline.lacks(READY, "the span init holds create, ready and the sample's set-up")
     else:
         timeline.lacks(CREATE_TIME, "it is before the sample's clock")
@@ -172,10 +173,12 @@ def _trial(log: object, sample: object) -> ImportedTrial:
         timeline.think(*ends(one), "a call of the model has no ends")
     for one in acted:
         code = integer(at(one, "result"), 255) if at(one, "event") == "sandbox" else None
-        timeline.action(*ends(one), "a command has no ends", exit_code=UNKNOWN if code is None else code)
-    timeline.phase(VERIFY, *scoring)
+        timeline.action(
+            *ends(one), "a command has no ends", exit_code=recording_events.UNKNOWN if code is None else code
+        )
+    timeline.phase(recording_events.VERIFY, *scoring)
     failure = _failure(sample, init, scoring)
-    if failure is not None and failure.phase != VERIFY:
+    if failure is not None and failure.phase != recording_events.VERIFY:
         timeline.ended(instant_ns(at(sample, "completed_at")))
         if instant_ns(at(sample, "completed_at")) is None:
             timeline.lacks(HELD, "a sample failed, and when is not told")
@@ -213,5 +216,11 @@ def _failure(
         return None
     found = ERROR.match(text(at(error, "message")))
     kind = found[1] if found else "SampleError"
-    phase = VERIFY if scoring[0] is not None else CREATE if init[0] is not None and init[1] is None else ACTION
-    return Failure(kind, phase, TIMEOUT if "Timeout" in kind else FAILED)
+    phase = (
+        recording_events.VERIFY
+        if scoring[0] is not None
+        else recording_events.CREATE
+        if init[0] is not None and init[1] is None
+        else events.ACTION
+    )
+    return Failure(kind, phase, events.TIMEOUT if "Timeout" in kind else events.FAILED)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from costmodel.recording.events import ACTION, CANCELLED, FAILED, TIMEOUT, UNKNOWN
+from costmodel import events
 from taxtui.importers.files import document, walk
 from taxtui.importers.protocol import (
     ACTIONS,
@@ -91,7 +91,7 @@ def _trial(told: dict[str, Any]) -> ImportedTrial:
             timeline.lacks(ACTIONS, "commands of one answer share one interval", partly=True)
         seen_ns = max(instant_ns(at(one, "extra", "timestamp")) or 0 for one in observations)
         code = integer(at(observations[0], "extra", "returncode"), 255) if len(observations) == 1 else None
-        timeline.action(answered_ns, seen_ns, exit_code=UNKNOWN if code is None else code)
+        timeline.action(answered_ns, seen_ns, exit_code=events.UNKNOWN if code is None else code)
     if timeline.empty:
         raise Unreadable("none of its messages is dated")
     config = at(told, "info", "config")
@@ -117,5 +117,5 @@ def _failure(status: str) -> Failure | None:
     if status in ENDS_WELL:
         return None
     if not status:  # saved after a step that was not the last
-        return Failure("RunInterrupt", ACTION, CANCELLED)
-    return Failure(status, ACTION, TIMEOUT if "Timeout" in status else FAILED)
+        return Failure("RunInterrupt", events.ACTION, events.CANCELLED)
+    return Failure(status, events.ACTION, events.TIMEOUT if "Timeout" in status else events.FAILED)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
-from costmodel.recording.events import ACTION, CREATE, FAILED, READY, TIMEOUT
+from costmodel import events
 from taxtui.importers.files import MOST_BYTES, decoded, document, lines, walk
 from taxtui.importers.protocol import (
     CREATE as CREATE_TIME,
@@ -36,7 +36,7 @@ OPERATIONS: Final = {
     "chat": THINK,
     "generate_content": THINK,
     "text_completion": THINK,
-    "execute_tool": ACTION,
+    "execute_tool": events.ACTION,
     "invoke_agent": AGENT,
 }
 """``gen_ai.operation.name`` → what a span of it is."""
@@ -200,14 +200,14 @@ def _trial(trace: Trace, spans: list[TraceSpan], agent: TraceSpan | None, whole:
     timeline.lacks(RUN, "a span is a command as its caller saw it: dispatch and work are one")
     timeline.lacks(EXIT, "spans have none")
     kinds = {span.kind for span in spans}
-    for phase, quantity in ((CREATE, CREATE_TIME), (READY, READY_TIME)):
+    for phase, quantity in ((events.CREATE, CREATE_TIME), (events.READY, READY_TIME)):
         if phase not in kinds:
             many = "" if whole else ", or it lies in no agent's span"
             timeline.lacks(quantity, f"no span is known to be it{many}: --map NAME={phase}")
     for span in spans:
         if span.kind == THINK:
             timeline.think(span.start_ns, span.end_ns, "some spans have no ends")
-        elif span.kind == ACTION:
+        elif span.kind == events.ACTION:
             timeline.action(span.start_ns, span.end_ns, "some spans have no ends")
         elif span.kind and span.kind != AGENT:
             timeline.phase(span.kind, span.start_ns, span.end_ns, "some spans have no ends")
@@ -225,8 +225,8 @@ def _trial(trace: Trace, spans: list[TraceSpan], agent: TraceSpan | None, whole:
 def _failure(spans: list[TraceSpan], agent: TraceSpan | None) -> Failure | None:
     """Of the agent, or of what had to be there before it could begin; that a command failed is no failure."""
     for span in spans:
-        if span.error is not None and (span is agent or span.kind not in ("", AGENT, THINK, ACTION)):
-            phase = ACTION if span.kind == AGENT else span.kind
+        if span.error is not None and (span is agent or span.kind not in ("", AGENT, THINK, events.ACTION)):
+            phase = events.ACTION if span.kind == AGENT else span.kind
             error = span.error or "Error"
-            return Failure(error, phase, TIMEOUT if "timeout" in error.lower() else FAILED)
+            return Failure(error, phase, events.TIMEOUT if "timeout" in error.lower() else events.FAILED)
     return None

@@ -13,7 +13,7 @@ from typing import ClassVar, Final, NamedTuple, Protocol
 
 import msgspec
 
-from costmodel.recording.events import FAILED, UNKNOWN
+from costmodel import events
 from taxtui.errors import RecordingError
 
 HEAD_BYTES: Final = 1 << 16
@@ -75,8 +75,8 @@ class ImportedAction(NamedTuple):
     duration_ns: int
     think_ns: int = 0
     gap_ns: int = 0  # the harness's own time before it
-    run_ns: int = UNKNOWN
-    exit_code: int = UNKNOWN
+    run_ns: int = events.UNKNOWN
+    exit_code: int = events.UNKNOWN
 
 
 class Failure(NamedTuple):
@@ -84,7 +84,7 @@ class Failure(NamedTuple):
 
     error: str  # the class of an exception
     phase: str  # where it ended
-    outcome: str = FAILED  # or TIMEOUT, CANCELLED
+    outcome: str = events.FAILED  # or TIMEOUT, CANCELLED
 
 
 class ImportedTrial(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,9 +118,9 @@ class ImportedTrial(msgspec.Struct, frozen=True, kw_only=True):
     # of this trial alone
     task: str = ""
     image: str = ""
-    image_bytes: int = UNKNOWN
+    image_bytes: int = events.UNKNOWN
     group: str = ""
-    training_step: int = UNKNOWN
+    training_step: int = events.UNKNOWN
     attempt: int = 0
     node: str = ""
 

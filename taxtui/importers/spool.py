@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Self
 
 import msgspec
 
-from costmodel.recording.events import OK
+from costmodel import events
 from taxtui.errors import WriteFailed
 from taxtui.importers.protocol import ImportedTrial, Unknown
 
@@ -107,11 +107,11 @@ class Spool:
         cell = self.cells.get(kind)
         if cell is None:
             cell = self.cells[kind] = CellFacts(kind, len(self.cells))
-        outcome = trial.failure.outcome if trial.failure else OK
+        outcome = trial.failure.outcome if trial.failure else events.OK
         cell.trials += 1
         cell.dated += trial.dated
         cell.resolution_ns = max(cell.resolution_ns, trial.resolution_ns)
-        if outcome == OK:
+        if outcome == events.OK:
             cell.successes += 1
             cell.unknown.update({unknown.quantity for unknown in trial.unknown if not unknown.partly})
         self.outcomes[outcome] += 1

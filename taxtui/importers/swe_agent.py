@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from costmodel.recording.events import ACTION, FAILED, TIMEOUT
+from costmodel import events
 from taxtui.importers.files import decoded, document, walk
 from taxtui.importers.protocol import (
     ACTIONS,
@@ -25,9 +25,9 @@ from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, items, maps, text
 
 FAILURES: Final = {
-    "exit_environment_error": Failure("EnvironmentError", ACTION, FAILED),
-    "exit_error": Failure("ExitError", ACTION, FAILED),
-    "exit_command_timeout": Failure("CommandTimeout", ACTION, TIMEOUT),
+    "exit_environment_error": Failure("EnvironmentError", events.ACTION, events.FAILED),
+    "exit_error": Failure("ExitError", events.ACTION, events.FAILED),
+    "exit_command_timeout": Failure("CommandTimeout", events.ACTION, events.TIMEOUT),
 }
 """How a trajectory may end that is a failure of its sandbox or of a command; all others are the agent's."""
 

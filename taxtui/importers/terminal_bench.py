@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from costmodel.recording.events import ACTION, CLEANUP, CREATE, FAILED, TIMEOUT, VERIFY
+from costmodel import events
 from taxtui.importers.files import document, walk
 from taxtui.importers.protocol import (
     ACTIONS,
@@ -38,12 +38,12 @@ LIMITS: Final = {
 }
 """Failure modes that are limits of the agent, not failures of its sandbox: classes of ``AGENT_LIMITS``."""
 FAILURES: Final = {
-    "test_timeout": Failure("TestTimeout", VERIFY, TIMEOUT),
-    "unknown_agent_error": Failure("AgentError", ACTION),
-    "agent_installation_failed": Failure("AgentInstallationFailed", CREATE),
-    "fatal_llm_parse_error": Failure("LlmParseError", ACTION),
-    "parse_error": Failure("ParseError", VERIFY),
-    "unknown": Failure("UnknownError", ACTION),
+    "test_timeout": Failure("TestTimeout", events.VERIFY, events.TIMEOUT),
+    "unknown_agent_error": Failure("AgentError", events.ACTION),
+    "agent_installation_failed": Failure("AgentInstallationFailed", events.CREATE),
+    "fatal_llm_parse_error": Failure("LlmParseError", events.ACTION),
+    "parse_error": Failure("ParseError", events.VERIFY),
+    "unknown": Failure("UnknownError", events.ACTION),
 }
 FINE: Final = ("", "unset", "none")
 STAMPS: Final = (
@@ -101,7 +101,7 @@ def _trial(result: object) -> ImportedTrial:
     failure, limit = _failure(result), LIMITS.get(text(result.get("failure_mode")), "")
     if limit and agent_ended is None:
         agent_ended = test or ended
-    if timeline.phase(CREATE, started, agent):
+    if timeline.phase(events.CREATE, started, agent):
         timeline.lacks(READY, "build, create, ready and the agent's installation are one")
         timeline.lacks(SETUP, "build, create, ready and the agent's installation are one")
     else:
@@ -111,10 +111,10 @@ def _trial(result: object) -> ImportedTrial:
         timeline.lacks(THINK, "the agent's time is one piece")
     elif failure is None:
         timeline.lacks(HELD, "no time from agent_started_at to agent_ended_at")
-    if not timeline.phase(VERIFY, test, test_ended) and failure is None:
+    if not timeline.phase(events.VERIFY, test, test_ended) and failure is None:
         timeline.lacks(VERIFY_TIME, "no time from test_started_at to test_ended_at")
-    timeline.phase(CLEANUP, test_ended, ended)
-    if failure is not None and failure.phase != VERIFY:
+    timeline.phase(events.CLEANUP, test_ended, ended)
+    if failure is not None and failure.phase != events.VERIFY:
         timeline.ended(agent_ended or test or ended)
     return ImportedTrial(
         **timeline.times(),
@@ -127,4 +127,4 @@ def _trial(result: object) -> ImportedTrial:
 
 def _failure(result: dict[str, Any]) -> Failure | None:
     mode = text(result.get("failure_mode"))
-    return None if mode in FINE or mode in LIMITS else FAILURES.get(mode, Failure(mode, ACTION, FAILED))
+    return None if mode in FINE or mode in LIMITS else FAILURES.get(mode, Failure(mode, events.ACTION, events.FAILED))

@@ -9,13 +9,13 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Final, NamedTuple, TypedDict
 
-from costmodel.recording.events import CLEANUP, UNKNOWN, VERIFY
+from costmodel import events
 from taxtui.importers.protocol import ACTIONS, THINK, ImportedAction, Phase, Unknown
 from taxtui.importers.values import LONGEST_NS
 
 BACKWARDS: Final = "its clock runs backwards"
 TOO_LONG: Final = "it is longer than a year"
-AFTERWARDS: Final = (VERIFY, CLEANUP)
+AFTERWARDS: Final = (events.VERIFY, events.CLEANUP)
 """Phases behind the trajectory; all others are before it."""
 
 
@@ -33,8 +33,8 @@ class _Span(NamedTuple):
     start_ns: int
     end_ns: int
     action: bool
-    run_ns: int = UNKNOWN
-    exit_code: int = UNKNOWN
+    run_ns: int = events.UNKNOWN
+    exit_code: int = events.UNKNOWN
 
 
 class Timeline:
@@ -75,8 +75,8 @@ class Timeline:
         end_ns: int | None,
         why: str = "",
         *,
-        run_ns: int = UNKNOWN,
-        exit_code: int = UNKNOWN,
+        run_ns: int = events.UNKNOWN,
+        exit_code: int = events.UNKNOWN,
     ) -> bool:
         """A command. Is it known?"""
         return self._span(ACTIONS, start_ns, end_ns, why, action=True, run_ns=run_ns, exit_code=exit_code)
@@ -86,7 +86,7 @@ class Timeline:
         self.phase(name, self.cursor_ns, self.cursor_ns + duration_ns)
 
     def next_action(
-        self, duration_ns: int, think_ns: int = 0, *, run_ns: int = UNKNOWN, exit_code: int = UNKNOWN
+        self, duration_ns: int, think_ns: int = 0, *, run_ns: int = events.UNKNOWN, exit_code: int = events.UNKNOWN
     ) -> None:
         """A command of which only durations are known, right behind what was told before."""
         if think_ns:
@@ -136,7 +136,7 @@ class Timeline:
                 think_ns += cursor_ns - begun_ns
                 continue
             duration_ns = cursor_ns - begun_ns
-            run_ns = span.run_ns if span.run_ns <= duration_ns else UNKNOWN
+            run_ns = span.run_ns if span.run_ns <= duration_ns else events.UNKNOWN
             actions.append(ImportedAction(duration_ns, think_ns, gap_ns, run_ns, span.exit_code))
             gap_ns = think_ns = 0
             end_ns = cursor_ns
@@ -150,8 +150,8 @@ class Timeline:
         why: str,
         *,
         action: bool,
-        run_ns: int = UNKNOWN,
-        exit_code: int = UNKNOWN,
+        run_ns: int = events.UNKNOWN,
+        exit_code: int = events.UNKNOWN,
     ) -> bool:
         ends = self._believed(quantity, start_ns, end_ns, why)
         if ends is not None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from costmodel.recording.events import ACTION, CREATE, FAILED, SETUP, TIMEOUT, UNKNOWN, VERIFY
+from costmodel import events
 from taxtui.importers.files import decoded, lines
 from taxtui.importers.files import walk as files_below
 from taxtui.importers.protocol import (
@@ -44,7 +44,7 @@ from taxtui.importers.values import (
 
 TRACES: Final = "traces.jsonl"
 RESULTS: Final = "results.jsonl"
-SPANS: Final = {"boot": CREATE, "setup": SETUP, "agent": ACTION}
+SPANS: Final = {"boot": events.CREATE, "setup": events.SETUP, "agent": events.ACTION}
 """In the order of a rollout."""
 
 
@@ -95,14 +95,14 @@ def _trial(episode: dict[str, Any], trace: dict[str, Any]) -> ImportedTrial:
     failed = at(trace, "ok") is False or (at(trace, "ok") is None and at(episode, "ok") is False)
     limit = _limit(episode, trace)
     failed = failed and not limit
-    if _phase(timeline, timing, "boot", CREATE):
+    if _phase(timeline, timing, "boot", events.CREATE):
         timeline.lacks(READY, "boot holds create and ready")
     elif not failed:
         timeline.lacks(CREATE_TIME, "boot has no ends")
-    _phase(timeline, timing, "setup", SETUP)
+    _phase(timeline, timing, "setup", events.SETUP)
     last_ns = _agent(timeline, trace)
     for key in ("finalize", "scoring"):
-        _phase(timeline, timing, key, VERIFY)
+        _phase(timeline, timing, key, events.VERIFY)
     failure = None
     if failed:
         failure = _failure(episode, trace)
@@ -195,7 +195,7 @@ def _failure(episode: dict[str, Any], trace: dict[str, Any]) -> Failure:
     begun = [key for key in SPANS if instant_ns(at(trace, "timing", key, "start")) is not None]
     unfinished = [key for key in begun if instant_ns(at(trace, "timing", key, "end")) is None]
     phase = SPANS[(unfinished or begun or ["boot"])[-1]]
-    return Failure(error or "RolloutError", phase, TIMEOUT if timed_out else FAILED)
+    return Failure(error or "RolloutError", phase, events.TIMEOUT if timed_out else events.FAILED)
 
 
 def _legacy(row: dict[str, Any]) -> ImportedTrial:
@@ -210,16 +210,16 @@ def _legacy(row: dict[str, Any]) -> ImportedTrial:
     timeline.lacks(RUN, "dispatch and work are one")
     timeline.lacks(EXIT, "results hold none")
     timeline.lacks(CREATE_TIME, "a sandbox is made within setup")
-    if not _phase(timeline, timing, "setup", SETUP):
+    if not _phase(timeline, timing, "setup", events.SETUP):
         timeline.lacks("setup", "it has no ends")
     for key, add in (("model", timeline.think), ("env", timeline.action)):
         for span in maps(timing, key, "spans"):
             add(instant_ns(at(span, "start")), instant_ns(at(span, "end")), "a span has no ends")
     if not items(timing, "env", "spans"):
         timeline.lacks(ACTIONS, "no span of the environment is told")
-    _phase(timeline, timing, "scoring", VERIFY)
+    _phase(timeline, timing, "scoring", events.VERIFY)
     error = at(row, "error")
-    failure = Failure(_error_class(error), ACTION) if error else None
+    failure = Failure(_error_class(error), events.ACTION) if error else None
     if failure is not None:
         timeline.ended(instant_ns(at(timing, "generation", "end")))
     example = at(row, "example_id")
@@ -250,4 +250,4 @@ def _scaled(value: object, factor: int) -> int:
 
 def _step(value: object) -> int:
     step = integer(value)
-    return UNKNOWN if step is None else step
+    return events.UNKNOWN if step is None else step

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from costmodel.recording import events
-from costmodel.recording.events import UNKNOWN, Event, sparse
+from costmodel import Event, events
 from taxtui import __version__
 from taxtui.importers.protocol import ImportedAction, ImportedTrial
 from taxtui.importers.spool import CellFacts, Spool
@@ -140,11 +139,11 @@ def _commands(number: int, step: str, commands: Sequence[ImportedAction], known_
                 trial=number,
                 step=step,
                 first=first,
-                gap_ns=sparse([row.gap_ns for row in rows]),
-                think_ns=sparse([row.think_ns for row in rows]),
+                gap_ns=events.sparse([row.gap_ns for row in rows]),
+                think_ns=events.sparse([row.think_ns for row in rows]),
                 duration_ns=[row.duration_ns for row in rows],
-                run_ns=sparse([row.run_ns for row in rows]),
-                exit_code=sparse([row.exit_code for row in rows]),
+                run_ns=events.sparse([row.run_ns for row in rows]),
+                exit_code=events.sparse([row.exit_code for row in rows]),
                 stdout_bytes=[],
                 stderr_bytes=[],
             ),
@@ -163,7 +162,7 @@ def _cell(name: str, cell: CellFacts, origin: Provenance) -> Event:
         mode=origin.mode,
         concurrency=cell.concurrency,
         arrival=kind.arrival or "closed",
-        think=events.RECORDED,
+        think=events.RECORDED_LENGTH,
         acquire="create",
         cache=NOT_TOLD,
         cpu_milli=kind.cpu_milli,
@@ -174,12 +173,12 @@ def _cell(name: str, cell: CellFacts, origin: Provenance) -> Event:
         substrate_version=kind.substrate_version,
         cycle=1,
         bracket=origin.bracket,
-        bracket_cost_ns=UNKNOWN,
+        bracket_cost_ns=events.UNKNOWN,
         preload="none",
         limits=NOT_TOLD,
         provenance=origin.provenance,
         capabilities=tuple(UNTOLD + quantity for quantity in cell.untold),
-        length=events.RECORDED,
+        length=events.RECORDED_LENGTH,
         resolution_ns=cell.resolution_ns,
     )
 
@@ -197,7 +196,7 @@ def _scenario(name: str, cells: Sequence[CellFacts], origin: Provenance) -> dict
                 "mode": origin.mode,
                 "concurrency": cell.concurrency,
                 "arrival": cell.kind.arrival or "closed",
-                "think": events.RECORDED,
+                "think": events.RECORDED_LENGTH,
                 "acquire": "create",
                 "trials": cell.trials,
                 "warmup": 0,

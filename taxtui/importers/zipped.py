@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
 
-from costmodel.regular_file import open_regular, too_large
+from costmodel import open_regular, too_large
 from taxtui import installed
 from taxtui.errors import TaxtuiError
 from taxtui.importers.files import MOST_BYTES, unreadable

@@ -13,20 +13,8 @@ from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
 import msgspec
 
-from costmodel.errors import SourceError
-from costmodel.recording.events import (
-    FORMAT_VERSION,
-    MAGIC,
-    OK,
-    Clock,
-    Event,
-    Header,
-    RunFinished,
-    TrialEnded,
-    TrialStarted,
-)
-from costmodel.recording.events import Cell as CellEvent
-from costmodel.recording.framing import MAX_LENGTH, PREFIX, Chain, damaged, decode, next_valid, payload_at
+from costmodel import Cell as CellEvent
+from costmodel import Clock, Event, Header, RunFinished, SourceError, TrialEnded, TrialStarted, events, framing
 from taxtui import folders
 from taxtui.errors import UsageError
 from taxtui.live.state import RunState
@@ -274,8 +262,8 @@ def _head(file: BinaryIO) -> bytes:
     """Enough of the file to hold its first frame, which may be as large as a frame can be."""
     head = file.read(END_BYTES)
     with contextlib.suppress(SourceError):
-        if len(head) == END_BYTES and payload_at(head, 0, 0) is None:
-            head += file.read(PREFIX.size + MAX_LENGTH)
+        if len(head) == END_BYTES and framing.payload_at(head, 0, 0) is None:
+            head += file.read(framing.PREFIX.size + framing.MAX_LENGTH)
     return head
 
 
@@ -284,8 +272,10 @@ def _told(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, f
     if header is None:
         state: State = "empty" if not head else "not a recording"
         return CatalogueEntry(state="running" if fresh and not head else state, **facts)
-    if header.version > FORMAT_VERSION:
-        detail = f"format version {header.version}, this taxtui reads up to {FORMAT_VERSION}; install a newer taxtui"
+    if header.version > events.FORMAT_VERSION:
+        detail = (
+            f"format version {header.version}, this taxtui reads up to {events.FORMAT_VERSION}; install a newer taxtui"
+        )
         return CatalogueEntry(state="newer version", detail=detail, run_id=clean(header.run_id), **facts)
     run, state, detail = RunState(), "incomplete", ""
     last: Event | None = None
@@ -294,7 +284,7 @@ def _told(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, f
         for event in _opening(head):
             run.apply(event)
         for event in _latest(tail, tail_start):
-            if isinstance(event, TrialEnded) and event.outcome == OK:
+            if isinstance(event, TrialEnded) and event.outcome == events.OK:
                 trial = run.open.get(event.trial)
                 succeeded |= trial is None or not trial.warm_up
             anchored |= isinstance(event, Clock)
@@ -324,7 +314,7 @@ def _told(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, f
         imported=any(cell.provenance == "imported" for cell in cells),
         outcome=run.outcome or "",
         counts={clean(key): n for key, n in last.counts.items()} if isinstance(last, RunFinished) else {},
-        succeeded=succeeded or (isinstance(last, RunFinished) and last.counts.get(OK, 0) > 0),
+        succeeded=succeeded or (isinstance(last, RunFinished) and last.counts.get(events.OK, 0) > 0),
         software=run.software,
         **facts,
     )
@@ -333,9 +323,9 @@ def _told(facts: dict[str, Any], head: bytes, tail: bytes, tail_start: int, *, f
 def _header(head: bytes) -> Header | None:
     """The header, which is alone in the first frame; None where that is something else, or not all there."""
     with contextlib.suppress(SourceError):
-        payload = payload_at(head, 0, 0)
-        first = next(iter(decode(payload, 0).events), None) if payload else None
-        if isinstance(first, Header) and first.magic == MAGIC:
+        payload = framing.payload_at(head, 0, 0)
+        first = next(iter(framing.decode(payload, 0).events), None) if payload else None
+        if isinstance(first, Header) and first.magic == events.MAGIC:
             return first
     return None
 
@@ -346,7 +336,7 @@ def _has_header(path: Path) -> bool:
             header = _header(_head(file))
     except OSError:
         return False
-    return header is not None and header.version <= FORMAT_VERSION
+    return header is not None and header.version <= events.FORMAT_VERSION
 
 
 def _has_success(path: Path) -> bool:
@@ -357,13 +347,13 @@ def _has_success(path: Path) -> bool:
 def _opening(head: bytes) -> Iterator[Event]:
     """What describes the run, up to its first trial. Raises ``SourceError``."""
     start = 0
-    while (payload := payload_at(head, start, start)) is not None:
-        for event in decode(payload, start).events:
+    while (payload := framing.payload_at(head, start, start)) is not None:
+        for event in framing.decode(payload, start).events:
             if isinstance(event, Header | Clock | CellEvent):
                 yield event
             elif isinstance(event, TrialStarted):
                 return
-        start += PREFIX.size + len(payload)
+        start += framing.PREFIX.size + len(payload)
 
 
 def _latest(tail: bytes, tail_start: int) -> Iterator[Event]:
@@ -374,20 +364,20 @@ def _latest(tail: bytes, tail_start: int) -> Iterator[Event]:
     """
     found: list[tuple[int, bytes]] = []  # where each begins in the file, its payload
     end: int | None = 0 if tail_start == 0 else None  # of the frame before; not known where the tail begins
-    while (start := next_valid(tail, end or 0)) is not None:
+    while (start := framing.next_valid(tail, end or 0)) is not None:
         if end is not None and start != end:
-            payload_at(tail, end, tail_start + end)  # says what is wrong, where it is no torn frame
-            raise damaged(tail_start + end, "intact frames follow")
-        payload = payload_at(tail, start, tail_start + start)
+            framing.payload_at(tail, end, tail_start + end)  # says what is wrong, where it is no torn frame
+            raise framing.damaged(tail_start + end, "intact frames follow")
+        payload = framing.payload_at(tail, start, tail_start + start)
         assert payload is not None  # next_valid() has seen it
         found.append((tail_start + start, payload))
-        end = start + PREFIX.size + len(payload)
+        end = start + framing.PREFIX.size + len(payload)
     if end is not None:
-        payload_at(tail, end, tail_start + end)
+        framing.payload_at(tail, end, tail_start + end)
     latest = found[-LATEST_FRAMES:]
-    chain = Chain(within=bool(latest) and latest[0][0] > 0)
+    chain = framing.Chain(within=bool(latest) and latest[0][0] > 0)
     for offset, payload in latest:
-        batch = decode(payload, offset)
+        batch = framing.decode(payload, offset)
         chain.add(batch, payload, offset)
         yield from batch.events
 

@@ -9,19 +9,7 @@ from typing import Final
 
 import msgspec
 
-from costmodel.recording import events
-from costmodel.recording.breakdown import (
-    NO_COMMANDS,
-    Split,
-    has_schedule,
-    held_ns,
-    known_runs,
-    known_wrappers,
-    measure,
-    parted,
-)
-from costmodel.recording.throughput import CellRates
-from costmodel.training.length import FIXED, Length
+from costmodel import FIXED_LENGTH, CellRates, Length, breakdown, events
 from taxtui.live.histogram import LogHistogram
 
 FACETS: Final = ("cold_start", "fresh_episode", "trajectory", "action", "dispatch", "run", "cleanup", "response")
@@ -47,7 +35,7 @@ class TrialInFlight:
     start_delay_ns: int = 0
     anchor_unix_ns: int = 0  # of the worker that runs it
     phases: dict[str, int] = field(default_factory=dict)  # ns by phase
-    setup: Split = NO_COMMANDS
+    setup: breakdown.Split = breakdown.NO_COMMANDS
     actions: list[events.Actions] = field(default_factory=list)
     actions_done: int = 0
     cpu_ns: int | None = 0  # of set-up and actions; None: not of all
@@ -56,7 +44,7 @@ class TrialInFlight:
 
     def held_ns(self, end_ns: int) -> int:
         """Return how long the ended trial occupied its worker."""
-        return held_ns(self.start_ns, end_ns, self.phases)
+        return breakdown.held_ns(self.start_ns, end_ns, self.phases)
 
     def copy(self) -> TrialInFlight:
         """Return a detached copy."""
@@ -71,7 +59,7 @@ class CellState:
     label: str  # substrate and variant: docker:runsc
     tier: str = "?"
     actions: int = 0
-    length: str = FIXED  # or RECORDED: each trial has a number of actions of its own
+    length: str = FIXED_LENGTH  # or RECORDED: each trial has a number of actions of its own
     mode: str = "?"
     concurrency: int = 1
     arrival: str = "?"
@@ -92,7 +80,7 @@ class CellState:
     @property
     def workload(self) -> str:
         """``T0×10``; ``T0×7-31 avg 14`` where each trial has a length of its own, ``T0×varied`` before there is one."""
-        if self.length == FIXED:
+        if self.length == FIXED_LENGTH:
             return f"{self.tier}×{self.actions:,}"
         return f"{self.tier}×{Length.weighted(self.lengths) if self.lengths else 'varied'}"
 
@@ -145,18 +133,18 @@ class CellState:
 def take_in(cell: CellState, trial: TrialInFlight, end: events.TrialEnded) -> None:
     """A successful trial's durations into its cell."""
     facets = cell.facets
-    actions, think_ns = NO_COMMANDS, 0
+    actions, think_ns = breakdown.NO_COMMANDS, 0
     for batch in trial.actions:
         durations_ns = batch.duration_ns
-        runs_ns = known_runs(durations_ns, batch.run_ns)
-        wrappers_ns = known_wrappers(durations_ns, runs_ns, batch.wrapper_ns)
-        works_ns, dispatches_ns = parted(durations_ns, runs_ns, wrappers_ns)
+        runs_ns = breakdown.known_runs(durations_ns, batch.run_ns)
+        wrappers_ns = breakdown.known_wrappers(durations_ns, runs_ns, batch.wrapper_ns)
+        works_ns, dispatches_ns = breakdown.parted(durations_ns, runs_ns, wrappers_ns)
         facets["action"].add(durations_ns)
         facets["run"].add(works_ns)
         facets["dispatch"].add(dispatches_ns)
-        actions = actions.plus(Split.of_parted(durations_ns, works_ns, dispatches_ns, wrappers_ns))
+        actions = actions.plus(breakdown.Split.of_parted(durations_ns, works_ns, dispatches_ns, wrappers_ns))
         think_ns += sum(batch.think_ns)
-    measures = measure(
+    measures = breakdown.measure(
         trial.phases,
         trial.setup,
         actions,
@@ -169,7 +157,7 @@ def take_in(cell: CellState, trial: TrialInFlight, end: events.TrialEnded) -> No
     facets["cold_start"].add((measures.cold_start_ns,))
     facets["fresh_episode"].add((measures.fresh_episode_ns,))
     facets["trajectory"].add((measures.trajectory_ns,))
-    if has_schedule(cell.arrival):
+    if breakdown.has_schedule(cell.arrival):
         facets["response"].add((measures.response_ns,))
     cell.lengths[trial.actions_done] += 1
     sums_ns = cell.sums_ns

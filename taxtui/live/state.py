@@ -15,10 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from costmodel.recording import events
-from costmodel.recording.breakdown import Split, both, cpu_of, known_runs, known_wrappers, start_delay_ns
-from costmodel.recording.events import Event
-from costmodel.recording.runner_health import RunnerFitness
+from costmodel import Event, RunnerFitness, breakdown, events
 from taxtui.live.cell_state import CellState, TrialInFlight, take_in
 from taxtui.live.histogram import LogHistogram
 from taxtui.terminal_text import clean
@@ -225,7 +222,7 @@ class RunState:
             event.cell,
             event.start_ns,
             event.warm_up,
-            start_delay_ns(event.scheduled_ns, event.start_ns),
+            breakdown.start_delay_ns(event.scheduled_ns, event.start_ns),
             self._anchor_unix_ns,
         )
         if not event.warm_up:
@@ -249,11 +246,11 @@ class RunState:
         if trial is None:
             return
         if event.step in (events.SETUP, events.ACTION):
-            trial.cpu_ns = both(trial.cpu_ns, cpu_of(event.duration_ns, event.cpu_ns))
+            trial.cpu_ns = breakdown.both(trial.cpu_ns, breakdown.cpu_of(event.duration_ns, event.cpu_ns))
         if event.step == events.SETUP:
-            runs_ns = known_runs(event.duration_ns, event.run_ns)
-            wrappers_ns = known_wrappers(event.duration_ns, runs_ns, event.wrapper_ns)
-            trial.setup = trial.setup.plus(Split.of(event.duration_ns, runs_ns, wrappers_ns))
+            runs_ns = breakdown.known_runs(event.duration_ns, event.run_ns)
+            wrappers_ns = breakdown.known_wrappers(event.duration_ns, runs_ns, event.wrapper_ns)
+            trial.setup = trial.setup.plus(breakdown.Split.of(event.duration_ns, runs_ns, wrappers_ns))
         elif event.step == events.ACTION:
             trial.actions.append(event)
             trial.actions_done += len(event.duration_ns)

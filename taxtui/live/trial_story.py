@@ -8,11 +8,7 @@ from heapq import nlargest
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from costmodel.errors import SourceError
-from costmodel.recording import events
-from costmodel.recording.events import Event
-from costmodel.recording.follower import Follower
-from costmodel.recording.runner_health import LAG_LIMIT_NS
+from costmodel import LAG_LIMIT_NS, Event, Follower, SourceError, events
 from taxtui.errors import RecordingError
 from taxtui.live.cell_state import CellState
 from taxtui.live.state import RunState

@@ -12,10 +12,7 @@ from taxtui.options.training_file import field_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from costmodel import Published, Recording
-    from costmodel.analysis.per_substrate import PlaceAsked
-    from costmodel.providers.provider import Provider
-    from costmodel.recording.reader import CellIdentity
+    from costmodel import CellIdentity, PlaceAsked, Provider, Published, Recording
 
 
 def place_of(context: click.Context, spec: str = "") -> PlaceAsked:
@@ -25,8 +22,7 @@ def place_of(context: click.Context, spec: str = "") -> PlaceAsked:
         UsageError: a notation cannot be read.
         costmodel.errors.CostModelError: options contradict each other, or a price sheet is wrong.
     """
-    from costmodel.analysis.per_substrate import PlaceAsked
-    from costmodel.pricing.sheet import load_prices
+    from costmodel import PlaceAsked, load_prices
 
     asked = asked_at(spec, context)
     asked.pop("compose")
@@ -55,22 +51,22 @@ def providers_of(context: click.Context, read: Callable[[str], Recording | Publi
     specs = value_of(context, next(option for option in OPTIONS if option.name == "compose"))
     if not specs:
         return []
-    from costmodel.providers.provider import load_provider
+    from costmodel import load_provider
 
     return [load_provider(spec, read) for spec in specs]
 
 
 def place_among(places: Sequence[PlaceAsked], identity: CellIdentity) -> PlaceAsked:
     """The one that means a cell."""
-    from costmodel.analysis.baseline import meant
+    from costmodel import matches_spec
 
-    return next(place for place in places if not place.spec or meant(identity, place.spec))
+    return next(place for place in places if not place.spec or matches_spec(identity, place.spec))
 
 
 def idle_places(context: click.Context, identities: Iterable[CellIdentity]) -> list[str]:
     """Return a line for each substrate of the training file that matches none of these cells: it may be mistyped."""
-    from costmodel.analysis.baseline import meant
+    from costmodel import matches_spec
 
     file, cells = context.params["file"], list(identities)
-    specs = [spec for spec in (file.at if file else ()) if not any(meant(cell, spec) for cell in cells)]
+    specs = [spec for spec in (file.at if file else ()) if not any(matches_spec(cell, spec) for cell in cells)]
     return [f"no row matches [at.{spec}] in {file.path}; the section is ignored" for spec in specs]

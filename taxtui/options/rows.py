@@ -11,8 +11,7 @@ from taxtui.errors import UsageError
 from taxtui.options.count import COUNT
 
 if TYPE_CHECKING:
-    from costmodel.recording.reader import CellIdentity
-    from costmodel.training.length import Length
+    from costmodel import CellIdentity, Length
 
 BY_WORK: Final = "work"
 BY_SUBSTRATE: Final = "substrate"
@@ -47,9 +46,9 @@ class RowChoice(NamedTuple):
 
     def means(self, identity: CellIdentity) -> bool:
         """Whether a cell of this tier, mode and substrate is meant, whatever its length."""
-        from costmodel.analysis.baseline import meant
+        from costmodel import matches_spec
 
-        named = [identity.label == substrate or meant(identity, substrate) for substrate in self.substrates]
+        named = [identity.label == substrate or matches_spec(identity, substrate) for substrate in self.substrates]
         return (
             (not self.tiers or identity.tier in self.tiers)
             and (not self.modes or identity.mode in self.modes)
@@ -62,7 +61,7 @@ class RowChoice(NamedTuple):
         Raises:
             UsageError: an option means none of them, by its name and with those that there are; or all together do.
         """
-        from costmodel.analysis.baseline import meant
+        from costmodel import matches_spec
 
         tests: list[tuple[str, tuple[Any, ...], Callable[[R, Any], bool], Callable[[R], str]]] = [
             ("--tier", self.tiers, lambda row, item: row.identity.tier == item, lambda row: row.identity.tier),
@@ -70,7 +69,7 @@ class RowChoice(NamedTuple):
             (
                 "--substrate",
                 self.substrates,
-                lambda row, item: row.identity.label == item or meant(row.identity, item),
+                lambda row, item: row.identity.label == item or matches_spec(row.identity, item),
                 lambda row: row.identity.label,
             ),
             (

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from costmodel.training.policies import POLICIES
-from costmodel.training.run import ON_FAILURE, PLACEMENTS
+from costmodel import ON_FAILURE, PLACEMENTS, POLICIES
 from taxtui.errors import UsageError
 from taxtui.options.count import COUNT
 from taxtui.options.rows import MODE, TIER
@@ -257,7 +256,7 @@ class AskingCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error names options as this command takes them."""
-        from costmodel.errors import TrainingRunError
+        from costmodel import TrainingRunError
 
         try:
             return super().invoke(ctx)
@@ -311,8 +310,7 @@ def training_run_of(asked: dict[str, Any]) -> TrainingRun:
         UsageError: a length, a think time or a change cannot be read.
         costmodel.errors.TrainingRunError: a profile is unknown, or the options contradict each other.
     """
-    from costmodel.errors import TrainingRunError
-    from costmodel.training.run import Delta, Think, TrainingRun
+    from costmodel import Delta, Think, TrainingRun, TrainingRunError
     from taxtui.plan.durations import parse_duration_ns
     from taxtui.plan.notation import parse_images, parse_length, parse_think
 
@@ -340,7 +338,7 @@ def training_run_of(asked: dict[str, Any]) -> TrainingRun:
         sign = -1 if amount.startswith("-") else 1
         deltas.append(Delta(sign * parse_duration_ns(amount.lstrip("+-")), unit == "action"))
     if (profile := asked.pop("profile", None)) is not None:
-        from costmodel.providers.limits import load_profile
+        from costmodel import load_profile
 
         asked = load_profile(profile).filled(asked)
     try:

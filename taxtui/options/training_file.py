@@ -116,13 +116,13 @@ def load(path: str, tables: Tables) -> TrainingFile:
         UsageError: it cannot be read; a table or a key is unknown, or of the wrong type. One line with the file, the
             key, what is allowed, and what to write.
     """
-    from costmodel.toml import Document, MalformedDocument
+    from costmodel import toml
 
     try:
-        document = Document(Path(path)).data
+        document = toml.Document(Path(path)).data
     except OSError as error:
         raise UsageError(f"cannot read the training file {path}: {error.strerror}") from error
-    except MalformedDocument as error:
+    except toml.MalformedDocument as error:
         raise UsageError(error.problem, fix=error.fix) from error
     reader = _Reader(path, tables)
     within_at = {table: options for table, options in tables.items() if table != WORKLOAD}

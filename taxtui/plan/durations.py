@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from costmodel.recording.events import MAX_INT
+from costmodel import MAX_INT
 from taxtui.errors import UsageError
 
 _UNITS_NS: Final = {

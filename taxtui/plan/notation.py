@@ -8,14 +8,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from costmodel.regular_file import read_regular
-from costmodel.training.length import RECORDED, Length
+from costmodel import RECORDED_LENGTH, Length, read_regular
 from taxtui.errors import UsageError
 from taxtui.plan.durations import parse_duration_ns
 from taxtui.plan.spec import SubstrateRef, ThinkTime
 
 if TYPE_CHECKING:
-    from costmodel.training.images import Images
+    from costmodel import Images
 
 MAX_LENGTHS: Final = 10_000
 """In one range."""
@@ -77,7 +76,7 @@ def parse_length(text: str) -> Length | None:
     Raises:
         UsageError: anything else, or a length below 1.
     """
-    if text.strip() == RECORDED:
+    if text.strip() == RECORDED_LENGTH:
         return None
     weights: Counter[int] = Counter()
     for part in text.split(","):
@@ -108,7 +107,7 @@ def parse_images(text: str) -> Images:
         UsageError: anything else, or a range without the number of images in it.
         costmodel.errors.TrainingRunError: a size or a number of images that cannot be.
     """
-    from costmodel.training.images import Images
+    from costmodel import Images
 
     if Path(text).suffix in (".txt", ".csv", ".tsv"):
         return Images.of(_sizes_of(Path(text)))

@@ -11,8 +11,7 @@ from typing import Final, TypeVar, get_args
 
 import msgspec
 
-from costmodel.recording.events import MAX_CELLS, MAX_INT, MAX_LABEL
-from costmodel.toml import Document, MalformedDocument, complaint, hint, written
+from costmodel import MAX_INT, events, toml
 from taxtui.errors import ScenarioError, UsageError
 from taxtui.plan import arrivals
 from taxtui.plan.durations import parse_duration_ns
@@ -96,7 +95,7 @@ def load_file(name: str) -> tuple[ScenarioFile, Path]:
         if shipped is None:
             raise ScenarioError(
                 f"no scenario {name!r}",
-                fix=f"{hint(name, shipped_names())}, or give the path of a .toml or .json file",
+                fix=f"{toml.hint(name, shipped_names())}, or give the path of a .toml or .json file",
             )
         path = shipped
     scenario = _converted(_document(path), ScenarioFile)
@@ -134,7 +133,7 @@ def load_tier(name: str, folder: Path | None = None) -> Tier:
     if path is None or not path.is_file():
         root = CHECKOUT if CHECKOUT.is_dir() else BUNDLE
         names = sorted(file.stem for file in root.glob("tiers/*.toml"))
-        raise ScenarioError(f"no tier {name!r}", fix=f"{hint(name, names)}, or give the path of a .toml file")
+        raise ScenarioError(f"no tier {name!r}", fix=f"{toml.hint(name, names)}, or give the path of a .toml file")
     tier = _converted(_document(path), Tier)
     try:
         parse_think(tier.think or "0s")
@@ -145,19 +144,19 @@ def load_tier(name: str, folder: Path | None = None) -> Tier:
     return tier
 
 
-def _document(path: Path) -> Document:
+def _document(path: Path) -> toml.Document:
     try:
-        return Document(path)
+        return toml.Document(path)
     except OSError as error:
         raise ScenarioError(f"cannot read {path}: {error.strerror}") from error
-    except MalformedDocument as error:
+    except toml.MalformedDocument as error:
         raise ScenarioError(error.problem, fix=error.fix) from error
 
 
-def _converted(document: Document, kind: type[T]) -> T:
+def _converted(document: toml.Document, kind: type[T]) -> T:
     try:
         return document.convert(kind)
-    except MalformedDocument as error:
+    except toml.MalformedDocument as error:
         raise ScenarioError(error.problem, fix=error.fix) from error
 
 
@@ -171,14 +170,14 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
     try:  # what was put together in memory has not been looked at
         msgspec.convert(msgspec.to_builtins(scenario), ScenarioFile)
     except msgspec.ValidationError as error:
-        steps, problem, fix = complaint(error, ScenarioFile)
-        raise ScenarioError(f"{where}{written(steps)}{problem}", fix=fix) from error
+        steps, problem, fix = toml.complaint(error, ScenarioFile)
+        raise ScenarioError(f"{where}{toml.written(steps)}{problem}", fix=fix) from error
     for text in (notation_text for block in scenario.cells for notation_text in (*block.substrates, block.acquire)):
         if not is_utf8(text):
             raise ScenarioError(f"{where}{text!r} is no UTF-8, and a recording could not hold it")
-    too_long = (text for text in (scenario.name, *_names(scenario)) if len(text) > MAX_LABEL)
+    too_long = (text for text in (scenario.name, *_names(scenario)) if len(text) > events.MAX_LABEL)
     if (name := next(too_long, None)) is not None:
-        raise ScenarioError(f"{name[:40]}… is longer than {MAX_LABEL} characters", fix="choose a shorter name")
+        raise ScenarioError(f"{name[:40]}… is longer than {events.MAX_LABEL} characters", fix="choose a shorter name")
     tiers: dict[str, Tier] = {}
     cells: list[CellPlan] = []
 
@@ -212,13 +211,13 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
                 tiers[name] = checked(lambda tier: load_tier(tier, folder), name)
         for mode in block.modes:
             if mode not in get_args(Mode):
-                raise ScenarioError(f"{where}unknown mode {mode!r}", fix=hint(mode, list(get_args(Mode))))
+                raise ScenarioError(f"{where}unknown mode {mode!r}", fix=toml.hint(mode, list(get_args(Mode))))
         arrival = checked(lambda text: arrivals.parse(text, folder), block.arrival) if block.arrival else None
         arrival = arrivals.Closed() if block.ladder else arrival
         product = itertools.product(block.substrates, block.tiers, block.actions, block.modes, widths)
         for substrate, name, actions, mode, width in product:
-            if len(cells) == MAX_CELLS:
-                raise ScenarioError(f"{where}more than {MAX_CELLS} cells", fix="split it into several scenarios")
+            if len(cells) == events.MAX_CELLS:
+                raise ScenarioError(f"{where}more than {events.MAX_CELLS} cells", fix="split it into several scenarios")
             cells.append(
                 CellPlan(
                     substrate=checked(parse_substrate, substrate),

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from costmodel.recording.events import MAX_INT
+from costmodel import MAX_INT
 from taxtui.plan.arrivals import AnyArrival, Sequential
 
 Mode = Literal["exec", "session"]

@@ -7,8 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from costmodel.recording.events import MAX_INT
-from costmodel.regular_file import read_regular
+from costmodel import MAX_INT, read_regular
 from taxtui.errors import UsageError
 
 MOST_STARTS: Final = 1_000_000

@@ -8,10 +8,19 @@ from typing import Final
 
 import msgspec
 
-from costmodel.errors import SourceError
-from costmodel.recording.events import UNKNOWN, Actions, Clock, Event, Header, RunFinished, TrialEnded, column, sparse
-from costmodel.recording.follower import Follower, RecordingSummary
-from costmodel.recording.framing import split
+from costmodel import (
+    Actions,
+    Clock,
+    Event,
+    Follower,
+    Header,
+    RecordingSummary,
+    RunFinished,
+    SourceError,
+    TrialEnded,
+    events,
+    framing,
+)
 from taxtui.errors import WriteFailed
 from taxtui.recording.writer import Recorder
 
@@ -23,8 +32,8 @@ COLUMNS: Final = {
     "exit_code": 0,
     "stdout_bytes": 0,
     "stderr_bytes": 0,
-    "cpu_ns": UNKNOWN,
-    "wrapper_ns": UNKNOWN,
+    "cpu_ns": events.UNKNOWN,
+    "wrapper_ns": events.UNKNOWN,
 }
 """Columns of actions, each with the value of an empty column."""
 MAX_ROWS: Final = 8192
@@ -73,7 +82,7 @@ class _Exact(Follower):
 
     def take(self, offset: int, payload: bytes) -> list[Event]:
         events = super().take(offset, payload)
-        raws = split(payload)
+        raws = framing.split(payload)
         if len(events) < len(raws) or any(map(_is_shorter, events, raws)):
             problem = f"a newer version wrote the events at byte {offset}"
             raise SourceError(problem, offset, fix="install a newer taxtui")
@@ -122,10 +131,15 @@ def _joined(pieces: list[Actions]) -> Actions:
     if len(pieces) == 1:
         return pieces[0]
     whole = {
-        name: [value for piece in pieces for value in column(getattr(piece, name), len(piece.duration_ns), empty)]
+        name: [
+            value for piece in pieces for value in events.column(getattr(piece, name), len(piece.duration_ns), empty)
+        ]
         for name, empty in COLUMNS.items()
     }
     return msgspec.structs.replace(
         pieces[0],
-        **{name: values if name == "duration_ns" else sparse(values, COLUMNS[name]) for name, values in whole.items()},
+        **{
+            name: values if name == "duration_ns" else events.sparse(values, COLUMNS[name])
+            for name, values in whole.items()
+        },
     )

@@ -7,11 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from costmodel.errors import SourceError
-from costmodel.recording.events import Event, Header, Notice
-from costmodel.recording.framing import MAX_SEARCHED, PREFIX, Search, decode, frame, payload_at, split
-from costmodel.recording.validation import Causality
-from costmodel.regular_file import read_regular
+from costmodel import Causality, Event, Header, Notice, SourceError, framing, read_regular
 from taxtui.errors import RecordingError, WriteFailed
 from taxtui.recording.writer import Sealer
 
@@ -40,7 +36,7 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
     for start, payload in _intact(data):
         # A frame that no reader accepts is not intact, whatever its checksum.
         with contextlib.suppress(ValueError):
-            batch = decode(payload, start)
+            batch = framing.decode(payload, start)
             first = first if payloads else next(iter(batch.events), None)
             if payloads and isinstance(next(iter(batch.events), None), Header):
                 break  # another recording was put behind
@@ -49,8 +45,8 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
             payloads.append(payload)
     if not isinstance(first, Header):
         raise RecordingError(f"{path}: its header is lost, nothing can be salvaged", 0)
-    lost = len(data) - sum(PREFIX.size + len(payload) for payload in payloads)
-    frames = _chained_anew(payloads, lost) if chained else map(frame, payloads)
+    lost = len(data) - sum(framing.PREFIX.size + len(payload) for payload in payloads)
+    frames = _chained_anew(payloads, lost) if chained else map(framing.frame, payloads)
     try:
         file = out.open("xb")
     except OSError as error:
@@ -68,20 +64,20 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
 
 def _intact(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield offset and payload of each frame with a valid checksum, until the search gives up."""
-    search, end = Search(data, MAX_SEARCHED + SEARCHED_PER_BYTE * len(data)), 0
+    search, end = framing.Search(data, framing.MAX_SEARCHED + SEARCHED_PER_BYTE * len(data)), 0
     with contextlib.suppress(SourceError):
         while (start := search.next(end)) is not None:
-            payload = payload_at(data, start, start)
+            payload = framing.payload_at(data, start, start)
             assert payload is not None
-            end = start + PREFIX.size + len(payload)
+            end = start + framing.PREFIX.size + len(payload)
             yield start, payload
 
 
 def _chained_anew(payloads: Sequence[bytes], lost: int) -> Iterator[bytes]:
     sealer = Sealer()
     header, *rest = payloads
-    yield from sealer.seal(split(header))
+    yield from sealer.seal(framing.split(header))
     if lost:
         yield from sealer.seal([Notice(0, "warning", f"salvaged: {lost} bytes were lost")])
     for payload in rest:
-        yield from sealer.seal(split(payload))
+        yield from sealer.seal(framing.split(payload))

@@ -12,12 +12,7 @@ from typing import Final, Self, TypeVar
 
 import msgspec
 
-from costmodel.errors import SourceError
-from costmodel.recording.events import (
-    MAX_CAPABILITIES,
-    MAX_FACTS,
-    MAX_LABEL,
-    MAX_TEXT,
+from costmodel import (
     Cell,
     Event,
     Header,
@@ -25,11 +20,13 @@ from costmodel.recording.events import (
     Mark,
     Notice,
     RunFinished,
+    SourceError,
     TrialEnded,
     TrialStarted,
+    check_scenario,
+    events,
+    framing,
 )
-from costmodel.recording.framing import CRC_BYTES, MAX_EVENTS, MAX_LENGTH, FrameParser, frame
-from costmodel.recording.validation import check_scenario
 from taxtui.errors import RecordingError, UsageError, WriteFailed
 
 SYNC_INTERVAL_S: Final = 1.0
@@ -192,7 +189,7 @@ class Recorder:
 
 def _behind(path: Path) -> Sealer:
     """Return a sealer for the frames that follow those of a file."""
-    sealer, parser = Sealer(), FrameParser()
+    sealer, parser = Sealer(), framing.FrameParser()
     try:
         with path.open("rb") as file:
             while chunk := file.read(1 << 20):
@@ -220,13 +217,15 @@ class Sealer:
             RecordingError: a single event is too large.
         """
         links = [Link(self._frame, self._before)] if self._frame else []
-        if len(events) < MAX_EVENTS:
+        if len(events) < framing.MAX_EVENTS:
             payload = _encode([*links, *events])
-            if len(payload) + CRC_BYTES <= MAX_LENGTH:
+            if len(payload) + framing.CRC_BYTES <= framing.MAX_LENGTH:
                 self.add(payload)
-                return [frame(payload)]
+                return [framing.frame(payload)]
             if len(events) == 1:
-                raise RecordingError(f"one event of {len(payload)} bytes does not fit a frame of {MAX_LENGTH} bytes")
+                raise RecordingError(
+                    f"one event of {len(payload)} bytes does not fit a frame of {framing.MAX_LENGTH} bytes"
+                )
         half = len(events) // 2
         return self.seal(events[:half]) + self.seal(events[half:])
 
@@ -250,18 +249,18 @@ def bounded(event: _E) -> _E:
         except ValueError as error:
             raise UsageError(f"a recording cannot hold this plan: {error}", fix="plan fewer cells") from error
     changes: dict[str, object] = {}
-    longest = MAX_LABEL if isinstance(event, Cell) else MAX_TEXT
+    longest = events.MAX_LABEL if isinstance(event, Cell) else events.MAX_TEXT
     for name in event.__struct_fields__:
         value = getattr(event, name)
         if isinstance(value, str) and len(value) > longest:
             changes[name] = cut(value, longest)
         elif name == "software":
-            changes[name] = {cut(key): cut(fact) for key, fact in list(value.items())[:MAX_FACTS]}
+            changes[name] = {cut(key): cut(fact) for key, fact in list(value.items())[: events.MAX_FACTS]}
         elif name == "capabilities" and value:
-            changes[name] = tuple(cut(text, longest) for text in value[:MAX_CAPABILITIES])
+            changes[name] = tuple(cut(text, longest) for text in value[: events.MAX_CAPABILITIES])
     return msgspec.structs.replace(event, **changes) if changes else event
 
 
-def cut(text: str, longest: int = MAX_TEXT) -> str:
+def cut(text: str, longest: int = events.MAX_TEXT) -> str:
     """Return the text, or its beginning and an ellipsis where it is longer than a recording allows."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -6,8 +6,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import IO, Final, NamedTuple
 
-from costmodel.analysis.ranking import HELD, Answer, Entry, WorkLine, headline, middle
-from costmodel.units import NS_PER_S
+from costmodel import HELD_PER_SUCCESS, NS_PER_S, Answer, Entry, WorkLine, headline, middle_workload
 from taxtui.report.numbers import duration, number
 from taxtui.report.palette import LOOKS
 from taxtui.report.words import CAUSES
@@ -95,12 +94,12 @@ def _middle(found: Answer) -> WorkLine | None:
         return None
     if found.modes:
         work = found.modes[(len(found.modes) - 1) // 2].work
-        return next((line for line in lines if line.work == work), middle(lines))
-    return middle(lines)
+        return next((line for line in lines if line.work == work), middle_workload(lines))
+    return middle_workload(lines)
 
 
 def _unit(found: Answer) -> str:
-    return "Time of one delivered trajectory" if found.measure == HELD else "Worker-hours"
+    return "Time of one delivered trajectory" if found.measure == HELD_PER_SUCCESS else "Worker-hours"
 
 
 def bars_of(found: Answer, line: WorkLine) -> list[Bar]:
@@ -116,7 +115,7 @@ def _bar(found: Answer, line: WorkLine, entry: Entry) -> Bar | None:
     scale = entry.amount.value / hours.value
     spent = causes.told()
     parts = {cause: size * scale for cause in CAUSES if (size := spent.get(cause))}
-    text = duration(entry.amount.value * NS_PER_S) if found.measure == HELD else number(entry.amount.value)
+    text = duration(entry.amount.value * NS_PER_S) if found.measure == HELD_PER_SUCCESS else number(entry.amount.value)
     tax = entry.row.tax_worker_hours
     note = "" if tax is None else f"{tax.value / hours.value:.0%} tax"
     return Bar(entry.place.label, entry.place.name, line.work.mode, parts, text, note)

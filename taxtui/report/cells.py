@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-from costmodel.statistics.intervals import Between, Interval
-from costmodel.units import NS_PER_HOUR
+from costmodel import NS_PER_HOUR, Between, Interval
 from taxtui.report.numbers import COUNT, DOLLARS, NOTHING, NS, SHARE, SHORT, TIMES, between, parts, span
 
 __all__ = [

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count
 from string import ascii_lowercase
 
-from costmodel.projection import warnings
+from costmodel import warnings
 from taxtui.report.words import FAMILIES, FAMILY
 
 Flags = Sequence[str]

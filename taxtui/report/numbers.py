@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from costmodel.statistics.intervals import Between, Interval
+from costmodel import Between, Interval
 
 NOTHING: Final = "–"
 UNSPLIT: Final = (

@@ -10,8 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from costmodel.errors import NoPrice, PriceError
-from costmodel.pricing.sheet import SHIPPED, Prices, load_prices, priced
+from costmodel import SHIPPED_PRICES, NoPrice, PriceError, Prices, load_prices, priced_cell
 from taxtui.plan.spec import Limits, Plan
 from taxtui.report.numbers import dollars
 from taxtui.report.plan_time import Expected
@@ -124,7 +123,7 @@ def _named_sheet(answer: CheckedSubstrate | None) -> str:
 
 
 def _shipped() -> list[str]:
-    return sorted(path.stem for path in SHIPPED.glob("*.toml"))
+    return sorted(path.stem for path in SHIPPED_PRICES.glob("*.toml"))
 
 
 def _load(sheet: str) -> Prices | None:
@@ -172,7 +171,7 @@ def _bill(
     usd: Fraction | None = Fraction(0)
     least_usd = Fraction(0)
     for item in cells:
-        identity = priced(item.cell.substrate.name, item.variant, limits.cpus, limits.memory_mib)
+        identity = priced_cell(item.cell.substrate.name, item.variant, limits.cpus, limits.memory_mib)
         price, number = prices.sandbox(identity), item.cell.trials + item.cell.warmup
         least_usd += number * price.usd(identity, 1)
         if item.trial_ns is None:

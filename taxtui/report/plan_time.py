@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from costmodel.errors import SourceError
-from costmodel.recording.follower import Follower
+from costmodel import Follower, SourceError
 from taxtui.live import catalogue
 from taxtui.live.catalogue import CatalogueEntry
 from taxtui.live.state import RunState

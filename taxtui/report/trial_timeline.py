@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from costmodel.recording import events
-from costmodel.recording.events import UNKNOWN
-from costmodel.recording.runner_health import LAG_LIMIT_NS
+from costmodel import LAG_LIMIT_NS, events
 from taxtui.live.trial_story import TrialStory
 from taxtui.report.cells import COUNT, Content, TableCell, duration_cell
 from taxtui.report.formats import Section
@@ -33,15 +31,19 @@ def commands(story: TrialStory) -> Section:
     """Return a table with a line per command of the set-up and per action."""
     rows: list[list[Content]] = []
     for batch in story.actions:
-        wrappers = batch.wrapper_ns or [UNKNOWN] * len(batch.duration_ns)
+        wrappers = batch.wrapper_ns or [events.UNKNOWN] * len(batch.duration_ns)
         codes = batch.exit_code or [0] * len(batch.duration_ns)
         inside = batch.run_ns or [0] * len(batch.duration_ns)
         for place, took_ns in enumerate(batch.duration_ns):
             name = f"{'action' if batch.step == events.ACTION else 'set-up'} {batch.first + place + 1}"
             parts = (took_ns, inside[place], wrappers[place])
-            dispatch = took_ns - inside[place] - max(0, wrappers[place]) if inside[place] != UNKNOWN else UNKNOWN
-            code = "–" if codes[place] == UNKNOWN else TableCell(codes[place], COUNT)
-            rows.append([name, *(duration_cell(None if ns == UNKNOWN else ns) for ns in (*parts, dispatch)), code])
+            dispatch = (
+                took_ns - inside[place] - max(0, wrappers[place]) if inside[place] != events.UNKNOWN else events.UNKNOWN
+            )
+            code = "–" if codes[place] == events.UNKNOWN else TableCell(codes[place], COUNT)
+            rows.append(
+                [name, *(duration_cell(None if ns == events.UNKNOWN else ns) for ns in (*parts, dispatch)), code]
+            )
     notes = ["dispatch: getting the command in and its result out; the time that is neither in-sandbox nor wrapper."]
     return Section("", ["command", "took", "in sandbox", "wrapper", "dispatch", "exit code"], rows, notes)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from costmodel.statistics.repetitions import Basis
+from costmodel import Basis
 
 
 def in_words(bases: Iterable[Basis]) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from costmodel.projection import warnings
-from costmodel.projection.cause_names import NAMES as CAUSES
-from costmodel.statistics.verdict import CANNOT_TELL, DIFFERS, TIE
+from costmodel import CANNOT_TELL, DIFFERS, TIE, warnings
+from costmodel import CAUSE_NAMES as CAUSES
 
 __all__ = [
     "BETTER",

@@ -13,8 +13,7 @@ from typing import Final
 
 import msgspec
 
-from costmodel.recording.events import UNKNOWN, Health, Notice
-from costmodel.statistics.intervals import quantile
+from costmodel import Health, Notice, events, quantile
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 
 STOOD_STILL_S: Final = 1.0
@@ -32,7 +31,7 @@ def spawn_baseline_ns() -> int:
     """Return the median time to spawn and reap ``true``: the lower bound for any substrate on this machine."""
     program = shutil.which("true")
     if program is None:
-        return UNKNOWN
+        return events.UNKNOWN
     took = []
     for _ in range(FLOOR_SPAWNS):
         began = time.monotonic_ns()

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from costmodel.recording.events import UNKNOWN, Cell
+from costmodel import Cell, events
 from taxtui import __version__
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef
 from taxtui.recording import digest
@@ -121,7 +121,7 @@ def describe_cell(
         substrate_version=" ".join(filter(None, [availability.version, availability.region])),
         cycle=len(cell.tier.cycle),
         bracket=method_for(bash=substrate.capabilities.bash, wanted=plan.bracket),
-        bracket_cost_ns=UNKNOWN,
+        bracket_cost_ns=events.UNKNOWN,
         preload="none" if not cell.tier.preload else "image" if availability.holds_fixtures else "trial",
         limits=availability.limits,
         provenance=substrate.provenance,

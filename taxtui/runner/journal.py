@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
-from costmodel.recording.events import Clock, Event, RunFinished, TrialStarted
+from costmodel import Clock, Event, RunFinished, TrialStarted
 from taxtui.errors import WriteFailed
 from taxtui.recording.writer import Recorder
 

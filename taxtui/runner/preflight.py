@@ -8,7 +8,7 @@ import resource
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Final, NamedTuple
 
-from costmodel.recording.events import Cell, Notice
+from costmodel import Cell, Notice
 from taxtui import shipped
 from taxtui.errors import SubstrateError, SubstrateUnavailable, UsageError
 from taxtui.plan.spec import CellPlan, Plan, SubstrateRef

@@ -6,10 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from costmodel.recording.breakdown import has_schedule
-from costmodel.recording.events import Notice
-from costmodel.recording.runner_health import LAG_LIMIT_NS
-from costmodel.statistics.intervals import quantile
+from costmodel import LAG_LIMIT_NS, Notice, breakdown, quantile
 from taxtui.plan.spec import CellPlan
 
 
@@ -59,7 +56,7 @@ class CellProgress:
     def start_delays(self, at_ns: int) -> Notice | None:
         """Return how late the trials started; None where no start had a scheduled instant."""
         delays_ns = sorted(self.start_delays_ns)
-        if not delays_ns or not has_schedule(str(self.plan.arrival)):
+        if not delays_ns or not breakdown.has_schedule(str(self.plan.arrival)):
             return None
         p50, p99, highest = (quantile(delays_ns, q) / 1e6 for q in (0.5, 0.99, 1.0))
         late = sum(delay_ns > LAG_LIMIT_NS for delay_ns in delays_ns)

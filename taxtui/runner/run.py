@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from costmodel.pricing.sheet import Prices
-from costmodel.recording.events import CRASHED, FORMAT_VERSION, MAGIC, OK, Cell, Clock, Header, Notice, RunFinished
+from costmodel import Cell, Clock, Header, Notice, Prices, RunFinished, events
 from taxtui.errors import RunCrashed, TaxtuiError
 from taxtui.plan.repeating import MIN_RUNS
 from taxtui.plan.spec import Plan
@@ -99,7 +98,7 @@ class Run:
         self.counts = dict(before + resumed.counts)
         self._ok = dict(resumed.ok_of)
         self.progress.ended = resumed.ended + sum(count for outcome, count in before.items() if outcome not in AGAIN)
-        self.progress.ok = resumed.ok + before[OK]
+        self.progress.ok = resumed.ok + before[events.OK]
         self._repetition, self._next_trial = resumed.repetition, resumed.first_trial
         self._clock = resumed.worker
         # A copy of the file may be continued elsewhere: names of its own keep the two apart.
@@ -186,7 +185,9 @@ class Run:
         """Record header, clock and cells."""
         if self._resumed is None:
             software = identity.client_facts() | preflight.facts(opened.values()) | self._software
-            journal.emit(Header(MAGIC, FORMAT_VERSION, self.run_id, identity.describe(self.plan), software))
+            journal.emit(
+                Header(events.MAGIC, events.FORMAT_VERSION, self.run_id, identity.describe(self.plan), software)
+            )
         journal.emit(Clock(self._clock, journal.anchor_ns, time.time_ns(), identity.host_digest()))
         for cell in cells:
             journal.emit(cell)
@@ -307,7 +308,7 @@ class Run:
     def _finish(self, journal: Journal) -> None:
         record_crash(self.control.crash, journal)
         self.outcome = (
-            CRASHED
+            events.CRASHED
             if self.control.crash is not None
             else self.control.reason or (BUDGET if self.progress.limit else "finished")
         )

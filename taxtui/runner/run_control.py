@@ -9,7 +9,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Final
 
-from costmodel.recording.events import CANCELLED, CRASHED
+from costmodel import events
 from taxtui.errors import CleanupFailed, WriteFailed
 
 PAUSE: Final = "pause"
@@ -55,7 +55,7 @@ class RunControl:
         """Start no more trials and stop those in flight; every clean-up still runs."""
         self.stop(reason)
         self.abandoned.set()
-        self._changed(CANCEL if reason == CANCELLED else INTERRUPT)
+        self._changed(CANCEL if reason == events.CANCELLED else INTERRUPT)
 
     def pause(self, paused: bool) -> None:
         """Hold launches back, or continue."""
@@ -68,7 +68,7 @@ class RunControl:
     def crashed(self, error: Exception) -> None:
         """End the run in good order after an error that no code expected: trials are abandoned and clean up."""
         first, self.crash = self.crash is None, self.crash or error
-        self.abandon(CRASHED)
+        self.abandon(events.CRASHED)
         if first:
             self._crashed(error)
 
@@ -98,7 +98,7 @@ class RunControl:
         finally:  # also where this task is cancelled: the trials are not, their clean-ups have to run
             abandoned.cancel()
             if not (measuring.done() or self.abandoned.is_set()):
-                self.abandon(CANCELLED)
+                self.abandon(events.CANCELLED)
             await asyncio.wait({measuring}, timeout=CLEANUP_WITHIN_S)
             if not measuring.done():
                 self.crashed(CleanupFailed(f"trials did not end within {CLEANUP_WITHIN_S:g} s of being abandoned"))

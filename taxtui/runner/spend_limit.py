@@ -7,9 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
-from costmodel.pricing.sheet import Prices, priced
-from costmodel.pricing.tariff import SandboxPrice
-from costmodel.recording.reader import CellIdentity
+from costmodel import CellIdentity, Prices, SandboxPrice, priced_cell
 from taxtui.plan.spec import Limits, Plan
 from taxtui.sandboxes.protocol import Substrate
 
@@ -103,4 +101,4 @@ def least_usd(prices: Prices, substrate: Substrate, limits: Limits) -> float:
 
 
 def _identity(substrate: Substrate, limits: Limits) -> CellIdentity:
-    return priced(substrate.name, substrate.variant, limits.cpus, limits.memory_mib)
+    return priced_cell(substrate.name, substrate.variant, limits.cpus, limits.memory_mib)

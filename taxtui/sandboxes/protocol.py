@@ -13,7 +13,7 @@ from typing import ClassVar, Final, Literal, Protocol, Self, runtime_checkable
 
 import msgspec
 
-from costmodel.pricing.instance_sizes import sold
+from costmodel import sold_size
 from taxtui.errors import TaxtuiError
 from taxtui.plan.spec import Command, Limits, Mode, SandboxSpec
 from taxtui.recording import digest
@@ -63,7 +63,7 @@ class Effective(msgspec.Struct, frozen=True, kw_only=True):
         cpus, memory_mib = requested.cpus, requested.memory_mib
         if self.sizes == "whole":
             cpus, memory_mib = math.ceil(cpus), math.ceil(memory_mib / 1024) * 1024
-        elif self.sizes and (size := sold(self.sizes, round(cpus * 1000), memory_mib)) is not None:
+        elif self.sizes and (size := sold_size(self.sizes, round(cpus * 1000), memory_mib)) is not None:
             cpus, memory_mib = size.cpu_milli / 1000, size.memory_mib
         return msgspec.structs.replace(
             requested,

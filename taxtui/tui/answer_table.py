@@ -8,9 +8,7 @@ from typing import Final, NamedTuple
 from rich.style import Style
 from rich.text import Text
 
-from costmodel.analysis.headline import sentence
-from costmodel.analysis.ranking import Answer, Entry, Place, WorkLine
-from costmodel.recording.reader import CellIdentity
+from costmodel import Answer, CellIdentity, Entry, Place, WorkLine, sentence
 from taxtui.report.answer import table
 from taxtui.report.cells import Content, TableCell
 from taxtui.report.formats import Section

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from textual.message_pump import MessagePump
 
-from costmodel.errors import CostModelError
+from costmodel import CostModelError
 from taxtui.errors import TaxtuiError
 
 Request = TypeVar("Request")

@@ -8,7 +8,7 @@ from typing import Final
 from rich.style import Style
 from rich.text import Text
 
-from costmodel.analysis.ranking import HELD, Answer, WorkLine
+from costmodel import HELD_PER_SUCCESS, Answer, WorkLine
 from taxtui.report.bars import Bar, bars_of
 from taxtui.report.palette import LOOKS
 from taxtui.report.words import CAUSES
@@ -93,7 +93,7 @@ UNKNOWN: Final = "the causes are unknown"
 
 def causes_title(answer: Answer, line: WorkLine | None) -> str:
     """Return the heading of bars by cause."""
-    unit = "time of one trajectory" if answer.measure == HELD else "worker-hours"
+    unit = "time of one trajectory" if answer.measure == HELD_PER_SUCCESS else "worker-hours"
     return f"{unit} by cause{f' · {clean(line.name)}' if line else ''}"
 
 

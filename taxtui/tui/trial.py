@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from costmodel.errors import CostModelError
+from costmodel import CostModelError
 from taxtui.errors import TaxtuiError
 from taxtui.live.catalogue import command
 from taxtui.live.cell_state import CellState

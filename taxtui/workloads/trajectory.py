@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from costmodel.workload.characterization import lognormal
+from costmodel import characterization
 from taxtui.errors import UsageError
 from taxtui.plan.notation import MAX_SIGMA
 from taxtui.plan.spec import Step, Tier
@@ -125,7 +125,7 @@ def _think(called: Sequence[Called]) -> tuple[str, list[str]]:
     gaps_s = [command.think_s for command in called if command.think_s is not None and command.think_s > 0]
     if not gaps_s:
         return "", ["the log tells no time between commands: without think time"]
-    median_s, sigma = lognormal(gaps_s)
+    median_s, sigma = characterization.lognormal(gaps_s)
     if f"{median_s:.6f}" == f"{0:.6f}":
         return "", ["less than a microsecond lies between commands: without think time"]
     if len(gaps_s) < MIN_GAPS or sigma < 0.005:

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from costmodel import Recording, read
+from costmodel import Recording, load
 from costmodel.analysis.concurrency_sweep import Ladder, ceiling_per_s, ladders
 from costmodel.statistics.scalability import Level, Scalability
 from costmodel.workload.pool import pools
@@ -52,7 +52,7 @@ def climbed(folder: Path, actions: int, highest: int) -> Ladder:
     subprocess.run(
         [sys.executable, "-m", "taxtui", *words], check=True, env=os.environ | state, stdout=subprocess.DEVNULL
     )
-    found = read(path)
+    found = load(path)
     assert isinstance(found, Recording)
     (ladder,) = ladders(pools([found]))
     return ladder

@@ -9,7 +9,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from costmodel import TrainingRun, project, read
+from costmodel import TrainingRun, load, project
 from costmodel.projection.row import HeldOut
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
@@ -23,7 +23,7 @@ def held_out() -> Steps:
     """Each step with the cells that were measured at both of its lengths."""
     found: Steps = defaultdict(list)
     for sitting in SITTINGS:
-        rows = project([read(RECORDINGS / f"{sitting}.msgpack")], TrainingRun(trajectories=1, workers=1))
+        rows = project([load(RECORDINGS / f"{sitting}.msgpack")], TrainingRun(trajectories=1, workers=1))
         series = {row.identity._replace(actions=0): row for row in rows}
         for row in series.values():
             name = f"{sitting} {row.label} {row.identity.tier} {row.identity.mode}"

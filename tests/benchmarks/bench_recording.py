@@ -93,7 +93,7 @@ def main(actions: int) -> None:
         rows = [
             ("encode and write", seconds(record), seconds(record_json)),
             ("read as events", seconds(read_events), seconds(read_json)),
-            ("read by the cost model", seconds(lambda: costmodel.read(path)), seconds(read_json)),
+            ("read by the cost model", seconds(lambda: costmodel.load(path)), seconds(read_json)),
         ]
         sizes = [file.stat().st_size / actions for file in (path, plain)]
         print("{} actions: {:.1f} bytes an action, json {:.1f}".format(actions, *sizes))

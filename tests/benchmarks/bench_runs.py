@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from costmodel.analysis.compared_metrics import parse_metric
-from costmodel.analysis.comparison import VERDICTS, compare
+from costmodel.analysis.comparison import COMPARISON_VERDICTS, compare
 from costmodel.recording.reader import read_recording
 from costmodel.statistics.intervals import Interval, difference, mean_interval
 from costmodel.statistics.repetitions import Assumed, assumed, interval
@@ -95,7 +95,7 @@ def main() -> None:
     print("short.msgpack against busy.msgpack, mean:trajectory of each common cell:")
     for run_sd, name in ((0.0, "without repetitions (--run-sd 0)"), (None, "now")):
         verdicts = Counter(one.verdict for one in compare(before, after, metrics, run_sd).comparisons)
-        print(f"  {name}: {', '.join(f'{verdicts[verdict]} {verdict}' for verdict in VERDICTS)}")
+        print(f"  {name}: {', '.join(f'{verdicts[verdict]} {verdict}' for verdict in COMPARISON_VERDICTS)}")
 
 
 def line(what: str, rates: tuple[float, float], wanted: str) -> None:

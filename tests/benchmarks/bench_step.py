@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from costmodel import Images, Length, Recording, Think, TrainingRun, project, read
+from costmodel import Images, Length, Recording, Think, TrainingRun, load, project
 from tests.benchmarks.figures import tell
 from tests.support.costmodel_files import S, cell, trial, write
 from tests.support.stepping import parts, stepped, training_run
@@ -83,7 +83,7 @@ def lab_s(folder: Path) -> float:
         )
         for n in range(60)
     ]
-    recording = read(write(folder / "lab.msgpack", trials, cell(actions=100)))
+    recording = load(write(folder / "lab.msgpack", trials, cell(actions=100)))
     assert isinstance(recording, Recording)
     began = time.process_time()
     (row,) = project([recording], TrainingRun(**LAB))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from costmodel import TrainingRun, list_makespan
 from costmodel.simulation.attempts import Trials
-from costmodel.simulation.makespan import bounds, expected_max, renewal_makespan
+from costmodel.simulation.makespan import expected_max, makespan_bounds, renewal_makespan
 from costmodel.simulation.run import SimulatedRun, simulate_run
 from costmodel.statistics.distribution import Distribution
 from costmodel.training.policies import POLICIES
@@ -90,7 +90,7 @@ def test_long_streams_end_where_the_renewal_form_says(jobs: int, sigma: float) -
     rng = Random(5)
     law = Distribution.of([S * rng.lognormvariate(2, sigma) for _ in range(60)])
     found = expect(law, jobs, 20, effort=0.5)
-    low, high = bounds(law, jobs, 20)
+    low, high = makespan_bounds(law, jobs, 20)
     assert low - found.wall_ns.error <= found.wall_ns.value <= high + found.wall_ns.error
     known = renewal_makespan(law, jobs, 20)
     assert abs(found.wall_ns.value - known) <= found.wall_ns.error + 2e-3 * known

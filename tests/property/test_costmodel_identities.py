@@ -9,7 +9,7 @@ from random import Random
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from costmodel.analysis.baseline import crossing
+from costmodel.analysis.baseline import crossing_point
 from costmodel.pricing.tariff import billed_ns
 from costmodel.recording.breakdown import Measures, Split
 from costmodel.recording.trial import RecordedTrial
@@ -112,7 +112,7 @@ lines = st.builds(StraightLine, finite, finite, st.just(0.01), st.just(0.01), st
 @many
 @given(lines, lines)
 def test_break_even_is_symmetric(one: StraightLine, other: StraightLine) -> None:
-    here, there = crossing(one, other), crossing(other, one)
+    here, there = crossing_point(one, other), crossing_point(other, one)
     assert here == there
     if here.actions is not None and here.bounded and here.low is not None and here.high is not None:
         assert here.low * (1 - 1e-9) <= here.actions <= here.high * (1 + 1e-9)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import list_makespan
-from costmodel.simulation.makespan import bounds, expected_max, random_makespan
+from costmodel.simulation.makespan import expected_max, makespan_bounds, random_makespan
 from costmodel.statistics.distribution import Distribution
 
 jobs = st.lists(st.integers(0, 10**12), min_size=1, max_size=60)
@@ -81,8 +81,8 @@ def test_random_makespans_lie_between_the_extremes(sample: list[int], number: in
 @given(samples, huge, st.integers(1, 10**6))
 def test_bounds_are_ordered_and_monotone(sample: list[int], number: int, count: int) -> None:
     law = Distribution.of(sample)
-    here = bounds(law, number, count)
-    more_jobs, more_workers = bounds(law, number + 1, count), bounds(law, number, count + 1)
+    here = makespan_bounds(law, number, count)
+    more_jobs, more_workers = makespan_bounds(law, number + 1, count), makespan_bounds(law, number, count + 1)
     assert 0 < here[0] <= here[1]
     for side in (0, 1):
         assert more_jobs[side] >= here[side] * (1 - 1e-9)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import read
+from costmodel import load
 from costmodel.recording.events import Actions, PhaseEnded, TrialEnded, TrialStarted
 from taxtui.errors import RecordingError
 from tests.support.importing import FORMATS, imported, of, packed, sample_files, unpacked
@@ -114,4 +114,4 @@ def test_a_damaged_source_is_imported_or_refused(name: str, data: st.DataObject)
             taken_ns = sum(one.duration_ns for one in inside)
             taken_ns += sum(sum(one.duration_ns) + sum(one.think_ns) + sum(one.gap_ns) for one in rows)
             assert taken_ns <= held_ns
-        assert sum(len(cell.trials) for cell in read(out).cells) <= len(begun)  # type: ignore[union-attr]
+        assert sum(len(cell.trials) for cell in load(out).cells) <= len(begun)  # type: ignore[union-attr]

@@ -49,7 +49,7 @@ def refused(tmp_path: Path, *batches: list[Any]) -> str | None:
     path = tmp_path / "r.msgpack"
     path.write_bytes(hostile.sealed([msgspec.msgpack.encode(batch) for batch in batches]))
     try:
-        costmodel.read(path)
+        costmodel.load(path)
     except SourceError as error:
         assert "\n" not in str(error)
         return str(error)
@@ -171,5 +171,5 @@ def test_a_torn_tail_full_of_beginnings_is_damage(tmp_path: Path) -> None:
     path.write_bytes(golden + data[: MAX_LENGTH - 5])
     problem = f"damaged at byte {len(golden)}: too many beginnings of frames follow"
     with pytest.raises(SourceError, match=problem) as refusal:
-        costmodel.read(path)
+        costmodel.load(path)
     assert refusal.value.offset == len(golden)

@@ -52,7 +52,7 @@ def told(path: Path, trials: int = 8) -> Frames:
 def refused_at(path: Path) -> int:
     """The byte at which the reader refuses the file."""
     with pytest.raises(SourceError) as refusal:
-        costmodel.read(path)
+        costmodel.load(path)
     assert refusal.value.offset is not None
     return refusal.value.offset
 
@@ -107,7 +107,7 @@ def test_an_end_that_counts_other_trials_than_are_there_is_no_end(change: dict[s
             recorder.add(event)
     summary = read_events(path, lambda event: None)
     assert (summary.ended, summary.complete) == (True, False)
-    found = costmodel.read(path)
+    found = costmodel.load(path)
     assert isinstance(found, Recording)
     assert not found.complete
     said = CliRunner().invoke(command, ["verify", str(path)])

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from costmodel import SourceError, read
+from costmodel import SourceError, load
 from costmodel.recording import events
 from costmodel.recording.breakdown import UNKNOWN, Split
 from costmodel.recording.reader import Recording
@@ -19,7 +19,7 @@ from tests.support.costmodel_files import FINISHED, S, cell, frame, header, heal
 
 
 def opened(path: Path) -> Recording:
-    recording = read(path)
+    recording = load(path)
     assert isinstance(recording, Recording)
     return recording
 
@@ -163,14 +163,14 @@ def test_numbers_that_cannot_be_are_damage(file: Path, index: int, field: int, v
     events = trial(1)
     events[index][field] = value
     with pytest.raises(SourceError, match=r"damaged at byte \d+"):
-        read(write(file, [events]))
+        load(write(file, [events]))
 
 
 def test_a_trial_that_ends_before_its_actions_is_damage(file: Path) -> None:
     events = trial(1)
     events[-1][6] = S * 1000 + 1
     with pytest.raises(SourceError, match=r"damaged at byte .*trial 1 (ends before|is shorter than)"):
-        read(write(file, [events]))
+        load(write(file, [events]))
 
 
 def test_a_busy_runner_is_noticed(file: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_wrong_length_before_intact_frames_is_damage(file: Path) -> None:
     torn[1:5] = struct.pack(">I", 100_000)
     file.write_bytes(first + bytes(torn) + last)
     with pytest.raises(SourceError, match="intact frames follow") as error:
-        read(file)
+        load(file)
     assert error.value.offset == len(first)
 
 
@@ -225,7 +225,7 @@ def test_impossible_lengths_are_refused(file: Path, length: int) -> None:
     first = frame([header()])
     file.write_bytes(first + struct.pack(">BIBI", 0xC9, length, 0x54, 0) + b"x" * 100)
     with pytest.raises(SourceError, match="not the start of a frame") as error:
-        read(file)
+        load(file)
     assert error.value.offset == len(first)
 
 
@@ -245,7 +245,7 @@ def test_impossible_lengths_are_refused(file: Path, length: int) -> None:
 def test_other_files_are_refused(file: Path, data: bytes, message: str) -> None:
     file.write_bytes(data)
     with pytest.raises(SourceError, match=message):
-        read(file)
+        load(file)
 
 
 def test_payloads_that_are_not_msgpack_are_damage(file: Path) -> None:
@@ -256,13 +256,13 @@ def test_payloads_that_are_not_msgpack_are_damage(file: Path) -> None:
     for payload in (b"\xc1", b"\x91" * 5_000, b"\x92\x01", msgspec.msgpack.encode([[4]] * 65_537)):
         file.write_bytes(first + sealed(payload))
         with pytest.raises(SourceError):
-            read(file)
+            load(file)
 
 
 def test_unreadable_paths_are_one_line(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none.msgpack"):
         with pytest.raises(SourceError, match="cannot read") as error:
-            read(path)
+            load(path)
         assert "\n" not in str(error.value)
 
 

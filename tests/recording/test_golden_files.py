@@ -98,7 +98,7 @@ def _numbers(start: TrialStarted, end: TrialEnded, own: list[Event]) -> Numbers:
 
 def from_trials(path: Path) -> Trials:
     """By the cost model's reader."""
-    recording = costmodel.read(path)
+    recording = costmodel.load(path)
     assert isinstance(recording, Recording)
     trials: Trials = {}
     for cell in recording.cells:
@@ -148,7 +148,7 @@ def test_trials_have_the_numbers_of_their_events(golden: Path, stream: list[Even
 
 @VERSIONS
 def test_cells_have_the_identity_of_their_events(golden: Path, stream: list[Event]) -> None:
-    recording = costmodel.read(golden)
+    recording = costmodel.load(golden)
     assert isinstance(recording, Recording)
     for cell in recording.cells[:2]:
         announced = CELL if cell.identity.mode == CELL.mode else OTHER
@@ -158,7 +158,7 @@ def test_cells_have_the_identity_of_their_events(golden: Path, stream: list[Even
 
 def test_a_cell_that_is_announced_again_is_still_one_row() -> None:
     training_run = costmodel.TrainingRun(trajectories=1_000, workers=10)
-    rows = costmodel.project([costmodel.read(GOLDEN_FIRST)], training_run)
+    rows = costmodel.project([costmodel.load(GOLDEN_FIRST)], training_run)
     assert sorted((row.identity.mode, row.trials, row.failures) for row in rows) == [("exec", 2, 1), ("session", 2, 1)]
 
 

@@ -60,7 +60,7 @@ def test_an_event_that_cannot_be_is_damage_with_the_offset_of_its_frame(tmp_path
     offset = len(framing.frame(HEADER))
     assert outcome(path) == offset
     with pytest.raises(SourceError, match=f"damaged at byte {offset}: "):
-        costmodel.read(path)
+        costmodel.load(path)
 
 
 def test_salvage_leaves_out_what_no_reader_takes(tmp_path: Path) -> None:
@@ -80,4 +80,4 @@ def test_durations_that_add_up_to_more_than_a_recording_can_say_are_damage_in_th
     path = tmp_path / "r.msgpack"
     path.write_bytes(hostile.sealed([msgspec.msgpack.encode(batch) for batch in batches]))
     with pytest.raises(SourceError, match="damaged"):
-        costmodel.read(path)
+        costmodel.load(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from costmodel import Projection, TrainingRun, project, read
+from costmodel import Row, TrainingRun, load, project
 
 HOUR: Final = 3600
 
@@ -15,14 +15,14 @@ def ask(**more: Any) -> TrainingRun:
     return TrainingRun(**{"trajectories": HOUR, "workers": 10} | more)
 
 
-def one(recording: Path, **more: Any) -> Projection:
+def one(recording: Path, **more: Any) -> Row:
     """The only row of a recording."""
-    [row] = project([read(recording)], ask(**more))
-    assert isinstance(row, Projection)
+    [row] = project([load(recording)], ask(**more))
+    assert isinstance(row, Row)
     return row
 
 
-def hours(row: Projection) -> float:
+def hours(row: Row) -> float:
     """Its worker-hours."""
     assert row.worker_hours is not None
     return row.worker_hours.value

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from costmodel import Recording, Think, TrainingRun, project, read
+from costmodel import Recording, Think, TrainingRun, load, project
 from costmodel.projection.row import Share
 from tests.support.costmodel_files import S, cell, trial, write
 
@@ -36,7 +36,7 @@ def recorded(folder: Path, seed: int, repetitions: int, sd: float, trials: int =
                 )
             )
     path = write(folder / f"{seed}-{repetitions}-{sd}.msgpack", events, cell(actions=5), run_id=f"{seed}")
-    recording = read(path)
+    recording = load(path)
     path.unlink()
     assert isinstance(recording, Recording)
     return recording

@@ -11,7 +11,7 @@ from random import Random
 from statistics import median
 from typing import Any, Final, NamedTuple, cast
 
-from costmodel.analysis.compared_metrics import DEFAULT, Metric, parse_metric
+from costmodel.analysis.compared_metrics import DEFAULT_METRICS, Metric, parse_metric
 from costmodel.analysis.comparison import BETTER, WORSE, compare
 from costmodel.recording import events
 from costmodel.recording.breakdown import Measures, Split
@@ -55,7 +55,7 @@ def rates(pairs: Iterator[tuple[Recording, Recording]], metrics: Sequence[Metric
 
 def metrics(limit: float, *names: str) -> list[Metric]:
     """The named ones, by default those that are compared by default, with one limit."""
-    return [parse_metric(name, limit) for name in names or DEFAULT]
+    return [parse_metric(name, limit) for name in names or DEFAULT_METRICS]
 
 
 # -- real repetitions ------------------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel import TrainingRun, read
+from costmodel import TrainingRun, load
 from costmodel.analysis.bill import USD, Side
-from costmodel.analysis.decision import Decision, Savings, decide
+from costmodel.analysis.decision import Decision, Savings, decide_between
 from costmodel.analysis.per_substrate import PlaceAsked, candidates_of, runs_of
 from costmodel.analysis.project import project, rows_of
 from costmodel.attribution.paired_comparison import RunInSteps
@@ -49,7 +49,7 @@ def record(path: Path, rng: Random, sigmas: Sequence[float], times: Sequence[flo
             number += 1
     names = ("docker", "kubernetes")
     cells = [cell(place, substrate=names[place], actions=ACTIONS) for place in range(len(sigmas))]
-    source = read(write(path, events, *cells))
+    source = load(write(path, events, *cells))
     assert isinstance(source, Recording)
     return source
 
@@ -106,7 +106,7 @@ def equal_pair(folder: Path, seed: int, trials: int, sigma: float, better: float
     recording = record(path, Random(f"{seed}"), [sigma, sigma], [1.0, better], trials)
     path.unlink()
     sides = [measured(recording, name, replace(RUN, seed=seed)) for name in ("docker", "kubernetes")]
-    return decide(sides[0], sides[1], effort=effort).verdict
+    return decide_between(sides[0], sides[1], effort=effort).verdict
 
 
 def planted(folder: Path, seed: int, provider: str = "daytona", trials: int = 150, effort: float = 0.02) -> World:
@@ -130,6 +130,6 @@ def planted(folder: Path, seed: int, provider: str = "daytona", trials: int = 15
         if one.name in ("limits", "failure_burst"):
             drawn[one.name] = float(round(drawn[one.name]))
     start = measured(sample, "docker", training_run)
-    found = decide(start, unmeasured(candidate), effort=effort)
+    found = decide_between(start, unmeasured(candidate), effort=effort)
     true = [measured(law, "docker", training_run), unmeasured(candidate_at(law, provider, asked, stated))]
     return World(found, Savings(true[0], true[1], USD, 0.02).at({}, drawn).value)

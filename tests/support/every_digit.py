@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from costmodel import Projection
+from costmodel import Row
 
 
-def every_digit(rows: Sequence[Projection]) -> list[str]:
+def every_digit(rows: Sequence[Row]) -> list[str]:
     """All of each row, and the law of each."""
     laws = [one.evidence.busy_ns for one in rows if one.evidence is not None]
     assert laws

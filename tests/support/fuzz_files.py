@@ -69,14 +69,14 @@ def _reader(data: bytes) -> str:
 
 
 def _published(path: Path) -> None:
-    costmodel.project([costmodel.read(path)], costmodel.TrainingRun(trajectories=1000, workers=10))
+    costmodel.project([costmodel.load(path)], costmodel.TrainingRun(trajectories=1000, workers=10))
 
 
 _READERS: Final[dict[str, Callable[[Path], object]]] = {
     "scenario": lambda path: scenario.load(str(path)),
     "tier": lambda path: scenario.load_tier(str(path)),
     "published": _published,
-    "facts": costmodel.read,
+    "facts": costmodel.load,
     "prices": costmodel.load_prices,
     "profile": costmodel.load_profile,
 }
@@ -107,7 +107,7 @@ def _projected(data: bytes) -> str:
         path = Path(folder, "recording.msgpack")
         path.write_bytes(data)
         try:
-            costmodel.project([costmodel.read(path)], costmodel.TrainingRun(trajectories=100, workers=10))
+            costmodel.project([costmodel.load(path)], costmodel.TrainingRun(trajectories=100, workers=10))
         except CostModelError as error:
             assert "\n" not in str(error), str(error)
             return "refused"

@@ -15,7 +15,7 @@ from costmodel.recording.events import (
     OK,
     READY,
     READY_AGAIN,
-    RECORDED,
+    RECORDED_LENGTH,
     SETUP,
     TIMEOUT,
     UNKNOWN,
@@ -107,7 +107,9 @@ _TOLD: Final[list[Event]] = [
     TrialEnded(5, CANCELLED, CREATE, "", "", 9_600, 0, "warm"),
 ]
 _APPENDED: Final[list[Event]] = [
-    msgspec.structs.replace(CELL, id=2, actions=0, provenance="imported", length=RECORDED, resolution_ns=1_000_000),
+    msgspec.structs.replace(
+        CELL, id=2, actions=0, provenance="imported", length=RECORDED_LENGTH, resolution_ns=1_000_000
+    ),
     TrialStarted(6, 2, "", 9_700, 9_700, 1, False, 0, 1, "t", "sha256:2", 2_000_000_000, "g", 42),
     Mark(6, "pulled", 9_720, 0, 700),
     Actions(6, ACTION, 0, [], [], [10, 20], [9, UNKNOWN], [], [], [], [8, UNKNOWN], [1, UNKNOWN]),

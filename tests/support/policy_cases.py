@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from costmodel import Recording, Think, TrainingRun, load_prices, project, read
+from costmodel import Recording, Think, TrainingRun, load, load_prices, project
 from costmodel.projection.wall_clock import timed_run
 from costmodel.workload.pool import attempts, pools
 from tests.support.costmodel_files import S, cell, trial, write
@@ -126,7 +126,7 @@ def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
         )
         for number, one in enumerate(case.asked.trials)
     ]
-    recording = read(write(folder / "case.msgpack", events, cell(actions=4)))
+    recording = load(write(folder / "case.msgpack", events, cell(actions=4)))
     assert isinstance(recording, Recording)
     (folder / "sheet.toml").write_text(SHEET)
     (row,) = project([recording], case.training_run, load_prices(folder / "sheet.toml"))

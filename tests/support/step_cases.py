@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from costmodel import Recording, Think, TrainingRun, load_prices, read
+from costmodel import Recording, Think, TrainingRun, load, load_prices
 from costmodel.attribution.replications import Worlds, worlds
 from costmodel.simulation.timeline import StepTaken
 from costmodel.training.images import Images
@@ -207,7 +207,7 @@ def modelled(case: StepCase, folder: Path) -> Worlds:
         )
         start = own[2][3] + own[2][4]
         events.append([*own[:3], [5, number, "preload", start, _ns(one.preload_s)], *own[3:]])
-    recording = read(write(folder / "case.msgpack", events, cell(actions=ACTIONS)))
+    recording = load(write(folder / "case.msgpack", events, cell(actions=ACTIONS)))
     assert isinstance(recording, Recording)
     (folder / "sheet.toml").write_text(SHEET)
     (pool,) = pools([recording])

@@ -13,7 +13,7 @@ from textual.containers import ScrollableContainer
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from costmodel import Projection
+from costmodel import Row
 from taxtui.commands.project import command
 from taxtui.report.bars import Bar
 from taxtui.report.numbers import number
@@ -52,7 +52,7 @@ def panel(pilot: Pilot[None]) -> FormPanel:
     return pilot.app.screen.query_one(FormPanel)
 
 
-def rows(pilot: Pilot[None]) -> Sequence[Projection]:
+def rows(pilot: Pilot[None]) -> Sequence[Row]:
     found = projection(pilot).answered
     return found.rows if found else ()
 

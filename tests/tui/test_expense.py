@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from costmodel.pricing.sheet import load_prices, priced
+from costmodel.pricing.sheet import load_prices, priced_cell
 from taxtui.report.plan_cost import CheckedSubstrate, Expense, expense
 from taxtui.report.plan_time import HistoryReader, Table, expect
 from tests.tui import story
@@ -166,5 +166,5 @@ def test_only_a_sheet_that_ships_is_taken_unasked(sheet: str) -> None:
 
 
 def test_the_shipped_sheet_is_the_one_that_these_numbers_are_from() -> None:
-    identity = priced("ecs", "fargate", 1.0, 1024)
+    identity = priced_cell("ecs", "fargate", 1.0, 1024)
     assert load_prices("aws-fargate").sandbox(identity).usd_hour(identity) == pytest.approx(HOUR_USD)

@@ -9,7 +9,7 @@ import pytest
 
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
-from costmodel.recording.load import read
+from costmodel.recording.load import load
 from taxtui.report.projected.record import record as record_of
 from taxtui.tui.projection.form import USUAL, parsed
 from taxtui.tui.projection.model import (
@@ -49,7 +49,7 @@ def parts_of(asked: ProjectionAsked) -> list[Answered]:
 
 def test_think_times_that_differ_are_their_mean_until_they_are_simulated(path: Path) -> None:
     parts = list(Projector().answers(ProjectionAsked((path,), {**USUAL, "think": "lognormal:8s,0.6"})))
-    known = project([read(path)], parts[-1].training_run)
+    known = project([load(path)], parts[-1].training_run)
     assert len(parts[-1].coarse) == 8
     for coarse, sure in zip(parts[-1].rows, known, strict=True):
         assert coarse.worker_hours is not None
@@ -63,7 +63,7 @@ def test_think_times_that_differ_are_their_mean_until_they_are_simulated(path: P
 def test_the_last_part_is_what_the_command_line_prints(path: Path, more: dict[str, str]) -> None:
     last = parts_of(ProjectionAsked((path,), {**USUAL, "trajectories": "2k", **more}))[-1]
     assert [record_of(row) for row in last.rows] == [
-        record_of(row) for row in project([read(path)], last.training_run, stressed=False)
+        record_of(row) for row in project([load(path)], last.training_run, stressed=False)
     ]
     assert not last.coarse
     assert not last.partly
@@ -71,7 +71,7 @@ def test_the_last_part_is_what_the_command_line_prints(path: Path, more: dict[st
 
 def test_what_is_looked_at_is_answered_first_and_what_takes_a_simulation_is_marked(path: Path) -> None:
     asked = ProjectionAsked((path,), {**USUAL, "trajectories": "2k", "create_rate": "2"})
-    looked_at = project([read(path)], parsed(asked.typed).training_run)[-1].identity
+    looked_at = project([load(path)], parsed(asked.typed).training_run)[-1].identity
     parts = parts_of(asked._replace(first=looked_at))
     assert looked_at.tier == "T1"
     assert {row.identity.tier for row in parts[0].rows} == {"T1"}
@@ -92,7 +92,7 @@ def test_curves_are_of_the_works_like_the_one_that_is_looked_at(path: Path) -> N
 
 
 def test_a_break_even_is_told_where_there_is_one(path: Path) -> None:
-    rows = project([read(path)], parsed(USUAL).training_run)
+    rows = project([load(path)], parsed(USUAL).training_run)
     (line, *_) = answer_of(rows).lines
     assert crossings(line) == []
     assert break_even_words(line, []) == "no break-even: the same is cheaper at every length"
@@ -112,7 +112,7 @@ def test_a_break_even_is_told_where_there_is_one(path: Path) -> None:
 
 
 def test_costs_by_cause_are_those_of_the_attribution(path: Path) -> None:
-    rows = project([read(path)], parsed(USUAL).training_run)
+    rows = project([load(path)], parsed(USUAL).training_run)
     assert cost_bars(answer_of(rows).lines[0]) == []
     found = attribution()
     (line, *_) = answer_of([replace(row, attribution=found) for row in rows]).lines

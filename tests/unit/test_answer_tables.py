@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
-from costmodel.recording.load import read
+from costmodel.recording.load import load
 from costmodel.training.run import TrainingRun
 from taxtui.cli import app
 from taxtui.errors import UsageError
@@ -62,7 +62,7 @@ def test_the_sentence_and_the_table_come_first(command: tuple[str, ...]) -> None
 
 
 def test_no_name_and_no_number_is_cut_however_narrow_the_terminal() -> None:
-    found = answer_of(project([read(RECORDINGS / "run.msgpack")], TrainingRun(trajectories=10**6, workers=500)))
+    found = answer_of(project([load(RECORDINGS / "run.msgpack")], TrainingRun(trajectories=10**6, workers=500)))
     told = table.sections(found, "asked", workers=500)
     for columns in (50, 80, 120, 200):
         text = to_text(told, columns)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from costmodel import Projection, Recording, TrainingRun, project, read
+from costmodel import Recording, Row, TrainingRun, load, project
 from costmodel.workload.pool import by_levels, pools
 from taxtui.report.projected.explain import to_text
 from taxtui.report.projected.record import record
@@ -28,19 +28,19 @@ def recorded(folder: Path, slower: dict[int, float] | None = None) -> Recording:
             )
             for n in range(10)
         ]
-    found = read(write(folder / "levels.msgpack", trials, *cells))
+    found = load(write(folder / "levels.msgpack", trials, *cells))
     assert isinstance(found, Recording)
     return found
 
 
-def row(recording: Recording, workers: int, **training_run: object) -> Projection:
+def row(recording: Recording, workers: int, **training_run: object) -> Row:
     (found,) = project(
         [recording], TrainingRun(**{"trajectories": 1000, "workers": workers, "run_sd": 0.0} | training_run)
     )  # type: ignore[arg-type]
     return found
 
 
-def held_s(found: Projection) -> float:
+def held_s(found: Row) -> float:
     assert found.held_per_success_s is not None
     return found.held_per_success_s.value
 
@@ -109,7 +109,7 @@ def test_what_has_a_lower_limit_only_is_in_no_ratio(tmp_path: Path) -> None:
     for number, (substrate, level) in enumerate((s, n) for s in ("docker", "local") for n in (1, 4)):
         cells.append(cell(number, substrate=substrate, concurrency=level))
         trials += [trial(100 * number + n, cell=number, create=(number + 1) * S + n) for n in range(10)]
-    recording = read(write(tmp_path / "two.msgpack", trials, *cells))
+    recording = load(write(tmp_path / "two.msgpack", trials, *cells))
     for workers, known in ((4, True), (8, True), (500, False)):
         rows = project([recording], TrainingRun(trajectories=1000, workers=workers, baseline="local"))
         [versus] = [found.versus for found in rows if found.versus]
@@ -162,7 +162,7 @@ def test_other_lengths_and_think_time_go_with_it(tmp_path: Path) -> None:
 def test_a_level_without_a_success_is_a_row_of_its_own(tmp_path: Path) -> None:
     cells = [cell(0, concurrency=1), cell(1, concurrency=4)]
     trials = [trial(n, cell=n % 2, outcome="failed" if n % 2 else "ok") for n in range(8)]
-    rows = project([read(write(tmp_path / "x", trials, *cells))], TrainingRun(trajectories=10, workers=2))
+    rows = project([load(write(tmp_path / "x", trials, *cells))], TrainingRun(trajectories=10, workers=2))
     assert [found.worker_hours is None for found in rows] == [False, True]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from costmodel import Projection, TrainingRun, project, read
+from costmodel import Row, TrainingRun, load, project
 from taxtui.report.formats import Report, csv_rows, json_rows, markdown_tables, plain_tables
 from taxtui.report.projected import attributed
 from taxtui.report.projected.record import record
@@ -19,13 +19,13 @@ DEMAND = TrainingRun(trajectories=1_000_000, workers=2000, batch=1024, gpus=512,
 
 
 @pytest.fixture(scope="module")
-def row(tmp_path_factory: pytest.TempPathFactory) -> Projection:
+def row(tmp_path_factory: pytest.TempPathFactory) -> Row:
     path = write(tmp_path_factory.mktemp("attributed") / "run.msgpack", [trial(n) for n in range(9)], cell())
-    [found] = project([read(path)], TrainingRun(trajectories=1024, workers=2000))
+    [found] = project([load(path)], TrainingRun(trajectories=1024, workers=2000))
     return replace(found, attribution=attribution())
 
 
-def text(*rows: Projection, training_run: TrainingRun = DEMAND) -> str:
+def text(*rows: Row, training_run: TrainingRun = DEMAND) -> str:
     return plain_tables.to_text(attributed.sections(rows, training_run))
 
 
@@ -59,7 +59,7 @@ def test_without_a_price_the_headline_is_in_worker_hours() -> None:
     assert "16.3 min of wall-clock" in attributed.critical_second(attribution(priced=False))
 
 
-def test_the_answer_comes_first_with_every_cause(row: Projection) -> None:
+def test_the_answer_comes_first_with_every_cause(row: Row) -> None:
     told = text(row)
     assert told.startswith("docker T2 3 exec: the sandbox costs this run $312k")
     assert max(map(width, told.splitlines())) <= 80
@@ -72,21 +72,21 @@ def test_the_answer_comes_first_with_every_cause(row: Projection) -> None:
     assert "our nodes, measured in May" in told
 
 
-def test_gpus_wait_in_parts_and_only_the_sandboxs_is_called_stalled(row: Projection) -> None:
+def test_gpus_wait_in_parts_and_only_the_sandboxs_is_called_stalled(row: Row) -> None:
     told = text(row)
     [line] = [line for line in told.splitlines() if " sync " in line]
     assert line.split()[-5:] == ["days", "450,000", "300,000", "22,000", "128,000"]
     assert told.count("stalled") == 2  # the head of its column, and what it is
 
 
-def test_many_rows_have_a_line_each(row: Projection) -> None:
+def test_many_rows_have_a_line_each(row: Row) -> None:
     told = text(*[row] * 4)
     assert told.startswith("Costs of the sandbox in this training run")
     assert told.count("312k") == 4
     assert max(map(width, told.splitlines())) <= 80
 
 
-def test_every_format_carries_it(row: Projection) -> None:
+def test_every_format_carries_it(row: Row) -> None:
     report = Report(lambda: attributed.sections([row], DEMAND), lambda: [record(row)])
     [told] = json.loads(json_rows.render(report))
     found = told["attribution"]
@@ -102,7 +102,7 @@ def test_every_format_carries_it(row: Projection) -> None:
     assert "### docker T2 3 exec: the sandbox costs this run $312k" in markdown_tables.render(report)
 
 
-def test_a_row_without_steps_says_nothing_of_it(row: Projection) -> None:
+def test_a_row_without_steps_says_nothing_of_it(row: Row) -> None:
     plain = replace(row, attribution=None)
     assert attributed.sections([plain], DEMAND) == []
     assert record(plain)["attribution"] is None

@@ -15,13 +15,13 @@ from costmodel import (
     Attribution,
     Images,
     Interval,
-    Projection,
+    Row,
     Think,
     TrainingRun,
     TrainingRunError,
+    load,
     load_prices,
     project,
-    read,
 )
 from costmodel.attribution import replications
 from costmodel.attribution.world_intervals import interval_of
@@ -45,8 +45,8 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replications, "BUDGET", 20_000)
 
 
-def row(file: Path, prices: Path | None = None, **asked: Any) -> Projection:
-    (found,) = project([read(file)], TrainingRun(**STEPS | asked), prices and load_prices(prices))
+def row(file: Path, prices: Path | None = None, **asked: Any) -> Row:
+    (found,) = project([load(file)], TrainingRun(**STEPS | asked), prices and load_prices(prices))
     return found
 
 
@@ -145,7 +145,7 @@ def test_causes_and_their_interaction_are_what_an_ideal_sandbox_saves(varied: Pa
 
 
 def test_an_old_question_keeps_its_answer_and_the_attribution_agrees_with_it(varied: Path) -> None:
-    plain, without = row(varied), project([read(varied)], TrainingRun(**STEPS), effort=0.0)[0]
+    plain, without = row(varied), project([load(varied)], TrainingRun(**STEPS), effort=0.0)[0]
     assert without.attribution is None
     assert plain.attribution is not None
     assert (plain.worker_hours, plain.wall_clock_hours) == (without.worker_hours, without.wall_clock_hours)
@@ -210,7 +210,7 @@ def test_what_only_steps_can_say_answers_the_whole_row(varied: Path) -> None:
     assert more.gpu == {"sync": more.attribution.waiting}
     assert more.wall_clock_hours is not None
     assert more.wall_clock_hours.value * HOUR == pytest.approx(100 * more.attribution.run.step_s.value)
-    (quick,) = project([read(varied)], TrainingRun(**STEPS, failure_rate=0.5), effort=0.0)
+    (quick,) = project([load(varied)], TrainingRun(**STEPS, failure_rate=0.5), effort=0.0)
     assert quick.attribution is None
     assert quick.attempts == pytest.approx(2, rel=0.2)
     masked = row(varied, failure_rate=0.5, on_failure="mask")
@@ -242,7 +242,7 @@ def test_slowdown_is_told_where_there_is_a_reference(tmp_path: Path) -> None:
     fast = [trial(n, cell=0, actions=[S] * 3) for n in range(4)]
     slow = [trial(n, cell=1, actions=[3 * S] * 3) for n in range(4, 8)]
     file = write(tmp_path / "two", [*fast, *slow], cell(0), cell(1, substrate="ec2"))
-    rows = project([read(file)], TrainingRun(**STEPS, run_sd=0.0, full_speed="docker"))
+    rows = project([load(file)], TrainingRun(**STEPS, run_sd=0.0, full_speed="docker"))
     told = [one.attribution and one.attribution.causes["slowdown"] for one in rows]
     assert [share and share.step_s.value for share in told] == pytest.approx([0, 6])
 
@@ -296,7 +296,7 @@ def test_every_assumption_has_its_source(varied: Path) -> None:
 
 
 def test_steps_stand_for_all_of_a_run(varied: Path) -> None:
-    (pool,) = pools([read(varied)])  # type: ignore[list-item]
+    (pool,) = pools([load(varied)])  # type: ignore[list-item]
     assert pool.trials
     images = {"nodes": 4, "pods_per_node": 4, "images": Images.between(1, 3, 300), "pull_gb_s": 0.5}
     pulled = images | {"placement": "prefetched"}

@@ -13,7 +13,7 @@ from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
 from costmodel.projection.row import CAUSES as ATTRIBUTED
 from costmodel.projection.row import ByCause
-from costmodel.recording.load import read
+from costmodel.recording.load import load
 from costmodel.training.run import Think, TrainingRun
 from taxtui.cli import app
 from taxtui.report import bars
@@ -27,7 +27,7 @@ RUN = Path(__file__).parents[2] / "recordings" / "run.msgpack"
 
 @pytest.fixture(scope="module")
 def chart() -> bars.BarChart:
-    found = bars.chart(answer_of(project([read(RUN)], TrainingRun(trajectories=10**6, workers=500))))
+    found = bars.chart(answer_of(project([load(RUN)], TrainingRun(trajectories=10**6, workers=500))))
     assert found is not None
     return found
 
@@ -59,7 +59,7 @@ def test_the_bars_are_those_of_the_headline_in_both_modes(chart: bars.BarChart) 
 
 
 def test_a_bar_consists_of_all_that_the_amount_consists_of(chart: bars.BarChart) -> None:
-    found = answer_of(project([read(RUN)], TrainingRun(trajectories=10**6, workers=500)))
+    found = answer_of(project([load(RUN)], TrainingRun(trajectories=10**6, workers=500)))
     (line,) = [line for line in found.lines if line.name == "T1 50 exec"]
     amounts = {entry.place.name: entry.amount for entry in line.entries}
     for bar in chart.bars[:2]:
@@ -82,7 +82,7 @@ def test_widths_are_in_proportion_and_fit_the_terminal(chart: bars.BarChart, col
 
 def test_what_is_narrower_than_a_column_is_named_with_its_share() -> None:
     asked = TrainingRun(trajectories=10**6, workers=500, think=Think(8 * S))
-    found = bars.chart(answer_of(project([read(RUN)], asked)))
+    found = bars.chart(answer_of(project([load(RUN)], asked)))
     assert found is not None
     legend, narrow = " ".join(bars.draw(found, 80, bars.Pen())).rpartition("░ ")[2].split(" Too small to draw: ")
     assert legend == "model time"

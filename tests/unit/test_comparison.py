@@ -23,7 +23,7 @@ from costmodel.errors import TrainingRunError
 from costmodel.recording.reader import read_recording
 from costmodel.statistics.intervals import Interval, difference, ratio, student_t
 from costmodel.statistics.power import POWER, repetitions_needed
-from costmodel.statistics.quantiles import Percentile, spread_of, with_runs
+from costmodel.statistics.quantiles import Percentile, percentile_with_runs, spread_of
 from costmodel.statistics.repetitions import Assumed, assumed
 from taxtui.commands.compare import command
 from taxtui.errors import Regressed, TaxtuiError, TooLittleData, UsageError
@@ -359,7 +359,7 @@ def test_a_percentile_of_one_run_differs_as_those_that_it_is_compared_with_do() 
     one, zero = [[[100], [101], [102]]], [[[0], [0], [100]]] * 3
     others = [[[value], [value], [value]] for value in (90, 100, 110, 120)]
     given = Percentile(101, 100, 102, 1)
-    alone, beside = (with_runs(given, 0.5, one, Assumed(0.01, ""), runs) for runs in ([], others))
+    alone, beside = (percentile_with_runs(given, 0.5, one, Assumed(0.01, ""), runs) for runs in ([], others))
     assert spread_of(0.5, one) is None
     spread = spread_of(0.5, one, others)
     assert spread is not None
@@ -367,7 +367,7 @@ def test_a_percentile_of_one_run_differs_as_those_that_it_is_compared_with_do() 
     assert alone.high is not None
     assert beside.high == round(101 * math.exp(student_t(3) * spread.sd)) > alone.high
     assert spread_of(0.5, zero) is None
-    assert with_runs(given, 0.5, zero, Assumed(0.2, "")).high != 102, "assumed where no logarithm shows it"
+    assert percentile_with_runs(given, 0.5, zero, Assumed(0.2, "")).high != 102, "assumed where no logarithm shows it"
 
 
 limits = st.floats(0.01, 3)

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from costmodel import (
     Images,
-    Projection,
     Recording,
+    Row,
     SourceError,
     TrainingRun,
     TrainingRunError,
+    load,
     load_prices,
     project,
-    read,
 )
 from costmodel.analysis.project import compose
 from costmodel.providers.estimation import works
@@ -47,7 +47,7 @@ def recorded(folder: Path, name: str = "run", runs: int = 900 * MS, **identity: 
     trials = [
         trial(n, actions=(S,) * 3, runs=(runs,) * 3, thinks=(0, 2 * S, 2 * S), cpus=(300 * MS,) * 3) for n in range(20)
     ]
-    source = read(write(folder / f"{name}.msgpack", trials, cell(**identity), run_id=name))
+    source = load(write(folder / f"{name}.msgpack", trials, cell(**identity), run_id=name))
     assert isinstance(source, Recording)
     return source
 
@@ -57,7 +57,7 @@ def acme(folder: Path, more: str = "", provider: str = PROVIDER) -> Provider:
     return load_provider(str(folder / "acme.toml"))
 
 
-def one(folder: Path, provider: Provider, recording: Recording | None = None, **training_run: Any) -> Projection:
+def one(folder: Path, provider: Provider, recording: Recording | None = None, **training_run: Any) -> Row:
     (pool,) = works(pools([recording or recorded(folder)]))
     return compose(pool, provider, TrainingRun(**{"trajectories": 1000, "workers": 10, "run_sd": 0.0} | training_run))
 
@@ -200,7 +200,7 @@ def test_one_row_for_each_work_from_the_recording_that_tells_most(tmp_path: Path
 
 def test_failures_of_the_recording_are_not_the_providers(tmp_path: Path) -> None:
     trials = [trial(n, outcome="ok" if n % 2 else "failed") for n in range(10)]
-    source = read(write(tmp_path / "flaky", trials))
+    source = load(write(tmp_path / "flaky", trials))
     assert isinstance(source, Recording)
     assert one(tmp_path, acme(tmp_path), source).delivered == 1.0
     assert "no_failures_seen" in one(tmp_path, acme(tmp_path), source).flags
@@ -225,7 +225,7 @@ def test_inputs_that_nobody_published_are_said_to_be_unmeasured(tmp_path: Path) 
 def test_a_range_of_what_is_assumed_gives_no_limits_to_what_is_unknown(tmp_path: Path) -> None:
     """20 trials that differ do not bound a step of 16, whatever the dispatch there is."""
     trials = [trial(n, actions=(S + n * S // 10,) * 3, runs=(n * S // 10,) * 3) for n in range(20)]
-    source = read(write(tmp_path / "varied.msgpack", trials))
+    source = load(write(tmp_path / "varied.msgpack", trials))
     provider = acme(tmp_path, '[provider]\ndispatch = "100ms..300ms"\n')
     training_run = TrainingRun(trajectories=160, workers=16, batch=16)
     [row] = [one for one in project([source], training_run, providers=[provider], effort=0.01) if one.label == "acme"]
@@ -252,7 +252,7 @@ def test_nothing_of_a_place_that_was_not_measured_is_called_measured(tmp_path: P
 
 
 def test_a_cell_without_a_success_is_a_row_of_nones(tmp_path: Path) -> None:
-    source = read(write(tmp_path / "failed", [trial(n, outcome="failed") for n in range(3)]))
+    source = load(write(tmp_path / "failed", [trial(n, outcome="failed") for n in range(3)]))
     assert isinstance(source, Recording)
     row = one(tmp_path, acme(tmp_path), source)
     assert row.worker_hours is None
@@ -314,7 +314,7 @@ def test_dispatch_of_a_recording_that_tells_none(tmp_path: Path) -> None:
 
 
 def test_published_figures_are_no_work(tmp_path: Path) -> None:
-    essay = read(Path(__file__).parents[2] / "scenarios" / "published" / "essay.toml")
+    essay = load(Path(__file__).parents[2] / "scenarios" / "published" / "essay.toml")
     with pytest.raises(TrainingRunError, match="a composed row needs work that was recorded: give a recording"):
         project([essay], TrainingRun(trajectories=10, workers=1), providers=[acme(tmp_path)])
 

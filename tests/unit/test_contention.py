@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Recording, TrainingRun, project, read
+from costmodel import Recording, TrainingRun, load, project
 from costmodel.recording.breakdown import contended
 from costmodel.recording.follower import read_events
 from costmodel.workload.pool import pools
@@ -55,7 +55,7 @@ def test_the_share_of_the_tax_does_not_fall_where_sandboxes_compete(tmp_path: Pa
 def test_report_and_project_say_the_same(tmp_path: Path) -> None:
     path = both_cells(tmp_path)
     for row, told in zip(
-        project([read(path)], TrainingRun(trajectories=3600, workers=1), each_level=True), reported(path), strict=True
+        project([load(path)], TrainingRun(trajectories=3600, workers=1), each_level=True), reported(path), strict=True
     ):
         causes = row.by_cause_worker_hours
         assert causes is not None
@@ -68,7 +68,7 @@ def test_report_and_project_say_the_same(tmp_path: Path) -> None:
 
 
 def test_at_another_length_contention_keeps_its_share_of_the_run(tmp_path: Path) -> None:
-    rows = project([read(both_cells(tmp_path))], TrainingRun(trajectories=3600, workers=1, actions=6), each_level=True)
+    rows = project([load(both_cells(tmp_path))], TrainingRun(trajectories=3600, workers=1, actions=6), each_level=True)
     causes = rows[1].by_cause_worker_hours
     assert causes is not None
     assert (causes.contention, causes.work) == pytest.approx((6, 9))
@@ -88,7 +88,7 @@ def test_it_is_unknown_without_the_cell_alone_or_without_cpu_time(tmp_path: Path
 
 def test_both_readers_read_the_same_waiting(tmp_path: Path) -> None:
     path = both_cells(tmp_path)
-    found = read(path)
+    found = load(path)
     assert isinstance(found, Recording)
     state = RunState()
     read_events(path, state.apply)

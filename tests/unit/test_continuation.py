@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from costmodel import Recording, TrainingRun, project, read
+from costmodel import Recording, TrainingRun, load, project
 from costmodel.workload.length_extrapolation import FIRST_CYCLE, Continuation, doubt
 from tests.benchmarks.bench_length import held_out
 from tests.support.costmodel_files import S, cell, trial, write
@@ -14,7 +14,7 @@ from tests.support.costmodel_files import S, cell, trial, write
 
 def recorded(folder: Path, durations: list[int], count: int = 4) -> Recording:
     trials = [trial(n, actions=[ns + n for ns in durations]) for n in range(count)]
-    found = read(write(folder / "a.msgpack", trials, cell(0, actions=len(durations), cycle=2)))
+    found = load(write(folder / "a.msgpack", trials, cell(0, actions=len(durations), cycle=2)))
     assert isinstance(found, Recording)
     return found
 
@@ -70,6 +70,6 @@ def test_the_shipped_recordings_predict_their_longer_lengths() -> None:
 
 
 def test_from_ten_actions_the_shipped_recordings_are_flagged() -> None:
-    run = read(Path(__file__).parents[2] / "recordings" / "small.msgpack")
+    run = load(Path(__file__).parents[2] / "recordings" / "small.msgpack")
     for row in project([run], TrainingRun(trajectories=100, workers=1, actions=50)):
         assert "first_cycle_only" in row.flags

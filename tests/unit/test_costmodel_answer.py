@@ -9,10 +9,10 @@ import pytest
 
 from costmodel.analysis.headline import sentence
 from costmodel.analysis.project import project
-from costmodel.analysis.ranking import HELD, Answer, answer_of, excess, headline
+from costmodel.analysis.ranking import HELD_PER_SUCCESS, Answer, answer_of, excess, headline
 from costmodel.errors import TrainingRunError
-from costmodel.projection.row import Projection
-from costmodel.recording.load import read
+from costmodel.projection.row import Row
+from costmodel.recording.load import load
 from costmodel.statistics.verdict import judge, ratio
 from costmodel.training.run import Think
 from tests.support.asking import ask
@@ -23,8 +23,8 @@ RECORDINGS = Path(__file__).parents[2] / "recordings"
 SHIPPED = [RECORDINGS / "short.msgpack", RECORDINGS / "gvisor.msgpack"]
 
 
-def rows_of(*names: Path, **asked: Any) -> list[Projection]:
-    return project([read(name) for name in names], ask(**asked))
+def rows_of(*names: Path, **asked: Any) -> list[Row]:
+    return project([load(name) for name in names], ask(**asked))
 
 
 def cells(folder: Path, *spec: tuple[dict[str, Any], int], name: str = "a") -> Path:
@@ -89,7 +89,7 @@ def test_the_headline_is_the_middle_of_the_works_that_most_did() -> None:
 
 def test_both_measures_rank_alike() -> None:
     rows = rows_of(RECORDINGS / "small.msgpack", SHIPPED[0])
-    hours, held = answer_of(rows), answer_of(rows, HELD)
+    hours, held = answer_of(rows), answer_of(rows, HELD_PER_SUCCESS)
     for one, other in zip(hours.lines, held.lines, strict=True):
         assert [entry.place for entry in one.ranked] == [entry.place for entry in other.ranked]
 
@@ -139,7 +139,9 @@ def test_a_difference_that_is_small_beside_the_whole_is_a_percentage(tmp_path: P
 
 
 def test_one_place_and_places_without_common_work_say_what_is_missing(tmp_path: Path) -> None:
-    alone = answer_of([row for row in rows_of(RECORDINGS / "small.msgpack") if row.identity.mode == "exec"], HELD)
+    alone = answer_of(
+        [row for row in rows_of(RECORDINGS / "small.msgpack") if row.identity.mode == "exec"], HELD_PER_SUCCESS
+    )
     assert headline(alone) is None
     assert sentence(alone) == (
         "local:bwrap exec takes 150 ms per trajectory for T0 x 10, 90 % of it tax; there is nothing to compare it "
@@ -189,7 +191,7 @@ def test_what_is_not_known_of_both_is_no_reason(tmp_path: Path) -> None:
 def test_an_answer_is_for_notebooks_too() -> None:
     import costmodel
 
-    rows = costmodel.project([costmodel.read(SHIPPED[0])], costmodel.TrainingRun(trajectories=1, workers=1))
+    rows = costmodel.project([costmodel.load(SHIPPED[0])], costmodel.TrainingRun(trajectories=1, workers=1))
     found = costmodel.answer_of(rows)
     assert isinstance(found, Answer)
     assert costmodel.sentence(found).startswith("docker:runc exec runs ")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from costmodel import Delta, TrainingRunError, break_even, curve, project, read, sensitivity
-from costmodel.analysis.baseline import crossing
+from costmodel import Delta, TrainingRunError, break_even, curve, load, project, sensitivity
+from costmodel.analysis.baseline import crossing_point
 from costmodel.analysis.sensitivity import around, levers
 from costmodel.workload.estimator import StraightLine
 from tests.support.asking import HOUR, ask, one
@@ -28,7 +28,7 @@ def two_substrates(folder: Path, name: str = "a", slow: int = 3, **other: Any) -
 
 
 def test_rows_are_compared_with_the_baseline(folder: Path) -> None:
-    docker, other = project([read(two_substrates(folder))], ask(baseline="docker", full_speed="docker"))
+    docker, other = project([load(two_substrates(folder))], ask(baseline="docker", full_speed="docker"))
     assert docker.versus is None
     assert other.versus is not None
     assert other.versus.worker_hours.value == pytest.approx(7)
@@ -38,31 +38,31 @@ def test_rows_are_compared_with_the_baseline(folder: Path) -> None:
     assert (other.by_cause_worker_hours.slowdown, other.by_cause_worker_hours.work) == pytest.approx((1.5, 1.5))
     assert docker.by_cause_worker_hours is not None
     assert docker.by_cause_worker_hours.slowdown == 0
-    near = project([read(two_substrates(folder, "b", slow=1))], ask(baseline="docker"))[1]
+    near = project([load(two_substrates(folder, "b", slow=1))], ask(baseline="docker"))[1]
     assert near.versus is not None
     assert near.versus.verdict.kind == "differs"
     with pytest.raises(TrainingRunError, match="no row for 'podman'; the recordings hold docker, kubernetes"):
-        project([read(two_substrates(folder, "c"))], ask(baseline="podman"))
+        project([load(two_substrates(folder, "c"))], ask(baseline="podman"))
     with pytest.raises(TrainingRunError, match="no row for 'docker:runtime=runsc'"):
-        project([read(two_substrates(folder, "d"))], ask(full_speed="docker:runtime=runsc"))
+        project([load(two_substrates(folder, "d"))], ask(full_speed="docker:runtime=runsc"))
 
 
 def test_comparisons_across_places_are_flagged_and_across_provenance_refused(folder: Path) -> None:
-    rows = project([read(two_substrates(folder, environment="elsewhere"))], ask(baseline="docker"))
+    rows = project([load(two_substrates(folder, environment="elsewhere"))], ask(baseline="docker"))
     assert "environment_differs" in rows[1].flags
-    rows = project([read(two_substrates(folder, "b", provenance="stand_in"))], ask(baseline="docker"))
+    rows = project([load(two_substrates(folder, "b", provenance="stand_in"))], ask(baseline="docker"))
     assert rows[1].versus is None
     assert "provenance_differs" in rows[1].flags
-    unlike = project([read(two_substrates(folder, "c", tier="T1"))], ask(baseline="docker"))[1]
+    unlike = project([load(two_substrates(folder, "c", tier="T1"))], ask(baseline="docker"))[1]
     assert (unlike.versus, "provenance_differs" in unlike.flags) == (None, False)
 
 
 def test_variants_are_told_apart(folder: Path) -> None:
     file = two_substrates(folder, substrate="docker", variant="runtime=runsc")
-    plain, runsc = project([read(file)], ask(baseline="docker:runtime=runsc"))
+    plain, runsc = project([load(file)], ask(baseline="docker:runtime=runsc"))
     assert plain.versus is not None
     assert runsc.versus is None
-    plain, runsc = project([read(file)], ask(baseline="docker"))
+    plain, runsc = project([load(file)], ask(baseline="docker"))
     assert (plain.versus, runsc.versus is None) == (None, False)
 
 
@@ -70,7 +70,7 @@ def test_break_even_length(folder: Path) -> None:
     cells = [cell(0), cell(1, substrate="kubernetes")]
     cheap_start = [trial(n, create=(1 + n % 2) * S, actions=[3 * S] * 3) for n in range(6)]
     cheap_action = [trial(n, cell=1, create=(11 + n % 2) * S, actions=[S] * 3) for n in range(10, 16)]
-    rows = project([read(write(folder / "a", cheap_start + cheap_action, *cells))], ask(baseline="docker"))
+    rows = project([load(write(folder / "a", cheap_start + cheap_action, *cells))], ask(baseline="docker"))
     even = rows[1].break_even
     assert even is not None
     assert even.actions == pytest.approx(5)
@@ -84,9 +84,9 @@ def test_break_even_length(folder: Path) -> None:
 
 def test_break_even_may_be_nowhere_or_unbounded() -> None:
     a, b = StraightLine(1, 2, 0.01, 0.01, 0), StraightLine(5, 2.01, 0.01, 0.01, 0)
-    assert crossing(a, b) == (None, None, None, False)
-    assert crossing(StraightLine(1, 1, 0, 0, 0), StraightLine(2, 1, 0, 0, 0)).bounded is False
-    never = crossing(StraightLine(1, 1, 1e-4, 1e-4, 0), StraightLine(5, 2, 1e-4, 1e-4, 0))
+    assert crossing_point(a, b) == (None, None, None, False)
+    assert crossing_point(StraightLine(1, 1, 0, 0, 0), StraightLine(2, 1, 0, 0, 0)).bounded is False
+    never = crossing_point(StraightLine(1, 1, 1e-4, 1e-4, 0), StraightLine(5, 2, 1e-4, 1e-4, 0))
     assert (never.actions, never.bounded) == (None, True)
 
 
@@ -101,7 +101,7 @@ def test_sensitivity_and_levers(folder: Path) -> None:
 
 
 def test_curves(folder: Path) -> None:
-    recording = read(write(folder / "a", [trial(n) for n in range(3)]))
+    recording = load(write(folder / "a", [trial(n) for n in range(3)]))
     (line,) = curve([recording], ask(), "trajectories", [100, 200])
     assert [point.worker_hours for point in line.points] == pytest.approx([100 * 6 / HOUR, 200 * 6 / HOUR])
     (line,) = curve([recording], ask(), "workers", [1, 3600])

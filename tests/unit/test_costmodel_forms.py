@@ -23,7 +23,7 @@ from costmodel.statistics.intervals import (
     quantile,
     ratio_interval,
     student_t,
-    wilson,
+    wilson_interval,
 )
 from tests.support.costmodel_files import CELL
 
@@ -203,9 +203,9 @@ def test_ratios_and_differences() -> None:
 
 
 def test_wilson_and_quantiles() -> None:
-    assert wilson(0, 100) == pytest.approx((0, 0, 0.0370), abs=1e-4)
-    assert wilson(100, 100).high == 1
-    assert {wilson(0, n).low for n in range(1, 400)} == {0.0}, "and no 7e-16, as rounding would have it"
+    assert wilson_interval(0, 100) == pytest.approx((0, 0, 0.0370), abs=1e-4)
+    assert wilson_interval(100, 100).high == 1
+    assert {wilson_interval(0, n).low for n in range(1, 400)} == {0.0}, "and no 7e-16, as rounding would have it"
     assert [quantile([1, 2, 3, 4], p) for p in (0, 0.25, 0.5, 0.51, 1)] == [1, 1, 2, 3, 4]
 
 

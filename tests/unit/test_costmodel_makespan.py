@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from costmodel import TrainingRunError, expected_makespan, list_makespan
-from costmodel.simulation.makespan import bounds, expected_max, out_of_step, random_makespan, renewal_makespan
+from costmodel.simulation.makespan import expected_max, makespan_bounds, out_of_step, random_makespan, renewal_makespan
 from costmodel.statistics.distribution import Distribution
 
 S = 10**9
@@ -60,7 +60,7 @@ def test_random_laws_stay_within_bounds_and_stated_error(make: Maker, part: int)
         workers = rng.choice((1, 3, 20, 100, 500))
         jobs = int(workers * 10 ** rng.uniform(-0.5, 3 if workers <= 20 else 2.2)) + 1
         mean, noise = simulated(law, jobs, workers, number)
-        low, high = bounds(law, jobs, workers)
+        low, high = makespan_bounds(law, jobs, workers)
         found = expected_makespan(law, jobs, workers)
         case = (make.__name__, part, number, jobs, workers, found, mean, noise)
         assert low - noise <= mean <= high + noise, case
@@ -78,7 +78,9 @@ def test_lockstep_states_an_error_that_holds(make: Maker, workers: int) -> None:
         noise = 3 * statistics.stdev(ends) / math.sqrt(len(ends))
         found = expected_makespan(law, jobs, workers)
         assert abs(found.value_ns - statistics.fmean(ends)) <= found.error_ns + noise + 1
-        assert found.error_ns <= (bounds(law, jobs, workers)[1] - bounds(law, jobs, workers)[0]) / 2 + 1
+        assert (
+            found.error_ns <= (makespan_bounds(law, jobs, workers)[1] - makespan_bounds(law, jobs, workers)[0]) / 2 + 1
+        )
 
 
 def test_each_method_is_used_where_it_belongs() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from costmodel import Interval, Projection, SourceError, Think, load_prices, project, read
+from costmodel import Interval, Row, SourceError, Think, load, load_prices, project
 from costmodel.analysis.sensitivity import levers
 from costmodel.training.length import Length
 from tests.support.asking import HOUR, ask, hours, one
@@ -119,7 +119,7 @@ def test_a_trial_that_failed_later_is_a_success_at_a_shorter_length(folder: Path
 def test_the_nearest_recorded_length_is_used_and_checked(folder: Path) -> None:
     cells = [cell(0, actions=2), cell(1, actions=4), cell(2, actions=6)]
     trials = [trial(n, cell=n % 3, actions=[S] * (2, 4, 6)[n % 3]) for n in range(9)]
-    recording = read(write(folder / "a", trials, *cells))
+    recording = load(write(folder / "a", trials, *cells))
     assert [row.identity.actions for row in project([recording], ask())] == [2, 4, 6]
     for actions, used in ((1, 2), (3, 4), (6, 6), (60, 6)):
         (row,) = project([recording], ask(actions=actions))
@@ -215,7 +215,7 @@ def test_money_by_hand(folder: Path) -> None:
         'increment_s = 1\nsource = "x"\n[worker]\nusd_per_hour = 0.5\n'
     )
     trials = [trial(1, queued=5 * S), trial(2, cleanup=4 * S), trial(3, actions=[S], outcome="failed")]
-    recording = read(write(folder / "a", trials))
+    recording = load(write(folder / "a", trials))
     (row,) = project([recording], ask(warm_pool=1, group_size=10**6), load_prices(sheet))
     assert row.cost is not None
     per_success = (8 + 10 + 8) / 2  # 6 s and a failure of 4 s by the minimum; a throttle holds no sandbox
@@ -228,9 +228,9 @@ def test_money_by_hand(folder: Path) -> None:
 
 
 def test_equal_cells_pool_across_recordings_and_others_do_not(folder: Path) -> None:
-    a = read(write(folder / "a", [trial(1)], run_id="1"))
-    b = read(write(folder / "b", [trial(1, create=4 * S)], run_id="2"))
-    other = read(write(folder / "c", [trial(1)], cell(environment="elsewhere"), run_id="3"))
+    a = load(write(folder / "a", [trial(1)], run_id="1"))
+    b = load(write(folder / "b", [trial(1, create=4 * S)], run_id="2"))
+    other = load(write(folder / "c", [trial(1)], cell(environment="elsewhere"), run_id="3"))
     rows = project([a, b, other], ask())
     assert [(row.trials, row.sources) for row in rows] == [(2, ("a", "b")), (1, ("c",))]
     assert hours(rows[0]) == pytest.approx(7)
@@ -240,7 +240,7 @@ def test_equal_cells_pool_across_recordings_and_others_do_not(folder: Path) -> N
 
 
 def test_runs_or_blocks_widen_the_interval(folder: Path) -> None:
-    def width(row: Projection) -> float:
+    def width(row: Row) -> float:
         assert row.worker_hours is not None
         assert row.worker_hours.low is not None
         assert row.worker_hours.high is not None
@@ -248,7 +248,7 @@ def test_runs_or_blocks_widen_the_interval(folder: Path) -> None:
 
     def recordings(runs: int) -> list[Any]:
         return [
-            read(
+            load(
                 write(
                     folder / f"{runs}-{run}",
                     [trial(n, create=(2 + n % 3 + 5 * run) * S) for n in range(9)],
@@ -261,11 +261,11 @@ def test_runs_or_blocks_widen_the_interval(folder: Path) -> None:
     within = ask(run_sd=0.0)
     (many,) = project(recordings(4), ask())
     flat = [trial(n, create=(2 + n % 3 + 5 * (n // 9)) * S) for n in range(36)]
-    (single,) = project([read(write(folder / "flat", flat))], within)
+    (single,) = project([load(write(folder / "flat", flat))], within)
     assert hours(many) == pytest.approx(hours(single))
     assert width(many) > 1.5 * width(single)
     blocks = [trial(n, create=(2 + n % 3 + 5 * (n // 9)) * S, block=n // 9) for n in range(36)]
-    (blocked,) = project([read(write(folder / "blocks", blocks))], within)
+    (blocked,) = project([load(write(folder / "blocks", blocks))], within)
     assert width(blocked) > 0.9 * width(single)
     assert "few_runs" in blocked.flags
     assert "few_runs" not in many.flags
@@ -312,7 +312,7 @@ def test_flags_say_what_to_doubt(folder: Path) -> None:
 
 def test_a_cell_without_success_is_a_row_of_nothing(folder: Path) -> None:
     bad = [trial(n, cell=1, outcome="failed") for n in range(5)]
-    both = read(write(folder / "a", [trial(9), *bad], cell(0), cell(1, tier="T9")))
+    both = load(write(folder / "a", [trial(9), *bad], cell(0), cell(1, tier="T9")))
     good, nothing = project([both], ask(baseline="docker", warm_pool=2, group_size=2, think=Think(S, 1.0)))
     assert hours(good) > 0
     assert nothing.flags[0] == "no_success"
@@ -320,7 +320,7 @@ def test_a_cell_without_success_is_a_row_of_nothing(folder: Path) -> None:
     unknown = ("worker_hours", "wall_clock_hours", "tax_worker_hours", "by_cause_worker_hours", "versus")
     assert {getattr(nothing, name) for name in unknown} == {None}
     with pytest.raises(SourceError, match="no cell has a successful trial") as error:
-        project([read(write(folder / "b", bad, cell(1)))], ask())
+        project([load(write(folder / "b", bad, cell(1)))], ask())
     assert error.value.exit_code == 4
     with pytest.raises(SourceError, match="nothing to project"):
         project([], ask())
@@ -328,7 +328,7 @@ def test_a_cell_without_success_is_a_row_of_nothing(folder: Path) -> None:
 
 def test_cells_without_trials_or_actions(folder: Path) -> None:
     file = write(folder / "a", [trial(n, actions=()) for n in range(3)], cell(0, actions=0), cell(1, tier="T9"))
-    bare, empty = project([read(file)], ask())
+    bare, empty = project([load(file)], ask())
     assert hours(bare) == pytest.approx(3)
     assert (empty.trials, empty.worker_hours) == (0, None)
 

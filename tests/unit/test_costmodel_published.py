@@ -15,9 +15,9 @@ from costmodel import (
     TrainingRunError,
     answer_of,
     curve,
+    load,
     load_prices,
     project,
-    read,
     sensitivity,
 )
 from costmodel.analysis.headline import sentence
@@ -40,7 +40,7 @@ ESSAY = {  # latency, wall-clock hours, worker-hours, versus Kubernetes: as prin
 
 
 def test_the_essays_table() -> None:
-    rows = project([read(SHIPPED / "essay.toml")], TrainingRun(trajectories=10_000, workers=500))
+    rows = project([load(SHIPPED / "essay.toml")], TrainingRun(trajectories=10_000, workers=500))
     assert [row.label for row in rows] == list(ESSAY)
     for row in rows:
         latency, wall, hours, versus = ESSAY[row.label]
@@ -65,14 +65,14 @@ def test_the_essays_table() -> None:
 
 
 def test_the_contradiction_is_noted() -> None:
-    essay = read(SHIPPED / "essay.toml")
+    essay = load(SHIPPED / "essay.toml")
     assert isinstance(essay, Published)
     assert any("80" in note and "56" in note for note in essay.notes)
     assert essay.source
 
 
 def test_the_papers_table_2() -> None:
-    rows = project([read(SHIPPED / "paper.toml")], TrainingRun(trajectories=1_000_000, workers=500))
+    rows = project([load(SHIPPED / "paper.toml")], TrainingRun(trajectories=1_000_000, workers=500))
     slowest, fastest = rows
     assert slowest.worker_hours is not None
     assert fastest.worker_hours is not None
@@ -94,21 +94,21 @@ def test_printed_hours_admit_the_latencies_in_the_file() -> None:
 
 
 def test_other_lengths_are_unknown_not_guessed() -> None:
-    essay = read(SHIPPED / "essay.toml")
+    essay = load(SHIPPED / "essay.toml")
     with pytest.raises(TrainingRunError, match="nothing was published for 150 actions"):
         project([essay], TrainingRun(trajectories=10, workers=1, actions=150))
-    rows = project([essay, read(SHIPPED / "paper.toml")], TrainingRun(trajectories=10, workers=1, actions=150))
+    rows = project([essay, load(SHIPPED / "paper.toml")], TrainingRun(trajectories=10, workers=1, actions=150))
     assert [row.worker_hours is None for row in rows] == [True] * 5 + [False] * 2
     assert "length_unknown" in rows[0].flags
 
 
 def test_one_length_makes_no_curve_over_lengths_but_a_recording_beside_it_does(tmp_path: Path) -> None:
-    essay, training_run = read(SHIPPED / "essay.toml"), TrainingRun(trajectories=100, workers=5)
-    failed = read(write(tmp_path / "failed", [trial(1, outcome="failed")], run_id="1"))
+    essay, training_run = load(SHIPPED / "essay.toml"), TrainingRun(trajectories=100, workers=5)
+    failed = load(write(tmp_path / "failed", [trial(1, outcome="failed")], run_id="1"))
     for sources in ([essay], [essay, failed]):
         with pytest.raises(TrainingRunError, match="no curve over actions; take trajectories or workers"):
             curve(sources, training_run, "actions")
-    measured = read(write(tmp_path / "measured", [trial(n) for n in range(3)], run_id="2"))
+    measured = load(write(tmp_path / "measured", [trial(n) for n in range(3)], run_id="2"))
     lengths = [point.worker_hours for one in curve([essay, measured], training_run, "actions") for point in one.points]
     assert any(hours is not None for hours in lengths)
 
@@ -120,16 +120,16 @@ def test_every_option_of_a_training_run_is_in_the_matrix() -> None:
 @pytest.mark.parametrize("name", STEP_MODEL_ASKED)
 def test_a_published_row_refuses_what_only_steps_answer(name: str) -> None:
     with pytest.raises(TrainingRunError, match=r"^essay\.toml holds published latencies") as error:
-        project([read(SHIPPED / "essay.toml")], TrainingRun(trajectories=1000, workers=32, **STEP_MODEL_ASKED[name]))
+        project([load(SHIPPED / "essay.toml")], TrainingRun(trajectories=1000, workers=32, **STEP_MODEL_ASKED[name]))
     assert option(name) in str(error.value)
 
 
 @pytest.mark.parametrize("name", ASKED)
 @pytest.mark.parametrize("mixed", [False, True])
 def test_an_option_is_used_by_a_published_row_or_refused_by_name(tmp_path: Path, name: str, mixed: bool) -> None:
-    sources = [read(SHIPPED / "essay.toml")]
+    sources = [load(SHIPPED / "essay.toml")]
     if mixed:
-        sources.insert(0, read(write(tmp_path / "run.msgpack", [trial(n) for n in range(3)])))
+        sources.insert(0, load(write(tmp_path / "run.msgpack", [trial(n) for n in range(3)])))
     usual = {"trajectories": 1000, "workers": 5}
     training_run = TrainingRun(**usual | ASKED[name])
     if name not in used_by("published"):
@@ -154,7 +154,7 @@ def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:
         for name in names
     )
     sheet.write_text(f"date = 2020-01-01\n{tables}")
-    essay = read(SHIPPED / "essay.toml")
+    essay = load(SHIPPED / "essay.toml")
     rows = project([essay], TrainingRun(trajectories=100, workers=5), load_prices(sheet))
     daytona = rows[-1].cost
     assert daytona is not None
@@ -191,25 +191,25 @@ def test_bad_files_are_one_line(tmp_path: Path, text: str, message: str) -> None
     path = tmp_path / "bad.toml"
     path.write_text(text)
     with pytest.raises(SourceError, match=message) as error:
-        read(path)
+        load(path)
     assert "\n" not in str(error.value)
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="cannot read"):
-        read(tmp_path / "none.toml")
+        load(tmp_path / "none.toml")
 
 
 def test_the_same_row_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "twice.toml"
     path.write_text(ROW + SECOND)
     with pytest.raises(SourceError, match=r"twice\.toml: rows: row 2 is x x 7 once more; keep one of them"):
-        read(path)
+        load(path)
 
 
 def test_the_same_row_in_two_files_is_no_pair_to_compare(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.toml").write_text(ROW)
-    files = [read(tmp_path / f"{name}.toml") for name in ("a", "b")]
+    files = [load(tmp_path / f"{name}.toml") for name in ("a", "b")]
     rows = project(files, TrainingRun(trajectories=10, workers=2))
     assert "nothing to compare it with" in sentence(answer_of(rows))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Projection, Think, TrainingRun, load_prices, project, read
+from costmodel import Row, Think, TrainingRun, load, load_prices, project
 from costmodel.projection.wall_clock import run_in_time
 from costmodel.simulation.makespan import random_makespan
 from costmodel.statistics.distribution import Distribution
@@ -34,9 +34,9 @@ def file(tmp_path: Path) -> Path:
     return write(tmp_path / "run.msgpack", [trial(n, create=(2 + n % 3) * S, cleanup=S) for n in range(12)])
 
 
-def one(file: Path, prices: Path | None = None, **more: Any) -> Projection:
+def one(file: Path, prices: Path | None = None, **more: Any) -> Row:
     training_run = TrainingRun(**{"trajectories": 2000, "workers": 500, "batch": 100} | more)
-    (row,) = project([read(file)], training_run, prices and load_prices(prices))
+    (row,) = project([load(file)], training_run, prices and load_prices(prices))
     return row
 
 

@@ -50,5 +50,5 @@ def test_the_name_of_a_quantity_ends_with_its_unit(found: type) -> None:
 
 
 def test_what_holds_several_quantities_says_their_unit() -> None:
-    hints = get_type_hints(row.Projection)
+    hints = get_type_hints(row.Row)
     assert {hints[name] for name in HOLDERS.values()} == {holder | None for holder in HOLDERS}

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Interval, Projection, TrainingRun, TrainingRunError, project, read
+from costmodel import Interval, Row, TrainingRun, TrainingRunError, load, project
 from costmodel.analysis.baseline import with_baseline
 from costmodel.analysis.bill import USD, WORKER_HOURS, Side
-from costmodel.analysis.decision import CANNOT_TELL, MOVE, STAY, Decision, across, decide, verdict
+from costmodel.analysis.decision import CANNOT_TELL, MOVE, STAY, Decision, across, decide_between, verdict
 from costmodel.analysis.thresholds import turns
 from costmodel.errors import CostModelError
 from costmodel.projection.row import Share
@@ -38,18 +38,18 @@ PRICED = replace(DEMAND, node_usd_hour=1.0)
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Projection]:
+def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
     trials = [trial(n, create=(2 + n % 3) * S, runs=[S // 2] * 3) for n in range(40)]
     trials += [trial(n, cell=1, create=(20 + n % 3) * S, runs=[S // 2] * 3) for n in range(50, 90)]
     path = tmp_path_factory.mktemp("decision") / "run.msgpack"
     file = write(path, trials, cell(0), cell(1, substrate="kubernetes"))
-    return project([read(file)], TrainingRun(trajectories=1000, workers=10))
+    return project([load(file)], TrainingRun(trajectories=1000, workers=10))
 
 
-def side(row: Projection, training_run: TrainingRun, step_s: float, *, off: float = 0.01, usd_of: float = 17.0) -> Side:
+def side(row: Row, training_run: TrainingRun, step_s: float, *, off: float = 0.01, usd_of: float = 17.0) -> Side:
     """A place whose steps take so long, all paid by the hour: 8 GPUs at $2 and, where priced, 2 nodes at $1."""
 
-    def whole(step_s: float, training_run: TrainingRun) -> Projection:
+    def whole(step_s: float, training_run: TrainingRun) -> Row:
         rate = 8 * (training_run.gpu_usd_hour or 0.0) + 2 * (training_run.node_usd_hour or 0.0)
         hours = step_s * 10 / 3600
 
@@ -60,7 +60,7 @@ def side(row: Projection, training_run: TrainingRun, step_s: float, *, off: floa
         found = attribution()._replace(run=run, sandbox=run, steps=10, waiting=None)
         return replace(row, attribution=found)
 
-    def rerun(training_run: TrainingRun) -> Projection:
+    def rerun(training_run: TrainingRun) -> Row:
         return whole(step_s * (1 + (training_run.failure_rate or 0.0) * 10), training_run)
 
     return Side(name=row.label, row=whole(step_s, training_run), training_run=training_run, rerun=rerun)
@@ -81,8 +81,8 @@ def test_the_interval_of_the_saving_decides(saving: Interval, told: str) -> None
     assert verdict(saving) == told
 
 
-def test_the_bill_is_gpus_and_nodes_for_as_long_as_the_run_lasts(rows: list[Projection]) -> None:
-    found = decide(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800))
+def test_the_bill_is_gpus_and_nodes_for_as_long_as_the_run_lasts(rows: list[Row]) -> None:
+    found = decide_between(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800))
     assert (found.verdict, found.unit) == (MOVE, USD)
     assert found.start_bill.whole.value == pytest.approx(180)
     assert found.start_bill.gpus is not None
@@ -91,15 +91,15 @@ def test_the_bill_is_gpus_and_nodes_for_as_long_as_the_run_lasts(rows: list[Proj
     assert found.start_bill.nodes.value == pytest.approx(20)
     assert found.start_bill.rest == pytest.approx(0)
     assert found.saving.value == pytest.approx(90)
-    back = decide(side(rows[1], PRICED, 1800), side(rows[0], PRICED, 3600))
+    back = decide_between(side(rows[1], PRICED, 1800), side(rows[0], PRICED, 3600))
     assert (back.verdict, back.saving.value) == (STAY, pytest.approx(-90))
-    assert decide(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 3590)).verdict == CANNOT_TELL
+    assert decide_between(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 3590)).verdict == CANNOT_TELL
 
 
-def test_without_prices_it_is_about_worker_hours_paired_within_the_run(rows: list[Projection]) -> None:
+def test_without_prices_it_is_about_worker_hours_paired_within_the_run(rows: list[Row]) -> None:
     training_run = TrainingRun(trajectories=1000, workers=10, think=Think(0))
     start, goal = (Side(name=row.label, row=row, training_run=training_run, rerun=lambda _: rows[0]) for row in rows)
-    found = decide(start, goal)
+    found = decide_between(start, goal)
     assert (found.verdict, found.unit) == (STAY, WORKER_HOURS)
     assert found.saving.value == pytest.approx(-1000 * 18 / 3600, rel=0.1)
     versus = with_baseline(rows, "kubernetes")[0].versus
@@ -107,18 +107,18 @@ def test_without_prices_it_is_about_worker_hours_paired_within_the_run(rows: lis
     assert found.saving == versus.worker_hours
 
 
-def test_different_work_is_not_compared(rows: list[Projection]) -> None:
+def test_different_work_is_not_compared(rows: list[Row]) -> None:
     longer = replace(rows[1], identity=rows[1].identity._replace(tier="T9"))
     with pytest.raises(TrainingRunError, match="did different work, T2 3 and T9 3"):
-        decide(side(rows[0], PRICED, 60), side(longer, PRICED, 60))
+        decide_between(side(rows[0], PRICED, 60), side(longer, PRICED, 60))
     empty = replace(rows[1], worker_hours=None, attribution=None, flags=("no_success",))
     with pytest.raises(TrainingRunError, match="there is no number for kubernetes: no_success"):
-        decide(side(rows[0], PRICED, 60), replace(side(rows[1], PRICED, 60), row=empty))
+        decide_between(side(rows[0], PRICED, 60), replace(side(rows[1], PRICED, 60), row=empty))
 
 
-def test_prices_turn_it_where_both_bills_are_equal(rows: list[Projection]) -> None:
+def test_prices_turn_it_where_both_bills_are_equal(rows: list[Row]) -> None:
     start, goal = side(rows[0], replace(DEMAND, node_usd_hour=0.01), 3600), side(rows[1], PRICED, 3400)
-    found = decide(start, goal)
+    found = decide_between(start, goal)
     turned = {(turn.input, turn.side): turn for turn in turns(found, simulate=False)}
     node = turned["node_usd_hour", "kubernetes"]
     assert node.now == 1.0
@@ -129,9 +129,9 @@ def test_prices_turn_it_where_both_bills_are_equal(rows: list[Projection]) -> No
     )
 
 
-def test_inputs_turn_it_by_simulating_both_sides_anew(rows: list[Projection]) -> None:
+def test_inputs_turn_it_by_simulating_both_sides_anew(rows: list[Row]) -> None:
     start, goal = side(rows[0], replace(PRICED, failure_rate=0.01), 3600), side(rows[1], PRICED, 3700)
-    found = decide(start, goal)
+    found = decide_between(start, goal)
     [turn] = [turn for turn in turns(found) if turn.input == "failure_rate"]
     assert turn.side == "docker"
     assert turn.at is not None
@@ -144,13 +144,13 @@ def test_inputs_turn_it_by_simulating_both_sides_anew(rows: list[Projection]) ->
     assert bills[0].run.usd.value == pytest.approx(bills[1].run.usd.value, rel=0.01)
 
 
-def test_what_an_input_is_made_of_is_changed_in_proportion(rows: list[Projection]) -> None:
+def test_what_an_input_is_made_of_is_changed_in_proportion(rows: list[Row]) -> None:
     """Steps take as long as thinking, images and actions of the start say; nothing else of it is another."""
     steps = replace(PRICED, batch=None, prompts=10, group_size=10, images=Images.of([2.0, 6.0]), pull_gb_s=1.0)
     asked = replace(steps, think=Think(8 * S, 0.9), actions=Length.weighted({10: 3, 30: 1}))
     tried: list[TrainingRun] = []
 
-    def rerun(training_run: TrainingRun) -> Projection:
+    def rerun(training_run: TrainingRun) -> Row:
         assert training_run.think is not None
         assert training_run.images is not None
         assert training_run.length is not None
@@ -167,7 +167,7 @@ def test_what_an_input_is_made_of_is_changed_in_proportion(rows: list[Projection
 
     start = replace(side(rows[0], asked, 3600), rerun=rerun)
     goal = side(rows[1], replace(PRICED, think=Think(0)), 1800)
-    found = {turn.input: turn for turn in turns(decide(start, goal))}
+    found = {turn.input: turn for turn in turns(decide_between(start, goal))}
     for name, now in (("think", 8.0), ("images", 4.0), ("actions", 15.0)):
         assert (found[name].side, found[name].now) == ("docker", now)
         assert found[name].at == pytest.approx(now / 2, rel=0.05)
@@ -177,17 +177,17 @@ def test_what_an_input_is_made_of_is_changed_in_proportion(rows: list[Projection
     assert found["workers"].at is None
 
 
-def test_what_turns_nothing_says_so_and_comes_last(rows: list[Projection]) -> None:
-    found = decide(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800))
+def test_what_turns_nothing_says_so_and_comes_last(rows: list[Row]) -> None:
+    found = decide_between(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800))
     turned = turns(found, simulate=False)
     assert [turn.at for turn in turned if turn.input == "gpu_usd_hour"] == [None]
     places = [turn.at is None for turn in turned]
     assert places == sorted(places)
 
 
-def test_what_is_not_priced_or_assumed_alike_is_said(rows: list[Projection]) -> None:
+def test_what_is_not_priced_or_assumed_alike_is_said(rows: list[Row]) -> None:
     asked = replace(DEMAND, failure_rate=0.05, node_usd_hour=0.0)
-    found = decide(side(rows[0], asked, 3600), side(rows[1], asked, 1800))
+    found = decide_between(side(rows[0], asked, 3600), side(rows[1], asked, 1800))
     words = [(doubt.side, doubt.words) for doubt in found.doubts]
     assert ("docker", "its sandboxes cost nothing here") in words
     assert ("", "attempts fail as often at both (0.05)") in words
@@ -202,15 +202,15 @@ def page(found: Decision) -> str:
     return to_markdown(page_of(found, [], turns(found, simulate=False), given, "taxtui decide lab.msgpack"))
 
 
-def test_a_rough_simulation_is_told_as_one(rows: list[Projection]) -> None:
-    found = decide(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800))
+def test_a_rough_simulation_is_told_as_one(rows: list[Row]) -> None:
+    found = decide_between(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800))
     told = to_markdown(page_of(found, [], [], [], "taxtui decide --quick", rough=True))
     assert "saves this run ≈ $90.0 ($88.0–$92.0), 50 % of $180.\n\nA rough simulation" in told
     assert "≈" not in page(found)
 
 
-def test_a_terminal_gets_at_most_80_columns_without_markdown(rows: list[Projection]) -> None:
-    found = decide(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 3590))
+def test_a_terminal_gets_at_most_80_columns_without_markdown(rows: list[Row]) -> None:
+    found = decide_between(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 3590))
     given = [Assumption("gpu_usd_hour", "2", "https://example.org/" + "a_long_path/" * 3 + " and " + "words " * 40)]
     told = to_terminal(page_of(found, [], turns(found, simulate=False), given, "taxtui decide"), 120)
     assert max(map(len, told.splitlines())) <= 80
@@ -219,9 +219,9 @@ def test_a_terminal_gets_at_most_80_columns_without_markdown(rows: list[Projecti
     assert "\\" not in told
 
 
-def test_the_page_has_everything_in_its_place(rows: list[Projection]) -> None:
+def test_the_page_has_everything_in_its_place(rows: list[Row]) -> None:
     start, goal = side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800)
-    told = page(decide(start, goal))
+    told = page(decide_between(start, goal))
     assert told.startswith(
         "# MOVE from docker to kubernetes\n\nMoving to kubernetes saves this run $90.0 ($88.0–$92.0)"
     )
@@ -237,25 +237,25 @@ def test_the_page_has_everything_in_its_place(rows: list[Projection]) -> None:
     ]
     assert "| GPUs, as long as it lasts | 160 (±2) | 80.0 (±0.8) |" in told
     assert r"a_b \*c\*" in told
-    assert page(decide(goal, start)).startswith(
+    assert page(decide_between(goal, start)).startswith(
         "# STAY with kubernetes\n\nMoving to docker costs this run $90.0 ($88.0–$92.0)"
     )
 
 
-def test_what_cannot_be_told_says_why(rows: list[Projection]) -> None:
-    told = page(decide(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 3590)))
+def test_what_cannot_be_told_says_why(rows: list[Row]) -> None:
+    told = page(decide_between(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 3590)))
     assert told.startswith("# CAN'T TELL docker from kubernetes")
     assert "More and less than nothing are both in the 95 % interval" in told
 
 
-def test_a_place_without_ranges_that_was_not_measured_is_never_a_verdict(rows: list[Projection]) -> None:
+def test_a_place_without_ranges_that_was_not_measured_is_never_a_verdict(rows: list[Row]) -> None:
     for provenance in ("published", "stand_in", "composed"):
         there = side(replace(rows[1], provenance=provenance), PRICED, 1800)
-        found = decide(side(rows[0], PRICED, 3600), there)
+        found = decide_between(side(rows[0], PRICED, 3600), there)
         assert found.verdict == CANNOT_TELL
         assert [point.words for point in found.open_points] == ["nothing was measured there"]
     imported = side(replace(rows[1], provenance="imported"), PRICED, 1800)
-    assert decide(side(rows[0], PRICED, 3600), imported).verdict == MOVE
+    assert decide_between(side(rows[0], PRICED, 3600), imported).verdict == MOVE
 
 
 def test_savings_at_the_ends_of_ranges_join_into_one_interval() -> None:
@@ -265,40 +265,42 @@ def test_savings_at_the_ends_of_ranges_join_into_one_interval() -> None:
     assert across(Interval(3.0, 2.0, 4.0), Interval(1.0)) == (3.0, None, None)
 
 
-def test_without_the_models_time_there_is_no_verdict(rows: list[Projection]) -> None:
+def test_without_the_models_time_there_is_no_verdict(rows: list[Row]) -> None:
     with pytest.raises(
         TrainingRunError, match=r"the model's time .* is missing.*: add --think lognormal:8s,1 \(--think 0s"
     ):
-        decide(side(rows[0], replace(PRICED, think=None), 3600), side(rows[1], PRICED, 1800))
+        decide_between(side(rows[0], replace(PRICED, think=None), 3600), side(rows[1], PRICED, 1800))
     thinking = [replace(row, think_s=8.0) for row in rows]  # recorded
     asked = replace(PRICED, think=None)
-    assert decide(side(thinking[0], asked, 3600), side(thinking[1], asked, 1800)).verdict == MOVE
+    assert decide_between(side(thinking[0], asked, 3600), side(thinking[1], asked, 1800)).verdict == MOVE
     none = replace(PRICED, think=Think(0))
-    assert decide(side(rows[0], none, 3600), side(rows[1], none, 1800)).verdict == MOVE
+    assert decide_between(side(rows[0], none, 3600), side(rows[1], none, 1800)).verdict == MOVE
 
 
-def test_with_one_side_free_there_is_no_verdict(rows: list[Projection]) -> None:
+def test_with_one_side_free_there_is_no_verdict(rows: list[Row]) -> None:
     with pytest.raises(
         TrainingRunError, match=r"docker costs nothing here and kubernetes is billed: add .*\[at.docker.nodes\]"
     ):
-        decide(side(rows[0], DEMAND, 3600), side(rows[1], PRICED, 1800))
+        decide_between(side(rows[0], DEMAND, 3600), side(rows[1], PRICED, 1800))
     with pytest.raises(TrainingRunError, match="kubernetes costs nothing here and docker is billed"):
-        decide(side(rows[0], PRICED, 3600), side(rows[1], DEMAND, 1800))
-    assert decide(side(rows[0], DEMAND, 3600), side(rows[1], DEMAND, 1800)).verdict == MOVE  # GPUs alone, on both
+        decide_between(side(rows[0], PRICED, 3600), side(rows[1], DEMAND, 1800))
+    assert (
+        decide_between(side(rows[0], DEMAND, 3600), side(rows[1], DEMAND, 1800)).verdict == MOVE
+    )  # GPUs alone, on both
     identity = rows[1].identity._replace(substrate="daytona")
     composed = replace(rows[1], provenance="composed", label="daytona", identity=identity)
     with pytest.raises(TrainingRunError, match=r"daytona costs nothing here .*: add .* --compose daytona:prices=FILE"):
-        decide(side(rows[0], PRICED, 3600), side(composed, DEMAND, 1800))
+        decide_between(side(rows[0], PRICED, 3600), side(composed, DEMAND, 1800))
 
 
-def test_a_published_row_is_not_asked_for_the_models_time(rows: list[Projection]) -> None:
+def test_a_published_row_is_not_asked_for_the_models_time(rows: list[Row]) -> None:
     """It refuses that option, as one latency cannot answer it."""
     printed = [replace(row, provenance="published") for row in rows]
     asked = replace(PRICED, think=None)
-    assert decide(side(printed[0], asked, 3600), side(printed[1], asked, 1800)).verdict == CANNOT_TELL
+    assert decide_between(side(printed[0], asked, 3600), side(printed[1], asked, 1800)).verdict == CANNOT_TELL
 
 
-def test_trials_that_do_not_bound_a_step_decide_nothing(rows: list[Projection]) -> None:
+def test_trials_that_do_not_bound_a_step_decide_nothing(rows: list[Row]) -> None:
     start, goal = side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800)
     attribution, wall = start.row.attribution, start.row.wall_clock_hours
     assert attribution is not None
@@ -310,7 +312,7 @@ def test_trials_that_do_not_bound_a_step_decide_nothing(rows: list[Projection]) 
         attribution=attribution._replace(run=run),
         wall_clock_hours=wall._replace(high=None, needs_trials=149),
     )
-    found = decide(replace(start, row=row), goal)
+    found = decide_between(replace(start, row=row), goal)
     assert (found.verdict, found.saving) == (CANNOT_TELL, Interval(found.saving.value))
     told = page(found)
     assert "40 trials do not bound how long the slowest rollouts of a step take; record 149 successes there" in told
@@ -320,7 +322,7 @@ def test_trials_that_do_not_bound_a_step_decide_nothing(rows: list[Projection]) 
 def test_beyond_the_measured_concurrency_each_place_has_its_own_limits(tmp_path: Path) -> None:
     """Half of a saving is sure at the 8 that were measured, not at 12, and at 500 nothing is."""
 
-    def not_asked(_: TrainingRun) -> Projection:
+    def not_asked(_: TrainingRun) -> Row:
         raise AssertionError
 
     cells, trials = [], []
@@ -328,28 +330,28 @@ def test_beyond_the_measured_concurrency_each_place_has_its_own_limits(tmp_path:
         cells.append(cell(number, substrate=substrate, concurrency=level))
         create = (8 if substrate == "docker" else 5) * S
         trials += [trial(100 * number + n, cell=number, create=create + n * S // 100) for n in range(10)]
-    recording = read(write(tmp_path / "levels.msgpack", trials, *cells))
+    recording = load(write(tmp_path / "levels.msgpack", trials, *cells))
     for workers, told in ((8, MOVE), (12, CANNOT_TELL), (500, CANNOT_TELL)):
         training_run = TrainingRun(trajectories=1000, workers=workers, think=Think(0))
         rows = project([recording], training_run)
         start, goal = (Side(name=row.label, row=row, training_run=training_run, rerun=not_asked) for row in rows)
-        found = decide(start, goal)
+        found = decide_between(start, goal)
         assert found.verdict == told
         assert [point.side for point in found.open_points] == (["docker", "local"] if workers == 500 else [])
     assert found.open_points[0].words == "measured with up to 8 at a time, and 500 share a host"
     assert found.open_points[0].do == "taxtui run --concurrency 500 there"
 
 
-def test_inputs_of_a_place_are_tried_on_its_own_side_only(rows: list[Projection]) -> None:
+def test_inputs_of_a_place_are_tried_on_its_own_side_only(rows: list[Row]) -> None:
     """Twice as many failures at both places is no answer to: what if there are more there?"""
     asked = replace(PRICED, failure_rate=0.1)
-    found = decide(side(rows[0], asked, 1800), side(rows[1], asked, 1500))
+    found = decide_between(side(rows[0], asked, 1800), side(rows[1], asked, 1500))
     tried = [(turn.input, turn.side) for turn in turns(found) if turn.input in ("failure_rate", "think")]
     assert sorted(tried) == [("failure_rate", "docker"), ("failure_rate", "kubernetes"), ("think", "")]
 
 
-def test_the_record_is_the_page_unrounded(rows: list[Projection]) -> None:
-    found = decide(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800))
+def test_the_record_is_the_page_unrounded(rows: list[Row]) -> None:
+    found = decide_between(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800))
     told = record(found, [], turns(found, simulate=False), [])
     assert (told["verdict"], told["unit"], told["saving"]["value"]) == (MOVE, USD, found.saving.value)
     assert told["from"]["bill"]["gpus"]["value"] == pytest.approx(160)

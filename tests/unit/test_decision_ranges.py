@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel import TrainingRun
-from costmodel.analysis.decision import CANNOT_TELL, MOVE, STAY, Decision, decide
-from costmodel.analysis.thresholds import effects
+from costmodel.analysis.decision import CANNOT_TELL, MOVE, STAY, Decision, decide_between
+from costmodel.analysis.thresholds import input_effects
 from costmodel.recording.reader import Recording
 from taxtui.cli import app
 from taxtui.report.decision.layout import to_markdown, to_terminal
@@ -42,7 +42,7 @@ def decided(
     if "create_rate" not in stated:
         asked = replace(training_run, **of_it)  # type: ignore[arg-type]
     candidate = candidate_at(recording, f"daytona:{there or KNOWN}", asked, stated)
-    return decide(measured(recording, "docker", training_run), unmeasured(candidate), effort=0.02)
+    return decide_between(measured(recording, "docker", training_run), unmeasured(candidate), effort=0.02)
 
 
 def test_a_verdict_holds_over_the_whole_range(recording: Recording) -> None:
@@ -63,11 +63,11 @@ def test_an_input_that_nobody_stated_takes_the_verdict_away_and_is_named_first(r
     assert found.saving.low is not None
     assert found.saving.low > 0, "as assumed it would be MOVE"
     assert found.verdict == CANNOT_TELL
-    first = effects(found)[0]
+    first = input_effects(found)[0]
     assert (first.input.name, first.side) == ("limits", "daytona")
     assert first.at is not None
     assert "0.0333 creates a second" in first.input.label(first.at)
-    told = to_terminal(page(found, effects(found), [], [], "taxtui decide"), 80)
+    told = to_terminal(page(found, input_effects(found), [], [], "taxtui decide"), 80)
     assert "The sign of the saving changes with one input alone" in told
     assert "Measure first: daytona, limits of the plan: ask for the limits of your plan" in told.replace("\n", " ")
     assert max(map(len, told.splitlines())) <= 80
@@ -77,7 +77,7 @@ def test_only_the_unmeasured_side_is_varied(recording: Recording) -> None:
     """A failure rate that holds for both is the start's as it is, and a range at the provider."""
     found = decided(recording, stated=frozenset({"create_rate"}))
     assert {side.name for side, one in found.inputs if one.name == "failure_rate"} == {"daytona"}
-    one = next(one for one in effects(found) if one.input.name == "failure_rate")
+    one = next(one for one in input_effects(found) if one.input.name == "failure_rate")
     assert one.best is not None
     assert one.worst is not None
     assert one.worst < found.saving.value < one.best
@@ -119,11 +119,13 @@ def test_a_run_that_would_never_end_at_the_worst_is_no_verdict(recording: Record
     )
     [rate] = [one for one in candidate.inputs if one.name == "failure_rate"]
     inputs = tuple(one._replace(worst=0.5) if one is rate else one for one in candidate.inputs)
-    found = decide(
+    found = decide_between(
         measured(recording, "docker", training_run), unmeasured(replace(candidate, inputs=inputs)), effort=0.02
     )
     assert (found.verdict, found.least) == (CANNOT_TELL, None)
-    assert "at worst the run would not end" in to_markdown(page(found, effects(found), [], [], "")).replace("\n", " ")
+    assert "at worst the run would not end" in to_markdown(page(found, input_effects(found), [], [], "")).replace(
+        "\n", " "
+    )
 
 
 def test_the_command_prints_text_and_writes_markdown(tmp_path: Path) -> None:

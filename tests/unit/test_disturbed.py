@@ -15,8 +15,8 @@ from costmodel.analysis.comparison import compare
 from costmodel.analysis.headline import sentence
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
-from costmodel.projection.row import Projection
-from costmodel.recording.load import read
+from costmodel.projection.row import Row
+from costmodel.recording.load import load
 from costmodel.recording.reader import read_recording
 from costmodel.recording.runner_health import FLOOR_LIMIT_NS, LAG_LIMIT_NS
 from costmodel.training.run import TrainingRun
@@ -46,8 +46,8 @@ def recorded(
     return write(path, trials, cell(0), cell(1, substrate="local"), run_id=path.name)
 
 
-def rows_of(path: Path) -> list[Projection]:
-    return project([read(path)], ONCE)
+def rows_of(path: Path) -> list[Row]:
+    return project([load(path)], ONCE)
 
 
 @pytest.mark.parametrize("how", [{"late": True}, {"floor_ns": FLOOR_LIMIT_NS + 1}])

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 import pytest
 
-from costmodel import CostModelError, load_prices, load_profile, read
+from costmodel import CostModelError, load, load_prices, load_profile
 from costmodel.toml import Document, MalformedDocument
 from taxtui.errors import UsageError
 from taxtui.options import training_file
@@ -83,7 +83,7 @@ def test_what_contradicts_itself_is_said_where_it_stands(tmp_path: Path) -> None
     assert str(told).endswith("it.toml:6: many[2]: least is above most; add most = ?")
 
 
-@pytest.mark.parametrize("reader", [read, load_prices, load_profile, lambda path: training_file.load(str(path), {})])
+@pytest.mark.parametrize("reader", [load, load_prices, load_profile, lambda path: training_file.load(str(path), {})])
 def test_a_document_without_end_is_refused_by_every_reader(tmp_path: Path, reader: Callable[[Path], object]) -> None:
     path = tmp_path / "endless.toml"
     path.symlink_to("/dev/zero")

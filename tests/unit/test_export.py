@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 import costmodel
 from costmodel.recording.events import Actions
 from costmodel.recording.reader import Recording
-from costmodel.recording.table import COLUMNS, rows
+from costmodel.recording.table import COLUMNS, table_rows
 from costmodel.workload.pool import Pool, pools
 from taxtui import installed
 from taxtui.commands.export import TABLES, command
@@ -38,7 +38,7 @@ def exported(*words: str | Path) -> Result:
 
 def cells(path: Path) -> list[Pool]:
     """Those of one file, as the cost model reads them."""
-    found = costmodel.read(path)
+    found = costmodel.load(path)
     assert isinstance(found, Recording)
     return pools([found])
 
@@ -55,7 +55,7 @@ def same(row: dict[str, Any], text: dict[str, str]) -> bool:
 @pytest.mark.parametrize("table", TABLES)
 def test_every_format_has_the_same_rows(path: Path, table: str, tmp_path: Path) -> None:
     names = [column.name for column in COLUMNS[table]]
-    told = [dict(zip(names, row, strict=True)) for row in rows([path], table)]
+    told = [dict(zip(names, row, strict=True)) for row in table_rows([path], table)]
     assert told
     assert costmodel.frame(path, table=table) == {name: [row[name] for row in told] for name in names}
     lines = exported(path, "--table", table, "--format", "jsonl").stdout.splitlines()
@@ -106,7 +106,7 @@ def test_a_name_that_says_another_format_is_refused(
 
 
 def test_trials_are_those_that_the_cost_model_reads() -> None:
-    told = [dict(zip([c.name for c in COLUMNS["trials"]], row, strict=True)) for row in rows([SMALL])]
+    told = [dict(zip([c.name for c in COLUMNS["trials"]], row, strict=True)) for row in table_rows([SMALL])]
     counted = [row for row in told if not row["warm_up"] and row["outcome"] not in ("cancelled", "interrupted")]
     for cell in cells(SMALL):
         own = [row for row in counted if row["cell"] == cell.identity.cell_id]

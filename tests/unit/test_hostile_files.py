@@ -258,4 +258,4 @@ def test_of_a_log_only_the_sample_that_was_asked_for_is_unpacked(tmp_path: Path)
 
 def test_a_recording_is_read_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "x.msgpack").symlink_to(hostile.GOLDEN)
-    assert costmodel.read(tmp_path / "x.msgpack").trials == costmodel.read(hostile.GOLDEN).trials  # type: ignore[union-attr]
+    assert costmodel.load(tmp_path / "x.msgpack").trials == costmodel.load(hostile.GOLDEN).trials  # type: ignore[union-attr]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Recording, read
+from costmodel import Recording, load
 from costmodel.analysis.concurrency_sweep import RUNNER, SUBSTRATE, UNKNOWN, Ladder, ceiling_per_s, ladders
 from costmodel.recording.follower import read_events
 from costmodel.recording.throughput import BlockRate, CellRates, RateSpan, together
@@ -26,7 +26,7 @@ from tests.support.climbing import LEVELS, S, climbed, law
 
 
 def ladder_of(path: Path) -> Ladder:
-    found = read(path)
+    found = load(path)
     assert isinstance(found, Recording)
     (ladder,) = ladders(pools([found]))
     return ladder

@@ -34,7 +34,7 @@ def run(*words: str | Path) -> Result:
 
 
 def test_every_trial_counts_with_the_length_it_has(path: Path) -> None:
-    (row,) = costmodel.project([costmodel.read(path)], TrainingRun(trajectories=3600, workers=1))
+    (row,) = costmodel.project([costmodel.load(path)], TrainingRun(trajectories=3600, workers=1))
     assert (row.trials, row.failures) == (5, 1)
     assert row.length == Length(((2, 1), (3, 2), (8, 1)))
     assert row.actions == 4
@@ -44,23 +44,23 @@ def test_every_trial_counts_with_the_length_it_has(path: Path) -> None:
 
 
 def test_a_law_of_lengths_is_the_mixture_of_its_lengths(path: Path) -> None:
-    (pool,) = pools([costmodel.read(path)])  # type: ignore[list-item]
+    (pool,) = pools([costmodel.load(path)])  # type: ignore[list-item]
     training_run = TrainingRun(trajectories=3600, workers=1)
     found = attempts(pool, Length(((2, 3), (4, 1))), training_run)
     assert [(one.trial, one.actions, one.weight) for one in found[:4]] == [(0, 2, 3), (0, 4, 1), (1, 2, 3), (1, 4, 1)]
     assert [one.held_ns // S for one in found[:2]] == [5, 7]  # the first has two actions, the rest repeats them
     mixed = costmodel.project(
-        [costmodel.read(path)], TrainingRun(trajectories=3600, workers=1, actions=Length(((2, 3), (4, 1))))
+        [costmodel.load(path)], TrainingRun(trajectories=3600, workers=1, actions=Length(((2, 3), (4, 1))))
     )
     parts = [
-        costmodel.project([costmodel.read(path)], TrainingRun(trajectories=3600, workers=1, actions=n)) for n in (2, 4)
+        costmodel.project([costmodel.load(path)], TrainingRun(trajectories=3600, workers=1, actions=n)) for n in (2, 4)
     ]
     hours = [row.worker_hours.value for (row,) in (mixed, *parts) if row.worker_hours]
     assert hours[0] == pytest.approx((3 * hours[1] + hours[2]) / 4, rel=1e-9)
 
 
 def test_a_wide_law_is_dealt_out_without_moving_its_mean(path: Path) -> None:
-    (pool,) = pools([costmodel.read(path)])  # type: ignore[list-item]
+    (pool,) = pools([costmodel.load(path)])  # type: ignore[list-item]
     found = attempts(pool, Length.between(1, 2000), TrainingRun(trajectories=1, workers=1))
     good = [one for one in found if one.ok]
     assert {one.trial for one in found} == set(range(5))
@@ -74,7 +74,7 @@ def test_a_wide_law_is_dealt_out_without_moving_its_mean(path: Path) -> None:
 def test_a_trajectory_without_an_action_goes_on_as_the_longest_of_its_cell(tmp_path: Path) -> None:
     trials = [trial(0, actions=()), trial(1, actions=[S] * 4), trial(2, actions=[2 * S] * 2)]
     path = write(tmp_path / "a.msgpack", trials, cell(0, actions=0, length="recorded", cycle=1))
-    (pool,) = pools([costmodel.read(path)])  # type: ignore[list-item]
+    (pool,) = pools([costmodel.load(path)])  # type: ignore[list-item]
     found = attempts(pool, Length.constant(6), TrainingRun(trajectories=1, workers=1))
     assert [one.held_ns // S for one in found] == [3 + 6, 3 + 6, 3 + 12]
     assert [one.run_ns // S for one in found] == [6, 6, 12]
@@ -95,8 +95,8 @@ def test_what_is_shown_is_the_shortest_the_longest_and_the_mean(path: Path) -> N
 
 
 def test_the_length_is_part_of_the_identity_and_fixed_cells_keep_their_ids(tmp_path: Path, path: Path) -> None:
-    fixed = costmodel.read(write(tmp_path / "fixed", [trial(0)], cell(0, actions=3)))
-    found = costmodel.read(path)
+    fixed = costmodel.load(write(tmp_path / "fixed", [trial(0)], cell(0, actions=3)))
+    found = costmodel.load(path)
     assert not isinstance(fixed, costmodel.Published)
     assert not isinstance(found, costmodel.Published)
     (one,), (other,) = fixed.cells, found.cells
@@ -109,7 +109,7 @@ def test_cells_of_other_lengths_are_not_ranked_against_each_other(tmp_path: Path
     cells = [cell(n, actions=0, length="recorded", substrate=name) for n, name in enumerate("abc")]
     trials = [trial(n, cell=n % 3, actions=[S] * (2 + n % 3 // 2)) for n in range(30)]
     path = write(tmp_path / "a.msgpack", trials, *cells)
-    rows = costmodel.project([costmodel.read(path)], TrainingRun(trajectories=9, workers=1, baseline="a"))
+    rows = costmodel.project([costmodel.load(path)], TrainingRun(trajectories=9, workers=1, baseline="a"))
     assert [row.versus is not None for row in rows] == [False, True, False]
 
 

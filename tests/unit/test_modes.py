@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from costmodel.analysis.headline import sentence
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
-from costmodel.recording.load import read
+from costmodel.recording.load import load
 from costmodel.training.run import TrainingRun
 from taxtui.cli import app
 from tests.support.costmodel_files import S, cell, trial, write
@@ -38,7 +38,7 @@ def docker_alone(path: Path) -> Path:
 
 
 def test_one_substrate_alone_has_its_modes_in_the_headline(tmp_path: Path) -> None:
-    rows = project([read(docker_alone(tmp_path / "a.msgpack"))], ONCE)
+    rows = project([load(docker_alone(tmp_path / "a.msgpack"))], ONCE)
     found = answer_of(rows)
     [one] = found.modes
     exec_row, session_row = rows
@@ -53,7 +53,7 @@ def test_one_substrate_alone_has_its_modes_in_the_headline(tmp_path: Path) -> No
 
 
 def test_every_place_and_work_is_compared_in_table_and_json() -> None:
-    rows = project([read(RUN)], ONCE)
+    rows = project([load(RUN)], ONCE)
     found = answer_of(rows)
     assert len(found.modes) == 18
     asked = ["project", str(RUN), "--trajectories", "1000000", "--workers", "500"]

@@ -14,10 +14,10 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Recording, read
+from costmodel import Recording, load
 from costmodel.recording.events import Event, Notice, TrialStarted
 from costmodel.recording.follower import read_events
-from costmodel.recording.table import COLUMNS, rows
+from costmodel.recording.table import COLUMNS, table_rows
 from costmodel.recording.trial import RecordedTrial
 from costmodel.workload.pool import by_levels, pools
 from taxtui.commands.report import command as report
@@ -164,7 +164,7 @@ async def measured(folder: Path, monkeypatch: pytest.MonkeyPatch, *cells: CellPl
 
 
 def trials_of(path: Path) -> list[RecordedTrial]:
-    found = read(path)
+    found = load(path)
     assert isinstance(found, Recording)
     return [trial for one in found.cells for trial in one.trials]
 
@@ -198,7 +198,7 @@ async def test_live_report_and_export_tell_one_response(tmp_path: Path, monkeypa
     path = await measured(tmp_path, monkeypatch, cell("open:200/s:poisson", 30, concurrency=16))
     told = sorted(trial.measures.response_ns for trial in trials_of(path))
     place = [column.name for column in COLUMNS["trials"]].index("response_ns")
-    assert sorted(row[place] for row in rows([path], "trials")) == told  # type: ignore[type-var]
+    assert sorted(row[place] for row in table_rows([path], "trials")) == told  # type: ignore[type-var]
     state = RunState()
     read_events(path, state.apply)
     assert state.cells[0].facets["response"].total == sum(told)
@@ -219,6 +219,6 @@ async def test_a_closed_loop_says_what_it_cannot_see(tmp_path: Path, monkeypatch
 
 async def test_how_many_could_have_been_in_flight_is_no_level(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = [cell("closed", 4, concurrency=2), cell("closed", 4), cell("open:200/s", 4, concurrency=64)]
-    found = read(await measured(tmp_path, monkeypatch, *cells))
+    found = load(await measured(tmp_path, monkeypatch, *cells))
     assert isinstance(found, Recording)
     assert [[one.at_a_time for one in levels] for levels in by_levels(pools([found]))] == [[2, 4], [1]]

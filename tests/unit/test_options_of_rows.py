@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from costmodel import Projection, Recording, TrainingRun, TrainingRunError, project, read
+from costmodel import Recording, Row, TrainingRun, TrainingRunError, load, project
 from costmodel.projection.option_support import KINDS, option, used_by
 from costmodel.providers.provider import load_provider
 from tests.support.asked_training_runs import ASKED, STEP_MODEL_ASKED
@@ -53,13 +53,13 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
         trial(n, actions=(S + n,) * 3, thinks=(0, S, S), cleanup=S, outcome="failed" if n == 4 else "ok", cell=n % 2)
         for n in range(40)
     ]
-    found = read(write(path, trials, cell(0), cell(1, substrate="local")))
+    found = load(write(path, trials, cell(0), cell(1, substrate="local")))
     assert isinstance(found, Recording)
     return found
 
 
 @cache
-def row(recording: Recording, kind: str, training_run: TrainingRun) -> Projection:
+def row(recording: Recording, kind: str, training_run: TrainingRun) -> Row:
     """The docker cell's, or that of its work elsewhere. Many options are left out of the same training run.
 
     As few worlds of a run in steps are simulated as there may be: that something changes is seen in these, too.
@@ -89,7 +89,7 @@ def test_an_option_changes_a_row_or_is_refused_by_name(recording: Recording, nam
     if name in STEP_MODEL_ASKED and with_it.attribution is None:
         pytest.skip("only an attribution answers it")
     if name not in UNCHANGED:
-        told = {one.name for one in fields(Projection)} - {"evidence", "held_out"}
+        told = {one.name for one in fields(Row)} - {"evidence", "held_out"}
         assert any(getattr(with_it, one) != getattr(without, one) for one in told)
 
 
@@ -111,7 +111,7 @@ def test_what_a_source_does_not_tell_is_named_by_the_row(tmp_path: Path) -> None
     told = cell(provenance="imported", capabilities=["unknown:create"])
     trials = [trial(n, create=0, ready=0, runs=(-1,) * 3) for n in range(5)]
     events = [[event for event in one if event[:3:2] != [5, "cleanup"]] for one in trials]
-    source = read(write(tmp_path / "imported", events, told))
+    source = load(write(tmp_path / "imported", events, told))
     asked = {"include_cleanup": True, "full_speed": "docker", "warm_pool": 2, "refill_s": 1.0}
     (imported,) = project([source], TrainingRun(trajectories=10, workers=2, **asked))
     assert imported.unused == ("--full-speed", "--include-cleanup", "--warm-pool")

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from costmodel import TrainingRun, read
+from costmodel import TrainingRun, load
 from costmodel.analysis.per_substrate import PlaceAsked
 from costmodel.providers.provider import load_provider
 from taxtui.report.measured.rows import Row, rows_of
@@ -159,7 +159,7 @@ def test_attribution_is_that_of_the_projection_by_cause(tmp_path: Path, steps: b
     asked = TrainingRun(
         trajectories=512, workers=16, **({"batch": 64, "gpus": 8, "gpu_usd_hour": 2.0} if steps else {})
     )
-    providers = [load_provider("daytona", read)] * steps
+    providers = [load_provider("daytona", load)] * steps
     own = Material(rows, sources, paths, 0, places=[PlaceAsked("", asked, None)], providers=providers)
     (figure,) = attribution.figures(own)
     assert own.run is not None

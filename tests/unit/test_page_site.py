@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from matplotlib.lines import Line2D
 
-from costmodel import TrainingRun, load_prices, project, read
+from costmodel import TrainingRun, load, load_prices, project
 from costmodel.analysis.ranking import answer_of
 from taxtui.commands.site import command
 from taxtui.errors import RecordingError, UsageError
@@ -53,7 +53,7 @@ def site(*arguments: object) -> tuple[str, str]:
 
 def works(folder: Path, **usd: float) -> dict[str, list[PlaceStanding]]:
     prices = load_prices(sheet(folder, **usd)) if usd else None
-    rows = project([read(path) for path in sorted(folder.glob("*.msgpack"))], DEMAND, prices)
+    rows = project([load(path) for path in sorted(folder.glob("*.msgpack"))], DEMAND, prices)
     return {line.name: standings(line) for line in answer_of(rows).lines}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from costmodel import Recording, TrainingRun, project, read
+from costmodel import Recording, TrainingRun, load, project
 from costmodel.analysis.per_substrate import PlaceAsked, only, project_places, runs_of
 from tests.support.costmodel_files import S, cell, trial, write
 from tests.support.every_digit import every_digit
@@ -19,7 +19,7 @@ THERE = TrainingRun(trajectories=100, workers=4, batch=20, tolerance=0.2, effort
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     cells = cell(0), cell(1, substrate="local"), cell(2, substrate="local", tier="T1", tier_digest="d1")
     trials = [trial(n, actions=(S + n,) * 3, cell=n % 3) for n in range(30)]
-    found = read(write(tmp_path_factory.mktemp("places") / "run.msgpack", trials, *cells))
+    found = load(write(tmp_path_factory.mktemp("places") / "run.msgpack", trials, *cells))
     assert isinstance(found, Recording)
     return found
 
@@ -55,7 +55,7 @@ def test_a_run_in_steps_is_simulated_from_the_trials_of_its_row(recording: Recor
 
 def test_what_is_not_wanted_is_left_out_but_for_other_lengths_of_the_same(recording: Recording, tmp_path: Path) -> None:
     cells = cell(0), cell(1, actions=9), cell(2, substrate="local")
-    found = read(write(tmp_path / "run.msgpack", [trial(n, cell=n) for n in range(3)], *cells))
+    found = load(write(tmp_path / "run.msgpack", [trial(n, cell=n) for n in range(3)], *cells))
     assert isinstance(found, Recording)
     part = only(found, lambda identity: identity.substrate == "docker" and identity.actions == 9)
     assert {one.identity.substrate for one in part.cells} == {"docker"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from costmodel import Recording, SourceError, TrainingRun, TrainingRunError, load_prices, project, read
+from costmodel import Recording, SourceError, TrainingRun, TrainingRunError, load, load_prices, project
 from costmodel.analysis.pool_size import PoolChoice, pool_sizes
 from costmodel.workload.pool import pools
 from tests.support.costmodel_files import S, trial, write
@@ -17,7 +17,7 @@ USUAL: dict[str, Any] = {"trajectories": 2000, "workers": 16, "warm_pool": 1, "r
 
 def recorded(folder: Path, outcome: str = "ok") -> Recording:
     trials = [trial(n, create=(1 + n % 4) * S, actions=((5 + n % 7) * S,) * 3, outcome=outcome) for n in range(28)]
-    found = read(write(folder / "run.msgpack", trials))
+    found = load(write(folder / "run.msgpack", trials))
     assert isinstance(found, Recording)
     return found
 

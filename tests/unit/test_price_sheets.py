@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import PriceError, Projection, Think, TrainingRun, TrainingRunError, load_prices, project, read
-from costmodel.pricing.sheet import SHIPPED, priced
+from costmodel import PriceError, Row, Think, TrainingRun, TrainingRunError, load, load_prices, project
+from costmodel.pricing.sheet import SHIPPED_PRICES, priced_cell
 from costmodel.pricing.tariff import PARTS, Meter
 from costmodel.projection.cost import by_clock
 from costmodel.projection.row import Cost
@@ -21,7 +21,7 @@ from costmodel.workload.pool import pools
 from tests.support.costmodel_files import S, cell, trial, write
 
 HOUR = 3600 * S
-SHEETS = sorted(path.stem for path in SHIPPED.glob("*.toml"))
+SHEETS = sorted(path.stem for path in SHIPPED_PRICES.glob("*.toml"))
 HEAD = 'title = "ours"\ndate = 2026-05-01\n[[sandbox]]\nsubstrate = "docker"\nminimum_s = 0\nincrement_s = 1\n'
 
 
@@ -37,10 +37,10 @@ def row(
     trials: Sequence[list[list[Any]]],
     source: str = 'source = "a receipt"\n',
     **training_run: Any,
-) -> Projection:
+) -> Row:
     """One trajectory's row, or as many as the training run asks for."""
     actions = next(len(event[6]) for event in trials[0] if event[0] == 6)
-    recording = read(write(folder / "run.msgpack", trials, cell(actions=actions)))
+    recording = load(write(folder / "run.msgpack", trials, cell(actions=actions)))
     asked = TrainingRun(**{"trajectories": 1, "workers": 1} | training_run)
     (found,) = project([recording], asked, load_prices(sheet(folder, keys, source)))
     return found
@@ -60,7 +60,7 @@ def test_every_value_that_ships_has_a_source_and_a_date(name: str) -> None:
     for price in prices.sandboxes:
         assert "https://" in price.source
         assert price.sheet.endswith(f"({prices.date})")
-        assert price.usd(priced(price.substrate, "", 1.0, 1024), HOUR) > 0
+        assert price.usd(priced_cell(price.substrate, "", 1.0, 1024), HOUR) > 0
         assert price.disputed == (len(price.source.split("; https")) > 1 and price.substrate == "vercel")
 
 
@@ -80,7 +80,7 @@ def test_every_value_that_ships_has_a_source_and_a_date(name: str) -> None:
     ],
 )
 def test_an_hour_of_what_is_sold(name: str, cpus: float, mib: int, usd: float) -> None:
-    identity = priced(name, "", cpus, mib)
+    identity = priced_cell(name, "", cpus, mib)
     assert float(load_prices(name).sandbox(identity).usd(identity, HOUR)) == pytest.approx(usd, rel=1e-9)
 
 
@@ -133,7 +133,7 @@ def test_what_leaves_the_sandbox_is_not_in_the_bill_and_said_to_be_missing(tmp_p
 def test_what_a_pools_other_sandboxes_cost_is_said_to_be_missing(tmp_path: Path) -> None:
     known = [trial(n) for n in range(4)]
     actions = next(len(event[6]) for event in known[0] if event[0] == 6)
-    recording = read(write(tmp_path / "run.msgpack", known, cell(actions=actions, acquire="pool:warm")))
+    recording = load(write(tmp_path / "run.msgpack", known, cell(actions=actions, acquire="pool:warm")))
     prices = load_prices(sheet(tmp_path, "usd_per_hour = 1"))
     asked = TrainingRun(trajectories=1, workers=1)
     with_pool = replace(asked, warm_pool=1, refill_s=1.0)
@@ -189,17 +189,17 @@ def test_with_over_provisioning_all_that_was_launched_is_billed_by_the_same_tari
 @pytest.mark.parametrize("provider", ["blaxel", "daytona", "e2b", "modal", "novita", "runloop", "vercel"])
 def test_a_harness_costs_what_the_provider_behind_it_costs(provider: str) -> None:
     prices = load_prices(provider)
-    behind = prices.sandbox(priced("harbor", provider, 2, 4096))
-    assert behind == prices.sandbox(priced(provider, "", 2, 4096))
+    behind = prices.sandbox(priced_cell("harbor", provider, 2, 4096))
+    assert behind == prices.sandbox(priced_cell(provider, "", 2, 4096))
     with pytest.raises(PriceError):
-        prices.sandbox(priced("harbor", "elsewhere", 2, 4096))
+        prices.sandbox(priced_cell("harbor", "elsewhere", 2, 4096))
 
 
 def test_two_sheets_as_one(tmp_path: Path) -> None:
     ours = load_prices(sheet(tmp_path, "usd_per_hour = 1"))
     both = ours.beside(load_prices("e2b"))
-    assert both.sandbox(priced("e2b", "", 1.0, 1024)).sheet == "E2B (2026-08-08)"
-    assert both.sandbox(priced("docker", "", 1.0, 1024)).sheet == "ours (2026-05-01)"
+    assert both.sandbox(priced_cell("e2b", "", 1.0, 1024)).sheet == "E2B (2026-08-08)"
+    assert both.sandbox(priced_cell("docker", "", 1.0, 1024)).sheet == "ours (2026-05-01)"
     assert both.title == "ours and E2B"
 
 
@@ -241,19 +241,19 @@ def test_what_a_sheet_lacks_is_one_line_with_what_to_write(tmp_path: Path, keys:
 def test_a_node_that_holds_none_is_said_before_anything_is_billed(tmp_path: Path) -> None:
     prices = load_prices(sheet(tmp_path, "usd_per_node_hour = 1\nnode_vcpus = 1\nnode_gib = 4"))
     with pytest.raises(PriceError, match="no sandbox with 2 vCPU and 1024 MiB fits on a node"):
-        prices.sandbox(priced("docker", "", 2.0, 1024))
+        prices.sandbox(priced_cell("docker", "", 2.0, 1024))
 
 
 def test_published_rows_are_billed_by_the_same_tariffs(tmp_path: Path) -> None:
     path = tmp_path / "printed.toml"
     path.write_text('provenance = "published"\n[[rows]]\nsubstrate = "docker"\nactions = 5\ntrajectory_s = 3600\n')
     keys = 'cpu = "active"\nusd_per_vcpu_hour = 2\nusd_per_gib_hour = 1'
-    (printed,) = project([read(path)], TrainingRun(trajectories=10, workers=5), load_prices(sheet(tmp_path, keys)))
+    (printed,) = project([load(path)], TrainingRun(trajectories=10, workers=5), load_prices(sheet(tmp_path, keys)))
     assert printed.cost is not None
     assert printed.cost.sandbox_usd == (pytest.approx(20), pytest.approx(10), pytest.approx(30))
     assert {"cpu_time_unknown", "billed_at_mean"} <= set(printed.flags)
     nodes = sheet(tmp_path, "usd_per_node_hour = 8\nsandboxes_per_node = 4")
-    (printed,) = project([read(path)], TrainingRun(trajectories=10, workers=5), load_prices(nodes))
+    (printed,) = project([load(path)], TrainingRun(trajectories=10, workers=5), load_prices(nodes))
     assert printed.cost is not None
     assert printed.cost.sandbox_usd.value == pytest.approx(2 * 2 * 8)
 
@@ -279,7 +279,7 @@ def test_more_of_anything_is_never_cheaper(
 
 def test_a_cell_is_priced_by_its_own_limits(tmp_path: Path) -> None:
     trials = [trial(0, create=0, ready=0, actions=(3600 * S,))]
-    recording = read(write(tmp_path / "two", trials, cell(actions=1, cpu_milli=2000)))
+    recording = load(write(tmp_path / "two", trials, cell(actions=1, cpu_milli=2000)))
     prices = load_prices(sheet(tmp_path, "usd_per_vcpu_hour = 5"))
     (found,) = project([recording], TrainingRun(trajectories=1, workers=1, think=Think(0)), prices)
     assert found.cost is not None
@@ -307,7 +307,7 @@ def test_nodes_have_one_price(tmp_path: Path) -> None:
 )
 def test_clocks_alone_are_billed_as_their_attempts_are(tmp_path: Path, keys: str) -> None:
     trials = [trial(n, actions=(4 * S,) * 2, cpus=(S, S), thinks=(0, 2 * S)) for n in range(4)]
-    recording = read(write(tmp_path / "run", trials, cell(actions=2)))
+    recording = load(write(tmp_path / "run", trials, cell(actions=2)))
     prices = load_prices(sheet(tmp_path, keys))
     (pool,) = pools([recording])  # type: ignore[list-item]
     bill = by_clock(pool, prices.sandbox(pool.identity))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from costmodel import read, read_all
+from costmodel import load, load_all
 from costmodel.errors import SourceError
 from costmodel.recording.load import read_recordings
 from costmodel.recording.published import Published
@@ -23,8 +23,8 @@ def files(folder: Path, count: int = 3) -> list[Path]:
 
 def test_recordings_and_published_figures_are_read_in_their_order(tmp_path: Path) -> None:
     paths = [*files(tmp_path), RECORDINGS / "small.msgpack", ESSAY]
-    *recordings, published = read_all(paths)
-    small = read(RECORDINGS / "small.msgpack")
+    *recordings, published = load_all(paths)
+    small = load(RECORDINGS / "small.msgpack")
     assert isinstance(small, Recording)
     run_ids = [recording.run_id for recording in recordings if isinstance(recording, Recording)]
     assert run_ids == ["run-0", "run-1", "run-2", small.run_id]

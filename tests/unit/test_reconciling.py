@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from costmodel import TrainingRun, project, read
+from costmodel import TrainingRun, load, project
 from costmodel.recording import events
 from costmodel.recording.follower import read_events
 from costmodel.recording.reader import CellIdentity
@@ -57,7 +57,7 @@ def told(path: Path) -> Told:
     cells, sources = read_samples([path])
     rows = rows_of(cells)
     measured = [record(row, TABLES) for row in rows]
-    projections = project([read(path)], DEMAND)
+    projections = project([load(path)], DEMAND)
     asked = [projected_record(row) for row in projections]
     texts = {
         "report.csv": csv_rows.to_text(measured),

@@ -150,7 +150,7 @@ async def test_a_repeated_run_goes_on_in_the_repetition_that_was_cut_short(
     assert len({worker for worker, _ in clocks}) == len(clocks), "a number is one process's"
     numbers = [event.trial for event in found if isinstance(event, TrialStarted)]
     assert len(set(numbers)) == len(numbers)
-    assert costmodel.read(path).complete  # type: ignore[union-attr]  # the end counts what there is
+    assert costmodel.load(path).complete  # type: ignore[union-attr]  # the end counts what there is
     with pytest.raises(UsageError, match="the run has finished"):
         ResumeState(path, plan)
 

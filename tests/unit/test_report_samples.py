@@ -179,7 +179,7 @@ def test_tax_and_failures(tmp_path: Path) -> None:
 def test_report_and_projection_say_the_same(tmp_path: Path) -> None:
     trials = [trial(n, create=(2 + n * n % 7) * S, gaps=[MS] * 3, runs=[S // 3] * 3, block=n // 4) for n in range(40)]
     path = write(tmp_path / "a.msgpack", [*trials, trial(40, actions=[S], outcome="timeout")])
-    projected = costmodel.project([costmodel.read(path)], costmodel.TrainingRun(trajectories=3600, workers=1))[0]
+    projected = costmodel.project([costmodel.load(path)], costmodel.TrainingRun(trajectories=3600, workers=1))[0]
     row = Row(only(read_samples([path])[0]))
     summary = row.summary("trajectory")
     assert summary is not None

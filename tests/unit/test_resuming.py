@@ -104,7 +104,7 @@ async def test_each_trial_is_done_once(how: Callable[[Path], None], tmp_path: Pa
     assert end.counts == Counter(event.outcome for event in of(got, TrialEnded) if event.trial not in warm_ups(got))
     numbers = [event.trial for event in of(got, TrialStarted)]
     assert len(set(numbers)) == len(numbers)
-    recording = costmodel.read(path)
+    recording = costmodel.load(path)
     assert (recording.trials, recording.complete) == (11, True)
     assert fake.alive == {}
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from costmodel import Attribution, Images, Projection, Recording, Think, TrainingRun, project, read
-from costmodel.analysis.decision import Side, decide
+from costmodel import Attribution, Images, Recording, Row, Think, TrainingRun, load, project
+from costmodel.analysis.decision import Side, decide_between
 from costmodel.attribution import replications
 from costmodel.attribution.paired_comparison import RunInSteps
 from costmodel.projection.row import Share
@@ -59,12 +59,12 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
                 )
             )
     path = tmp_path_factory.mktemp("lab") / "lab.msgpack"
-    found = read(write(path, trials, cell(0), cell(1, substrate="local")))
+    found = load(write(path, trials, cell(0), cell(1, substrate="local")))
     assert isinstance(found, Recording)
     return found
 
 
-def rows(recording: Recording, *substrates: str, effort: float = 0.1, **asked: Any) -> list[Projection]:
+def rows(recording: Recording, *substrates: str, effort: float = 0.1, **asked: Any) -> list[Row]:
     return project(
         [recording],
         TrainingRun(**LAB | asked),
@@ -74,7 +74,7 @@ def rows(recording: Recording, *substrates: str, effort: float = 0.1, **asked: A
     )
 
 
-def told(row: Projection) -> Attribution:
+def told(row: Row) -> Attribution:
     assert row.attribution is not None
     return row.attribution
 
@@ -137,7 +137,7 @@ def test_clean_up_costs_nothing_where_nobody_waits_for_it(tmp_path: Path) -> Non
     seconds = []
     for cleanup in (0, 1, S // 2):
         trials = [trial(n, create=(1 + n % 3) * S, runs=[S] * 3, cleanup=cleanup) for n in range(12)]
-        file = read(write(tmp_path / f"{cleanup}.msgpack", trials))
+        file = load(write(tmp_path / f"{cleanup}.msgpack", trials))
         asked = TrainingRun(**LAB | NODES | {"nodes": 16, "failure_rate": 0.2, "run_sd": 0.0})
         (row,) = project([file], asked, effort=0.02, stressed=False)
         share = told(row).causes["cleanup"]
@@ -156,7 +156,7 @@ def test_the_headline_of_a_decision_is_the_difference_of_its_table(recording: Re
         sides.append(
             Side(name=place.label, row=place, training_run=training_run, rerun=lambda _, row=place: row, runs=(run,))
         )
-    found = decide(sides[0], sides[1], effort=0.05)
+    found = decide_between(sides[0], sides[1], effort=0.05)
     assert found.paired
     assert found.saving.value == pytest.approx(found.start_bill.whole.value - found.goal_bill.whole.value)
     assert found.start_bill.sandbox is not None
@@ -169,5 +169,5 @@ def test_the_headline_of_a_decision_is_the_difference_of_its_table(recording: Re
     together = found.goal.row.attribution.interaction.usd
     assert together is not None
     assert parts + together.value == pytest.approx(found.goal_bill.sandbox.value)
-    again = decide(sides[0], replace(sides[0], name="the same"), effort=0.05)
+    again = decide_between(sides[0], replace(sides[0], name="the same"), effort=0.05)
     assert again.saving == (0.0, 0.0, 0.0)

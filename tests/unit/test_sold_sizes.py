@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from costmodel import NoPrice, PriceError, load_prices
-from costmodel.pricing.instance_sizes import SIZES, sold
-from costmodel.pricing.sheet import priced
+from costmodel.pricing.instance_sizes import SIZES, sold_size
+from costmodel.pricing.sheet import priced_cell
 from taxtui.errors import CreateFailed
 from taxtui.plan.spec import Limits
 from taxtui.runner.spend_limit import least_usd
@@ -35,7 +35,7 @@ VCPU_USD, GIB_USD, ADDRESS_USD = 0.04048, 0.004445, 0.005
 def test_what_is_asked_for_is_billed_and_bought_as_the_next_size_that_is_sold(
     cpus: float, mib: int, vcpu: float, gib: float
 ) -> None:
-    identity = priced("ecs", "fargate", cpus, mib)
+    identity = priced_cell("ecs", "fargate", cpus, mib)
     usd = load_prices("aws-fargate").sandbox(identity).usd_hour(identity)
     assert usd == pytest.approx(vcpu * VCPU_USD + gib * GIB_USD + ADDRESS_USD)
     bought = fargate_size(Limits(cpus=cpus, memory_mib=mib))
@@ -44,10 +44,10 @@ def test_what_is_asked_for_is_billed_and_bought_as_the_next_size_that_is_sold(
 
 def test_what_nobody_sells_is_said_before_anything_is_made() -> None:
     with pytest.raises(PriceError, match="fargate sells nothing with 17 vCPU"):
-        load_prices("aws-fargate").sandbox(priced("ecs", "fargate", 17.0, 1024))
+        load_prices("aws-fargate").sandbox(priced_cell("ecs", "fargate", 17.0, 1024))
     with pytest.raises(CreateFailed, match="17 vCPU"):
         fargate_size(Limits(cpus=17.0))
-    assert sold("fargate", 16_001, 1) is None
+    assert sold_size("fargate", 16_001, 1) is None
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_what_nobody_sells_is_said_before_anything_is_made() -> None:
 def test_the_address_and_the_architecture_are_in_the_variant_and_in_the_bill(
     options: EcsOptions, address_usd: float, vcpu_usd: float
 ) -> None:
-    identity = priced("ecs", options.variant, 1.0, 2048)
+    identity = priced_cell("ecs", options.variant, 1.0, 2048)
     price = load_prices("aws-fargate").sandbox(identity)
     assert (price.rates.usd_per_address_hour, price.rates.usd_per_vcpu_hour) == (address_usd, vcpu_usd)
 
@@ -69,7 +69,7 @@ def test_the_address_and_the_architecture_are_in_the_variant_and_in_the_bill(
 @pytest.mark.parametrize("variant", [EcsOptions(spot=True).variant, EcsOptions(launch_type="EC2").variant])
 def test_what_has_no_fixed_price_has_none(variant: str) -> None:
     with pytest.raises(NoPrice):
-        load_prices("aws-fargate").sandbox(priced("ecs", variant, 1.0, 2048))
+        load_prices("aws-fargate").sandbox(priced_cell("ecs", variant, 1.0, 2048))
 
 
 def test_an_instances_disk_and_address_are_in_its_variant_and_in_its_bill(tmp_path: Path) -> None:
@@ -80,10 +80,10 @@ def test_an_instances_disk_and_address_are_in_its_variant_and_in_its_bill(tmp_pa
         'date = 2026-01-01\n[[sandbox]]\nsubstrate = "ec2"\nvariant = "m7i.large"\nusd_per_hour = 0.1\n'
         'usd_per_address_hour = 0.005\nusd_per_disk_hour = 0.0018\nminimum_s = 60\nincrement_s = 1\nsource = "x"\n'
     )
-    identity = priced("ec2", "m7i.large", 2.0, 8192)
+    identity = priced_cell("ec2", "m7i.large", 2.0, 8192)
     assert load_prices(sheet).sandbox(identity).usd_hour(identity) == pytest.approx(0.1068)
     with pytest.raises(NoPrice, match="100GiB"):
-        load_prices(sheet).sandbox(priced("ec2", Ec2Options(disk_gib=100).variant, 2.0, 8192))
+        load_prices(sheet).sandbox(priced_cell("ec2", Ec2Options(disk_gib=100).variant, 2.0, 8192))
 
 
 def test_sizes_that_are_unknown_are_said_where_they_stand(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from costmodel import TrainingRun
-from costmodel.attribution.assumptions import ASKED, POISONED, RULES, assumptions
+from costmodel.attribution.assumptions import ASKED, POISONED, STEP_MODEL_RULES, assumptions
 from costmodel.statistics.repetitions import Basis
 from costmodel.training.images import Images
 from costmodel.training.run import Think
@@ -37,8 +37,8 @@ def test_think_time_is_told_as_its_law() -> None:
 
 def test_failures_are_measured_or_taken_for_granted_as_the_rules_have_them() -> None:
     assert told()["failure_rate"] == ("3 of 1,200 attempts", "measured")
-    assert told(failure_rate=0.05)["moment of a failure"] == ("any of the attempt is as likely", RULES)
-    assert told(failure_hazard=0.5)["moment of a failure"] == ("the same hazard at every moment", RULES)
+    assert told(failure_rate=0.05)["moment of a failure"] == ("any of the attempt is as likely", STEP_MODEL_RULES)
+    assert told(failure_hazard=0.5)["moment of a failure"] == ("the same hazard at every moment", STEP_MODEL_RULES)
 
 
 def test_the_share_of_groups_with_a_failed_attempt_is_told() -> None:
@@ -52,7 +52,7 @@ def test_the_share_of_groups_with_a_failed_attempt_is_told() -> None:
 def test_images_bring_along_what_nobody_said_about_them() -> None:
     nodes = {"nodes": 4, "pods_per_node": 16, "images": Images.of([2.0, 4.0])}
     found = told(**nodes, pull_gb_s=0.1)
-    assert found["placement"][1] == RULES
+    assert found["placement"][1] == STEP_MODEL_RULES
     assert {"image of a prompt", "disks", "pulls"} <= set(found)
     assert found["pull_gb_s"] == ("0.1 GB/s", ASKED)
     chosen = told(**nodes, placement="prepulled")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from costmodel import TrainingRun, load_prices, project, read
+from costmodel import TrainingRun, load, load_prices, project
 from costmodel.projection.row import Cost
 from tests.support.costmodel_files import S, trial, write
 
@@ -18,7 +18,7 @@ def charged(folder: Path, keys: str, **more: object) -> Cost:
     trials = [trial(n, actions=(S,) * 3, cpus=(500_000_000,) * 3) for n in range(20)]
     (folder / "sheet.toml").write_text(HEAD + keys)
     training_run = TrainingRun(**STEPS | more)  # type: ignore[arg-type]
-    (row,) = project([read(write(folder / "run.msgpack", trials))], training_run, load_prices(folder / "sheet.toml"))
+    (row,) = project([load(write(folder / "run.msgpack", trials))], training_run, load_prices(folder / "sheet.toml"))
     assert row.attribution is not None
     assert row.cost is not None
     return row.cost

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from costmodel import Images, Recording, Think, TrainingRun, read
+from costmodel import Images, Recording, Think, TrainingRun, load
 from costmodel.attribution.paired_comparison import Apart, RunInSteps, apart
 from costmodel.workload.pool import Pool, pools
 from tests.support.costmodel_files import S, cell, trial, write
@@ -30,7 +30,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Pool]:
     """One creates 10 s longer than the other, else they are alike."""
     trials = [trial(n, create=2 * S, runs=[S // 2] * 3) for n in range(8)]
     trials += [trial(n, cell=1, create=12 * S, runs=[S // 2] * 3) for n in range(10, 18)]
-    found = read(write(tmp_path_factory.mktemp("pairs") / "r.msgpack", trials, cell(0), cell(1, substrate="local")))
+    found = load(write(tmp_path_factory.mktemp("pairs") / "r.msgpack", trials, cell(0), cell(1, substrate="local")))
     assert isinstance(found, Recording)
     return list(pools([found]))
 
@@ -66,7 +66,7 @@ def test_other_steps_or_other_nodes_are_not_paired(cells: list[Pool]) -> None:
 def test_other_runs_are_resampled_each_for_themselves(cells: list[Pool], tmp_path: Path) -> None:
     trials = [trial(n, create=(2 + n % 5) * S, runs=[S // 2] * 3) for n in range(20)]
     files = [write(tmp_path / f"{name}.msgpack", trials, cell(0), run_id=name) for name in ("one", "two")]
-    found = [read(file) for file in files]
+    found = [load(file) for file in files]
     one, two = (next(iter(pools([file]))) for file in found if isinstance(file, Recording))
     apart_ = less(RunInSteps(one, DEMAND, None), RunInSteps(two, DEMAND, None))
     assert apart_ is not None

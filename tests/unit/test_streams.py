@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from costmodel import Images, Projection, TrainingRun, project, read
+from costmodel import Images, Row, TrainingRun, load, project
 from costmodel.simulation.random_streams import World
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.step_sampling import horizon
@@ -56,7 +56,7 @@ def test_a_long_stream_is_told_as_its_twin_tells_it(stream: StepCase, tmp_path: 
 def test_one_more_batch_is_little_more_time(tmp_path: Path) -> None:
     rng = Random(1)
     trials = [trial(n, create=round(rng.uniform(0.2, 1) * S), runs=[S] * 3) for n in range(20)]
-    recording = read(write(tmp_path / "stream.msgpack", trials))
+    recording = load(write(tmp_path / "stream.msgpack", trials))
     stream = {"workers": 64, "batch": 4, "group_size": 4, "policy": "async", "run_sd": 0.0, **NODES}
     images = {"images": Images.of((1.0, 2.0, 4.0, 8.0)), "pull_gb_s": 0.4}
     walls = [
@@ -84,7 +84,7 @@ def test_the_end_of_a_stream_stands_for_itself() -> None:
 def test_the_attribution_of_a_run_has_the_wall_clock_of_its_row(tmp_path: Path) -> None:
     rng = Random(2)
     trials = [trial(n, create=round(rng.lognormvariate(0, 0.6) * S), runs=[S] * 3) for n in range(40)]
-    recording = read(write(tmp_path / "plain.msgpack", trials))
+    recording = load(write(tmp_path / "plain.msgpack", trials))
     gpus = {"gpus": 8, "gpu_usd_hour": 2.0, "train_s": 1.0}
     for more in ({"policy": "async"}, {}):
         row = row_of(recording, TrainingRun(trajectories=2_048, workers=64, batch=16, **gpus, **more))
@@ -105,6 +105,6 @@ def test_the_attribution_of_a_run_has_the_wall_clock_of_its_row(tmp_path: Path) 
         assert sum(part or 0.0 for part in parts) == pytest.approx(found.waiting.waiting_gpu_hours)
 
 
-def row_of(recording: Any, training_run: TrainingRun) -> Projection:
+def row_of(recording: Any, training_run: TrainingRun) -> Row:
     (row,) = project([recording], training_run, effort=0.02)
     return row

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Recording, TrainingRun, project, read
+from costmodel import Recording, TrainingRun, load, project
 from costmodel.recording.runner_health import RunnerSecond, Seconds
 from costmodel.recording.trial import TrialColumns
 from costmodel.workload.contamination import exposure
@@ -33,7 +33,7 @@ def recorded(folder: Path, slow_ns: int, *, bad: int = 5, spread_ns: int = 0) ->
         start = number * 1000 * S
         seconds = [second(start), second(start + 2 * S, BAD_NS * exposed), second(start + 900 * S)]
         trials.append([*events[:-1], *seconds, events[-1]])
-    found = read(write(folder / "a.msgpack", trials, cell(0)))
+    found = load(write(folder / "a.msgpack", trials, cell(0)))
     assert isinstance(found, Recording)
     return found
 
@@ -54,7 +54,7 @@ def test_a_bad_second_of_one_repetition_exposes_no_trial_of_another(tmp_path: Pa
         started, *rest = ([event[0], worker, *event[2:]] for event in trial(0, repetition=worker))
         frames[worker] = [clock, started]
         frames[2 + worker] = [clock, second(0), second(2 * S, lag_ns), *rest]
-    recording = read(write(tmp_path / "a.msgpack", frames, cell(0)))
+    recording = load(write(tmp_path / "a.msgpack", frames, cell(0)))
     assert isinstance(recording, Recording)
     first, other = recording.cells[0].trials
     assert (first.start_ns, first.end_ns) == (other.start_ns, other.end_ns)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from costmodel.analysis.project import Wanted, project
-from costmodel.analysis.ranking import HELD, Answer, answer_of
-from costmodel.errors import SourceError
-from costmodel.projection.row import Projection
-from costmodel.projection.tax_bounds import Reference
-from costmodel.recording.reader import Recording
-from costmodel.training.run import TrainingRun
+from costmodel import (
+    HELD_PER_SUCCESS,
+    Answer,
+    CellFilter,
+    Recording,
+    Reference,
+    SourceError,
+    TrainingRun,
+    answer_of,
+    project,
+)
+from costmodel import Row as Projection
 from taxtui.report.answer.order import Key
 from taxtui.report.measured.rows import Row
 
@@ -19,7 +24,7 @@ def recorded(
     sources: Sequence[Recording],
     run_sd: float | None = None,
     bounds: Reference | None = None,
-    wanted: Wanted | None = None,
+    wanted: CellFilter | None = None,
 ) -> list[Projection]:
     """A row for each ``wanted`` cell, of one trajectory as it was recorded. Raises ``SourceError``: no success."""
     training_run = TrainingRun(trajectories=1, workers=1, run_sd=run_sd)
@@ -36,7 +41,7 @@ def answer(
         result = recorded(sources, run_sd, bounds, shown.__contains__)
     except SourceError:  # no success: the tables say how they failed
         result = []
-    return answer_of([row for row in result if (row.identity, row.provenance) in kept], HELD, run_sd=run_sd)
+    return answer_of([row for row in result if (row.identity, row.provenance) in kept], HELD_PER_SUCCESS, run_sd=run_sd)
 
 
 def key_of(row: Row) -> Key:

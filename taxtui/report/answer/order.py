@@ -6,9 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from costmodel.analysis.ranking import Answer, WorkLine
-from costmodel.projection.row import Projection
-from costmodel.recording.reader import CellIdentity
+from costmodel import Answer, CellIdentity, Row, WorkLine
 from taxtui.options.rows import BY_SUBSTRATE, SORTS
 
 R = TypeVar("R")
@@ -17,12 +15,12 @@ Key = tuple[CellIdentity, str, float]
 """Key of a row in any table: its cell, its provenance, and the length of its trajectories."""
 
 
-def key_of(row: Projection) -> Key:
+def key_of(row: Row) -> Key:
     """Return the key of a projection."""
     return row.identity, row.provenance, row.length.actions
 
 
-def tax_share(row: Projection) -> float | None:
+def tax_share(row: Row) -> float | None:
     """Return the share of worker-hours that is tax; None where it is unknown."""
     tax, whole = row.tax_worker_hours, row.worker_hours
     return tax.value / whole.value if tax and whole and whole.value else None

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from costmodel.analysis.ranking import Answer, answer_of
-from costmodel.projection.row import Projection
-from costmodel.projection.tax_bounds import Reference
-from costmodel.training.run import TrainingRun
+from costmodel import Answer, Reference, Row, TrainingRun, answer_of
 from taxtui.options.rows import BY_SUBSTRATE, RowChoice
 from taxtui.report.answer import table
 from taxtui.report.answer.order import arranged as in_order
@@ -21,9 +18,7 @@ __all__ = ["answer", "arranged", "in_tables", "key_of", "sections"]
 MORE: Final = "--full has the tables behind this: causes, money, steps, extrapolation; --explain every formula."
 
 
-def answer(
-    rows: Sequence[Projection], chosen: Sequence[Projection], training_run: TrainingRun, choice: RowChoice
-) -> Answer:
+def answer(rows: Sequence[Row], chosen: Sequence[Row], training_run: TrainingRun, choice: RowChoice) -> Answer:
     """Return the answer about the chosen rows; the cheapest is one of them, the baseline any of all rows."""
     if training_run.baseline is None:
         result = answer_of(chosen, run_sd=training_run.run_sd)
@@ -32,12 +27,12 @@ def answer(
     return sorted_by(result, choice.sort)
 
 
-def arranged(rows: Sequence[Projection], found: Answer, choice: RowChoice) -> Sequence[Projection]:
+def arranged(rows: Sequence[Row], found: Answer, choice: RowChoice) -> Sequence[Row]:
     """The rows as they were recorded, unless an order was chosen: for programs."""
     return in_order(rows, found, key_of, choice.group) if choice.sort or choice.group else rows
 
 
-def in_tables(rows: Sequence[Projection], found: Answer, choice: RowChoice) -> Sequence[Projection]:
+def in_tables(rows: Sequence[Row], found: Answer, choice: RowChoice) -> Sequence[Row]:
     """The rows for people: by substrate where no order was chosen, then by tier, number of actions and mode."""
     return in_order(rows, found, key_of, choice.group or (None if choice.sort else BY_SUBSTRATE))
 

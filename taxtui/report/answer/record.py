@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from costmodel.analysis.ranking import Answer, Entry, ModeRatio, WorkLine
-from costmodel.projection.row import Projection
-from costmodel.statistics.intervals import Interval
-from costmodel.statistics.verdict import TIE
+from costmodel import TIE, Answer, Entry, Interval, ModeRatio, Row, WorkLine
 from taxtui.report.answer.order import Key, key_of
 
 
@@ -36,7 +33,7 @@ def _of_line(line: WorkLine) -> Iterator[tuple[Key, dict[str, Any]]]:
         yield key_of(entry.row), {"work": line.name, **told}
 
 
-def _record(entry: Entry, against: Projection | None, *, ranked: bool, cheapest: bool) -> dict[str, Any]:
+def _record(entry: Entry, against: Row | None, *, ranked: bool, cheapest: bool) -> dict[str, Any]:
     """``against``: the row that ``ratio`` is to; None of that row itself and of what is not ranked."""
     return {
         "place": entry.place.name,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from costmodel.analysis.ranking import HELD, answer_of
-from costmodel.recording.reader import read_recording
+from costmodel import HELD_PER_SUCCESS, answer_of, read_recording
 from taxtui.report.answer import table
 from taxtui.report.answer.measured import recorded
 from taxtui.report.bars import pen_of
@@ -20,7 +19,7 @@ def summary(path: Path) -> str:
     Raises:
         costmodel.errors.CostModelError: it cannot be read, or nothing in it has succeeded.
     """
-    result = answer_of(recorded([read_recording(path)]), HELD)
+    result = answer_of(recorded([read_recording(path)]), HELD_PER_SUCCESS)
     sentence = Section("", [], [], [table.said(result)])
     sections = [table.main(result, "", brief=True), sentence, *table.bars(result)]
     return to_text(sections, terminal_width(), pen_of(sys.stderr))

@@ -6,14 +6,23 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
-from costmodel.analysis.headline import sentence
-from costmodel.analysis.ranking import HELD, WORKER_HOURS, Answer, Entry, Place, headline
-from costmodel.projection.row import Projection
-from costmodel.projection.tax_bounds import Reference
-from costmodel.projection.warnings import DO
-from costmodel.statistics.intervals import Interval
-from costmodel.statistics.verdict import CANNOT_TELL, TIE, Finding
-from costmodel.units import NS_PER_S
+from costmodel import (
+    CANNOT_TELL,
+    HELD_PER_SUCCESS,
+    NS_PER_S,
+    TIE,
+    WORKER_HOURS,
+    Answer,
+    Entry,
+    Finding,
+    Interval,
+    Place,
+    Reference,
+    Row,
+    headline,
+    sentence,
+    warnings,
+)
 from taxtui.options.rows import BY_SUBSTRATE
 from taxtui.report import variation
 from taxtui.report.answer.order import tax_share
@@ -100,13 +109,13 @@ def bars(found: Answer) -> list[Section]:
 
 def main(found: Answer, asked: str, by: str | None = None, *, brief: bool = False) -> Section:
     """The table of amounts and ratios, with its notes; ``brief``: flags by name only."""
-    marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], DO)
+    marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], warnings.DO)
     unit = "worker-hours" if found.measure == WORKER_HOURS else "Time that one delivered trajectory occupies a worker"
     heading = f"{asked}: {unit}" if asked else unit
     if any(line.reference for line in found.lines):
         heading += f", and how many times {clean(found.baseline) if found.baseline else 'the cheapest'}"
     table = _table(heading, found, by, lambda entry: _main(entry, found), marks)
-    names = ["time" if found.measure == HELD else "worker-hours", "ratio"]
+    names = ["time" if found.measure == HELD_PER_SUCCESS else "worker-hours", "ratio"]
     return table._replace(notes=_short_notes(found, marks) if brief else notes(found, marks), amounts=names)
 
 
@@ -144,7 +153,7 @@ def notes(found: Answer, marks: FlagMarks) -> list[str]:
     return [*lines, *marks.notes()]
 
 
-def _at_least(rows: Iterable[Projection]) -> list[str]:
+def _at_least(rows: Iterable[Row]) -> list[str]:
     """Which concurrency to measure where a row has a lower limit only."""
     missing: dict[tuple[int, int], None] = {}
     for row in rows:
@@ -219,13 +228,13 @@ def _tax(entry: Entry, measure: str) -> Pieces:
     if entry.amount is None:
         return [TableCell(), TableCell()]
     if share is not None and row.tax_worker_hours is not None:
-        if measure == HELD:
+        if measure == HELD_PER_SUCCESS:
             return [TableCell(share * entry.amount.value * NS_PER_S, NS), TableCell(share, SHARE)]
         return [TableCell(row.tax_worker_hours.value), TableCell(share, SHARE)]
     if between is not None and row.worker_hours is not None and row.worker_hours.value:
         low, high = (end / row.worker_hours.value for end in between)
         limits = TableCell(None, SHARE, low, high)
-        if measure == HELD:
+        if measure == HELD_PER_SUCCESS:
             whole = entry.amount.value * NS_PER_S
             return [TableCell(None, NS, low * whole, high * whole), limits]
         return [TableCell(None, "", *between), limits]

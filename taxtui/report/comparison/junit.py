@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from costmodel.analysis.comparison import WORSE, Comparison
+from costmodel import WORSE, Comparison
 from taxtui.report.comparison.table import ComparisonTable, cell_name
 from taxtui.terminal_text import clean
 

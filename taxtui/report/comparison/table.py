@@ -6,12 +6,18 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
-from costmodel.analysis.compared_metrics import FAILURE_RATE, ComparedSide
-from costmodel.analysis.comparison import INCONCLUSIVE, VERDICTS, Comparison, Comparisons
-from costmodel.recording.reader import Recording
-from costmodel.statistics.intervals import Interval
-from costmodel.statistics.power import POWER
-from costmodel.workload.pool import Pool
+from costmodel import (
+    COMPARISON_VERDICTS,
+    FAILURE_RATE,
+    INCONCLUSIVE,
+    POWER,
+    ComparedSide,
+    Comparison,
+    Comparisons,
+    Interval,
+    Pool,
+    Recording,
+)
 from taxtui.report import variation
 from taxtui.report.cells import Content, RowName
 from taxtui.report.formats import Report, Section
@@ -43,7 +49,7 @@ class ComparisonTable:
         self.differing = namesakes(
             [self.rows[pool] for pool in dict.fromkeys(comparison.after for comparison in result.comparisons)]
         )
-        self.ordered = sorted(result.comparisons, key=lambda comparison: VERDICTS.index(comparison.verdict))
+        self.ordered = sorted(result.comparisons, key=lambda comparison: COMPARISON_VERDICTS.index(comparison.verdict))
         self.counts = Counter(comparison.verdict for comparison in result.comparisons)
 
     @property
@@ -88,7 +94,7 @@ class ComparisonTable:
             for comparison in self.ordered
             if not _without_failures(comparison)
         ]
-        counts = ", ".join(f"{self.counts[verdict]} {verdict}" for verdict in VERDICTS)
+        counts = ", ".join(f"{self.counts[verdict]} {verdict}" for verdict in COMPARISON_VERDICTS)
         head = [HEAD, "metric\nlimit", "n before\nn after", "before\nafter", "change\n", "verdict\n"]
         return Section(f"{len(self.ordered)} comparisons: {counts}", head, lines, [*self._notes(), *marks.notes()])
 

@@ -7,14 +7,23 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from costmodel.analysis.bill import USD, Bill, Side
-from costmodel.analysis.decision import CANNOT_TELL, MEASURED, MOVE, UNMEASURED, Decision
-from costmodel.analysis.thresholds import InputEffect, Turn
-from costmodel.projection.row import CAUSES as ATTRIBUTED
-from costmodel.projection.row import Share
-from costmodel.statistics.intervals import Interval
-from costmodel.training.run import poisoned_groups
-from costmodel.workload.scenario_range import Assumption
+from costmodel import (
+    CANNOT_TELL,
+    MOVE,
+    UNMEASURED_PROVENANCES,
+    USD,
+    Assumption,
+    Bill,
+    Decision,
+    InputEffect,
+    Interval,
+    Share,
+    Side,
+    Turn,
+    poisoned_groups,
+    warnings,
+)
+from costmodel import CAUSES as ATTRIBUTED
 from taxtui.report.cells import SHARE, SHORT, Content, TableCell, amount_cell
 from taxtui.report.decision.layout import Block, Code, Items, Page, PagePart, Paragraph, TextTable
 from taxtui.report.decision.sources import rests_on
@@ -100,7 +109,7 @@ def unit_of(found: Decision) -> Unit:
 def name_of(side: Side) -> str:
     """A side's name, marked where it was not measured."""
     provenance = side.row.provenance
-    if provenance == MEASURED:
+    if provenance == warnings.MEASURED:
         return side.name
     return f"{side.name} ({'estimated' if side.candidate is not None else provenance})"
 
@@ -338,7 +347,7 @@ def next_steps(found: Decision, effects: Sequence[InputEffect], turns: Sequence[
             what = INPUTS[effect.input.name] if ask is not None else "the same work there"
             lines[f"{side.name}, {what}: {told}"] = None
     for side in sides.values():
-        if side.row.provenance in UNMEASURED:
+        if side.row.provenance in UNMEASURED_PROVENANCES:
             lines.setdefault(f"{side.name}, the same work there: {measurement(side)}")
     for turn in [turn for turn in turns if turn.at is not None and turn.side][:2]:
         assert turn.at is not None

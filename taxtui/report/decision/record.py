@@ -6,11 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from costmodel.analysis.bill import Bill, Side
-from costmodel.analysis.decision import UNMEASURED, Decision
-from costmodel.analysis.thresholds import InputEffect, Turn
-from costmodel.statistics.intervals import Interval
-from costmodel.workload.scenario_range import Assumption
+from costmodel import UNMEASURED_PROVENANCES, Assumption, Bill, Decision, InputEffect, Interval, Side, Turn
 from taxtui.report.decision.memo import measurement
 from taxtui.report.projected.record import record as row_record
 
@@ -30,7 +26,9 @@ def record(
         "unmeasured": [_effect(effect) for effect in effects],
         "turns": [turn._asdict() for turn in turns],
         "assumptions": [item._asdict() for item in given],
-        "measure": [measurement(side) for side in (found.start, found.goal) if side.row.provenance in UNMEASURED],
+        "measure": [
+            measurement(side) for side in (found.start, found.goal) if side.row.provenance in UNMEASURED_PROVENANCES
+        ],
         "open_points": [point._asdict() for point in found.open_points],
         "doubts": [doubt._asdict() for doubt in found.doubts],
     }

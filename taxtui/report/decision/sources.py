@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from costmodel.analysis.bill import Side
-from costmodel.analysis.decision import Decision
-from costmodel.attribution.assumptions import MEASURED, RULES
-from costmodel.workload.scenario_range import Assumption
+from costmodel import MEASURED_INPUT, STEP_MODEL_RULES, Assumption, Decision, Side
 
 _INPUT_OF: Final = {
     "failures": "failure_rate",
@@ -47,8 +44,8 @@ def rests_on(found: Decision, given: Sequence[Assumption]) -> Iterator[str]:
 
 
 def _kind(one: Assumption) -> str:
-    if one.source == MEASURED:
+    if one.source == MEASURED_INPUT:
         return "measured"
-    if one.source == RULES:
+    if one.source == STEP_MODEL_RULES:
         return "rule"
     return "borrowed" if one.source.startswith("unmeasured") else "given"

@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from costmodel.analysis.concurrency_sweep import (
-    MOST_LEVELS,
-    RUNNER,
-    SUBSTRATE,
-    WITHIN,
-    Knee,
-    Ladder,
-    LadderLevel,
-    ladders,
-)
-from costmodel.statistics.intervals import Interval
-from costmodel.statistics.scalability import Scalability
+from costmodel import Interval, Scalability, concurrency_sweep
 from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, TableCell, amount_cell, duration_cell
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import PROVENANCES, Row
@@ -33,12 +22,12 @@ _HEAD: Final = (
 NONE: Final = "no cell was measured at two levels of concurrency with its lanes kept full"
 
 
-def ladders_of(rows: Sequence[Row]) -> list[Ladder]:
+def ladders_of(rows: Sequence[Row]) -> list[concurrency_sweep.Ladder]:
     """Return the concurrency sweeps of the cells of these rows."""
-    return ladders(row.cell for row in rows)
+    return concurrency_sweep.ladders(row.cell for row in rows)
 
 
-def sections(found: Sequence[Ladder]) -> list[Section]:
+def sections(found: Sequence[concurrency_sweep.Ladder]) -> list[Section]:
     """A table per ladder, a line per level; the knee below it."""
     if not found:
         return [Section("", [], [], [f"{NONE}; measure one: taxtui run --ladder 1:64"])]
@@ -46,8 +35,11 @@ def sections(found: Sequence[Ladder]) -> list[Section]:
     for ladder in found:
         lines = [_line(level) for level in ladder.levels]
         notes = [in_words(ladder), *([law_in_words(ladder.law)] if ladder.law else [])]
-        if ladder.law and len(lines) > MOST_LEVELS:
-            notes.append(f"the law goes through {MOST_LEVELS} of the {len(lines):,} levels, evenly from first to last")
+        if ladder.law and len(lines) > concurrency_sweep.MOST_LEVELS:
+            notes.append(
+                f"the law goes through {concurrency_sweep.MOST_LEVELS} of the {len(lines):,} levels, "
+                "evenly from first to last"
+            )
         tables.append(Section(f"Ladder: {title(ladder)}", list(_HEAD), lines, notes))
     how = (
         "trials/s: successes per second while all lanes are taken, from a block's first start to its last; "
@@ -57,22 +49,32 @@ def sections(found: Sequence[Ladder]) -> list[Section]:
     return [*tables[:-1], tables[-1]._replace(notes=[*tables[-1].notes, how])]
 
 
-def title(ladder: Ladder) -> str:
+def title(ladder: concurrency_sweep.Ladder) -> str:
     """``docker:runc T0 50 exec``."""
     pool = ladder.pools[0]
     label = f"{PROVENANCES.get(pool.provenance, '')} {pool.identity.label}".strip()
     return clean(f"{label} {pool.identity.tier} {pool.length} {pool.identity.mode}")
 
 
-def in_words(ladder: Ladder) -> str:
+def in_words(ladder: concurrency_sweep.Ladder) -> str:
     """The knee, and whose it is."""
     knee, last = ladder.knee, ladder.levels[-1]
     if knee.at is None:
         text = f"most {_ranged(knee.throughput_per_s)} trials/s"
-        how = "" if knee.by_law else f"; with fewer than four levels: completion within {WITHIN:g}x of the first"
+        how = (
+            ""
+            if knee.by_law
+            else f"; with fewer than four levels: completion within {concurrency_sweep.WITHIN:g}x of the first"
+        )
         return f"knee: {knee.why}; {text}{how}"
-    by = "where the law's ceiling is reached" if knee.by_law else f"the last level within {WITHIN:g}x of the first"
-    whose = {RUNNER: "the runner's, ", SUBSTRATE: "the substrate's: "}.get(knee.whose, "whose is not known: ")
+    by = (
+        "where the law's ceiling is reached"
+        if knee.by_law
+        else f"the last level within {concurrency_sweep.WITHIN:g}x of the first"
+    )
+    whose = {concurrency_sweep.RUNNER: "the runner's, ", concurrency_sweep.SUBSTRATE: "the substrate's: "}.get(
+        knee.whose, "whose is not known: "
+    )
     more = f" x {last.actions_per_s.value / last.throughput_per_s.value:.4g} actions"
     return (
         f"knee: {_ranged(knee.at)} at a time, {by}, at {_ranged(knee.throughput_per_s)} trials/s{more}; "
@@ -92,7 +94,7 @@ def _ranged(interval: Interval) -> str:
     return f"{number(interval.value)} ({limits})" if limits else number(interval.value)
 
 
-def _line(level: LadderLevel) -> list[Content]:
+def _line(level: concurrency_sweep.LadderLevel) -> list[Content]:
     load = level.runner
     busy: Content = NOTHING
     if load is not None:
@@ -107,12 +109,12 @@ def _line(level: LadderLevel) -> list[Content]:
     ]
 
 
-def records(found: Sequence[Ladder]) -> list[dict[str, Any]]:
+def records(found: Sequence[concurrency_sweep.Ladder]) -> list[dict[str, Any]]:
     """A row per level, with its ladder's knee; ns and per s, unrounded."""
     return [_record(ladder, place) for ladder in found for place in range(len(ladder.levels))]
 
 
-def _record(ladder: Ladder, place: int) -> dict[str, Any]:
+def _record(ladder: concurrency_sweep.Ladder, place: int) -> dict[str, Any]:
     level, pool = ladder.levels[place], ladder.pools[place]
     told = level._asdict()
     load = dict.fromkeys(("seconds", "cpu_permille", "lag_p50_ns", "lag_p99_ns", "waits"))
@@ -130,6 +132,6 @@ def _record(ladder: Ladder, place: int) -> dict[str, Any]:
     }
 
 
-def _knee(knee: Knee) -> dict[str, Any]:
+def _knee(knee: concurrency_sweep.Knee) -> dict[str, Any]:
     at = knee.at._asdict() if knee.at else dict.fromkeys(Interval._fields)
     return {**knee._asdict(), "at": at, "throughput_per_s": knee.throughput_per_s._asdict()}

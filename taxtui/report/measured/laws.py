@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from costmodel.statistics.intervals import Interval
-from costmodel.training.length import FIXED
-from costmodel.units import NS_PER_HOUR, NS_PER_S
-from costmodel.workload.characterization import FailureLaw, Laws, LengthLaw, Shared, ThinkLaw, laws
+from costmodel import FIXED_LENGTH, NS_PER_HOUR, NS_PER_S, Interval, characterization
 from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, TableCell, amount_cell, text_of
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import Row
@@ -20,10 +17,10 @@ MOST_ERRORS: Final = 2
 """Classes of errors that a row names; json has all."""
 
 
-def laws_of(row: Row) -> Laws:
+def laws_of(row: Row) -> characterization.Laws:
     """The laws of a row's counted trials; a length that was asked for is none, nor a hazard in an unknown time."""
-    result = laws(row.cell.trials)
-    if row.identity.length == FIXED:
+    result = characterization.laws(row.cell.trials)
+    if row.identity.length == FIXED_LENGTH:
         result = result._replace(length=None)
     if HELD in row.cell.untold:
         result = result._replace(failures=result.failures._replace(per_hour=None))
@@ -37,7 +34,7 @@ def sections(names: Mapping[Row, Content], head: str) -> list[Section]:
     return [table for table in tables if table is not None]
 
 
-def _think(found: Mapping[str, Laws], head: str) -> Section | None:
+def _think(found: Mapping[str, characterization.Laws], head: str) -> Section | None:
     if not any(item.think for item in found.values()):
         return None
     columns = [head, "n\ntrials", "median\n", "sigma\n", "mean\n", "distance\n"]
@@ -55,14 +52,14 @@ def _counts(*amounts: int) -> CellGroup:
     return CellGroup(tuple(TableCell(amount, COUNT) for amount in amounts), below=True)
 
 
-def _think_line(name: str, law: ThinkLaw | None) -> list[Content]:
+def _think_line(name: str, law: characterization.ThinkLaw | None) -> list[Content]:
     if law is None:
         return [name, _counts(0), *[NOTHING] * 4]
     median, mean = (amount_cell(value.times(NS_PER_S), NS) for value in (law.median_s, law.mean_s))
     return [name, _counts(law.thinks, law.trials), median, amount_cell(law.sigma), mean, TableCell(law.distance)]
 
 
-def _length(found: Mapping[str, Laws], head: str) -> Section | None:
+def _length(found: Mapping[str, characterization.Laws], head: str) -> Section | None:
     if not any(item.length for item in found.values()):
         return None
     columns = [head, "trials\ncut off", "p50\n", "p95\n", "mean\n", "range\n"]
@@ -74,7 +71,7 @@ def _length(found: Mapping[str, Laws], head: str) -> Section | None:
     return Section("Length", columns, lines, notes)
 
 
-def _length_line(name: str, law: LengthLaw | None) -> list[Content]:
+def _length_line(name: str, law: characterization.LengthLaw | None) -> list[Content]:
     if law is None:
         return [name, _counts(0), *[NOTHING] * 4]
     p50, p95 = (NOTHING if value is None else TableCell(value, COUNT) for value in (law.p50, law.p95))
@@ -82,7 +79,7 @@ def _length_line(name: str, law: LengthLaw | None) -> list[Content]:
     return [name, _counts(law.trials, law.censored), p50, p95, amount_cell(law.mean), ends]
 
 
-def _failures(found: Mapping[str, Laws], head: str) -> Section:
+def _failures(found: Mapping[str, characterization.Laws], head: str) -> Section:
     columns = [head, "starts\nfailed", "per start\n", "time\nfailed", "per hour\n", "errors\n"]
     lines = [_failure_line(name, item.failures) for name, item in found.items()]
     notes = [
@@ -92,7 +89,7 @@ def _failures(found: Mapping[str, Laws], head: str) -> Section:
     return Section("Failures", columns, lines, notes)
 
 
-def _failure_line(name: str, law: FailureLaw) -> list[Content]:
+def _failure_line(name: str, law: characterization.FailureLaw) -> list[Content]:
     errors = [f"{error} {count:,}" for error, count in law.errors[:MOST_ERRORS]]
     return [
         name,
@@ -104,7 +101,7 @@ def _failure_line(name: str, law: FailureLaw) -> list[Content]:
     ]
 
 
-def _shared(found: Mapping[str, Laws], head: str) -> Section | None:
+def _shared(found: Mapping[str, characterization.Laws], head: str) -> Section | None:
     if not any(item.shared for item in found.values()):
         return None
     columns = [head, "groups\ntrials", *(f"{quantity}\n" for quantity in QUANTITIES)]
@@ -121,7 +118,7 @@ def _shared(found: Mapping[str, Laws], head: str) -> Section | None:
     return Section("Correlation of rollouts of one group", columns, lines, notes)
 
 
-def _correlation(shared: Shared | None) -> Content:
+def _correlation(shared: characterization.Shared | None) -> Content:
     return NOTHING if shared is None else amount_cell(shared.correlation)
 
 
@@ -130,10 +127,12 @@ def record(row: Row) -> dict[str, Any]:
     result = laws_of(row)
     shared = {item.quantity: item for item in result.shared}
     return {
-        "think_law": _plain(ThinkLaw, result.think),
-        "length_law": _plain(LengthLaw, result.length),
-        "failure_law": {**_plain(FailureLaw, result.failures), "errors": dict(result.failures.errors)},
-        "group_correlation": {quantity: _plain(Shared, shared.get(quantity)) for quantity in QUANTITIES},
+        "think_law": _plain(characterization.ThinkLaw, result.think),
+        "length_law": _plain(characterization.LengthLaw, result.length),
+        "failure_law": {**_plain(characterization.FailureLaw, result.failures), "errors": dict(result.failures.errors)},
+        "group_correlation": {
+            quantity: _plain(characterization.Shared, shared.get(quantity)) for quantity in QUANTITIES
+        },
     }
 
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from costmodel.statistics.intervals import Interval
-from costmodel.statistics.quantiles import Percentile
-from costmodel.statistics.stability import Modes
-from costmodel.units import NS_PER_HOUR
-from costmodel.workload.contamination import Exposure
+from costmodel import NS_PER_HOUR, Exposure, Interval, Modes, Percentile
 from taxtui.report import variation
 from taxtui.report.measured import laws
 from taxtui.report.measured.rows import TAXES, Rank, Row, Tax

@@ -8,19 +8,29 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from costmodel.analysis.baseline import WORK
-from costmodel.projection import warnings
-from costmodel.projection.tax_bounds import MedianDispatch, Reference, check_used
-from costmodel.recording.breakdown import Causes, has_schedule
-from costmodel.recording.metrics import UNTOLD
-from costmodel.recording.reader import CellIdentity
-from costmodel.recording.trial import RecordedTrial
-from costmodel.statistics.intervals import Between, Interval, wilson
-from costmodel.statistics.quantiles import Percentile
-from costmodel.statistics.repetitions import Basis, Estimate, RunKey, assumed, basis, estimate, interval
-from costmodel.statistics.stability import Stability, stability
-from costmodel.workload.contamination import Exposure
-from costmodel.workload.pool import Pool
+from costmodel import (
+    NOT_RECORDED,
+    WORK_FIELDS,
+    Basis,
+    Between,
+    CellIdentity,
+    Estimate,
+    Exposure,
+    Interval,
+    MedianDispatch,
+    Percentile,
+    Pool,
+    RecordedTrial,
+    Reference,
+    RunKey,
+    Stability,
+    breakdown,
+    check_reference_used,
+    repetitions,
+    stability,
+    warnings,
+    wilson_interval,
+)
 from taxtui.report.measured.samples import column
 from taxtui.report.measured.summary import DurationSummary, not_negative, summarize
 from taxtui.terminal_text import clean
@@ -100,12 +110,12 @@ class Row:
     def __init__(self, cell: Pool, run_sd: float | None = None) -> None:
         """A row that stands alone; ``rows_of`` puts it among others. ``run_sd`` as ``costmodel.TrainingRun`` has it."""
         self.cell = cell
-        self.assume = assumed(cell.identity.substrate, run_sd)
+        self.assume = repetitions.assumed(cell.identity.substrate, run_sd)
         self.identity = cell.identity
         self.length = cell.length
         self.own_label = clean(f"{PROVENANCES.get(cell.provenance, '')} {cell.identity.label}".strip())
-        self.scheduled = has_schedule(cell.identity.arrival)
-        untold = {name for item in cell.untold for name in UNTOLD.get(item, ())}
+        self.scheduled = breakdown.has_schedule(cell.identity.arrival)
+        untold = {name for item in cell.untold for name in NOT_RECORDED.get(item, ())}
         self.untold = frozenset(untold if self.scheduled else untold | {"response"})  # columns
         self.median_dispatch: MedianDispatch | None = None  # of the substrate, from a reference
         self.label = self.own_label  # numbered where others would look the same
@@ -131,7 +141,7 @@ class Row:
         """Equal for rows that may be ranked; what imitates a provider is never ranked with what was measured."""
         identity = self.identity
         first = identity.tier, identity.actions, identity.mode, identity.concurrency
-        work = (getattr(identity, field) for field in WORK)
+        work = (getattr(identity, field) for field in WORK_FIELDS)
         return (*first, *work, self.length, self.cell.provenance)
 
     @cached_property
@@ -142,7 +152,7 @@ class Row:
     @cached_property
     def failures(self) -> Interval:
         """The share of trials that failed or timed out, with Wilson's interval."""
-        return wilson(self.failed, len(self.cell.trials))
+        return wilson_interval(self.failed, len(self.cell.trials))
 
     @property
     def failed(self) -> int:
@@ -153,7 +163,7 @@ class Row:
     def basis(self) -> Basis | None:
         """The basis of the between-repetition part of its intervals, from completion; None without a success."""
         summary = self.summary("trajectory")
-        return None if summary is None else basis(summary.estimate, self.assume)
+        return None if summary is None else repetitions.basis(summary.estimate, self.assume)
 
     @cached_property
     def stability(self) -> Stability:
@@ -185,10 +195,10 @@ class Row:
         contended = self.cell.contended
         taxes = [trial.measures.tax_ns(ok=trial.ok, contended=contended) for trial in trials]
         origins = [(trial.run, trial.block) for trial in trials]
-        result = estimate(taxes, [trial.ok for trial in trials], origins)
-        total = interval(result, self.assume)
+        result = repetitions.estimate(taxes, [trial.ok for trial in trials], origins)
+        total = repetitions.interval(result, self.assume)
         parts = (trial.measures.causes(ok=trial.ok, contended=contended) for trial in trials)
-        sums = Causes(*map(sum, zip(*parts, strict=True)))
+        sums = breakdown.Causes(*map(sum, zip(*parts, strict=True)))
         causes = {cause: self._per_success(getattr(sums, f"{cause}_ns")) for cause in TAXES}
         if contended is None:
             causes["contention"] = None  # and part of work
@@ -264,7 +274,7 @@ def bound(rows: Sequence[Row], reference: Reference) -> None:
         TrainingRunError: there is no such row, or none on a substrate of the reference.
     """
     unknown = [row for row in rows if row.tax_between_ns is not None]
-    check_used(reference, (row.identity.substrate for row in unknown))
+    check_reference_used(reference, (row.identity.substrate for row in unknown))
     for row in unknown:
         row.median_dispatch = reference.get(row.identity.substrate)
         del row.tax_between_ns  # computed without it

@@ -6,11 +6,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from costmodel.recording.load import read_recordings
-from costmodel.recording.metrics import PER_ACTION, PER_TRIAL
-from costmodel.recording.reader import Recording
-from costmodel.recording.trial import RecordedTrial
-from costmodel.workload.pool import Pool, pools
+from costmodel import PER_ACTION, PER_TRIAL, Pool, RecordedTrial, Recording, pools, read_recordings
 
 
 class Column:

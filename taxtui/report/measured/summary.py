@@ -8,9 +8,19 @@ from itertools import accumulate, pairwise
 from statistics import median
 from typing import Final, NamedTuple
 
-from costmodel.statistics.intervals import Interval, quantile
-from costmodel.statistics.quantiles import Percentile, percentile, with_runs, worths
-from costmodel.statistics.repetitions import WITHIN_ONLY, Assumed, Estimate, Origin, RunKey, estimate, interval
+from costmodel import (
+    Assumed,
+    Estimate,
+    Interval,
+    Origin,
+    Percentile,
+    RunKey,
+    percentile,
+    percentile_with_runs,
+    quantile,
+    repetitions,
+    worth_by_value,
+)
 from taxtui.report.measured.samples import Column
 
 OUTLIER_Z: Final = 3.5
@@ -29,7 +39,9 @@ class DurationSummary(NamedTuple):
     estimate: Estimate  # of the mean, by run
 
 
-def summarize(column: Column, origins: Sequence[Origin], assume: Assumed = WITHIN_ONLY) -> DurationSummary | None:
+def summarize(
+    column: Column, origins: Sequence[Origin], assume: Assumed = repetitions.WITHIN_ONLY
+) -> DurationSummary | None:
     """Statistics of a column whose trials come from ``origins``; None where it is empty.
 
     Every interval includes how much runs differ: measured from three runs on, else as ``assume`` says. In percentiles
@@ -46,16 +58,16 @@ def summarize(column: Column, origins: Sequence[Origin], assume: Assumed = WITHI
             by_run.setdefault(run, []).append(value)
 
     runs = list(by_run.values())
-    worth_at = worths(runs)
+    worth_at = worth_by_value(runs)
 
     def within(p: float) -> Percentile:
         return percentile(ascending, p, worth_at(quantile(ascending, p)))
 
     def at(p: float, one: Percentile) -> Percentile:
-        return with_runs(one, p, runs, assume)
+        return percentile_with_runs(one, p, runs, assume)
 
-    result = estimate([sum(value) for value in values], sizes, origins)
-    mean = interval(result, assume)
+    result = repetitions.estimate([sum(value) for value in values], sizes, origins)
+    mean = repetitions.interval(result, assume)
     if ascending[0] >= 0:
         mean = not_negative(mean)
     middle, late, last = within(0.5), within(0.95), within(0.99)

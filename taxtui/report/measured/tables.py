@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from costmodel.projection import warnings
-from costmodel.recording.breakdown import UNKNOWN
-from costmodel.recording.reader import Recording
-from costmodel.recording.runner_health import DISTURBED_SHARE, FLOOR_LIMIT_NS, WorkerFitness
-from costmodel.statistics.quantiles import Percentile
-from costmodel.units import NS_PER_HOUR
+from costmodel import (
+    DISTURBED_SHARE,
+    FLOOR_LIMIT_NS,
+    NS_PER_HOUR,
+    Percentile,
+    Recording,
+    WorkerFitness,
+    events,
+    warnings,
+)
 from taxtui.report import variation
 from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, RowName, TableCell, duration_cell
 from taxtui.report.formats import Section
@@ -341,7 +345,7 @@ def files(sources: Sequence[Recording], notes: list[str]) -> Section:
     """The recordings, and how fit the process was that measured."""
     lines: list[list[Content]] = []
     for source in sources:
-        floor = duration_cell(None if source.floor_ns == UNKNOWN else source.floor_ns)
+        floor = duration_cell(None if source.floor_ns == events.UNKNOWN else source.floor_ns)
         state = "complete" if source.whole else "INCOMPLETE"
         name = f"{clean(source.name)}\n{clean(source.run_id)}"
         lag, cpu = duration_cell(source.lag_p99_ns), TableCell(source.cpu_permille / 1000, SHARE)

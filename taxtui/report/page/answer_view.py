@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from costmodel.analysis.ranking import Answer, Entry, WorkLine
-from costmodel.projection.tax_bounds import Reference
-from costmodel.projection.warnings import DO
-from costmodel.units import NS_PER_S
+from costmodel import NS_PER_S, Answer, Entry, Reference, WorkLine, warnings
 from taxtui.report.answer import table
 from taxtui.report.answer.order import tax_share
 from taxtui.report.cells import COUNT, NS, SHARE, TIMES, Content, TableCell, amount_cell
@@ -42,7 +39,7 @@ def answer_view(found: Answer, bounds: Reference | None = None, sources: Sequenc
 
     ``bounds``: the dispatch that bounds an unknown tax; ``sources``: of published latencies.
     """
-    marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], DO)
+    marks = FlagMarks([entry.row.flags for line in found.lines for entry in line.entries], warnings.DO)
     rows = [
         _row(line, entry, marks, apart=place in found.unranked)
         for line in found.lines

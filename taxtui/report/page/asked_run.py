@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from costmodel import Projection, Published, Recording
-from costmodel.analysis.baseline import meant
-from costmodel.analysis.per_substrate import PlaceAsked, project_places
-from costmodel.analysis.ranking import Answer
-from costmodel.projection.tax_bounds import Reference
-from costmodel.projection.warnings import COMPOSED
-from costmodel.providers.provider import Provider
-from costmodel.recording.reader import CellIdentity
+from costmodel import (
+    Answer,
+    CellIdentity,
+    PlaceAsked,
+    Provider,
+    Published,
+    Recording,
+    Reference,
+    Row,
+    matches_spec,
+    project_places,
+    warnings,
+)
 from taxtui.options.rows import RowChoice
 from taxtui.report.answer import projected, table
 from taxtui.report.formats import Section
@@ -22,14 +27,14 @@ from taxtui.report.projected.sections import name_of, sections, title
 from taxtui.terminal_text import clean
 
 MOST_HEADLINES: Final = 4
-ELSEWHERE: Final = {COMPOSED: ["COMPOSED"], **{how: [told] for how, told in PROVENANCES.items()}}
+ELSEWHERE: Final = {warnings.COMPOSED: ["COMPOSED"], **{how: [told] for how, told in PROVENANCES.items()}}
 """Beginning of a sentence about a row that was not measured here."""
 
 
 class AskedRun(NamedTuple):
     """Rows of one training run, or of one for each place."""
 
-    rows: list[Projection]
+    rows: list[Row]
     places: list[PlaceAsked]  # the last one is for all that no other means
     sources: list[Recording | Published]
     bounds: Reference | None
@@ -79,7 +84,7 @@ def asked_run(
     baseline = training_run.baseline
 
     def needed(identity: CellIdentity) -> bool:
-        return wanted(identity) or (baseline is not None and meant(identity, baseline))
+        return wanted(identity) or (baseline is not None and matches_spec(identity, baseline))
 
     every = project_places(sources, places, bounds, providers, needed)
     rows = [row for row in every if wanted(row.identity)]

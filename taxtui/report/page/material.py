@@ -7,13 +7,20 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from costmodel import Projection, Published, Recording, TrainingRun
-from costmodel.analysis.per_substrate import PlaceAsked
-from costmodel.analysis.project import project
-from costmodel.analysis.ranking import HELD, Answer, answer_of
-from costmodel.projection.tax_bounds import Reference
-from costmodel.providers.provider import Provider
-from costmodel.recording.reader import CellIdentity
+from costmodel import (
+    HELD_PER_SUCCESS,
+    Answer,
+    CellIdentity,
+    PlaceAsked,
+    Provider,
+    Published,
+    Recording,
+    Reference,
+    TrainingRun,
+    answer_of,
+    project,
+)
+from costmodel import Row as Projection
 from taxtui.report.answer.order import sorted_by
 from taxtui.report.measured.rows import Row
 from taxtui.report.measured.tables import marks_of
@@ -127,7 +134,7 @@ class Material:
     @cached_property
     def answer(self) -> Answer:
         """The answer about occupied time, as ``taxtui report`` prints it."""
-        return sorted_by(answer_of(self.per_million, HELD, run_sd=self.run_sd), self.sort)
+        return sorted_by(answer_of(self.per_million, HELD_PER_SUCCESS, run_sd=self.run_sd), self.sort)
 
     def projected(self, row: Row) -> Projection | None:
         """The projection of a row's cell; None where it had no success."""

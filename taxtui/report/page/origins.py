@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from costmodel.recording import events
-from costmodel.recording.follower import Follower
-from costmodel.recording.reader import Recording
+from costmodel import Follower, Recording, events
 from taxtui.report.page.material import MILLION
 from taxtui.terminal_text import clean, cut
 

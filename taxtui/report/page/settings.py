@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from costmodel.analysis.baseline import WORK
+from costmodel import WORK_FIELDS
 from taxtui.report.measured.rows import PROVENANCES, Row
 from taxtui.terminal_text import clean, cut
 
@@ -22,7 +22,7 @@ MOST_TOLD: Final = 6
 CHOOSE: Final = "To draw other rows choose some with --tier, --mode, --substrate or --actions."
 NAME_COLUMNS: Final = 30
 """Columns of a row's name in a picture; tables have the whole name."""
-_FIELDS: Final = ("tier", *(field for field in WORK if field not in ("tier", "mode")))
+_FIELDS: Final = ("tier", *(field for field in WORK_FIELDS if field not in ("tier", "mode")))
 _WORDS: Final = {
     "concurrency": "concurrency {}",
     "arrival": "{}",

@@ -6,13 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from costmodel import Recording, TrainingRun
-from costmodel.analysis.project import project
-from costmodel.analysis.ranking import Answer, answer_of
-from costmodel.errors import CostModelError, NoPrice, PriceError
-from costmodel.pricing.sheet import Prices
-from costmodel.recording.reader import read_recording
-from costmodel.workload.pool import Pool, pools
+from costmodel import (
+    Answer,
+    CostModelError,
+    NoPrice,
+    Pool,
+    PriceError,
+    Prices,
+    Recording,
+    TrainingRun,
+    answer_of,
+    pools,
+    project,
+    read_recording,
+)
 from taxtui.errors import RecordingError
 from taxtui.report.cells import DOLLARS, Content, amount_cell
 from taxtui.report.formats import Section

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from costmodel import Projection
-from costmodel.analysis.baseline import judged
-from costmodel.analysis.ranking import Place, WorkLine
-from costmodel.statistics.intervals import Interval
-from costmodel.statistics.verdict import DIFFERS
+from costmodel import DIFFERS, Interval, Place, Row, WorkLine, judge_rows
 from taxtui.report.measured.rows import Rank
 
 ON: Final = "on it"
@@ -22,7 +18,7 @@ class PlaceStanding(NamedTuple):
     """One place."""
 
     place: Place
-    row: Projection
+    row: Row
     hours: Interval  # worker-hours
     hours_rank: Rank
     usd: Interval | None  # None: no price
@@ -53,12 +49,12 @@ def standings(line: WorkLine, run_sd: float | None = None) -> list[PlaceStanding
     return sorted(results, key=lambda item: item.hours.value)
 
 
-def hours_of(row: Projection) -> Interval | None:
+def hours_of(row: Row) -> Interval | None:
     """Worker-hours."""
     return row.worker_hours
 
 
-def usd_of(row: Projection) -> Interval | None:
+def usd_of(row: Row) -> Interval | None:
     """All that a run is charged; the part for workers is as sure as their hours."""
     cost, hours = row.cost, row.worker_hours
     if cost is None or hours is None:
@@ -73,23 +69,23 @@ def usd_of(row: Projection) -> Interval | None:
     return Interval(cost.total_usd, end(sandbox.low, hours.low), end(sandbox.high, hours.high))
 
 
-Amount = Callable[[Projection], Interval | None]
+Amount = Callable[[Row], Interval | None]
 
 
-def _surely_below(row: Projection, other: Projection, amount: Amount, run_sd: float | None) -> bool:
-    result = judged(row, other, amount(row), amount(other), run_sd)
+def _surely_below(row: Row, other: Row, amount: Amount, run_sd: float | None) -> bool:
+    result = judge_rows(row, other, amount(row), amount(other), run_sd)
     return result.verdict.kind == DIFFERS and result.value.value < 0
 
 
-def _rank(row: Projection, others: Sequence[Projection], amount: Amount, run_sd: float | None) -> Rank:
+def _rank(row: Row, others: Sequence[Row], amount: Amount, run_sd: float | None) -> Rank:
     """The best and the worst place that the intervals of the differences allow."""
     better = sum(_surely_below(other, row, amount, run_sd) for other in others)
     worse = sum(_surely_below(row, other, amount, run_sd) for other in others)
     return Rank(1 + better, 1 + len(others) - worse)
 
 
-def _frontier(row: Projection, others: Sequence[Projection], run_sd: float | None) -> str:
-    def below(other: Projection, amount: Amount) -> bool:
+def _frontier(row: Row, others: Sequence[Row], run_sd: float | None) -> str:
+    def below(other: Row, amount: Amount) -> bool:
         group, theirs = amount(row), amount(other)
         assert group is not None
         assert theirs is not None

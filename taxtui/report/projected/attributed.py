@@ -7,10 +7,7 @@ from itertools import chain, count
 from string import ascii_lowercase
 from typing import Final, NamedTuple
 
-from costmodel.projection.row import Attribution, Projection, Share
-from costmodel.statistics.intervals import Interval
-from costmodel.training.run import TrainingRun
-from costmodel.workload.scenario_range import Assumption
+from costmodel import Assumption, Attribution, Interval, Row, Share, TrainingRun
 from taxtui.report.cells import SHORT, Content, TableCell, amount_cell
 from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING, compact, duration, money, number, span
@@ -73,7 +70,7 @@ def critical_second(found: Attribution) -> str:
     return f"One second on the critical path of every step = {money(found.usd_per_critical_second)}."
 
 
-def sections(rows: Sequence[Projection], training_run: TrainingRun) -> list[Section]:
+def sections(rows: Sequence[Row], training_run: TrainingRun) -> list[Section]:
     """The causes of each row, and what its GPUs wait for; nothing where no row is of a run in steps."""
     results = [(name_of(row), row.attribution) for row in rows if row.attribution is not None]
     if not results:
@@ -84,7 +81,7 @@ def sections(rows: Sequence[Projection], training_run: TrainingRun) -> list[Sect
     return [*tables, *[waits] * bool(waits.rows), _assumptions(results)]
 
 
-def _too_few(rows: Sequence[Projection]) -> list[str]:
+def _too_few(rows: Sequence[Row]) -> list[str]:
     """Why an attribution has no limits, or a lower one only, where that is so."""
     few = [row for row in rows if row.attribution is not None and row.attribution.sandbox.step_s.high is None]
     if not few:

@@ -5,12 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from costmodel.projection.row import Evidence, GpuWaiting, Projection
-from costmodel.projection.warnings import DO, WORDS
-from costmodel.simulation.makespan import bounds, expected_max
-from costmodel.statistics.intervals import Interval, student_t, wilson
-from costmodel.statistics.repetitions import run_limits
-from costmodel.training.run import TrainingRun
+from costmodel import (
+    Evidence,
+    GpuWaiting,
+    Interval,
+    Row,
+    TrainingRun,
+    expected_max,
+    makespan_bounds,
+    repetitions,
+    student_t,
+    warnings,
+    wilson_interval,
+)
 from taxtui.report.numbers import exact, hours, seconds
 from taxtui.report.projected.sections import tax_in_words
 from taxtui.terminal_text import clean, wrap
@@ -27,7 +34,7 @@ METHODS = {
 }
 
 
-def to_text(row: Projection, training_run: TrainingRun, width: int = WIDTH) -> str:
+def to_text(row: Row, training_run: TrainingRun, width: int = WIDTH) -> str:
     """The whole derivation of one row, in lines of at most ``width`` columns."""
     head = f"{clean(row.label)}, {clean(row.identity.tier)}, {row.length} actions, cell {row.identity.cell_id}"
     lines = [*wrap(head, width), *wrap(f"from {', '.join(map(clean, row.sources))} ({row.provenance})", width), ""]
@@ -52,7 +59,10 @@ def to_text(row: Projection, training_run: TrainingRun, width: int = WIDTH) -> s
             ("Worker-hours", _worker_hours(row, row.evidence, training_run)),
             ("Wall-clock", _wall_clock(row, row.evidence, training_run)),
             ("Where they go", _causes(row)),
-            ("Reasons to doubt it, the largest first", ((flag, f"{WORDS[flag]}; {DO[flag]}") for flag in row.flags)),
+            (
+                "Reasons to doubt it, the largest first",
+                ((flag, f"{warnings.WORDS[flag]}; {warnings.DO[flag]}") for flag in row.flags),
+            ),
         ):
             if told := list(items):
                 lines += ["", title, *_table(told, width)]
@@ -67,9 +77,9 @@ def _table(items: list[tuple[str, str]], width: int) -> list[str]:
     return lines
 
 
-def _trials(row: Projection, evidence: Evidence) -> Iterator[tuple[str, str]]:
+def _trials(row: Row, evidence: Evidence) -> Iterator[tuple[str, str]]:
     k = float(evidence.successes)
-    rate = wilson(round(evidence.attempts - k), evidence.attempts)
+    rate = wilson_interval(round(evidence.attempts - k), evidence.attempts)
     yield "attempts", f"{evidence.attempts:,} in {evidence.basis.runs:,} run(s)"
     yield "K, successes", f"{k:,.10g}"
     yield "H_ok, held by successes", f"{seconds(float(evidence.held_ok_ns) / S)} s"
@@ -81,7 +91,7 @@ def _trials(row: Projection, evidence: Evidence) -> Iterator[tuple[str, str]]:
     yield "think", f"{seconds(row.think_s)} s of a trajectory"
 
 
-def _levels(row: Projection) -> Iterator[tuple[str, str]]:
+def _levels(row: Row) -> Iterator[tuple[str, str]]:
     """How several levels became one row; nothing where there is one alone."""
     levels = row.levels
     if levels is None:
@@ -92,7 +102,7 @@ def _levels(row: Projection) -> Iterator[tuple[str, str]]:
     yield f"at {levels.at_a_time:,}", f"{levels.law}{curves}"
 
 
-def _worker_hours(row: Projection, evidence: Evidence, training_run: TrainingRun) -> Iterator[tuple[str, str]]:
+def _worker_hours(row: Row, evidence: Evidence, training_run: TrainingRun) -> Iterator[tuple[str, str]]:
     assert row.held_per_success_s is not None
     assert row.worker_hours is not None
     held = row.held_per_success_s
@@ -138,7 +148,7 @@ def _interval(held: Interval, evidence: Evidence) -> Iterator[tuple[str, str]]:
         return
     tau_s, shares = basis.sd * item.moving, sum(part.share**2 for part in item.parts)
     if not basis.measured:
-        below, above = run_limits(item, basis.sd)
+        below, above = repetitions.run_limits(item, basis.sd)
         yield "between runs", f"sd {100 * basis.sd:g} %, not measured ({basis.source})"
         yield (
             "",
@@ -158,7 +168,7 @@ def _interval(held: Interval, evidence: Evidence) -> Iterator[tuple[str, str]]:
     )
 
 
-def _wall_clock(row: Projection, evidence: Evidence, training_run: TrainingRun) -> Iterator[tuple[str, str]]:
+def _wall_clock(row: Row, evidence: Evidence, training_run: TrainingRun) -> Iterator[tuple[str, str]]:
     assert row.wall_clock_hours is not None
     wall, law, w = row.wall_clock_hours, evidence.busy_ns, evidence.usable_workers
     jobs = training_run.step_rollouts or training_run.trajectories
@@ -170,7 +180,7 @@ def _wall_clock(row: Projection, evidence: Evidence, training_run: TrainingRun) 
         + ("" if training_run.step_rollouts is None else f" in {row.steps.steps if row.steps else 0:,} steps"),
     )
     if jobs:
-        low, high = bounds(law, jobs, w)
+        low, high = makespan_bounds(law, jobs, w)
         longest = expected_max(law, jobs)
         yield "E[max of J]", f"{seconds(longest / S)} s"
         yield "lower bound", f"max(Jμ/W, E[max], ⌈J/W⌉·x_min) = {seconds(low / S)} s"
@@ -227,7 +237,7 @@ def _dollars(usd: float | None) -> str:
     return "" if usd is None else f", {usd:,.6g} $"
 
 
-def _causes(row: Projection) -> Iterator[tuple[str, str]]:
+def _causes(row: Row) -> Iterator[tuple[str, str]]:
     if row.by_cause_worker_hours is not None:
         for cause, value in row.by_cause_worker_hours.told().items():
             yield cause, hours(value) if value is None else exact(value)
@@ -239,7 +249,7 @@ def _causes(row: Projection) -> Iterator[tuple[str, str]]:
         yield "tax between", f"{least} worker-hours, if unsplit is work but for a --reference's dispatch, and {most}"
 
 
-def _cost(row: Projection, training_run: TrainingRun) -> list[tuple[str, str]]:
+def _cost(row: Row, training_run: TrainingRun) -> list[tuple[str, str]]:
     if row.cost is None:
         return []
     cost, workers = row.cost, row.cost.worker_usd or 0

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from costmodel.workload.scenario_range import Assumption
+from costmodel import Assumption
 from taxtui.options.training import OPTIONS, asked_at, asked_of, is_typed, value_of
 from taxtui.options.training_file import TrainingFile, field_of
 
 if TYPE_CHECKING:
-    from costmodel.providers.limits import Profile
+    from costmodel import Profile
 
 COMMAND_LINE: Final = "the command line"
 DEFAULT: Final = "taxtui's default"
@@ -41,7 +41,7 @@ def given(context: click.Context, spec: str = "") -> list[Assumption]:
             source = file.sources.get(field, file.path)
         results.append(Assumption(field, _shown(value), source))
         if name == "profile":
-            from costmodel.providers.limits import load_profile
+            from costmodel import load_profile
 
             results += _filled(load_profile(value), asked_at(spec, context))
     return results

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from costmodel.projection.row import Attribution, Projection, Share
-from costmodel.projection.warnings import DO, MOST
-from costmodel.statistics.intervals import Interval
-from costmodel.statistics.quantiles import Quantile
-from costmodel.training.length import FIXED
-from costmodel.workload.scenario_range import LevelLaw
+from costmodel import FIXED_LENGTH, Attribution, Interval, LevelLaw, Quantile, Row, Share, warnings
 from taxtui.report import variation
 
 
-def record(row: Projection) -> dict[str, Any]:
+def record(row: Row) -> dict[str, Any]:
     """One row; hours are worker-hours unless they are ``wall_clock``, ``_s`` is seconds, None is unknown."""
     identity = row.identity
     return {
@@ -24,7 +19,7 @@ def record(row: Projection) -> dict[str, Any]:
         "tier": identity.tier,
         "actions": row.actions,
         **row.length.record(),
-        "recorded_actions": identity.actions if identity.length == FIXED else None,
+        "recorded_actions": identity.actions if identity.length == FIXED_LENGTH else None,
         "mode": identity.mode,
         "concurrency": identity.concurrency,
         "arrival": identity.arrival,
@@ -57,7 +52,7 @@ def record(row: Projection) -> dict[str, Any]:
         "stress": row.stress._asdict() if row.stress else None,
         "held_out": _held_out(row),
         "flags": list(row.flags),
-        "do": [f"{flag}: {DO[flag]}" for flag in row.flags[:MOST]],
+        "do": [f"{flag}: {warnings.DO[flag]}" for flag in row.flags[: warnings.MOST]],
     }
 
 
@@ -70,7 +65,7 @@ def _levels(found: LevelLaw | None) -> dict[str, Any] | None:
     return found and found._asdict() | {"levels": {str(at_a_time): held_s for at_a_time, held_s in found.levels}}
 
 
-def _trajectory(row: Projection) -> dict[str, float | None]:
+def _trajectory(row: Row) -> dict[str, float | None]:
     latency = row.trajectory_s
     ends: tuple[float | None, ...] = latency.mean if latency else (None, None, None)
     result = dict(zip(("mean", "low", "high"), ends, strict=True))
@@ -82,7 +77,7 @@ def _trajectory(row: Projection) -> dict[str, float | None]:
     return result
 
 
-def _cost(row: Projection) -> dict[str, Any] | None:
+def _cost(row: Row) -> dict[str, Any] | None:
     if row.cost is None:
         return None
     cost = row.cost
@@ -97,7 +92,7 @@ def _cost(row: Projection) -> dict[str, Any] | None:
     }
 
 
-def _versus(row: Projection) -> dict[str, Any] | None:
+def _versus(row: Row) -> dict[str, Any] | None:
     if row.versus is None:
         return None
     delta = row.versus.worker_hours
@@ -111,7 +106,7 @@ def _versus(row: Projection) -> dict[str, Any] | None:
     }
 
 
-def _steps(row: Projection) -> dict[str, Any] | None:
+def _steps(row: Row) -> dict[str, Any] | None:
     if row.steps is None:
         return None
     steps = row.steps
@@ -156,13 +151,13 @@ def _share(share: Share) -> dict[str, Any]:
     return {unit: _interval(amount) for unit, amount in share._asdict().items()}
 
 
-def _warm_pool(row: Projection) -> dict[str, Any] | None:
+def _warm_pool(row: Row) -> dict[str, Any] | None:
     if row.warm_pool is None:
         return None
     return {"hit": row.warm_pool.hit, "idle": row.warm_pool.idle_sandboxes, "rule": row.warm_pool.rule}
 
 
-def _held_out(row: Projection) -> dict[str, Any] | None:
+def _held_out(row: Row) -> dict[str, Any] | None:
     """Return the checks of the extrapolation, one for each pair of measured lengths, as ``10_to_50``."""
     return {
         f"{check.from_actions}_to_{check.to_actions}": {

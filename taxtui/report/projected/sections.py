@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from costmodel.projection.row import Projection
-from costmodel.projection.tax_bounds import Reference
-from costmodel.projection.warnings import DO, TAIL
-from costmodel.recording.published import Published
-from costmodel.statistics.verdict import CANNOT_TELL, TIE, Finding
-from costmodel.training.run import TrainingRun
-from costmodel.units import NS_PER_S
+from costmodel import CANNOT_TELL, NS_PER_S, TIE, Finding, Published, Reference, Row, TrainingRun, warnings
 from taxtui.report import variation
 from taxtui.report.cells import (
     COUNT,
@@ -38,7 +32,7 @@ from taxtui.terminal_text import clean
 
 
 def sections(
-    rows: Sequence[Projection], training_run: TrainingRun, sources: Sequence[object], reference: Reference | None = None
+    rows: Sequence[Row], training_run: TrainingRun, sources: Sequence[object], reference: Reference | None = None
 ) -> list[Section]:
     """Every table that has something to say, the main one first; ``reference`` is what bounds a tax, in its notes."""
     parts = (_main, _causes, _money, _steps, _gpu, _pool, _stress, _break_even, _held_out)
@@ -62,12 +56,12 @@ def tax_in_words(cleanup: bool) -> str:
     return " + ".join(["startup", "dispatch", "contention", "harness", "queued", "failed", *["cleanup"] * cleanup])
 
 
-def marks_of(rows: Sequence[Projection]) -> FlagMarks:
+def marks_of(rows: Sequence[Row]) -> FlagMarks:
     """How rows are marked with their flags."""
-    return FlagMarks([row.flags for row in rows], DO)
+    return FlagMarks([row.flags for row in rows], warnings.DO)
 
 
-def title(rows: Sequence[Projection], training_run: TrainingRun) -> str:
+def title(rows: Sequence[Row], training_run: TrainingRun) -> str:
     """Return the training run in one line."""
     lengths = {row.length for row in rows}
     of = f" of {min(lengths)} actions" if len(lengths) == 1 else ""
@@ -75,7 +69,7 @@ def title(rows: Sequence[Projection], training_run: TrainingRun) -> str:
     return f"{training_run.trajectories:,} trajectories{of} on {training_run.workers:,} worker{plural}"
 
 
-def _names(rows: Sequence[Projection]) -> list[str]:
+def _names(rows: Sequence[Row]) -> list[str]:
     """The shortest names that tell the rows apart."""
     labels = [clean(row.label) for row in rows]
     return labels if len(set(labels)) == len(labels) else [name_of(row) for row in rows]
@@ -85,13 +79,13 @@ def _short(label: str) -> str:
     return clean(label)[:16]
 
 
-def name_of(row: Projection) -> str:
+def name_of(row: Row) -> str:
     """Return the name of a row, on two lines."""
     details = [part for part in (row.identity.tier, str(row.length), row.identity.mode) if part]
     return f"{clean(row.label)}\n{clean(' '.join(details))}"
 
 
-def _main(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
+def _main(rows: Sequence[Row], training_run: TrainingRun) -> Section:
     marks = marks_of(rows)
     baseline = next((row.versus.label for row in rows if row.versus), None)
     head = ["sandbox\ntier n mode", "trajectory\nmean", "worker-hours\n", "wall-clock\n"]
@@ -130,7 +124,7 @@ def mark(verdict: Finding) -> str:
     return {TIE: " tie", CANNOT_TELL: " ?"}.get(verdict.kind, "")
 
 
-def _at_least(rows: Sequence[Projection]) -> str:
+def _at_least(rows: Sequence[Row]) -> str:
     """Return the note about lower limits, where there are any."""
     needs = sorted({row.wall_clock_hours.needs_trials or 0 for row in rows if row.wall_clock_hours} - {0})
     if not needs:
@@ -139,7 +133,7 @@ def _at_least(rows: Sequence[Projection]) -> str:
     return f" ≥: at least; an upper limit takes {wanted} successes, or a bound on the longest: --set timeout_s=S."
 
 
-def _versus(row: Projection) -> Content:
+def _versus(row: Row) -> Content:
     if row.versus is None:
         return NOTHING
     value, low, high = row.versus.worker_hours
@@ -149,8 +143,8 @@ def _versus(row: Projection) -> Content:
 def _table(
     name: str,
     head: list[str],
-    rows: Sequence[Projection],
-    cells: Callable[[Projection], list[Content] | None],
+    rows: Sequence[Row],
+    cells: Callable[[Row], list[Content] | None],
     *notes: str,
 ) -> Section:
     """A section with one line per row for which ``cells`` has any."""
@@ -160,8 +154,8 @@ def _table(
     return Section(name, ["sandbox\n", *head], lines, list(notes))
 
 
-def _causes(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
-    def cells(row: Projection) -> list[Content] | None:
+def _causes(rows: Sequence[Row], training_run: TrainingRun) -> Section:
+    def cells(row: Row) -> list[Content] | None:
         if row.by_cause_worker_hours is None or row.worker_hours is None:
             return None
         total = row.worker_hours.value
@@ -208,8 +202,8 @@ def _causes(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
     return _table("Causes of the worker-hours", head, rows, cells, *notes)
 
 
-def _money(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
-    def cells(row: Projection) -> list[Content] | None:
+def _money(rows: Sequence[Row], training_run: TrainingRun) -> Section:
+    def cells(row: Row) -> list[Content] | None:
         if row.cost is None:
             return None
         cost = row.cost
@@ -226,8 +220,8 @@ def _money(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
     return _table("Money", head, rows, cells, *(f"Prices: {clean(sheet)}." for sheet in sheets))
 
 
-def _steps(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
-    def cells(row: Projection) -> list[Content] | None:
+def _steps(rows: Sequence[Row], training_run: TrainingRun) -> Section:
+    def cells(row: Row) -> list[Content] | None:
         if row.steps is None:
             return None
         steps = row.steps
@@ -248,12 +242,12 @@ def _steps(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
     return _table(policy, head, rows, cells)
 
 
-def _gpu(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
+def _gpu(rows: Sequence[Row], training_run: TrainingRun) -> Section:
     return waiting.section(list(zip(_names(rows), rows, strict=True)), training_run)
 
 
-def _pool(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
-    def cells(row: Projection) -> list[Content] | None:
+def _pool(rows: Sequence[Row], training_run: TrainingRun) -> Section:
+    def cells(row: Row) -> list[Content] | None:
         if row.warm_pool is None:
             return None
         return [TableCell(row.warm_pool.hit, SHARE), TableCell(row.warm_pool.idle_sandboxes), row.warm_pool.rule]
@@ -262,9 +256,9 @@ def _pool(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
     return _table(f"Warm pool of {training_run.warm_pool}", ["hits\n", "idle\nsandboxes", "rule\n"], rows, cells, note)
 
 
-def _stress(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
-    def cells(row: Projection) -> list[Content] | None:
-        if row.stress is None or TAIL not in row.flags:
+def _stress(rows: Sequence[Row], training_run: TrainingRun) -> Section:
+    def cells(row: Row) -> list[Content] | None:
+        if row.stress is None or warnings.TAIL not in row.flags:
             return None
         return [TableCell(row.stress.worker_hours), hours_cell(row.stress.wall_clock_hours)]
 
@@ -273,8 +267,8 @@ def _stress(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
     )
 
 
-def _break_even(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
-    def cells(row: Projection) -> list[Content] | None:
+def _break_even(rows: Sequence[Row], training_run: TrainingRun) -> Section:
+    def cells(row: Row) -> list[Content] | None:
         even = row.break_even
         if even is None:
             return None
@@ -286,7 +280,7 @@ def _break_even(rows: Sequence[Projection], training_run: TrainingRun) -> Sectio
     return _table("Break-even with the baseline", ["actions\n", "note\n"], rows, cells)
 
 
-def _held_out(rows: Sequence[Projection], training_run: TrainingRun) -> Section:
+def _held_out(rows: Sequence[Row], training_run: TrainingRun) -> Section:
     series = {row.identity._replace(actions=0): row for row in rows if row.held_out}
     lines: list[list[Content]] = []
     for row in series.values():

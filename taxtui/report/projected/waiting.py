@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from costmodel.projection.row import GpuWaiting, Projection
-from costmodel.training.run import TrainingRun
+from costmodel import GpuWaiting, Row, TrainingRun
 from taxtui.report.cells import DOLLARS, CellGroup, Content, TableCell, hours_cell
 from taxtui.report.formats import Section
 from taxtui.report.numbers import NOTHING
@@ -18,14 +17,14 @@ NOTE: Final = (
 )
 
 
-def waits(row: Projection, training_run: TrainingRun) -> dict[str, GpuWaiting]:
+def waits(row: Row, training_run: TrainingRun) -> dict[str, GpuWaiting]:
     """By policy; of a run in steps whose causes are known, as its attribution has them."""
     if row.attribution is not None and row.attribution.waiting is not None:
         return {training_run.effective_policy.name: row.attribution.waiting}
     return row.gpu or {}
 
 
-def section(rows: Sequence[tuple[str, Projection]], training_run: TrainingRun) -> Section:
+def section(rows: Sequence[tuple[str, Row]], training_run: TrainingRun) -> Section:
     """A line per row, by its name, and policy; none where nothing waits."""
     results = [(name, policy, item) for name, row in rows for policy, item in waits(row, training_run).items()]
     lines: list[list[Content]] = [

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from costmodel.recording.events import Notice
+from costmodel import Notice
 from taxtui.errors import located
 from taxtui.runner.cleanup.ledger import LedgerEntry
 from taxtui.runner.journal import EventSink

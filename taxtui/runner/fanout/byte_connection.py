@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from costmodel.recording.events import Clock, Event
-from costmodel.recording.framing import Chain, FrameParser, decode
+from costmodel import Clock, Event, framing
 from taxtui.runner.fanout.launcher import Received
 from taxtui.runner.fanout.messages import ToWorker, decode_from_worker, line
 from taxtui.runner.journal import Journal
@@ -43,7 +42,7 @@ class ByteConnection:
         """Expect the first frame of the worker's file."""
         self.clock: Clock | None = None
         self.transport = transport
-        self._parser, self._chain = FrameParser(), Chain()
+        self._parser, self._chain = framing.FrameParser(), framing.Chain()
 
     def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:
         """The worker has a file of its own."""
@@ -60,7 +59,7 @@ class ByteConnection:
     def _decode(self, data: bytes) -> list[Event]:
         events: list[Event] = []
         for offset, payload in self._parser.feed(data):
-            batch = decode(payload, offset)
+            batch = framing.decode(payload, offset)
             self._chain.add(batch, payload, offset)
             events += batch.events
         if self.clock is None and events:

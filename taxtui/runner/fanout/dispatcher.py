@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from costmodel.recording.breakdown import start_delay_ns
-from costmodel.recording.events import INTERRUPTED, OK, Event, Notice, TrialEnded
+from costmodel import Event, Notice, TrialEnded, breakdown, events
 from taxtui.errors import RunCrashed, WriteFailed
 from taxtui.plan.spec import Plan
 from taxtui.runner.arrivals import Block, blocks, schedule
@@ -240,10 +239,10 @@ class Dispatcher:
         if not trial.started.warm_up:
             self._run.counts[end.outcome] = self._run.counts.get(end.outcome, 0) + 1
             progress.ended += 1
-            progress.ok += end.outcome == OK
+            progress.ok += end.outcome == events.OK
             cell.ended += 1
-            cell.ok += end.outcome == OK
-            cell.start_delays_ns.append(start_delay_ns(trial.started.scheduled_ns, trial.started.start_ns))
+            cell.ok += end.outcome == events.OK
+            cell.start_delays_ns.append(breakdown.start_delay_ns(trial.started.scheduled_ns, trial.started.start_ns))
         left_s = eta_s(self._run.cells, side_by_side=self._plan.side_by_side)
         elapsed_s = time.monotonic() - self._began_s
         progress.left_s = remaining_s(self._plan, progress.repetition - 1, elapsed_s, left_s)
@@ -298,7 +297,7 @@ class Dispatcher:
         started = worker.running
         counted = sum(not trial.started.warm_up for trial in started.values())
         if counted:
-            self._run.counts[INTERRUPTED] = self._run.counts.get(INTERRUPTED, 0) + counted
+            self._run.counts[events.INTERRUPTED] = self._run.counts.get(events.INTERRUPTED, 0) + counted
         worker.running = {}
         self._take_back(worker, started)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from costmodel.recording.events import Clock, Event
+from costmodel import Clock, Event
 from taxtui.runner.fanout.messages import Assignment, FromWorker, ToWorker
 from taxtui.runner.journal import Journal
 

@@ -8,7 +8,7 @@ import msgspec
 
 import costmodel
 import taxtui.errors
-from costmodel.recording.events import Cell
+from costmodel import Cell
 from taxtui.errors import TaxtuiError, located
 from taxtui.plan.spec import Plan
 from taxtui.runner.cleanup.ledger import TrialShare

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from costmodel.analysis.project import project
-from costmodel.errors import CostModelError
-from costmodel.recording.reader import read_recording
-from costmodel.training.run import TrainingRun
+from costmodel import CostModelError, TrainingRun, project, read_recording
 from taxtui.plan.repeating import MIN_RUNS
 from taxtui.plan.spec import Plan
 

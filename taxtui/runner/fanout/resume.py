@@ -10,20 +10,7 @@ from typing import Final
 
 import msgspec
 
-from costmodel.recording.events import (
-    CANCELLED,
-    INTERRUPTED,
-    OK,
-    Cell,
-    Clock,
-    Event,
-    Header,
-    RunFinished,
-    TrialEnded,
-    TrialStarted,
-)
-from costmodel.recording.follower import Follower
-from costmodel.recording.framing import PREFIX, FrameParser
+from costmodel import Cell, Clock, Event, Follower, Header, RunFinished, TrialEnded, TrialStarted, events, framing
 from taxtui import folders
 from taxtui.errors import UsageError
 from taxtui.plan.spec import Plan
@@ -31,7 +18,7 @@ from taxtui.runner import identity
 from taxtui.runner.arrivals import Block
 from taxtui.runner.cleanup import ledger
 
-AGAIN: Final = frozenset({CANCELLED, INTERRUPTED})
+AGAIN: Final = frozenset({events.CANCELLED, events.INTERRUPTED})
 """Outcomes of trials that are run again."""
 WHOLE: Final = "finished"
 
@@ -84,7 +71,7 @@ class ResumeState:
             started = self._open.pop(event.trial, None)
             if started is not None and not started.warm_up:
                 self.counts[event.outcome] += 1
-                self.ok_of[started.cell] += event.outcome == OK
+                self.ok_of[started.cell] += event.outcome == events.OK
                 self._finished[started.cell, started.block] += event.outcome not in AGAIN
         elif isinstance(event, Cell):
             self._cells[event.id] = event
@@ -116,7 +103,7 @@ class ResumeState:
     @property
     def ok(self) -> int:
         """Successes among them."""
-        return self.counts[OK]
+        return self.counts[events.OK]
 
     def remaining(self, order: Sequence[Block]) -> list[Block]:
         """Return the unfinished trials of these blocks, in the same order."""
@@ -144,11 +131,11 @@ class ResumeState:
 
     def _end(self) -> int:
         """Bytes of whole frames before the end of the run."""
-        parser, end = FrameParser(), 0
+        parser, end = framing.FrameParser(), 0
         with self.path.open("rb") as file:
             while chunk := file.read(1 << 20):
                 for offset, payload in parser.feed(chunk):
-                    end = offset if self._outcome else offset + PREFIX.size + len(payload)
+                    end = offset if self._outcome else offset + framing.PREFIX.size + len(payload)
         return end
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from costmodel.recording.events import Actions, Clock, Event, Health, Mark
+from costmodel import Actions, Clock, Event, Health, Mark
 from taxtui import __version__
 from taxtui.runner import preflight
 from taxtui.runner.fanout.launcher import Received, WorkerConnection

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
-from costmodel.recording.events import CANCELLED, INTERRUPTED
+from costmodel import events
 from taxtui.errors import SubstrateError, WriteFailed
 from taxtui.runner import health
 from taxtui.runner.arrivals import when_due
@@ -101,13 +101,13 @@ class Worker:
         elif message.op == FINISH:
             self._finishing.set()
         elif message.op == STOP:
-            self.control.stop(INTERRUPTED)
+            self.control.stop(events.INTERRUPTED)
         else:
-            self.control.abandon(CANCELLED if message.op == CANCEL else INTERRUPTED)
+            self.control.abandon(events.CANCELLED if message.op == CANCEL else events.INTERRUPTED)
 
     def abandoned_by_run(self) -> None:
         """The run is gone: stop trials where they are, and clean up."""
-        self.control.abandon(CANCELLED)
+        self.control.abandon(events.CANCELLED)
         self._finishing.set()
 
     def _batch(self, cell: int, batch: int) -> _BatchShare:
@@ -124,7 +124,7 @@ class Worker:
                     answer.set_result(False)
         elif op in (CANCEL, INTERRUPT):
             for trial in list(self._trials):
-                trial.abandon(CANCELLED if op == CANCEL else INTERRUPTED)
+                trial.abandon(events.CANCELLED if op == CANCEL else events.INTERRUPTED)
         if self.control.crash is not None or self.control.write_error is not None:
             self._finishing.set()
 

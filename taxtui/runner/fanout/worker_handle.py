@@ -8,8 +8,7 @@ from typing import Final, Self
 
 import msgspec
 
-from costmodel.recording.events import CLEANUP, INTERRUPTED, Actions, Cell, Event, PhaseEnded, TrialEnded, TrialStarted
-from costmodel.recording.validation import InCourse
+from costmodel import Actions, Cell, Event, InCourse, PhaseEnded, TrialEnded, TrialStarted, events
 from taxtui import __version__
 from taxtui.errors import TaxtuiError, UsageError
 from taxtui.runner.cleanup.ledger import TrialShare
@@ -85,7 +84,7 @@ class WorkerHandle:
             self.running[event.trial].course.took(event)
         elif isinstance(event, PhaseEnded):
             trial = self.running[event.trial]
-            if event.phase == CLEANUP:
+            if event.phase == events.CLEANUP:
                 trial.cleaned_ns = event.start_ns + event.duration_ns
             else:
                 trial.course.passed(event)
@@ -97,7 +96,7 @@ class WorkerHandle:
         """Return the ends of the trials that ran when the worker was lost, as early as each can have been."""
         error, message = LOST
         return [
-            TrialEnded(number, INTERRUPTED, "", error, message, trial.course.earliest_end_ns, 0, "warm")
+            TrialEnded(number, events.INTERRUPTED, "", error, message, trial.course.earliest_end_ns, 0, "warm")
             for number, trial in self.running.items()
         ]
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from costmodel.recording.events import Clock
+from costmodel import Clock
 from taxtui import __version__
 from taxtui.errors import located
 from taxtui.recording.writer import Recorder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from costmodel.recording.events import UNKNOWN, Actions, sparse
+from costmodel import Actions, events
 
 
 class ActionBuffer:
@@ -45,13 +45,13 @@ class ActionBuffer:
             trial=self._trial,
             step=self._step,
             first=first,
-            gap_ns=sparse(gap),
-            think_ns=sparse(think),
+            gap_ns=events.sparse(gap),
+            think_ns=events.sparse(think),
             duration_ns=duration,
-            run_ns=sparse(run),
-            exit_code=sparse(code),
-            stdout_bytes=sparse(out),
-            stderr_bytes=sparse(err),
-            cpu_ns=sparse(cpu, UNKNOWN),
-            wrapper_ns=sparse(wrapper, UNKNOWN),
+            run_ns=events.sparse(run),
+            exit_code=events.sparse(code),
+            stdout_bytes=events.sparse(out),
+            stderr_bytes=events.sparse(err),
+            cpu_ns=events.sparse(cpu, events.UNKNOWN),
+            wrapper_ns=events.sparse(wrapper, events.UNKNOWN),
         )

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, NamedTuple
 
-from costmodel.recording.events import MAX_INT, UNKNOWN
+from costmodel import MAX_INT, events
 from taxtui.sandboxes.kit.wrapper_clock import BEGAN, NOW, epoch_ns
 
 Method = Literal["bash", "none"]
@@ -56,7 +56,9 @@ class Unwrapped(NamedTuple):
     wrapper_ns: int  # or UNKNOWN
 
 
-def unwrap(stderr: bytes, nonce: str, method: Method, within_ns: int, wrapper_ended_ns: int = UNKNOWN) -> Unwrapped:
+def unwrap(
+    stderr: bytes, nonce: str, method: Method, within_ns: int, wrapper_ended_ns: int = events.UNKNOWN
+) -> Unwrapped:
     """Remove the timer's lines from standard error; return it with in-sandbox, CPU and wrapper time.
 
     ``wrapper_ended_ns``: as in ``ExecResult``. The clock inside is a wall clock, and the sandbox may forge it: a run
@@ -64,7 +66,7 @@ def unwrap(stderr: bytes, nonce: str, method: Method, within_ns: int, wrapper_en
     is unknown where it is negative, or where it and the run are longer than the whole command.
     """
     if method == "none":
-        return Unwrapped(stderr, UNKNOWN, UNKNOWN, UNKNOWN)
+        return Unwrapped(stderr, events.UNKNOWN, events.UNKNOWN, events.UNKNOWN)
     before = _TIMES.search(stderr)  # the first: written before the command could print anything
     if before is not None:
         stderr = stderr[: before.start()] + stderr[before.end() :]
@@ -72,28 +74,33 @@ def unwrap(stderr: bytes, nonce: str, method: Method, within_ns: int, wrapper_en
     start = stderr.rfind(b"\n%b " % nonce.encode())
     end = stderr.find(b"\n", start + 1)
     if start < 0 or end < 0:
-        return Unwrapped(stderr, UNKNOWN, UNKNOWN, UNKNOWN)
+        return Unwrapped(stderr, events.UNKNOWN, events.UNKNOWN, events.UNKNOWN)
     times = [epoch_ns(text) for text in stderr[start + 1 : end].split()[1:]]
-    if len(times) not in (2, 3) or UNKNOWN in times[:2]:
-        return Unwrapped(stderr, UNKNOWN, UNKNOWN, UNKNOWN)
-    began, ended, entered = (*times, UNKNOWN)[:3]
+    if len(times) not in (2, 3) or events.UNKNOWN in times[:2]:
+        return Unwrapped(stderr, events.UNKNOWN, events.UNKNOWN, events.UNKNOWN)
+    began, ended, entered = (*times, events.UNKNOWN)[:3]
     head, tail = stderr[:start], stderr[end + 1 :]
     if (after := _TIMES_AT_END.match(tail)) is not None:
         tail = tail[after.end() :]
-        if wrapper_ended_ns == UNKNOWN and after[13]:
+        if wrapper_ended_ns == events.UNKNOWN and after[13]:
             wrapper_ended_ns = epoch_ns(after[13])
     run_ns = ended - began
     if not 0 <= run_ns <= within_ns:
-        return Unwrapped(head + tail, UNKNOWN, UNKNOWN, UNKNOWN)
-    cpu_ns = _cpu_ns(after) - _cpu_ns(before) if before and after else UNKNOWN
-    wrapper_ns = UNKNOWN
-    if entered != UNKNOWN and wrapper_ended_ns != UNKNOWN and entered <= began and ended <= wrapper_ended_ns:
+        return Unwrapped(head + tail, events.UNKNOWN, events.UNKNOWN, events.UNKNOWN)
+    cpu_ns = _cpu_ns(after) - _cpu_ns(before) if before and after else events.UNKNOWN
+    wrapper_ns = events.UNKNOWN
+    if (
+        entered != events.UNKNOWN
+        and wrapper_ended_ns != events.UNKNOWN
+        and entered <= began
+        and ended <= wrapper_ended_ns
+    ):
         wrapper_ns = wrapper_ended_ns - entered - run_ns
     return Unwrapped(
         head + tail,
         run_ns,
-        cpu_ns if 0 <= cpu_ns <= MAX_INT else UNKNOWN,
-        wrapper_ns if run_ns + wrapper_ns <= within_ns else UNKNOWN,
+        cpu_ns if 0 <= cpu_ns <= MAX_INT else events.UNKNOWN,
+        wrapper_ns if run_ns + wrapper_ns <= within_ns else events.UNKNOWN,
     )
 
 

@@ -12,26 +12,7 @@ import time
 from collections.abc import Awaitable, Coroutine, Sequence
 from typing import Any, Final
 
-from costmodel.recording.breakdown import start_delay_ns
-from costmodel.recording.events import (
-    ACTION,
-    CANCELLED,
-    CLEANUP,
-    CREATE,
-    FAILED,
-    OK,
-    PRELOAD,
-    READY,
-    READY_AGAIN,
-    RESET,
-    SETUP,
-    TIMEOUT,
-    Mark,
-    Notice,
-    PhaseEnded,
-    TrialEnded,
-    TrialStarted,
-)
+from costmodel import Mark, Notice, PhaseEnded, TrialEnded, TrialStarted, breakdown, events
 from taxtui.errors import ExecFailed, ExecTimeout, ReadyTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command, SandboxSpec, Step, ThinkTime
 from taxtui.runner.redaction import redact, scrub
@@ -84,7 +65,7 @@ class Trial:
         self.block = block
         self.attempt = attempt
         self.sandbox = reuse
-        self.outcome = OK
+        self.outcome = events.OK
         self.cleanup_failed = False
         self.start_delay_ns = 0
         self.reusable = False  # with acquire=reset: the sandbox was left standing for the next trial
@@ -95,11 +76,11 @@ class Trial:
         self._patience = Retry(
             first_s=0.25, longest_s=30.0, tries=MAX_TRIES, announce=self._announce_wait, source=self._random
         )
-        self._phase = CREATE
+        self._phase = events.CREATE
         self._ready_by_s = 0.0  # by the loop's clock; waits for a throttle move it
         self._deadline: asyncio.Timeout | None = None  # of the call that has to end by then
         self._last_ns = 0  # end of the last measurement: the next gap begins here
-        self._columns = ActionBuffer(number, SETUP)
+        self._columns = ActionBuffer(number, events.SETUP)
         self._creating: asyncio.Future[Sandbox] | None = None
         self._session: Session | None = None
         self._body: asyncio.Task[None] | None = None
@@ -114,7 +95,7 @@ class Trial:
     async def run(self, scheduled_ns: int) -> None:
         """Run the whole trial, from TrialStarted to TrialEnded."""
         start_ns = self.context.now()
-        self.start_delay_ns = start_delay_ns(scheduled_ns, start_ns)
+        self.start_delay_ns = breakdown.start_delay_ns(scheduled_ns, start_ns)
         self._last_ns = start_ns
         self.context.emit(
             TrialStarted(
@@ -138,13 +119,13 @@ class Trial:
             await self._body
         except asyncio.CancelledError as cancelled:
             error = cancelled
-            self.outcome = self._abandoned or CANCELLED
+            self.outcome = self._abandoned or events.CANCELLED
         except TimeoutError as timeout:  # ReadyTimeout and ExecTimeout are TimeoutErrors too
             error = timeout
-            self.outcome = TIMEOUT
+            self.outcome = events.TIMEOUT
         except Exception as failure:  # any error of an adapter is the outcome of this trial
             error = failure
-            self.outcome = FAILED
+            self.outcome = events.FAILED
         end_ns = self._last_ns if error is None else self.context.now()
         failed_in = "" if error is None else self._phase
         try:
@@ -179,19 +160,21 @@ class Trial:
         plan, tier = self.context.plan, self.context.plan.tier
         self._ready_by_s = asyncio.get_running_loop().time() + self.context.create_timeout_s
         if self._reuse:
-            await self._timed(RESET, self._reset())
+            await self._timed(events.RESET, self._reset())
         else:
             await self._create()
-        await self._timed(READY, self._ready())
-        await self._timed(READY_AGAIN, self._no_op(CHECK if self._reuse else NO_OP))
+        await self._timed(events.READY, self._ready())
+        await self._timed(events.READY_AGAIN, self._no_op(CHECK if self._reuse else NO_OP))
         if self.context.preload:
-            await self._timed(PRELOAD, self._step(Step(name=PRELOAD, run=tier.preload)))
+            await self._timed(events.PRELOAD, self._step(Step(name=events.PRELOAD, run=tier.preload)))
         if tier.setup:
-            await self._timed(SETUP, self._steps(SETUP, tier.setup))
-        self._phase = ACTION
+            await self._timed(events.SETUP, self._steps(events.SETUP, tier.setup))
+        self._phase = events.ACTION
         self.flush_columns()
-        self._columns = ActionBuffer(self.number, ACTION)
-        await self._steps(ACTION, [tier.cycle[i % len(tier.cycle)] for i in range(plan.actions)], think=plan.think)
+        self._columns = ActionBuffer(self.number, events.ACTION)
+        await self._steps(
+            events.ACTION, [tier.cycle[i % len(tier.cycle)] for i in range(plan.actions)], think=plan.think
+        )
 
     async def _timed(self, phase: str, work: Coroutine[Any, Any, None]) -> None:
         """Run and record one phase; a failed one is in TrialEnded instead."""
@@ -221,7 +204,7 @@ class Trial:
 
     async def _create(self) -> None:
         """Create the sandbox. Only the request that was answered counts; throttled ones before it do not."""
-        self._phase = CREATE
+        self._phase = events.CREATE
         began = queued_before = 0
 
         async def attempt() -> Sandbox:
@@ -234,7 +217,7 @@ class Trial:
 
         self.sandbox = await self._patience(attempt)
         ended = self.context.now()
-        self._phase_ended(CREATE, began, ended - began - (self._marks.queued_ns - queued_before))
+        self._phase_ended(events.CREATE, began, ended - began - (self._marks.queued_ns - queued_before))
         self._last_ns = ended
 
     async def _ready(self) -> None:
@@ -291,7 +274,7 @@ class Trial:
         await asyncio.sleep(wanted_ns / 1e9)
         return time.monotonic_ns() - began
 
-    async def _step(self, step: Step, think_ns: int = 0, index: int = 0, kind: str = PRELOAD) -> None:
+    async def _step(self, step: Step, think_ns: int = 0, index: int = 0, kind: str = events.PRELOAD) -> None:
         """Run one command: time it, record it, then check its result."""
         method = self.context.method
         timeout_s = step.timeout_s if step.timeout_s is not None else self.context.timeout_s
@@ -308,7 +291,7 @@ class Trial:
         stderr, run_ns, cpu_ns, wrapper_ns = bracket.unwrap(
             result.stderr, self._nonce, method, duration_ns, result.wrapper_ended_ns
         )
-        if kind in (SETUP, ACTION):
+        if kind in (events.SETUP, events.ACTION):
             self._columns.append(
                 gap_ns=max(0, began - self._last_ns - think_ns),
                 think_ns=think_ns,
@@ -324,7 +307,7 @@ class Trial:
         self._judge(step, index, kind, result)
 
     def _judge(self, step: Step, index: int, kind: str, result: ExecResult) -> None:
-        where = f"{kind} {index} ({step.name})" if kind != PRELOAD else kind
+        where = f"{kind} {index} ({step.name})" if kind != events.PRELOAD else kind
         if result.exit_code != step.expect_exit:
             raise WrongResult(f"{where}: exit {result.exit_code}, expected {step.expect_exit}")
         if step.expect_stdout.replace("{nonce}", self._nonce).encode() not in result.stdout:
@@ -353,7 +336,7 @@ class Trial:
         session, self._session = self._session, None
         if session is not None:
             await self._quietly(session.close())
-        if self.outcome == OK and self.context.plan.acquire == RESET and self.sandbox is not None:
+        if self.outcome == events.OK and self.context.plan.acquire == events.RESET and self.sandbox is not None:
             self.reusable = await plant(self.sandbox, self.context.timeout_s)
             if self.reusable:
                 return
@@ -367,7 +350,7 @@ class Trial:
             text = f"{self.context.substrate.name}: {self.spec.name} may still exist: {' '.join(redact(error))}"
             self.context.emit(Notice(self.context.now(), "error", text))
             return
-        self._phase_ended(CLEANUP, began, self.context.now() - began)
+        self._phase_ended(events.CLEANUP, began, self.context.now() - began)
 
     async def _quietly(self, closing: Awaitable[None]) -> None:
         """Close a session. The sandbox is removed next, so a failure is only a notice."""

@@ -14,7 +14,7 @@ from textual.app import RenderResult
 from textual.color import Color
 from textual_plotext import PlotextPlot
 
-from costmodel.recording.breakdown import has_schedule
+from costmodel import breakdown
 from taxtui.live.cell_state import FACETS, CellState, TrialInFlight
 from taxtui.live.histogram import LogHistogram, lower
 from taxtui.live.state import RunState
@@ -280,7 +280,7 @@ def paint_ladder(plot: LadderPlot, state: RunState, chosen: CellState | None) ->
 def _same_but_level(a: CellState, b: CellState) -> bool:
     """They differ in how many ran at a time alone, with their lanes kept full."""
     fields = ("label", "tier", "actions", "length", "mode", "think", "acquire", "provenance")
-    return not has_schedule(a.arrival) and all(getattr(a, name) == getattr(b, name) for name in fields)
+    return not breakdown.has_schedule(a.arrival) and all(getattr(a, name) == getattr(b, name) for name in fields)
 
 
 def paint_phases(bars: PhaseBars, cells: Sequence[CellState], chosen: CellState | None, *, dark: bool) -> None:

@@ -19,8 +19,7 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
-from costmodel.errors import SourceError
-from costmodel.recording.follower import Follower
+from costmodel import Follower, SourceError
 from taxtui.live.state import RunState
 from taxtui.plan.scenario import STDIN
 from taxtui.terminal_text import clean

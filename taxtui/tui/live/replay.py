@@ -11,8 +11,7 @@ from math import inf
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from costmodel.recording.events import Event
-from costmodel.recording.follower import Follower
+from costmodel import Event, Follower
 from taxtui.errors import UsageError
 from taxtui.live.state import RunState
 from taxtui.terminal_text import clean

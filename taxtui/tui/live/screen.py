@@ -14,7 +14,7 @@ from textual.containers import Container, Vertical
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from costmodel.errors import SourceError
+from costmodel import SourceError
 from taxtui.live.cell_state import FACETS
 from taxtui.live.state import LogLine
 from taxtui.terminal_text import clean

@@ -12,10 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from costmodel.errors import SourceError
-from costmodel.recording.events import TrialEnded, TrialStarted
-from costmodel.recording.follower import Follower
-from costmodel.recording.framing import MAX_LENGTH, PREFIX, Chain, next_valid
+from costmodel import Follower, SourceError, TrialEnded, TrialStarted, framing
 from taxtui.live.state import RunState
 from taxtui.terminal_text import clean
 from taxtui.tui.live.feed import SLICE_BYTES
@@ -23,7 +20,7 @@ from taxtui.tui.live.feed import SLICE_BYTES
 KEYFRAMES: Final = 128
 """Most keyframes of a file: a seek folds less than a hundredth of it. A keyframe of 36 busy cells takes 130 kB."""
 
-TAILS_BYTES: Final = (256 << 10, 2 * (PREFIX.size + MAX_LENGTH))
+TAILS_BYTES: Final = (256 << 10, 2 * (framing.PREFIX.size + framing.MAX_LENGTH))
 """How much of the end is looked at for the last instant: first a little, then what holds a whole frame for certain."""
 
 
@@ -48,7 +45,7 @@ class Keyframe(NamedTuple):
     unix_ns: int  # the latest instant that was named
     events: int  # that were folded
     offset: int  # bytes, where the next frame begins
-    chain: Chain  # which one that has to be
+    chain: framing.Chain  # which one that has to be
     packed: bytes  # the ``RunState``, pickled: a tenth of the memory that a copy of it takes
 
     def state(self) -> RunState:
@@ -76,7 +73,7 @@ class ReplayTimeline:
         self._last_unix_ns = 0
         try:
             self._fold()
-            while not (self.state.started_unix_ns or self.complete or self._offset > MAX_LENGTH):
+            while not (self.state.started_unix_ns or self.complete or self._offset > framing.MAX_LENGTH):
                 self._fold()
             if not self.complete:  # else the fold knows it, and the file is closed
                 self._last_unix_ns = self._last_instant()
@@ -131,7 +128,7 @@ class ReplayTimeline:
                 begin = max(self._offset, self.size_bytes - octets)
                 with self._path.open("rb") as file:
                     file.seek(begin)
-                    start = next_valid(file.read(octets), 0)
+                    start = framing.next_valid(file.read(octets), 0)
                 if start is None:
                     continue
                 ahead.resume(begin + start)

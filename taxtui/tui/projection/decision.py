@@ -8,10 +8,7 @@ from typing import Final
 
 from textual.screen import Screen
 
-from costmodel.analysis.baseline import meant
-from costmodel.analysis.ranking import WorkLine
-from costmodel.providers.provider import known_providers
-from costmodel.training.length import FIXED
+from costmodel import FIXED_LENGTH, WorkLine, known_providers, matches_spec
 from taxtui.live.catalogue import shown
 from taxtui.tui.command_dialog import show_command
 from taxtui.tui.dialogs import Choice, Choose
@@ -35,7 +32,7 @@ async def ask(
     choices += [
         Choice(name, "estimated from published figures", name)
         for name in known_providers()
-        if not any(meant(row.identity, name) for row in answered.rows if row.provenance == "measured")
+        if not any(matches_spec(row.identity, name) for row in answered.rows if row.provenance == "measured")
     ]
     goal = await screen.app.push_screen_wait(Choose("Move the training run to", choices))
     if goal is None:
@@ -53,7 +50,9 @@ async def ask(
         identity = line.entries[0].row.identity
         words += ["--tier", identity.tier, "--mode", identity.mode]
         words += (
-            ["-n", str(identity.actions)] if identity.length == FIXED and not form.value_of("actions", typed) else []
+            ["-n", str(identity.actions)]
+            if identity.length == FIXED_LENGTH and not form.value_of("actions", typed)
+            else []
         )
     words += form.words({name: value for name, value in typed.items() if name not in NOT_TAKEN})
     await show_command(screen, "Move?", words, DECIDED)

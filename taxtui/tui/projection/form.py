@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from costmodel.recording.load import read
-from costmodel.toml import Document, MalformedDocument
-from costmodel.training.policies import POLICIES
-from costmodel.training.run import ON_FAILURE, PLACEMENTS
+from costmodel import ON_FAILURE, PLACEMENTS, POLICIES, load, toml
 from taxtui.errors import UsageError
 from taxtui.live.catalogue import shown, stamp
 from taxtui.options.asking import places_of, providers_of
@@ -24,9 +21,7 @@ from taxtui.options.training_file import field_of
 from taxtui.plan.notation import parse_count
 
 if TYPE_CHECKING:
-    from costmodel import TrainingRun
-    from costmodel.analysis.per_substrate import PlaceAsked
-    from costmodel.providers.provider import Provider
+    from costmodel import PlaceAsked, Provider, TrainingRun
 
 TRAJECTORIES: Final = 1_000_000
 WORKERS: Final = 500
@@ -140,8 +135,8 @@ def groups() -> Mapping[str, Sequence[Field]]:
 @lru_cache(4)
 def _file_values(path: str, stamp: tuple[int, int]) -> Mapping[str, str]:
     try:
-        document = Document(Path(path)).data
-    except (OSError, MalformedDocument):
+        document = toml.Document(Path(path)).data
+    except (OSError, toml.MalformedDocument):
         return {}  # ``parsed`` refuses the file with its reason
     values: dict[str, str] = {}
     for table, group in GROUPS.items():
@@ -240,7 +235,7 @@ def parsed(typed: Typed) -> Question:
     """
     try:
         context = click.Command("project", params=list(OPTIONS)).make_context("project", words(typed))
-        return Question(places_of(context), providers_of(context, lambda name: read(Path(name))))
+        return Question(places_of(context), providers_of(context, lambda name: load(Path(name))))
     except click.UsageError as error:
         raise UsageError(error.format_message()) from error
 

@@ -9,19 +9,28 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from costmodel import Projection, Published, Recording, TrainingRun
-from costmodel.analysis.baseline import meant
-from costmodel.analysis.per_substrate import PlaceAsked, project_places
-from costmodel.analysis.project import Wanted, project
-from costmodel.analysis.ranking import Answer, answer_of
-from costmodel.analysis.sensitivity import Curve, curve
-from costmodel.errors import CostModelError
-from costmodel.pricing.sheet import SHIPPED
-from costmodel.providers.limits import known_profiles
-from costmodel.providers.provider import known_providers
-from costmodel.recording.load import read
-from costmodel.recording.reader import CellIdentity
-from costmodel.training.run import Think
+from costmodel import (
+    SHIPPED_PRICES,
+    Answer,
+    CellFilter,
+    CellIdentity,
+    CostModelError,
+    Curve,
+    PlaceAsked,
+    Published,
+    Recording,
+    Row,
+    Think,
+    TrainingRun,
+    answer_of,
+    curve,
+    known_profiles,
+    known_providers,
+    load,
+    matches_spec,
+    project,
+    project_places,
+)
 from taxtui.errors import RecordingError
 from taxtui.live import catalogue
 from taxtui.tui.projection.form import Question, Typed, parsed
@@ -52,7 +61,7 @@ class ProjectionAsked(NamedTuple):
 class Answered(NamedTuple):
     """The rows of a projection so far, and their inputs."""
 
-    rows: Sequence[Projection]
+    rows: Sequence[Row]
     question: Question
     sources: Sequence[Source]
     coarse: frozenset[CellIdentity] = frozenset()  # rows without what takes a simulation, which is on its way
@@ -120,7 +129,7 @@ class Projector:
         state = catalogue.stamp(path)
         cached = self._read.get(path)
         if cached is None or cached[0] != state:
-            self._read[path] = cached = (state, read(path))
+            self._read[path] = cached = (state, load(path))
         return cached[1]
 
 
@@ -144,16 +153,18 @@ def refined(request: Refinement) -> Iterator[Answered]:
         yield Answered(list(rows.values()), question, sources, coarse)
 
 
-def _rows(question: Question, sources: Sequence[Source], wanted: Wanted) -> list[Projection]:
+def _rows(question: Question, sources: Sequence[Source], wanted: CellFilter) -> list[Row]:
     """Project some workloads as ``project_places`` does, with less simulation of a run in steps."""
-    matches: list[Projection] = []
+    matches: list[Row] = []
     for number, place in enumerate(question.places):
         earlier = [item.spec for item in question.places[:number]]
 
         def at_place(identity: CellIdentity, spec: str = place.spec, earlier: Sequence[str] = tuple(earlier)) -> bool:
-            return (not spec or meant(identity, spec)) and not any(meant(identity, item) for item in earlier)
+            return (not spec or matches_spec(identity, spec)) and not any(
+                matches_spec(identity, item) for item in earlier
+            )
 
-        def both(identity: CellIdentity, at_place: Wanted = at_place) -> bool:
+        def both(identity: CellIdentity, at_place: CellFilter = at_place) -> bool:
             return at_place(identity) and wanted(identity)
 
         providers = [
@@ -174,7 +185,7 @@ def _quick(place: PlaceAsked) -> PlaceAsked:
     return place._replace(training_run=TrainingRun(**request))
 
 
-def _key(row: Projection) -> tuple[CellIdentity, str]:
+def _key(row: Row) -> tuple[CellIdentity, str]:
     return row.identity, row.provenance
 
 
@@ -200,7 +211,7 @@ def _is_of(work: Works, identity: CellIdentity) -> bool:
     return _work(identity) == work
 
 
-def _identities(rows: Iterable[Projection], *, coarse: bool = True) -> frozenset[CellIdentity]:
+def _identities(rows: Iterable[Row], *, coarse: bool = True) -> frozenset[CellIdentity]:
     return frozenset(row.identity for row in rows if coarse)
 
 
@@ -212,10 +223,10 @@ def curves(request: CurveAsked) -> list[Curve]:
     return curve(parts, replace(training_run, baseline=None), "actions", ())
 
 
-def stops(rows: Sequence[Projection]) -> dict[str, tuple[str, ...]]:
+def stops(rows: Sequence[Row]) -> dict[str, tuple[str, ...]]:
     """The values of the options that name a substrate, a price sheet or a provider's limits."""
     labels = tuple(dict.fromkeys(row.identity.label for row in rows))
-    sheets = tuple(sorted(path.stem for path in SHIPPED.glob("*.toml")))
+    sheets = tuple(sorted(path.stem for path in SHIPPED_PRICES.glob("*.toml")))
     return {"baseline": labels, "full_speed": labels, "prices": sheets, "profile": tuple(known_profiles())} | {
         "compose": tuple(known_providers())
     }

@@ -14,10 +14,7 @@ from textual.color import Color
 from textual.containers import Vertical
 from textual_plotext import PlotextPlot
 
-from costmodel.analysis.baseline import break_even
-from costmodel.analysis.ranking import Answer, WorkLine
-from costmodel.analysis.sensitivity import Curve
-from costmodel.projection.row import BreakEven
+from costmodel import Answer, BreakEven, Curve, WorkLine, break_even
 from taxtui.report.bars import Bar
 from taxtui.report.numbers import compact, money, number
 from taxtui.report.projected.attributed import unit_of

@@ -14,9 +14,7 @@ from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from costmodel.analysis.ranking import Answer, WorkLine
-from costmodel.projection.row import Projection
-from costmodel.recording.reader import CellIdentity
+from costmodel import Answer, CellIdentity, Row, WorkLine
 from taxtui.live import catalogue
 from taxtui.report.answer.table import said
 from taxtui.report.projected.attributed import headline
@@ -182,7 +180,7 @@ class ProjectionScreen(ArrangedScreen):
         return self.query_one(AnswerTable).line
 
     @property
-    def looked_at(self) -> Sequence[Projection]:
+    def looked_at(self) -> Sequence[Row]:
         """The rows of the workload under the cursor."""
         return [entry.row for entry in self.line.entries] if self.line else []
 

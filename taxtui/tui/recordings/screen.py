@@ -14,7 +14,7 @@ from textual.binding import BindingType
 from textual.containers import Container, Vertical, VerticalScroll
 from textual.widgets import Input, Static
 
-from costmodel.errors import SourceError
+from costmodel import SourceError
 from taxtui.errors import TaxtuiError
 from taxtui.live import catalogue
 from taxtui.live.catalogue import HOPELESS, CatalogueEntry, Listing, shown

@@ -7,10 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from costmodel.analysis.concurrency_sweep import Ladder
-from costmodel.analysis.ranking import Answer
-from costmodel.recording.reader import Recording
-from costmodel.training.length import FIXED
+from costmodel import FIXED_LENGTH, Answer, Recording, concurrency_sweep
 from taxtui.errors import RecordingError
 from taxtui.live import catalogue
 from taxtui.live.cell_state import CellState
@@ -62,7 +59,7 @@ class ResultsShown(NamedTuple):
     parts: Sequence[Part]
     rows: Sequence[Row]
     answer: Answer | None = None
-    climbed: Sequence[Ladder] = ()
+    climbed: Sequence[concurrency_sweep.Ladder] = ()
 
 
 def arranged_part(part: Part, arrangement: Arrangement) -> Part:
@@ -101,7 +98,7 @@ def of_row(row: Row, cell: CellState) -> bool:
             identity.think,
             identity.acquire,
         ),
-    ) and (cell.length != FIXED or cell.actions == identity.actions)
+    ) and (cell.length != FIXED_LENGTH or cell.actions == identity.actions)
 
 
 class ResultsReader:

@@ -13,8 +13,7 @@ from typing import Any
 
 import msgspec
 
-from costmodel.regular_file import read_regular
-from costmodel.toml import MAX_BYTES
+from costmodel import read_regular, toml
 from taxtui.errors import ScenarioError, TaxtuiError, UsageError
 from taxtui.plan import scenario
 from taxtui.plan.durations import parse_duration_ns
@@ -213,7 +212,7 @@ def presets(folder: Path) -> list[Preset]:
     paths = {name: name for name in scenario.shipped_names()}
     for path in sorted([*folder.glob("*.toml"), *folder.glob("scenarios/*.toml")]):
         with contextlib.suppress(OSError):  # a folder or a pipe of that name, a link that leads nowhere
-            if b"[[cells]]" in read_regular(path, MAX_BYTES):
+            if b"[[cells]]" in read_regular(path, toml.MAX_BYTES):
                 paths.setdefault(path.stem, str(path))
     return [_preset(name, argument) for name, argument in paths.items()]
 

@@ -7,10 +7,8 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
-from costmodel import Projection
-from costmodel.projection.row import CAUSES as ATTRIBUTED
-from costmodel.projection.row import ByCause
-from costmodel.statistics.intervals import Interval
+from costmodel import CAUSES as ATTRIBUTED
+from costmodel import ByCause, Interval, Row
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.numbers import NOTHING, money, number, span
@@ -59,7 +57,7 @@ def figures(material: Material) -> list[Figure]:
     return [Figure(NAME, "Costs of the sandbox in this training run", panels, notes)]
 
 
-def _panel(provenance: str, tier: str, rows: Sequence[Projection], marks: FlagMarks) -> Panel:
+def _panel(provenance: str, tier: str, rows: Sequence[Row], marks: FlagMarks) -> Panel:
     rows = rows[:MOST_ROWS]
     dollars = all(row.attribution is not None and row.attribution.run.usd is not None for row in rows)
     results = [_parts(row, dollars=dollars) for row in rows]
@@ -87,14 +85,14 @@ def _panel(provenance: str, tier: str, rows: Sequence[Projection], marks: FlagMa
     return Panel(name, title, about, stacks_height(stacks), draw, data, apart)
 
 
-def _name(row: Projection, marks: FlagMarks) -> str:
+def _name(row: Row, marks: FlagMarks) -> str:
     n = "" if row.trials is None else f", n={row.trials:,}"
     letters = marks.of(row.flags)
     flagged = f" [{letters}]" if letters else ""
     return f"{cut(clean(row.label), NAME_COLUMNS)} {row.length} {clean(row.identity.mode)}{flagged}{n}"
 
 
-def _parts(row: Projection, *, dollars: bool) -> tuple[Interval | None, dict[str, float]]:
+def _parts(row: Row, *, dollars: bool) -> tuple[Interval | None, dict[str, float]]:
     """The whole with its interval, and its causes; 0 of one that is not known."""
     if row.attribution is None:
         causes = row.by_cause_worker_hours
@@ -108,7 +106,7 @@ def _parts(row: Projection, *, dollars: bool) -> tuple[Interval | None, dict[str
     return unit.of(row.attribution.sandbox), parts
 
 
-def _record(row: Projection, whole: Interval | None, parts: dict[str, float], unit: str) -> dict[str, Any]:
+def _record(row: Row, whole: Interval | None, parts: dict[str, float], unit: str) -> dict[str, Any]:
     value, low, high = whole or (None, None, None)
     return {
         "sandbox": row.label,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from costmodel.analysis.baseline import crossing
-from costmodel.projection.row import BreakEven, Projection
+from costmodel import BreakEven, crossing_point
+from costmodel import Row as Projection
 from taxtui.report.measured.rows import Row
 from taxtui.report.page.material import Material
 from taxtui.report.page.palette import INK, light
@@ -70,7 +70,7 @@ def _panel(
         line = item.evidence.line
         own: dict[str, Any] = {**identified(row), "fixed_s": line.fixed_s, "per_action_s": line.per_action_s}
         if row is not base:
-            even = crossing(line, cheapest.evidence.line)
+            even = crossing_point(line, cheapest.evidence.line)
             crossings.append(even)
             own |= {"against": base.label, "at_actions": even.actions, "low": even.low, "high": even.high}
             told.append(f"{title}: {shown(row)} against {shown(base)}: {in_words(even)}.")

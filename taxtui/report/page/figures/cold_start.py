@@ -7,7 +7,7 @@ from typing import Final
 
 from matplotlib.axes import Axes
 
-from costmodel.statistics.intervals import quantile
+from costmodel import quantile
 from taxtui.report.measured.rows import Row
 from taxtui.report.measured.samples import column
 from taxtui.report.numbers import duration

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import botocore
 
-from costmodel.pricing.sheet import load_prices, priced
+from costmodel import load_prices, priced_cell
 from taxtui.errors import SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import retry
@@ -202,7 +202,7 @@ def _cost(prices: str, variant: str) -> str:
     if not prices:
         return "billed by the second, no price sheet of it is shipped: --prices FILE"
     limits = Limits()
-    identity = priced("ecs", variant, limits.cpus, limits.memory_mib)
+    identity = priced_cell("ecs", variant, limits.cpus, limits.memory_mib)
     price = load_prices(prices).sandbox(identity)
     return (
         f"{price.usd_hour(identity):.3f} USD per sandbox-hour, {price.minimum_ns / 1e9:.0f} s at least: "

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from costmodel.pricing.instance_sizes import sold
+from costmodel import sold_size
 from taxtui.errors import CreateFailed, SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
@@ -29,7 +29,7 @@ class TaskSize(NamedTuple):
 
 def fargate_size(limits: Limits) -> TaskSize:
     """The smallest size on sale with at least these limits. Raises :class:`CreateFailed`."""
-    size = sold("fargate", round(limits.cpus * 1000), limits.memory_mib)
+    size = sold_size("fargate", round(limits.cpus * 1000), limits.memory_mib)
     if size is None:
         raise CreateFailed(
             f"Fargate has nothing with {limits.cpus:g} vCPU and {limits.memory_mib} MiB", fix="ask for less"
