@@ -4,7 +4,7 @@
 
     import costmodel
 
-    result = costmodel.compare([costmodel.read("before.msgpack")], [costmodel.read("after.msgpack")])
+    result = costmodel.compare([costmodel.load("before.msgpack")], [costmodel.load("after.msgpack")])
     [(one.metric.name, one.change, one.verdict) for one in result.comparisons]
 """
 

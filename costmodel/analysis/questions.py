@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Final
 
 from costmodel.analysis.baseline import matches_spec
 from costmodel.analysis.bill import Side
 from costmodel.analysis.decision import Decision, decide_between
 from costmodel.analysis.per_substrate import PlaceAsked, candidates_of, runs_of
-from costmodel.analysis.project import project, rows_of
+from costmodel.analysis.project import behind, project, rows_of
 from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.row import Attribution, Row
+from costmodel.providers.provider import load_provider
 from costmodel.recording.load import Data, files_of
 from costmodel.recording.reader import CellIdentity, Recording
 from costmodel.training.run import TrainingRun
 
 if TYPE_CHECKING:
+    from costmodel.providers.plausible_ranges import Candidate
     from costmodel.providers.provider import Provider
 
 COARSE: Final = 0.005
@@ -57,6 +60,7 @@ def decide(
     *,
     current: str,
     candidate: str,
+    candidate_run: TrainingRun | None = None,
     tier: str | None = None,
     mode: str | None = None,
     prices: Prices | None = None,
@@ -65,7 +69,8 @@ def decide(
 ) -> Decision:
     """Whether to move a training run from the substrate ``current`` to the substrate ``candidate``.
 
-    A candidate without measurements is estimated from what ``provider``, or a shipped provider of that name, publishes.
+    ``candidate_run`` is the training run at the candidate, if limits, nodes or failures differ there. A candidate
+    without measurements is estimated from what ``provider``, or a shipped provider of that name, publishes.
 
     Raises:
         TrainingRunError: not exactly one row is of a side, or the sides cannot be compared.
@@ -74,9 +79,19 @@ def decide(
     start = _side(data, training_run, current, tier, mode, prices, effort)
     measured = any(_wanted(cell.identity, candidate, tier, mode) for one in _recordings(data) for cell in one.cells)
     if measured:
-        goal = _side(data, training_run, candidate, tier, mode, prices, effort)
+        goal = _side(data, candidate_run or training_run, candidate, tier, mode, prices, effort)
     else:
-        goal = _estimated(data, training_run, candidate, start.row.identity, prices, provider, effort)
+        own = candidate_run or training_run
+        differing = (one.name for one in fields(own) if getattr(own, one.name) != getattr(training_run, one.name))
+        goal = _estimated(
+            _recordings(data),
+            PlaceAsked(candidate, own, prices),
+            provider or load_provider(candidate),
+            start.row.identity,
+            effort,
+            stated=frozenset(name for name in differing if getattr(own, name) is not None),
+            images_gb=() if training_run.images is None else training_run.images.sizes_gb,
+        )
     return decide_between(start, goal, effort=effort)
 
 
@@ -97,20 +112,21 @@ def _row(
     prices: Prices | None,
     effort: float,
 ) -> Row:
-    rows = project(
-        data,
-        training_run,
-        prices,
-        effort=effort,
-        wanted=lambda identity: _wanted(identity, spec, tier, mode),
-        stressed=False,
-    )
-    if len(rows) != 1:
-        names = dict.fromkeys(f"{row.label} {row.identity.tier} {row.length} {row.identity.mode}" for row in rows)
-        known = dict.fromkeys(one.identity.substrate for item in _recordings(data) for one in item.cells)
-        found = f"several rows: {', '.join(names)}; choose with tier, mode, actions" if rows else "no row"
-        raise TrainingRunError(f"{spec} has {found}; recorded substrates: {', '.join(known) or 'none'}")
-    return rows[0]
+    def wanted(identity: CellIdentity) -> bool:
+        return _wanted(identity, spec, tier, mode)
+
+    cells = [one.value.identity for one in behind(files_of(data), training_run, prices, ())]
+    matching = [identity for identity in cells if wanted(identity)]
+    if len(matching) <= 1:  # else nothing is simulated
+        rows = project(data, training_run, prices, effort=effort, wanted=wanted, stressed=False)
+        if len(rows) == 1:
+            return rows[0]
+        matching = [row.identity for row in rows]
+    if not matching:
+        known = ", ".join(dict.fromkeys(identity.label for identity in cells)) or "none"
+        raise TrainingRunError(f"no row of {spec} was recorded; recorded substrates: {known}")
+    names = ", ".join(f"{one.label} {one.tier} x {one.actions} {one.mode}" for one in matching)
+    raise TrainingRunError(f"{len(matching)} rows are of {spec}: {names}; choose one with tier, mode or actions")
 
 
 def _side(
@@ -133,26 +149,24 @@ def _side(
 
 
 def _estimated(
-    data: Data,
-    training_run: TrainingRun,
-    spec: str,
+    recordings: list[Recording],
+    place: PlaceAsked,
+    provider: Provider,
     like: CellIdentity,
-    prices: Prices | None,
-    provider: Provider | None,
     effort: float,
+    *,
+    stated: frozenset[str],
+    images_gb: Sequence[float],
 ) -> Side:
-    """A side without measurements: the work of the measured side with published figures."""
+    """A side without measurements: the work of a measured cell with published figures."""
     from costmodel.attribution.paired_comparison import RunInSteps
-    from costmodel.providers.plausible_ranges import Candidate
-    from costmodel.providers.provider import load_provider
 
-    if provider is None:
-        provider = load_provider(spec)
-
-    def same_work(identity: CellIdentity) -> bool:
-        return identity == like
-
-    [found] = candidates_of(_recordings(data), PlaceAsked(spec, training_run, prices), provider, same_work, like=like)
+    candidates = candidates_of(
+        recordings, place, provider, lambda identity: identity == like, stated=stated, images_gb=images_gb, like=like
+    )
+    if len(candidates) != 1:
+        raise TrainingRunError(f"{place.spec} was not measured, and no recorded work of the current side estimates it")
+    [found] = candidates
 
     def row_of(one: Candidate, effort: float) -> Row:
         [row] = rows_of([one.at({})], effort=effort, stressed=False)

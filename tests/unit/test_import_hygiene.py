@@ -94,7 +94,7 @@ def test_a_run_on_this_machine_imports_no_sdk_and_no_screen(tmp_path: Path) -> N
 
 
 def test_the_cost_model_knows_nothing_of_taxtui() -> None:
-    modules = imported("import costmodel; costmodel.read, costmodel.project, costmodel.curve")
+    modules = imported("import costmodel; costmodel.load, costmodel.project, costmodel.curve")
     assert "costmodel.projection.measured_row" in modules
     assert not {name for name in modules if name.startswith("costmodel.attribution")}  # who asks for no steps
     assert packages(modules) & ({"taxtui"} | SDKS | SCREENS) == set()
