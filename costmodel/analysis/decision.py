@@ -90,8 +90,7 @@ def decide_between(
 
     Raises:
         TrainingRunError: the two did not do the same work, one of them has no number, the model's time is missing, or
-        only
-            one of them has a price.
+            only one of them has a price.
     """
     one, other = start.row, goal.row
     if (one.identity.tier, one.length) != (other.identity.tier, other.length):

@@ -12,7 +12,9 @@ import pytest
 import costmodel as cm
 from tests.docs.pages import DOCS
 
-RUN = cm.TrainingRun(trajectories=1_000, workers=100, prompts=4, group_size=4, actions=50)
+RUN = cm.TrainingRun(
+    trajectories=1_000, workers=100, prompts=4, group_size=4, actions=50, think=cm.Think(8_000_000_000)
+)
 SMALL = {"tier": "T1", "mode": "exec", "effort": 0.01}
 
 
@@ -44,7 +46,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 def test_one_file_is_as_good_as_a_list_of_one(data: cm.Recording) -> None:
     asked = cm.TrainingRun(trajectories=1_000, workers=100)
     assert cm.project(data, asked) == cm.project([data], asked)
-    assert cm.compare(data, cm.load(DOCS.parent / "recordings/small.msgpack"), pair_all=True).cells  # type: ignore[arg-type]
+    assert cm.compare(data, cm.load(DOCS.parent / "recordings/small.msgpack"), pair_all=True).comparisons  # type: ignore[arg-type]
 
 
 def test_the_attribution_is_that_of_the_row(data: cm.Recording) -> None:
