@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from costmodel import Recording, Reference
     from taxtui.options.rows import RowChoice
     from taxtui.report.formats import Section
-    from taxtui.report.measured.rows import Row
+    from taxtui.report.measured.rows import MeasuredRow
 
 CHOOSE = "--tier, --mode, --substrate or --actions"
 ONE_BY_ONE = ("cold-start", "fresh", "completion", "actions", "response", "breakdown", "tax", "ladder", "laws")
@@ -127,7 +127,7 @@ def command(
 
 
 def _answered(
-    rows: Sequence[Row],
+    rows: Sequence[MeasuredRow],
     sources: Sequence[Recording],
     choice: RowChoice,
     run_sd: float | None,

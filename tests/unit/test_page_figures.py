@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from costmodel import TrainingRun, load
 from costmodel.analysis.per_substrate import PlaceAsked
 from costmodel.providers.provider import load_provider
-from taxtui.report.measured.rows import Row, rows_of
+from taxtui.report.measured.rows import MeasuredRow, rows_of
 from taxtui.report.measured.samples import column, read_samples
 from taxtui.report.measured.tables import PARTS
 from taxtui.report.page.drawing import drawn, inline_svg, png_file, svg_file
@@ -55,7 +55,7 @@ def ys(line: Line2D) -> list[float]:
     return [float(y) for y in line.get_ydata()]  # type: ignore[union-attr]
 
 
-def in_order(material: Material) -> list[Row]:
+def in_order(material: Material) -> list[MeasuredRow]:
     """As a panel has them."""
     (setting,) = material.settings
     return setting.rows

@@ -15,7 +15,7 @@ from costmodel.errors import SourceError
 from costmodel.recording.follower import read_events
 from costmodel.workload.pool import Pool
 from taxtui.live.state import RunState
-from taxtui.report.measured.rows import Row, namesakes, rows_of
+from taxtui.report.measured.rows import MeasuredRow, namesakes, rows_of
 from taxtui.report.measured.samples import column, read_samples
 from tests.support.costmodel_files import S, cell, health, trial, write
 
@@ -114,7 +114,7 @@ def test_a_run_that_is_unknown_or_cannot_be_is_never_guessed(tmp_path: Path, sec
     assert values(found, "dispatch") == [S // 2] * 3 + [3 * S // 4, 2 * S]
     assert column(found.successes, "run").sizes.tolist() == [3, 2]
     assert values(found, "unsplit") == [0, 2 * S]
-    row = Row(found)
+    row = MeasuredRow(found)
     assert row.tax is None
     assert row.work_ns is None
     assert row.held_ns == (6 * S + 9 * S) / 2
@@ -125,7 +125,7 @@ def test_warm_ups_cancelled_and_interrupted_trials_do_not_count(tmp_path: Path) 
     outcomes = ["ok", "failed", "timeout", "cancelled", "interrupted", "something new"]
     trials = [trial(number, outcome=outcome) for number, outcome in enumerate(outcomes)]
     found = only(cells_of(tmp_path, ([*trials, trial(9, warm_up=True)], [])))
-    assert (len(found.trials), Row(found).failed) == (4, 3)
+    assert (len(found.trials), MeasuredRow(found).failed) == (4, 3)
     assert len(values(found, "trajectory")) == 1
 
 
@@ -152,7 +152,7 @@ def test_equal_cells_pool_across_files_and_others_never_do(tmp_path: Path) -> No
 def test_tax_and_failures(tmp_path: Path) -> None:
     good = [trial(n, create=n * S, runs=[S // 2] * 3, setup=[(2 * S, S)], thinks=[0, S, S]) for n in range(1, 6)]
     bad = [trial(n, actions=[S], outcome="failed", extra=(n - 5) * S) for n in (6, 7)]
-    row = Row(only(cells_of(tmp_path, (good + bad, []))))
+    row = MeasuredRow(only(cells_of(tmp_path, (good + bad, []))))
     held = [n * S + S + 2 * S + 3 * S + 2 * S for n in range(1, 6)] + [2 * S + S + S + extra * S for extra in (1, 2)]
     think, work = 5 * 2 * S, 5 * (3 * S // 2 + S)
     tax = row.tax
@@ -180,7 +180,7 @@ def test_report_and_projection_say_the_same(tmp_path: Path) -> None:
     trials = [trial(n, create=(2 + n * n % 7) * S, gaps=[MS] * 3, runs=[S // 3] * 3, block=n // 4) for n in range(40)]
     path = write(tmp_path / "a.msgpack", [*trials, trial(40, actions=[S], outcome="timeout")])
     projected = costmodel.project([costmodel.load(path)], costmodel.TrainingRun(trajectories=3600, workers=1))[0]
-    row = Row(only(read_samples([path])[0]))
+    row = MeasuredRow(only(read_samples([path])[0]))
     summary = row.summary("trajectory")
     assert summary is not None
     assert projected.trajectory_s is not None
@@ -225,7 +225,7 @@ def test_reasons_to_doubt_a_row(tmp_path: Path) -> None:
     cells, sources = read_samples([path])
     assert not sources[0].whole
     expected = ["no_success", "stand_in", "incomplete_recording", "preload_in_trial"]
-    assert Row(only(cells)).flags == [*expected, "arrival burst", "think 8s", "acquire reset"]
+    assert MeasuredRow(only(cells)).flags == [*expected, "arrival burst", "think 8s", "acquire reset"]
 
 
 def test_what_is_missing_makes_a_recording_incomplete(tmp_path: Path) -> None:

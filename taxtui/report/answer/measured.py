@@ -10,14 +10,14 @@ from costmodel import (
     CellFilter,
     Recording,
     Reference,
+    Row,
     SourceError,
     TrainingRun,
     answer_of,
     project,
 )
-from costmodel import Row as Projection
 from taxtui.report.answer.order import Key
-from taxtui.report.measured.rows import Row
+from taxtui.report.measured.rows import MeasuredRow
 
 
 def recorded(
@@ -25,14 +25,17 @@ def recorded(
     run_sd: float | None = None,
     bounds: Reference | None = None,
     wanted: CellFilter | None = None,
-) -> list[Projection]:
+) -> list[Row]:
     """A row for each ``wanted`` cell, of one trajectory as it was recorded. Raises ``SourceError``: no success."""
     training_run = TrainingRun(trajectories=1, workers=1, run_sd=run_sd)
     return project(sources, training_run, None, bounds, each_level=True, wanted=wanted, checked=False, stressed=False)
 
 
 def answer(
-    rows: Sequence[Row], sources: Sequence[Recording], run_sd: float | None = None, bounds: Reference | None = None
+    rows: Sequence[MeasuredRow],
+    sources: Sequence[Recording],
+    run_sd: float | None = None,
+    bounds: Reference | None = None,
 ) -> Answer:
     """Return the answer about the cells of ``rows``, which come from ``sources``; empty where no trial succeeded."""
     kept = {(row.identity, row.cell.provenance) for row in rows}
@@ -44,6 +47,6 @@ def answer(
     return answer_of([row for row in result if (row.identity, row.provenance) in kept], HELD_PER_SUCCESS, run_sd=run_sd)
 
 
-def key_of(row: Row) -> Key:
+def key_of(row: MeasuredRow) -> Key:
     """Return the key of a measured row, as ``order.key_of`` returns it for a projection."""
     return row.identity, row.cell.provenance, row.length.actions

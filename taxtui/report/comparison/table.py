@@ -21,7 +21,7 @@ from costmodel import (
 from taxtui.report import variation
 from taxtui.report.cells import Content, RowName
 from taxtui.report.formats import Report, Section
-from taxtui.report.measured.rows import Row, namesakes
+from taxtui.report.measured.rows import MeasuredRow, namesakes
 from taxtui.report.measured.tables import HEAD, marks_of, name_of
 from taxtui.report.numbers import NOTHING, duration
 from taxtui.terminal_text import clean
@@ -45,7 +45,7 @@ class ComparisonTable:
         pools = dict.fromkeys(
             pool for comparison in result.comparisons for pool in (comparison.after, comparison.before)
         )
-        self.rows = {pool: Row(pool) for pool in pools}
+        self.rows = {pool: MeasuredRow(pool) for pool in pools}
         self.differing = namesakes(
             [self.rows[pool] for pool in dict.fromkeys(comparison.after for comparison in result.comparisons)]
         )
@@ -144,7 +144,7 @@ def _without_failures(comparison: Comparison) -> bool:
 
 def cell_name(pool: Pool) -> str:
     """Return the name of a cell, on one line."""
-    row = Row(pool)
+    row = MeasuredRow(pool)
     return f"{row.label} {row.details}"
 
 

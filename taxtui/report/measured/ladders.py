@@ -8,7 +8,7 @@ from typing import Any, Final
 from costmodel import Interval, Scalability, concurrency_sweep
 from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, TableCell, amount_cell, duration_cell
 from taxtui.report.formats import Section
-from taxtui.report.measured.rows import PROVENANCES, Row
+from taxtui.report.measured.rows import PROVENANCES, MeasuredRow
 from taxtui.report.numbers import CLOSED_LOOP, NOTHING, number, span
 from taxtui.terminal_text import clean
 
@@ -22,7 +22,7 @@ _HEAD: Final = (
 NONE: Final = "no cell was measured at two levels of concurrency with its lanes kept full"
 
 
-def ladders_of(rows: Sequence[Row]) -> list[concurrency_sweep.Ladder]:
+def ladders_of(rows: Sequence[MeasuredRow]) -> list[concurrency_sweep.Ladder]:
     """Return the concurrency sweeps of the cells of these rows."""
     return concurrency_sweep.ladders(row.cell for row in rows)
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from costmodel import FIXED_LENGTH, NS_PER_HOUR, NS_PER_S, Interval, characterization
 from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, TableCell, amount_cell, text_of
 from taxtui.report.formats import Section
-from taxtui.report.measured.rows import Row
+from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.numbers import NOTHING
 
 HELD: Final = "held"
@@ -17,7 +17,7 @@ MOST_ERRORS: Final = 2
 """Classes of errors that a row names; json has all."""
 
 
-def laws_of(row: Row) -> characterization.Laws:
+def laws_of(row: MeasuredRow) -> characterization.Laws:
     """The laws of a row's counted trials; a length that was asked for is none, nor a hazard in an unknown time."""
     result = characterization.laws(row.cell.trials)
     if row.identity.length == FIXED_LENGTH:
@@ -27,7 +27,7 @@ def laws_of(row: Row) -> characterization.Laws:
     return result
 
 
-def sections(names: Mapping[Row, Content], head: str) -> list[Section]:
+def sections(names: Mapping[MeasuredRow, Content], head: str) -> list[Section]:
     """A table per law that any of the rows tells; how often trials fail, all of them do."""
     result = {text_of(name): laws_of(row) for row, name in names.items()}
     tables = [_think(result, head), _length(result, head), _failures(result, head), _shared(result, head)]
@@ -122,7 +122,7 @@ def _correlation(shared: characterization.Shared | None) -> Content:
     return NOTHING if shared is None else amount_cell(shared.correlation)
 
 
-def record(row: Row) -> dict[str, Any]:
+def record(row: MeasuredRow) -> dict[str, Any]:
     """The laws as plain data, in s, actions and hours; the same keys in every row."""
     result = laws_of(row)
     shared = {item.quantity: item for item in result.shared}

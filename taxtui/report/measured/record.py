@@ -8,7 +8,7 @@ from typing import Any, Final
 from costmodel import NS_PER_HOUR, Exposure, Interval, Modes, Percentile
 from taxtui.report import variation
 from taxtui.report.measured import laws
-from taxtui.report.measured.rows import TAXES, Rank, Row, Tax
+from taxtui.report.measured.rows import TAXES, MeasuredRow, Rank, Tax
 from taxtui.report.measured.tables import LATENCIES, LAWS, do_about
 
 _PARTS: Final = (
@@ -21,7 +21,7 @@ _COLUMNS: Final = {"dispatch": "dispatch_total", "wrapper": "wrapper_total"}
 """Part → its column, where one of the actions has its name."""
 
 
-def record(row: Row, tables: Sequence[str]) -> dict[str, Any]:
+def record(row: MeasuredRow, tables: Sequence[str]) -> dict[str, Any]:
     """The cell's identity, and what each of ``tables`` holds of it."""
     identity = row.identity
     result: dict[str, Any] = {
@@ -59,7 +59,7 @@ def _exposure(found: Exposure | None) -> dict[str, Any]:
     }
 
 
-def _latency(row: Row, name: str) -> dict[str, Any]:
+def _latency(row: MeasuredRow, name: str) -> dict[str, Any]:
     summary = row.summary(name)
     return {
         "n": summary.n if summary else 0,

@@ -104,7 +104,7 @@ class Tax(NamedTuple):
     ]  # what it consists of, by the names of ``breakdown.Causes``; None: not known, and part of work
 
 
-class Row:
+class MeasuredRow:
     """One cell. A statistic is computed when it is first asked for."""
 
     def __init__(self, cell: Pool, run_sd: float | None = None) -> None:
@@ -120,7 +120,7 @@ class Row:
         self.median_dispatch: MedianDispatch | None = None  # of the substrate, from a reference
         self.label = self.own_label  # numbered where others would look the same
         self.flags = _flags(cell)
-        self.peers: list[Row] = [self]
+        self.peers: list[MeasuredRow] = [self]
         self.ranks: dict[str, Ranks] = {}  # of all peers, by column: shared with them
         self._summaries: dict[str, DurationSummary | None] = {}
         self._means: dict[str, float | None] = {}
@@ -255,9 +255,9 @@ class Row:
         return total_ns / len(self.good) if self.good else None
 
 
-def rows_of(cells: Sequence[Pool], run_sd: float | None = None) -> list[Row]:
+def rows_of(cells: Sequence[Pool], run_sd: float | None = None) -> list[MeasuredRow]:
     """The rows of all cells with a counted trial; those that may be ranked stand together."""
-    rows = sorted((Row(cell, run_sd) for cell in cells if cell.trials), key=lambda row: row.comparable)
+    rows = sorted((MeasuredRow(cell, run_sd) for cell in cells if cell.trials), key=lambda row: row.comparable)
     for _, group in groupby(rows, lambda row: row.comparable):
         peers, ranks = list(group), dict[str, Ranks]()
         differs = len({peer.identity.environment for peer in peers}) > 1
@@ -267,7 +267,7 @@ def rows_of(cells: Sequence[Pool], run_sd: float | None = None) -> list[Row]:
     return rows
 
 
-def bound(rows: Sequence[Row], reference: Reference) -> None:
+def bound(rows: Sequence[MeasuredRow], reference: Reference) -> None:
     """Bound the tax of rows that do not tell it with the dispatch of a reference.
 
     Raises:
@@ -280,7 +280,7 @@ def bound(rows: Sequence[Row], reference: Reference) -> None:
         del row.tax_between_ns  # computed without it
 
 
-def namesakes(rows: Sequence[Row]) -> dict[str, str]:
+def namesakes(rows: Sequence[MeasuredRow]) -> dict[str, str]:
     """Number the rows that would look the same; numbered label → what of its identity the others differ in."""
     result = {}
     names = [(row.own_label, row.details) for row in rows]

@@ -20,7 +20,7 @@ from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, RowName, T
 from taxtui.report.formats import Section
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured import laws
-from taxtui.report.measured.rows import PRELOADED, TAXES, Row, namesakes
+from taxtui.report.measured.rows import PRELOADED, TAXES, MeasuredRow, namesakes
 from taxtui.report.numbers import CLOSED_LOOP, NOTHING, UNSPLIT, WRAPPER, duration, left_out
 from taxtui.terminal_text import clean
 
@@ -63,7 +63,7 @@ DO: Final = {
     **dict.fromkeys(("arrival", "think", "acquire"), "rank such rows only with their like"),
 }
 
-PARTS: Final[dict[str, Callable[[Row], float]]] = {
+PARTS: Final[dict[str, Callable[[MeasuredRow], float]]] = {
     "create": lambda row: row.mean_ns("create") or 0.0,
     "ready": lambda row: row.mean_ns("ready") or 0.0,
     "preload": lambda row: row.mean_ns("preload") or 0.0,
@@ -81,7 +81,7 @@ SHOWN_DELAY_NS: Final = 1_000_000
 
 
 def sections(
-    rows: Sequence[Row],
+    rows: Sequence[MeasuredRow],
     sources: Sequence[Recording],
     tables: Sequence[str],
     unfinished: int,
@@ -122,17 +122,17 @@ def sections(
     return [*(section._replace(notes=section.notes + brief) for section in results), files(sources, notes)]
 
 
-def marks_of(rows: Sequence[Row]) -> FlagMarks:
+def marks_of(rows: Sequence[MeasuredRow]) -> FlagMarks:
     """How rows are marked with their flags."""
     return FlagMarks([row.flags for row in rows], DO)
 
 
-def do_about(row: Row) -> list[str]:
+def do_about(row: MeasuredRow) -> list[str]:
     """Return the advice about the warnings that could move a row most."""
     return [f"{flag}: {DO[flag.partition(' ')[0]]}" for flag in row.flags[: warnings.MOST]]
 
 
-def name_of(row: Row, marks: FlagMarks, doubts: Sequence[str]) -> RowName:
+def name_of(row: MeasuredRow, marks: FlagMarks, doubts: Sequence[str]) -> RowName:
     """The name of a row, with the letters of ``doubts``."""
     return RowName(row.label, row.details, marks.of(doubts))
 
@@ -146,7 +146,7 @@ _HOW_TO_READ: Final = [
 ]
 
 
-def _latencies(title: str, name: str, names: dict[Row, RowName], arranged: bool) -> Section:
+def _latencies(title: str, name: str, names: dict[MeasuredRow, RowName], arranged: bool) -> Section:
     """One kind of duration, a line per row; among comparable rows the smallest median first, unless ``arranged``."""
     head = [HEAD, "n\nfailed", "p50\n", "p95\n", "p99\n", "mean\n", "rank\n", "outl.\n"]
     lines: list[list[Content]] = []
@@ -162,7 +162,7 @@ def _latencies(title: str, name: str, names: dict[Row, RowName], arranged: bool)
     return Section(title, head, lines, [])
 
 
-def _response(names: dict[Row, RowName], arranged: bool) -> list[Section]:
+def _response(names: dict[MeasuredRow, RowName], arranged: bool) -> list[Section]:
     """Return the response times of rows with a schedule, and a note about rows without one."""
     scheduled = {row: named for row, named in names.items() if row.scheduled}
     unseen = [CLOSED_LOOP] if len(scheduled) < len(names) else []
@@ -171,17 +171,17 @@ def _response(names: dict[Row, RowName], arranged: bool) -> list[Section]:
     return [*results, *([Section("", [], [], unseen)] if unseen else [])]
 
 
-def ranked(rows: Sequence[Row], name: str) -> list[Row]:
+def ranked(rows: Sequence[MeasuredRow], name: str) -> list[MeasuredRow]:
     """In the order of a table of latencies: comparable rows together, the smallest median first."""
     return sorted(rows, key=lambda row: (row.comparable, _median(row, name)))
 
 
-def _median(row: Row, name: str) -> int:
+def _median(row: MeasuredRow, name: str) -> int:
     summary = row.summary(name)
     return summary.p50.value or 0 if summary else 1 << 63
 
 
-def _breakdown(names: dict[Row, RowName]) -> Section:
+def _breakdown(names: dict[MeasuredRow, RowName]) -> Section:
     optional = ("preload", "contention", "unsplit", "wrapper")
     result = {part: mean for part, mean in PARTS.items() if part not in optional or any(map(mean, names))}
     columns = {"dispatch": "dispatch_total", "wrapper": "wrapper_total"}
@@ -213,7 +213,7 @@ def _share(part_ns: float, total_ns: float | None) -> Content:
     return CellGroup((TableCell(part_ns, NS), TableCell(part_ns / total_ns if total_ns else 0.0, SHARE)), below=True)
 
 
-def _beside(names: dict[Row, RowName]) -> Section:
+def _beside(names: dict[MeasuredRow, RowName]) -> Section:
     columns = ["orchestration", "ready_again", "setup", "queued", "think", "verify", "cleanup", "held"]
     if not any(row.mean_ns("verify") for row in names):
         columns.remove("verify")
@@ -233,7 +233,7 @@ def _beside(names: dict[Row, RowName]) -> Section:
     return Section("Beside completion: means", head, lines, notes)
 
 
-def _in_time(names: dict[Row, RowName]) -> Section:
+def _in_time(names: dict[MeasuredRow, RowName]) -> Section:
     """The rows whose completions are not alike in time, with what was found and its size."""
     lines: list[list[Content]] = []
     for row, named in names.items():
@@ -256,7 +256,7 @@ def _in_time(names: dict[Row, RowName]) -> Section:
     return Section("In time", [HEAD, "drift\n", "neighbours\n", "first\n", "modes\n"], lines, notes)
 
 
-def _bad_seconds(names: dict[Row, RowName]) -> list[Section]:
+def _bad_seconds(names: dict[MeasuredRow, RowName]) -> list[Section]:
     """Rows with trials in seconds in which the measuring process was not fit; no table where there are none."""
     lines: list[list[Content]] = []
     for row, named in names.items():
@@ -291,7 +291,7 @@ def _bad_seconds(names: dict[Row, RowName]) -> list[Section]:
     return [Section("Trials in bad seconds of the runner", head, lines, notes)] if lines else []
 
 
-def _tax(names: dict[Row, RowName]) -> Section:
+def _tax(names: dict[MeasuredRow, RowName]) -> Section:
     known = any(row.cell.contended is not None for row in names)
     columns = ["startup\nqueued", "dispatch\nharness", "failed\ncontention" if known else "failed\n"]
     lines: list[list[Content]] = []
@@ -335,7 +335,7 @@ def _below(*durations_ns: float | None) -> CellGroup:
     return CellGroup(tuple(TableCell() if ns is None else TableCell(ns, NS) for ns in durations_ns), below=True)
 
 
-def references(rows: Iterable[Row]) -> list[str]:
+def references(rows: Iterable[MeasuredRow]) -> list[str]:
     """Which dispatch bounds the tax, by substrate."""
     result = {row.identity.substrate: row.median_dispatch for row in rows if row.median_dispatch and row.tax_between_ns}
     return [median.in_words(clean(substrate)) for substrate, median in result.items()]
@@ -364,7 +364,7 @@ def _worker(number: int, fitness: WorkerFitness) -> list[Content]:
     return [f"worker {number}\n", "", duration_cell(fitness.lag_p99_ns), cpu, "", state]
 
 
-def _counted(count: int, row: Row) -> CellGroup:
+def _counted(count: int, row: MeasuredRow) -> CellGroup:
     """A number of values, and below it the share of trials that failed."""
     rate, low, high = row.failures
     return CellGroup((TableCell(count, COUNT), TableCell(rate, SHARE, low, high)), below=True)

@@ -16,13 +16,13 @@ from costmodel import (
     Published,
     Recording,
     Reference,
+    Row,
     TrainingRun,
     answer_of,
     project,
 )
-from costmodel import Row as Projection
 from taxtui.report.answer.order import sorted_by
-from taxtui.report.measured.rows import Row
+from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.measured.tables import marks_of
 from taxtui.report.page.asked_run import AskedRun, asked_run
 from taxtui.report.page.palette import Look, looks
@@ -36,7 +36,7 @@ class Material:
 
     def __init__(
         self,
-        rows: Sequence[Row],
+        rows: Sequence[MeasuredRow],
         sources: Sequence[Recording],
         paths: Sequence[Path],
         unfinished: int,
@@ -71,7 +71,7 @@ class Material:
         """The look of every label, so that a substrate looks alike in all pictures."""
         return looks(sorted(row.own_label for row in self.rows))
 
-    def look(self, row: Row) -> Look:
+    def look(self, row: MeasuredRow) -> Look:
         """Of a row."""
         return self.looks[row.own_label]
 
@@ -90,7 +90,7 @@ class Material:
         return self._drawn[1]
 
     @cached_property
-    def per_million(self) -> list[Projection]:
+    def per_million(self) -> list[Row]:
         """A million trajectories of every row; worker-hours do not depend on how many workers there are."""
         training_run = TrainingRun(trajectories=MILLION, workers=1)
         printed = project(self.published, training_run) if self.published else []
@@ -136,29 +136,29 @@ class Material:
         """The answer about occupied time, as ``taxtui report`` prints it."""
         return sorted_by(answer_of(self.per_million, HELD_PER_SUCCESS, run_sd=self.run_sd), self.sort)
 
-    def projected(self, row: Row) -> Projection | None:
+    def projected(self, row: MeasuredRow) -> Row | None:
         """The projection of a row's cell; None where it had no success."""
         return self._projections.get((row.identity, row.cell.provenance))
 
     @cached_property
-    def _projections(self) -> dict[tuple[CellIdentity, str], Projection]:
+    def _projections(self) -> dict[tuple[CellIdentity, str], Row]:
         return {(item.identity, item.provenance): item for item in reversed(self.per_million) if item.worker_hours}
 
-    def letters(self, row: Row) -> str:
+    def letters(self, row: MeasuredRow) -> str:
         """Return the letters of a row's warnings."""
         return self.marks.of(row.flags)
 
-    def kinds(self, rows: Sequence[Row]) -> dict[tuple[str, str], str]:
+    def kinds(self, rows: Sequence[MeasuredRow]) -> dict[tuple[str, str], str]:
         """Label and mode → what a legend calls all rows that have them, with their trials and flags."""
-        result: dict[tuple[str, str], list[Row]] = {}
+        result: dict[tuple[str, str], list[MeasuredRow]] = {}
         for row in rows:
             result.setdefault((row.own_label, row.identity.mode), []).append(row)
         return {kind: self._kind(group) for kind, group in result.items()}
 
-    def _kind(self, rows: Sequence[Row]) -> str:
+    def _kind(self, rows: Sequence[MeasuredRow]) -> str:
         return f"{kind_of(rows[0])}{self.lettered(rows)}, {counted(rows)}"
 
-    def lettered(self, rows: Sequence[Row]) -> str:
+    def lettered(self, rows: Sequence[MeasuredRow]) -> str:
         """`` [ab]``: the letters of the flags of any of these rows, behind a name."""
         letters = "".join(sorted({letter for row in rows for letter in self.letters(row)}))
         return f" [{letters}]" if letters else ""

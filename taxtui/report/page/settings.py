@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from costmodel import WORK_FIELDS
-from taxtui.report.measured.rows import PROVENANCES, Row
+from taxtui.report.measured.rows import PROVENANCES, MeasuredRow
 from taxtui.terminal_text import clean, cut
 
 MOST_SETTINGS: Final = 6
@@ -38,7 +38,7 @@ class Setting(NamedTuple):
 
     title: str
     apart: str  # "" where it was measured here
-    rows: list[Row]
+    rows: list[MeasuredRow]
     hidden: int  # more rows than a panel takes, not among them
 
     @property
@@ -57,23 +57,23 @@ def file_name(text: str) -> str:
     return re.sub("[^A-Za-z0-9]+", "-", text).strip("-")[:40] or "rows"
 
 
-def mode_of(row: Row) -> str:
+def mode_of(row: MeasuredRow) -> str:
     """As a picture names it."""
     return cut(clean(row.identity.mode), NAME_COLUMNS)
 
 
-def kind_of(row: Row) -> str:
+def kind_of(row: MeasuredRow) -> str:
     """Substrate, variant and mode, as a legend names a curve."""
     return f"{cut(row.own_label, NAME_COLUMNS)} {mode_of(row)}".strip()
 
 
-def counted(rows: Sequence[Row]) -> str:
+def counted(rows: Sequence[MeasuredRow]) -> str:
     """``n=72…100``: of the trials that succeeded."""
     ends = dict.fromkeys(f"{count:,}" for count in (min(len(r.good) for r in rows), max(len(r.good) for r in rows)))
     return f"n={'…'.join(ends)}"
 
 
-def settings(rows: Sequence[Row]) -> list[Setting]:
+def settings(rows: Sequence[MeasuredRow]) -> list[Setting]:
     """All of them, what was measured here first; of one title each."""
     keyed = sorted(rows, key=_key)
     groups = [(key, list(group)) for key, group in groupby(keyed, _key)]
@@ -128,7 +128,7 @@ def _named(left_out: Sequence[str]) -> str:
     return "; ".join([*left_out[:MOST_TOLD], *([f"{more:,} more"] if more > 0 else [])])
 
 
-def name_in(row: Row, rows: Sequence[Row], letters: str = "") -> str:
+def name_in(row: MeasuredRow, rows: Sequence[MeasuredRow], letters: str = "") -> str:
     """Return the name that separates a row from the others of its panel, with the letters of its warnings."""
     parts = [cut(row.label, NAME_COLUMNS)]
     if len({other.length for other in rows}) > 1:
@@ -138,7 +138,7 @@ def name_in(row: Row, rows: Sequence[Row], letters: str = "") -> str:
     return " ".join([*parts, *([f"[{letters}]"] if letters else [])])
 
 
-def identified(row: Row) -> dict[str, Any]:
+def identified(row: MeasuredRow) -> dict[str, Any]:
     """Return the columns that identify a row in the data of a picture."""
     return {
         "sandbox": row.label,
@@ -153,5 +153,5 @@ def identified(row: Row) -> dict[str, Any]:
     }
 
 
-def _key(row: Row) -> tuple[Any, ...]:
+def _key(row: MeasuredRow) -> tuple[Any, ...]:
     return (row.cell.provenance, *(getattr(row.identity, field) for field in _FIELDS))

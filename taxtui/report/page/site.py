@@ -23,7 +23,7 @@ from costmodel import (
 from taxtui.errors import RecordingError
 from taxtui.report.cells import DOLLARS, Content, amount_cell
 from taxtui.report.formats import Section
-from taxtui.report.measured.rows import Rank, Row, rows_of
+from taxtui.report.measured.rows import MeasuredRow, Rank, rows_of
 from taxtui.report.numbers import NOTHING
 from taxtui.report.page.answer_view import answer_view
 from taxtui.report.page.content import figure_view, page
@@ -179,7 +179,7 @@ def _only(source: Recording, kept: set[tuple[Any, str]]) -> Recording:
     return part
 
 
-def _gaps(cells: Sequence[Pool], rows: Sequence[Row]) -> list[Gap]:
+def _gaps(cells: Sequence[Pool], rows: Sequence[MeasuredRow]) -> list[Gap]:
     """Cells of which nothing is compared."""
     gaps = [Gap(shown(f"{row.label} {row.details}"), "no trial succeeded") for row in rows if not row.cell.succeeded]
     empty = sum(not cell.trials for cell in cells)

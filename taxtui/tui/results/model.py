@@ -16,7 +16,7 @@ from taxtui.report.cells import Content, RowName, text_of
 from taxtui.report.formats import Section
 from taxtui.report.measured import ladders
 from taxtui.report.measured.ladders import LADDER, ladders_of
-from taxtui.report.measured.rows import Row, rows_of
+from taxtui.report.measured.rows import MeasuredRow, rows_of
 from taxtui.report.measured.samples import read_samples
 from taxtui.report.measured.tables import LATENCIES, ranked, sections
 from taxtui.terminal_text import clean
@@ -49,7 +49,7 @@ class Part(NamedTuple):
     """A section of a table; sections of latencies also have rows and the duration's name."""
 
     section: Section
-    rows: Sequence[Row] = ()
+    rows: Sequence[MeasuredRow] = ()
     name: str = ""
 
 
@@ -57,7 +57,7 @@ class ResultsShown(NamedTuple):
     """A table with its cells, or the answer."""
 
     parts: Sequence[Part]
-    rows: Sequence[Row]
+    rows: Sequence[MeasuredRow]
     answer: Answer | None = None
     climbed: Sequence[concurrency_sweep.Ladder] = ()
 
@@ -80,12 +80,12 @@ def arranged_part(part: Part, arrangement: Arrangement) -> Part:
     return part._replace(section=section._replace(rows=[section.rows[number] for number in order]), rows=rows)
 
 
-def named(row: Row, name: Content) -> bool:
+def named(row: MeasuredRow, name: Content) -> bool:
     """Whether the first cell of a line names this row."""
     return isinstance(name, RowName) and (name.label, name.details) == (row.label, row.details)
 
 
-def of_row(row: Row, cell: CellState) -> bool:
+def of_row(row: MeasuredRow, cell: CellState) -> bool:
     """Whether a row includes a cell of a recording."""
     identity = row.identity
     return (cell.label, cell.tier, cell.mode, cell.concurrency, cell.length, cell.think, cell.acquire) == (
@@ -106,7 +106,7 @@ class ResultsReader:
 
     def __init__(self) -> None:
         """Nothing is read yet."""
-        self._read: dict[tuple[Path, ...], tuple[object, tuple[list[Row], list[Recording], int]]] = {}
+        self._read: dict[tuple[Path, ...], tuple[object, tuple[list[MeasuredRow], list[Recording], int]]] = {}
 
     def show(self, wanted: Wanted) -> ResultsShown:
         """Return the sections of a table; the last one explains the warnings.
@@ -133,7 +133,7 @@ class ResultsReader:
         latencies = [Part(section, ranked(rows, name), name) for section, name in zip(tables, names, strict=False)]
         return ResultsShown([*latencies, *(Part(section) for section in tables[len(names) :])], rows)
 
-    def _rows(self, paths: tuple[Path, ...]) -> tuple[list[Row], list[Recording], int]:
+    def _rows(self, paths: tuple[Path, ...]) -> tuple[list[MeasuredRow], list[Recording], int]:
         state = [catalogue.stamp(path) for path in paths]
         cached = self._read.get(paths)
         if cached is None or cached[0] != state:

@@ -10,7 +10,7 @@ from textual.message import Message
 
 from taxtui.report.cells import text_of
 from taxtui.report.formats.plain_tables import WIDTH, laid_out
-from taxtui.report.measured.rows import PROVENANCES, Row
+from taxtui.report.measured.rows import PROVENANCES, MeasuredRow
 from taxtui.terminal_text import clean
 from taxtui.terminal_text import width as width_of
 from taxtui.tui import units
@@ -150,7 +150,7 @@ def _limits(part: Part) -> tuple[float, float] | None:
     return (min(ends) * 0.9, max(ends) * 1.1) if ends else None
 
 
-def _bar(row: Row, name: str, limits: tuple[float, float], room: int) -> str:
+def _bar(row: MeasuredRow, name: str, limits: tuple[float, float], room: int) -> str:
     """Return ``├─●─┤   ╷``: median, interval, and the 95th percentile if known."""
     summary = row.summary(name)
     if summary is None or not summary.p50.value:

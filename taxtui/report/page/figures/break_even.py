@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from costmodel import BreakEven, crossing_point
-from costmodel import Row as Projection
-from taxtui.report.measured.rows import Row
+from costmodel import BreakEven, Row, crossing_point
+from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.page.material import Material
 from taxtui.report.page.palette import INK, light
 from taxtui.report.page.panel import Figure, Panel
@@ -43,9 +42,9 @@ def figures(material: Material) -> list[Figure]:
     return [Figure("break-even", "Break-even", panels, notes)]
 
 
-def _lines(material: Material, rows: Sequence[Row]) -> list[tuple[Row, Projection]]:
+def _lines(material: Material, rows: Sequence[MeasuredRow]) -> list[tuple[MeasuredRow, Row]]:
     """Return the row of the greatest length for each label, the cheapest first."""
-    result: dict[str, tuple[Row, Projection]] = {}
+    result: dict[str, tuple[MeasuredRow, Row]] = {}
     for row in rows:
         item = material.projected(row)
         if item is not None and item.evidence is not None and item.evidence.line is not None and row.length.mean:
@@ -56,7 +55,7 @@ def _lines(material: Material, rows: Sequence[Row]) -> list[tuple[Row, Projectio
 
 
 def _panel(
-    material: Material, setting: Setting, mode: str, lines: Sequence[tuple[Row, Projection]]
+    material: Material, setting: Setting, mode: str, lines: Sequence[tuple[MeasuredRow, Row]]
 ) -> tuple[Panel, list[str]]:
     base, cheapest = lines[0]
     assert cheapest.evidence is not None
@@ -107,7 +106,7 @@ def _panel(
     return Panel(name, title, about, 220 + foot, draw, data, setting.apart), told
 
 
-def shown(row: Row) -> str:
+def shown(row: MeasuredRow) -> str:
     """Its label, as a picture has room for it."""
     return cut(row.label, NAME_COLUMNS)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from taxtui.report.measured.rows import Row
+from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.page.material import Material
 from taxtui.report.page.palette import light, style
 from taxtui.report.page.panel import Figure, Panel
@@ -28,7 +28,7 @@ def figures(material: Material) -> list[Figure]:
     return [Figure("length", "Completion by length", panels, notes)]
 
 
-def _rows(setting: Setting) -> list[Row]:
+def _rows(setting: Setting) -> list[MeasuredRow]:
     return [row for row in setting.rows if row.length.mean and row.summary(MEASURE)]
 
 
@@ -76,7 +76,7 @@ def _panel(material: Material, setting: Setting) -> Panel:
     return Panel(f"length-{setting.name}", setting.title, about, 230 + foot, draw, data, setting.apart)
 
 
-def _point(row: Row) -> dict[str, Any]:
+def _point(row: MeasuredRow) -> dict[str, Any]:
     summary = row.summary(MEASURE)
     assert summary is not None
     p50 = summary.p50

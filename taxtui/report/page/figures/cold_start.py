@@ -8,7 +8,7 @@ from typing import Final
 from matplotlib.axes import Axes
 
 from costmodel import quantile
-from taxtui.report.measured.rows import Row
+from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.measured.samples import column
 from taxtui.report.numbers import duration
 from taxtui.report.page.material import Material
@@ -28,7 +28,7 @@ def figures(material: Material) -> list[Figure]:
     return [_curves(material)]
 
 
-def told(row: Row) -> bool:
+def told(row: MeasuredRow) -> bool:
     """Whether it has a cold start at all."""
     return row.summary(NAME) is not None and min(column(row.good, NAME).values) > 0
 
@@ -93,7 +93,7 @@ def _curve_panel(material: Material, setting: Setting) -> Panel:
     return Panel(f"cold-start-{setting.name}", setting.title, about, 210 + foot, draw, data, setting.apart)
 
 
-def _points(row: Row) -> list[int]:
+def _points(row: MeasuredRow) -> list[int]:
     ascending = sorted(column(row.good, NAME).values)
     if len(ascending) <= MOST_POINTS:
         return ascending

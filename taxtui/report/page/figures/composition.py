@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from taxtui.report.measured.rows import Row
+from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.measured.tables import PARTS
 from taxtui.report.numbers import NS, percent, plus_minus
 from taxtui.report.page.lines import MarkLine
@@ -31,12 +31,12 @@ def figures(material: Material) -> list[Figure]:
     return [Figure("causes", "Time by cause", panels, notes)]
 
 
-def parts_of(row: Row) -> dict[str, float]:
+def parts_of(row: MeasuredRow) -> dict[str, float]:
     """Mean of each part of a completion, in ns, as the breakdown has it."""
     return {part: mean(row) for part, mean in PARTS.items()}
 
 
-def _rows(setting: Setting) -> list[Row]:
+def _rows(setting: Setting) -> list[MeasuredRow]:
     return [row for row in setting.rows if row.mean_ns("trajectory")]
 
 

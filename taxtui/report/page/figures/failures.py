@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from taxtui.report.formats import Section
-from taxtui.report.measured.rows import Row
+from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.page.lines import MarkLine, lines_axes, lines_height
 from taxtui.report.page.material import Material
 from taxtui.report.page.palette import light
@@ -19,12 +19,12 @@ from taxtui.report.page.sheet import Sheet, along_x
 from taxtui.terminal_text import clean, cut
 
 
-def kinds(row: Row) -> Counter[tuple[str, str]]:
+def kinds(row: MeasuredRow) -> Counter[tuple[str, str]]:
     """Phase and class of error of a row's failures, with their counts."""
     return Counter((trial.failed_in or "?", trial.error or "?") for trial in row.cell.trials if not trial.ok)
 
 
-def section(rows: Sequence[Row]) -> Section:
+def section(rows: Sequence[MeasuredRow]) -> Section:
     """Every kind of failure of every row, with its count; no lines where nothing failed."""
     lines = [
         [f"{row.label}\n{row.details}", clean(phase), clean(error), f"{count:,}", f"{len(row.cell.trials):,}"]
@@ -54,16 +54,16 @@ def _panel(material: Material, setting: Setting) -> Panel:
     return Panel(name, setting.title, about, lines_height(len(rows), 0), draw, data, setting.apart)
 
 
-def _rate(row: Row) -> dict[str, Any]:
+def _rate(row: MeasuredRow) -> dict[str, Any]:
     value, low, high = row.failures
     return {"failure_rate": value, "low": low, "high": high}
 
 
-def _errors(row: Row) -> list[str]:
+def _errors(row: MeasuredRow) -> list[str]:
     return [f"{clean(phase)}:{clean(error)}={count}" for (phase, error), count in kinds(row).most_common()]
 
 
-def _told(row: Row) -> str:
+def _told(row: MeasuredRow) -> str:
     share = f"{row.failed:,} of {len(row.cell.trials):,}"
     most = kinds(row).most_common(1)
     return f"{share}, {cut(clean(f'{most[0][0][1]} in {most[0][0][0]}'), 30)}" if most else share
