@@ -93,8 +93,8 @@ def planned(identity: CellIdentity) -> CellIdentity:
 
 
 def compare(
-    before: Sequence[Recording],
-    after: Sequence[Recording],
+    before: Recording | Sequence[Recording],
+    after: Recording | Sequence[Recording],
     metrics: Sequence[Metric] | None = None,
     run_sd: float | None = None,
     *,
@@ -104,14 +104,15 @@ def compare(
     """Compare each metric of each cell of ``after`` with the same cell of ``before``.
 
     Cells pair where the plan of both is equal, so that machines and images may differ. Trials of equal cells of one
-    side are pooled. Measured cells pair with measured cells only. ``metrics`` are by default ``DEFAULT_METRICS``; ``run_sd`` is
-    the field of ``TrainingRun``; ``wanted`` selects cells. ``pair_all`` pairs the cells that are left over where tier
-    and length are equal, the most similar ones.
+    side are pooled. Measured cells pair with measured cells only. ``metrics`` are by default ``DEFAULT_METRICS``;
+    ``run_sd`` is the field of ``TrainingRun``; ``wanted`` selects cells. ``pair_all`` pairs the cells that are left
+    over where tier and length are equal, the most similar ones.
 
     Raises:
         TrainingRunError: the sides share no cell, or share a run.
         SourceError: a side has a run twice.
     """
+    before, after = ([side] if isinstance(side, Recording) else side for side in (before, after))
     shared = {source.run_id: source.name for source in before}
     for source in after:
         if source.run_id in shared:

@@ -16,6 +16,7 @@ from costmodel.projection.measured_row import ENDS, mean_trajectory, measured_ro
 from costmodel.projection.published_rows import quoted
 from costmodel.projection.row import HeldOut, Row, Share
 from costmodel.projection.tax_bounds import Reference
+from costmodel.recording.load import Data, files_of
 from costmodel.recording.published import Published
 from costmodel.recording.reader import CellIdentity, Recording
 from costmodel.statistics.intervals import Between, Interval
@@ -40,7 +41,7 @@ MOST_LENGTHS = 16
 
 
 def project(
-    recordings: Sequence[Recording | Published],
+    data: Data,
     training_run: TrainingRun,
     prices: Prices | None = None,
     reference: Reference | None = None,
@@ -54,7 +55,9 @@ def project(
     causes: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> list[Row]:
-    """One row per cell, in the order of the recordings; with ``training_run.actions`` one per cell but for its length.
+    """One row per cell of a file or several, in their order.
+
+    With ``training_run.actions`` the cells that differ in their length only are one row.
 
     Cells that differ in how many trials ran at a time only are one row, for as many as the training run has, unless
     ``each_level``. Of each of the ``providers`` there is a composed row for each work that was recorded. ``checked``:
@@ -86,6 +89,7 @@ def project(
             or any(spec is not None and matches_spec(identity, spec) for spec in specs)
         )
 
+    recordings = files_of(data)
     summaries = [(one, quoted(one, training_run, prices)) for one in recordings if isinstance(one, Published)]
     cells = _cells(recordings, training_run, checked=checked)
     groups = [own for own in ([[one] for one in cells] if each_level else by_levels(cells)) if needed(own[0].identity)]

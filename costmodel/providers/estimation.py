@@ -211,7 +211,8 @@ def unmeasured(training_run: TrainingRun, substrate: str) -> list[Assumption]:
         failures = f"{training_run.failure_hazard:.3g} an hour"
     images = "none"
     if training_run.images is not None:
-        images = f"{training_run.images.count} images, {training_run.images.total_gb / training_run.images.count:.3g} GB on average"
+        asked = training_run.images
+        images = f"{asked.count} images, {asked.total_gb / asked.count:.3g} GB on average"
     return [
         Assumption(FAILURES, failures, f"unmeasured: failure_rate under [at.{substrate}.failures] says otherwise"),
         Assumption(PULLS, images, f"unmeasured: images under [at.{substrate}.images] says otherwise"),

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 
 from costmodel.recording.published import Published, read_published
 from costmodel.recording.reader import Recording, read_recording
+
+Data = Recording | Published | Sequence[Recording | Published]
+"""One file, or several."""
+
+
+def files_of(data: Data) -> list[Recording | Published]:
+    """Return one file or several as a list."""
+    return [data] if isinstance(data, Recording | Published) else list(data)
 
 
 def load(path: str | PathLike[str]) -> Recording | Published:
@@ -21,7 +29,7 @@ def load(path: str | PathLike[str]) -> Recording | Published:
 
 
 def load_all(paths: Iterable[str | PathLike[str]]) -> list[Recording | Published]:
-    """Read several files in their order. Raises ``SourceError`` as ``read``, for the first unreadable file."""
+    """Read several files in their order. Raises ``SourceError`` as ``load``, for the first unreadable file."""
     return [load(path) for path in paths]
 
 

@@ -133,7 +133,7 @@ def table_columns(table: str) -> tuple[FrameColumn, ...]:
 
 
 def table_rows(paths: Iterable[str | PathLike[str]], table: str = "trials") -> Iterator[TableRow]:
-    """The rows of a table, one after the other, as many values in each as ``columns`` has; memory is one trial's.
+    """The rows of a table, one after the other, as many values in each as ``table_columns`` has; memory is one trial's.
 
     Trials come in the order in which they ended; those that never did are left out. Raises as ``frame``.
     """

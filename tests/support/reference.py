@@ -145,7 +145,7 @@ _TYPES: Final = (
 
 _DEFAULTS: Final = {
     "UNKNOWN": "−1",
-    "FIXED": "fixed",
+    "FIXED_LENGTH": "fixed",
     "False": "false",
     "''": "empty",
     "()": "empty",

@@ -22,6 +22,7 @@ PLANTED = {
     "No circles": ("taxtui/errors.py", "import taxtui.folders"),
     "The rooms of the cost model": ("costmodel/statistics/intervals.py", "import costmodel.training.run"),
     "The cost model knows nothing of taxtui": ("costmodel/projection/warnings.py", "import taxtui.errors"),
+    "The cost model is used by its public names": ("taxtui/recording/writer.py", "import costmodel.recording.framing"),
     "The cost model starts no process": ("costmodel/recording/load.py", "import multiprocessing.pool"),
     "Nothing imports a substrate": ("taxtui/sandboxes/registry.py", "import taxtui.substrates.local.substrate"),
     "No provider knows another": ("taxtui/substrates/docker/http.py", "import taxtui.substrates.aws.connection"),

@@ -32,8 +32,7 @@ USES = (
     "taxtui.plan.spec",
     "taxtui.errors",
     "taxtui.workloads",
-    "costmodel.pricing.sheet",
-    "costmodel.pricing.instance_sizes",
+    "costmodel",
 )
 """What a substrate may import of ours, besides its own package."""
 DOES_IO = {

@@ -37,7 +37,8 @@ def sections(found: Sequence[concurrency_sweep.Ladder]) -> list[Section]:
         notes = [in_words(ladder), *([law_in_words(ladder.law)] if ladder.law else [])]
         if ladder.law and len(lines) > concurrency_sweep.MOST_LEVELS:
             notes.append(
-                f"the law goes through {concurrency_sweep.MOST_LEVELS} of the {len(lines):,} levels, evenly from first to last"
+                f"the law goes through {concurrency_sweep.MOST_LEVELS} of the {len(lines):,} levels, "
+                "evenly from first to last"
             )
         tables.append(Section(f"Ladder: {title(ladder)}", list(_HEAD), lines, notes))
     how = (

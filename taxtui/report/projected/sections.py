@@ -177,9 +177,9 @@ def _causes(rows: Sequence[Row], training_run: TrainingRun) -> Section:
     head += ["work\n", "think\n", "failed\n", *["unsplit\n"] * unsplit, *["wrapper\n"] * wrapper]
     head += ["cleanup\n"] * training_run.include_cleanup + ["wasted\n"] * (training_run.over_provision > 0)
     notes = [
-        f"tax = {tax_in_words(training_run.include_cleanup)}: worker-hours beyond think time and the commands' own time in "
-        "the sandbox. dispatch, slowdown and work: the set-up's commands too. harness: our own time between phases "
-        "and commands."
+        f"tax = {tax_in_words(training_run.include_cleanup)}: worker-hours beyond think time and the commands' own "
+        "time in the sandbox. dispatch, slowdown and work: the set-up's commands too. harness: our own time between "
+        "phases and commands."
     ]
     if unsplit:
         notes.append(UNSPLIT)

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-import costmodel.errors
+import costmodel
 import taxtui.errors
 from costmodel import Cell
 from taxtui.errors import TaxtuiError, located
@@ -97,13 +97,13 @@ class StartupError(msgspec.Struct, frozen=True, tag="startup_error"):
         problem, fix = f"{located(error)} {scrub(str(error))}".rstrip(), ""
         if isinstance(error, TaxtuiError):
             problem, fix = error.problem, error.fix
-        elif type(error).__module__ == costmodel.errors.__name__:
+        elif isinstance(error, costmodel.CostModelError):
             problem = str(error)
         return cls(type(error).__name__, problem, fix)
 
     def exception(self) -> Exception:
         """Return the error to raise."""
-        for module in (taxtui.errors, costmodel.errors):
+        for module in (taxtui.errors, costmodel):
             kind = getattr(module, self.error, None)
             if isinstance(kind, type) and issubclass(kind, TaxtuiError):
                 return kind(self.problem, fix=self.fix)

@@ -1,0 +1,94 @@
+"""The public names of the cost model, and the questions that one call answers."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import costmodel as cm
+from tests.docs.pages import DOCS
+
+RUN = cm.TrainingRun(
+    trajectories=1_000, workers=100, prompts=4, group_size=4, actions=50, think=cm.Think(8_000_000_000)
+)
+SMALL = {"tier": "T1", "mode": "exec", "effort": 0.01}
+
+
+@pytest.fixture(scope="module")
+def data() -> cm.Recording | cm.Published:
+    return cm.load(DOCS.parent / "recordings/run.msgpack")
+
+
+def test_every_public_name_is_what_a_type_checker_sees() -> None:
+    [checked] = [
+        node for node in ast.parse(Path(cm.__file__).read_text(encoding="utf-8")).body if isinstance(node, ast.If)
+    ]
+    seen = {}
+    for node in checked.body:
+        assert isinstance(node, ast.ImportFrom)
+        assert node.module is not None
+        seen |= {alias.name: node.module for alias in node.names}
+    assert sorted(seen) == cm.__all__
+    for name, module in seen.items():
+        value = getattr(cm, name)
+        assert value is getattr(importlib.import_module(module), name)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="costmodel' has no attribute 'nothing'"):
+        cm.nothing  # noqa: B018
+
+
+def test_one_file_is_as_good_as_a_list_of_one(data: cm.Recording) -> None:
+    asked = cm.TrainingRun(trajectories=1_000, workers=100)
+    assert cm.project(data, asked) == cm.project([data], asked)
+    assert cm.compare(data, cm.load(DOCS.parent / "recordings/small.msgpack"), pair_all=True).comparisons  # type: ignore[arg-type]
+
+
+def test_the_attribution_is_that_of_the_row(data: cm.Recording) -> None:
+    rows = cm.project(data, RUN, effort=0.01)
+    [row] = [
+        row
+        for row in rows
+        if (row.identity.substrate, row.identity.tier, row.identity.mode) == ("docker", "T1", "exec")
+    ]
+    found = cm.attribute(data, RUN, "docker", **SMALL)
+    assert row.attribution is not None
+    assert found.run.worker_hours.value == pytest.approx(row.attribution.run.worker_hours.value, rel=0.05)
+
+
+def test_a_measured_and_an_estimated_candidate_are_decided(data: cm.Recording) -> None:
+    measured = cm.decide(data, RUN, current="docker", candidate="local", **SMALL)
+    assert (measured.start.row.identity.substrate, measured.goal.row.identity.substrate) == ("docker", "local")
+    assert measured.goal.candidate is None
+    docker = replace(RUN, nodes=10, pods_per_node=10, node_usd_hour=0.8)
+    candidate_run = replace(RUN, failure_rate=0.01)
+    estimated = cm.decide(data, docker, current="docker", candidate="daytona", candidate_run=candidate_run, **SMALL)
+    assert estimated.goal.candidate is not None
+    assert estimated.goal_bill.whole.value > 0
+    assert estimated.goal.training_run.nodes is None
+    assert "failures" not in {one.name for one in estimated.goal.candidate.inputs}  # the caller knows them
+
+
+@pytest.mark.parametrize(
+    ("run", "substrate", "words"),
+    [
+        (replace(RUN, prompts=None, group_size=None), "docker", "give prompts and group_size, or batch"),
+        (RUN, "nowhere", "no row of nowhere was recorded; recorded substrates: local:bwrap, docker:runc"),
+        (RUN, "docker", "6 rows are of docker: .*; choose one with tier, mode or actions"),
+    ],
+)
+def test_a_question_without_an_answer_is_one_line(
+    data: cm.Recording, run: cm.TrainingRun, substrate: str, words: str
+) -> None:
+    with pytest.raises(cm.TrainingRunError, match=words):
+        cm.attribute(data, run, substrate)
+
+
+def test_a_candidate_nobody_published_is_one_line(data: cm.Recording) -> None:
+    with pytest.raises(cm.TrainingRunError, match="no start of 'nowhere' is published"):
+        cm.decide(data, RUN, current="docker", candidate="nowhere", **SMALL)
