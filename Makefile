@@ -99,7 +99,7 @@ screenshots: $(VENV)/.test
 
 lock:
 	$(BIN)/pip install --quiet uv
-	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	$(BIN)/uv pip compile --no-strip-extras --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--no-emit-index-url --all-extras --group dev pyproject.toml .ci/build.in --output-file .ci/constraints.txt
 
 clean:
