@@ -160,13 +160,7 @@ def _both(
 
 
 def _nodes(training_run: TrainingRun) -> tuple[object, ...]:
-    images = (
-        training_run.images,
-        training_run.pull_gb_s,
-        training_run.placement,
-        training_run.build_s,
-        training_run.builders,
-    )
+    images = training_run.images, training_run.pull_gb_s, training_run.placement
     return training_run.nodes, training_run.pods_per_node, training_run.node_disk_gib, *images
 
 
