@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from costmodel.analysis.thresholds import Turn as Turn
     from costmodel.analysis.thresholds import input_effects as input_effects
     from costmodel.analysis.thresholds import turns as turns
-    from costmodel.analysis.what_if import Effect as Effect
+    from costmodel.analysis.what_if import Saving as Saving
     from costmodel.analysis.what_if import Threshold as Threshold
     from costmodel.analysis.what_if import what_if as what_if
     from costmodel.attribution.assumptions import MEASURED_INPUT as MEASURED_INPUT
@@ -247,7 +247,7 @@ _PUBLIC: Final[dict[str, str]] = {
     ),
     "analysis.sensitivity": "Curve curve sensitivity",
     "analysis.thresholds": "InputEffect Turn input_effects turns",
-    "analysis.what_if": "Effect Threshold what_if",
+    "analysis.what_if": "Saving Threshold what_if",
     # attribution: the same run without each cause of sandbox time
     "attribution.assumptions": "MEASURED_INPUT STEP_MODEL_RULES",
     "attribution.paired_comparison": "RunInSteps",

@@ -59,7 +59,7 @@ class Threshold(NamedTuple):
     saves: bool  # at zero
 
 
-class Effect(NamedTuple):
+class Saving(NamedTuple):
     """One action's saving per training step; negative: a loss."""
 
     action: str
@@ -71,7 +71,7 @@ class Effect(NamedTuple):
 
 def what_if(
     run: RunInSteps, actions: Sequence[str], effort: float = 1.0, progress: Callable[[float], None] | None = None
-) -> list[Effect]:
+) -> list[Saving]:
     """Return the saving of each action alone; the training run has none of the named actions otherwise.
 
     Raises:
@@ -125,13 +125,13 @@ class _Comparison:
             tuple(f"{one.source} ({one.date})" for one, _ in printed),
         )
 
-    def effect(self) -> Effect:
+    def effect(self) -> Saving:
         """Return the saving with its interval, and the thresholds of its inputs."""
         found = [self._saved({})]
         for end in ("low", "high") if self.assumed else ():
             found.append(self._saved({one.field: getattr(one, end) for one in self.assumed}))
         usd = across(*(one.usd.times(1 / self._steps) for one in found)) if self._rates.known else None
-        return Effect(
+        return Saving(
             self._action, usd, across(*(one.step_s for one in found)), self.assumed, tuple(self._thresholds())
         )
 

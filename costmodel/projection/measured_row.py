@@ -13,8 +13,8 @@ from costmodel.projection.option_support import untold
 from costmodel.projection.row import ByCause, PoolUse, Row, Steps, Stress, Trajectory, WallClock
 from costmodel.projection.tax_bounds import Reference, tax_between
 from costmodel.projection.wall_clock import (
-    Limits,
     TimedRun,
+    WallClockLimits,
     WholeRun,
     launched_amount,
     limits,
@@ -188,7 +188,7 @@ def _by_cause(tally: Tally, pool: Pool, training_run: TrainingRun, hours: float,
     )
 
 
-def _wall_clock(run: WholeRun, worker_hours: Interval, training_run: TrainingRun, ends: Limits) -> WallClock:
+def _wall_clock(run: WholeRun, worker_hours: Interval, training_run: TrainingRun, ends: WallClockLimits) -> WallClock:
     """Hours, between the ``ends``; these do not know how rollouts and training overlap, the value does."""
     value, error = run.wall.value_ns / NS_PER_HOUR, run.wall.error_ns / NS_PER_HOUR
     fluid = worker_hours.value / training_run.usable_workers
@@ -197,7 +197,7 @@ def _wall_clock(run: WholeRun, worker_hours: Interval, training_run: TrainingRun
     return WallClock(value, low, high, fluid, run.wall.method, error, ends.tail.needs_trials)
 
 
-def _with_limits(steps: Steps, step: Limits) -> Steps:
+def _with_limits(steps: Steps, step: WallClockLimits) -> Steps:
     low_s, high_s = (None if end is None else end * 3600 for end in (step.low, step.high))
     return steps._replace(low_s=low_s, high_s=high_s, needs_trials=step.tail.needs_trials)
 

@@ -227,7 +227,7 @@ def _sizes(training_run: TrainingRun, batch: int) -> list[tuple[int, int]]:
     return [(times, size) for times, size in ((full, batch), (1, rest)) if times and size]
 
 
-class Limits(NamedTuple):
+class WallClockLimits(NamedTuple):
     """Hours between which something ends; both None where the mean has no interval."""
 
     low: float | None = None
@@ -235,23 +235,23 @@ class Limits(NamedTuple):
     tail: TailLimits = NO_TAIL  # what of it the last jobs account for: of the run's, or of one step's
 
 
-def limits(run: WholeRun, training_run: TrainingRun, mean: Interval) -> tuple[Limits, Limits]:
-    """Limits of the run, and of the rollouts of a full step where steps wait for them.
+def limits(run: WholeRun, training_run: TrainingRun, mean: Interval) -> tuple[WallClockLimits, WallClockLimits]:
+    """WallClockLimits of the run, and of the rollouts of a full step where steps wait for them.
 
     They follow from ``mean``, the interval of the worker-hours, and from what the trials do not show. Both doubts are
     independent enough to add up in squares (as in ``intervals.difference``). The makespan's own error comes on top.
     Training takes what it takes, and hides rollouts that run meanwhile.
     """
     if mean.low is None or mean.high is None or not mean.value:
-        return Limits(), Limits()
+        return WallClockLimits(), WallClockLimits()
     policy, wall = training_run.effective_policy, run.wall.value_ns / NS_PER_HOUR
     if not run.parts or not policy.barrier:
         whole = _limits(run, run.rollouts, training_run, training_run.trajectories, mean)
         if not run.parts:
-            return whole, Limits()
+            return whole, WallClockLimits()
         count, value = sum(times for times, *_ in run.parts), run.rollouts.value_ns / NS_PER_HOUR
         each = [(count, value / count, whole._replace(low=_part(whole.low, count), high=_part(whole.high, count)))]
-        step = Limits()
+        step = WallClockLimits()
     else:
         each = [
             (times, one.value_ns / NS_PER_HOUR, _limits(run, one, training_run, size, mean))
@@ -263,7 +263,7 @@ def limits(run: WholeRun, training_run: TrainingRun, mean: Interval) -> tuple[Li
     def takes(hours: float) -> float:
         return max(hours, train) if policy.overlaps else hours + train
 
-    def moved(ends: Callable[[Limits], float | None]) -> float | None:
+    def moved(ends: Callable[[WallClockLimits], float | None]) -> float | None:
         found = [(times, value, ends(one)) for times, value, one in each]
         known = [(times, value, end) for times, value, end in found if end is not None]
         if len(known) < len(found):
@@ -271,14 +271,14 @@ def limits(run: WholeRun, training_run: TrainingRun, mean: Interval) -> tuple[Li
         return wall + math.fsum(times * (takes(end) - takes(value)) for times, value, end in known)
 
     tail = max((one.tail for *_, one in each), key=lambda tail: (tail.needs_trials or 0, tail.sooner_ns))
-    return Limits(moved(lambda one: one.low), moved(lambda one: one.high), tail), step
+    return WallClockLimits(moved(lambda one: one.low), moved(lambda one: one.high), tail), step
 
 
 def _part(hours: float | None, count: int) -> float | None:
     return None if hours is None else hours / count
 
 
-def _limits(run: WholeRun, makespan: Makespan, training_run: TrainingRun, size: int, mean: Interval) -> Limits:
+def _limits(run: WholeRun, makespan: Makespan, training_run: TrainingRun, size: int, mean: Interval) -> WallClockLimits:
     """Of rollouts that keep ``size`` trajectories; ``mean`` has limits."""
     assert mean.low is not None
     assert mean.high is not None
@@ -303,9 +303,9 @@ def _limits(run: WholeRun, makespan: Makespan, training_run: TrainingRun, size: 
     soonest, latest = max(0.0, makespan.value_ns - makespan.error_ns), makespan.value_ns + makespan.error_ns
     low = soonest - math.hypot(soonest * (1 - mean.low / mean.value), tail.sooner_ns)
     if tail.later_ns is None:
-        return Limits(max(0.0, low) / NS_PER_HOUR, None, tail)
+        return WallClockLimits(max(0.0, low) / NS_PER_HOUR, None, tail)
     high = latest + math.hypot(latest * (mean.high / mean.value - 1), tail.later_ns)
-    return Limits(max(0.0, low) / NS_PER_HOUR, high / NS_PER_HOUR, tail)
+    return WallClockLimits(max(0.0, low) / NS_PER_HOUR, high / NS_PER_HOUR, tail)
 
 
 def _makespan(law: Distribution, training_run: TrainingRun, jobs: int) -> Makespan:

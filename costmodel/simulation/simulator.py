@@ -13,7 +13,7 @@ from heapq import heappop, heappush, heapreplace
 from typing import Final
 
 from costmodel.simulation.attempts import AttemptTimes
-from costmodel.simulation.state import Sandbox, State, Totals
+from costmodel.simulation.state import SimulatedSandbox, State, Totals
 from costmodel.training.run import KEEP, MASK, RESAMPLE
 
 DONE, GIVEN_UP, LEFT_OUT, BROKEN, ASKS, GRANTED, EXPIRED = range(7)
@@ -23,7 +23,7 @@ NONE: Final = -1
 """The rollout of an idle worker."""
 
 
-class Worker:
+class SimulatedWorker:
     """A worker with the attempt that it is at, and its next event. Times are ns from the start of the run."""
 
     __slots__ = (
@@ -41,8 +41,8 @@ class Worker:
         self.stage = ASKS
         self.due = now  # when its next event is
         self.event = 0  # the number of that event
-        self.sandbox: Sandbox | None = None
-        self.used: Sandbox | None = None  # with recycling: of its last attempt, if that succeeded
+        self.sandbox: SimulatedSandbox | None = None
+        self.used: SimulatedSandbox | None = None  # with recycling: of its last attempt, if that succeeded
         self.attempt: AttemptTimes | None = None  # that waits for a pod
         self.ready = NONE  # when the pool's sandbox for it is ready; NONE: one has to be made
         self.limit = 0  # when its time is over; 0: never
@@ -61,13 +61,13 @@ class Simulator:
         self.steps_trained = 0
         self._more = more
         self._cuts = state.asked.over_provision > 0 or state.redone is not None  # whether an attempt may be cut
-        self._workers = [Worker(number, start) for number in range(count)]
-        self._line: deque[Worker] = deque()  # they wait for a pod
-        self._idle: list[Worker] = []
+        self._workers = [SimulatedWorker(number, start) for number in range(count)]
+        self._line: deque[SimulatedWorker] = deque()  # they wait for a pod
+        self._idle: list[SimulatedWorker] = []
         self._heap: list[tuple[int, int, int]] = []
         self._latest = start  # when the last rollout ends whose end is no event
 
-    def start(self, carried: Iterable[Worker]) -> None:
+    def start(self, carried: Iterable[SimulatedWorker]) -> None:
         """Begin with the rollouts of ``carried`` workers of the last step, then with the queue."""
         state, now, first = self.state, self.now, 0
         for first, old in enumerate(carried, 1):
@@ -183,7 +183,7 @@ class Simulator:
         if self.done >= keep or not heap:
             self.now = max(self.now, self._latest)
 
-    def cut(self, *, over: bool = False) -> list[Worker]:
+    def cut(self, *, over: bool = False) -> list[SimulatedWorker]:
         """End the step: rollouts that have begun go on in the next one if they may, else they are cut.
 
         ``over``: there is no next one. The times of the workers that go on count from now.
@@ -221,7 +221,7 @@ class Simulator:
         state.waiting.clear()
         return beyond
 
-    def _begin(self, workers: list[Worker], now: int) -> None:
+    def _begin(self, workers: list[SimulatedWorker], now: int) -> None:
         """Give rollouts to idle workers, in their order."""
         for place, worker in enumerate(workers):
             if not self._take(worker, now):
@@ -229,7 +229,7 @@ class Simulator:
                 return
             self._next(worker, now, ASKS)
 
-    def _take(self, worker: Worker, now: int) -> bool:
+    def _take(self, worker: SimulatedWorker, now: int) -> bool:
         """Whether there is a rollout for this worker; without one it is idle."""
         state, used, image = self.state, worker.used, NONE
         if used is not None:
@@ -249,12 +249,12 @@ class Simulator:
             state.clocks_ns[used.bill] = max(0, used.end - used.begin - used.suspended)
         return True
 
-    def _next(self, worker: Worker, when: int, stage: int) -> None:
+    def _next(self, worker: SimulatedWorker, when: int, stage: int) -> None:
         worker.stage, worker.due = stage, when
         worker.event += 1
         heappush(self._heap, (when, worker.number, worker.event))
 
-    def _let_through(self, worker: Worker, now: int) -> None:
+    def _let_through(self, worker: SimulatedWorker, now: int) -> None:
         """The create is let through: draw the attempt, and find a pod for it."""
         state, rollout, tries, timeout = self.state, worker.rollout, worker.tries, self.state.asked.timeout_ns
         worker.tries = tries + 1
@@ -279,7 +279,7 @@ class Simulator:
         if timeout:
             self._next(worker, worker.limit, EXPIRED)
 
-    def _place(self, worker: Worker, now: int) -> None:
+    def _place(self, worker: SimulatedWorker, now: int) -> None:
         """The attempt has a pod: it begins as soon as its image, or its sandbox, is there."""
         state, attempt = self.state, worker.attempt
         assert attempt is not None
@@ -307,7 +307,7 @@ class Simulator:
             cleanup = (
                 max(1, cleanup) if recycles else cleanup
             )  # a pod is free after its worker had the choice to keep it
-            worker.sandbox = Sandbox(begin, end, cleanup, node, len(state.clocks_ns) - 1, suspended)
+            worker.sandbox = SimulatedSandbox(begin, end, cleanup, node, len(state.clocks_ns) - 1, suspended)
             state.occupy(worker.sandbox)
             worker.used = worker.sandbox if recycles and ok else None
         if ok:
@@ -315,7 +315,7 @@ class Simulator:
         else:
             self._failed(worker, until, dropped=dropped)
 
-    def _failed(self, worker: Worker, until: int, *, dropped: bool = False) -> None:
+    def _failed(self, worker: SimulatedWorker, until: int, *, dropped: bool = False) -> None:
         """Decide what follows a failure that is over at ``until``; a ``dropped`` rollout is not retried."""
         asked = self.state.asked
         if asked.on_failure == RESAMPLE:
@@ -329,7 +329,7 @@ class Simulator:
         else:
             self._next(worker, until + asked.backoff_ns, ASKS)
 
-    def _takes_next(self, worker: Worker, now: int, keep: int) -> bool:
+    def _takes_next(self, worker: SimulatedWorker, now: int, keep: int) -> bool:
         """End the worker's rollout; whether it has another, and asks for a sandbox at once."""
         state, delivered = self.state, worker.stage == DONE
         state.held_ns += now - worker.since
@@ -353,7 +353,7 @@ class Simulator:
         if self.state.asked.staleness:
             heappush(self._heap, (trained, len(self._workers), 0))
 
-    def _break(self, broken: Worker, now: int) -> None:
+    def _break(self, broken: SimulatedWorker, now: int) -> None:
         """A rollout has failed: end all rollouts of its prompt, which is redone."""
         state = self.state
         prompt = state.prompt[broken.rollout]

@@ -14,7 +14,7 @@ from costmodel.simulation.rules import StepRules
 from costmodel.training.run import RESAMPLE
 
 
-class Sandbox(NamedTuple):
+class SimulatedSandbox(NamedTuple):
     """A sandbox, and the node that its pod is on. ns."""
 
     begin: int
@@ -24,7 +24,7 @@ class Sandbox(NamedTuple):
     bill: int  # its place among the clocks
     suspended: int = 0  # of that time
 
-    def later(self, ns: int) -> Sandbox:
+    def later(self, ns: int) -> SimulatedSandbox:
         """The same sandbox so much later."""
         return self._replace(begin=self.begin + ns, end=self.end + ns)
 
@@ -217,7 +217,7 @@ class State:
         assert self.nodes is not None
         self.nodes.let_go([heappop(self._releases)[1]])
 
-    def occupy(self, sandbox: Sandbox) -> None:
+    def occupy(self, sandbox: SimulatedSandbox) -> None:
         """The sandbox has its pod, if there are any, until it is cleaned up."""
         if sandbox.node >= 0:
             heappush(self._releases, (sandbox.end + sandbox.cleanup, sandbox.node))
@@ -227,12 +227,12 @@ class State:
         self._releases += releases
         heapify(self._releases)
 
-    def vacate(self, sandbox: Sandbox) -> None:
+    def vacate(self, sandbox: SimulatedSandbox) -> None:
         """Take back when the sandbox's pod is released."""
         if sandbox.node >= 0:
             self._void[sandbox.end + sandbox.cleanup, sandbox.node] += 1
 
-    def drop(self, sandbox: Sandbox, now: int) -> None:
+    def drop(self, sandbox: SimulatedSandbox, now: int) -> None:
         """End a sandbox before its time."""
         if sandbox.end <= now:
             return

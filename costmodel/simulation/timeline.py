@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from costmodel.simulation.random_streams import View
 from costmodel.simulation.rules import StepRules
-from costmodel.simulation.simulator import Simulator, Worker
+from costmodel.simulation.simulator import SimulatedWorker, Simulator
 from costmodel.simulation.state import State, Totals
 
 Bill = Callable[[Sequence[int]], float]
@@ -69,7 +69,7 @@ def _in_turn(state: State, stretch: Stretch) -> list[_Step]:
     """Steps with a barrier."""
     asked = state.asked
     start = trained = 0
-    carried: list[Worker] = []
+    carried: list[SimulatedWorker] = []
     found = []
     following = (*stretch.sizes[1:], stretch.after)
     for number, (keep, coming) in enumerate(zip(stretch.sizes, following, strict=True), stretch.first):

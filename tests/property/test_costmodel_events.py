@@ -89,7 +89,7 @@ def test_enough_workers_give_the_order_statistic(law: Distribution, jobs: int) -
 def test_long_streams_end_where_the_renewal_form_says(jobs: int, sigma: float) -> None:
     rng = Random(5)
     law = Distribution.of([S * rng.lognormvariate(2, sigma) for _ in range(60)])
-    found = expect(law, jobs, 20, effort=0.5)
+    found = expect(law, jobs, 20, effort=1.0)
     low, high = makespan_bounds(law, jobs, 20)
     assert low - found.wall_ns.error <= found.wall_ns.value <= high + found.wall_ns.error
     known = renewal_makespan(law, jobs, 20)
@@ -108,7 +108,7 @@ def test_pool_in_the_steady_state_of_many_workers_is_erlangs_loss() -> None:
     rng = Random(3)
     law = [round(S * rng.expovariate(1 / 40)) + 1 for _ in range(400)]
     workers, slots, refill_s = 400, 30, 4.0
-    found = retried(law, [], 10**7, workers, warm_pool=slots, refill_s=refill_s, effort=1.0)
+    found = retried(law, [], 10**7, workers, warm_pool=slots, refill_s=refill_s, effort=4.0)
     load = workers / (sum(law) / len(law) / S) * refill_s
     lost = 1.0
     for server in range(1, slots + 1):

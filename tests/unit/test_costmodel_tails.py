@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from costmodel import Interval, TrainingRun, expected_makespan, list_makespan
 from costmodel.projection.tail_limits import Timeout, tail_limits
-from costmodel.projection.wall_clock import Limits, limits, run_in_time
+from costmodel.projection.wall_clock import WallClockLimits, limits, run_in_time
 from costmodel.simulation.makespan import expected_max
 from costmodel.statistics.distribution import Distribution
 from taxtui.commands.project import command
@@ -122,7 +122,7 @@ def test_rollouts_that_nothing_waits_for_are_one_stream() -> None:
     law = law_of("gamma, CV 0.3", 30)
     training_run = TrainingRun(trajectories=1_000_000, workers=500, batch=500, policy="async")
     whole, step = limits(run_in_time(law, training_run), training_run, Interval(1.0, 0.9, 1.1))
-    assert step == Limits()
+    assert step == WallClockLimits()
     assert whole.high is not None
     sync = TrainingRun(trajectories=1_000_000, workers=500, batch=500)
     assert limits(run_in_time(law, sync), sync, Interval(1.0, 0.9, 1.1))[0].high is None

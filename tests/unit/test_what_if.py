@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from costmodel import Images, Think, TrainingRun, TrainingRunError, load, load_prices
 from costmodel.analysis.project import behind
-from costmodel.analysis.what_if import Effect, what_if
+from costmodel.analysis.what_if import Saving, what_if
 from costmodel.attribution.paired_comparison import RunInSteps
 from costmodel.errors import CostModelError
 from taxtui.cli import app
@@ -36,7 +36,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(path, trials)
 
 
-def effect(recording: Path, action: str, **more: Any) -> Effect:
+def effect(recording: Path, action: str, **more: Any) -> Saving:
     training_run = TrainingRun(**STEPS | {"run_sd": 0.0} | more)
     sheet = recording.with_name("sheet.toml")
     sheet.write_text(SHEET)

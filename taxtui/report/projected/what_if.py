@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from costmodel import Effect, Threshold
+from costmodel import Saving, Threshold
 from taxtui.report.cells import SHORT, Content, amount_cell
 from taxtui.report.formats import Report, Section
 from taxtui.report.numbers import number
@@ -22,12 +22,12 @@ NOTES: Final = {
 """A limit of each action's answer."""
 
 
-def report(results: Sequence[tuple[str, Sequence[Effect]]]) -> Report:
+def report(results: Sequence[tuple[str, Sequence[Saving]]]) -> Report:
     """Return the savings of each row, by its name."""
     return Report(lambda: sections(results), lambda: records(results))
 
 
-def sections(results: Sequence[tuple[str, Sequence[Effect]]]) -> list[Section]:
+def sections(results: Sequence[tuple[str, Sequence[Saving]]]) -> list[Section]:
     """Return one table per row, with a line per action; the notes stand below the last."""
     tables = []
     for name, own in results:
@@ -54,7 +54,7 @@ def sections(results: Sequence[tuple[str, Sequence[Effect]]]) -> list[Section]:
     return tables
 
 
-def records(results: Sequence[tuple[str, Sequence[Effect]]]) -> list[dict[str, Any]]:
+def records(results: Sequence[tuple[str, Sequence[Saving]]]) -> list[dict[str, Any]]:
     """Return one mapping per row and action, unrounded."""
     return [
         {
