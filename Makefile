@@ -50,7 +50,7 @@ suite: $(VENV)/.test
 
 # The tests whose behaviour depends on docker, bubblewrap, sshd and other tools of the machine; .ci/run hides these.
 bare: $(VENV)/.test
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow and not real_tools" tests/unit tests/integration tests/conformance $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow and not real_tools" --ignore=tests/taxtui/tui tests/taxtui tests/suite $(ARGS)
 
 # mkdocs-material's note on its own future is no warning about this site.
 docs: $(VENV)/.test
@@ -61,7 +61,7 @@ bench: $(VENV)/.test
 	$(BIN)/python -m tests.benchmarks --json tests/benchmarks/results.json --page tests/benchmarks/RESULTS.md $(ARGS)
 
 fuzz: $(VENV)/.test
-	$(BIN)/python -m tests.support.fuzzing $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.support.fuzz.fuzzing $(if $(SEED),--seed $(SEED))
 
 # Runs that are struck, with counts, and what repeats a failure.
 chaos: $(VENV)/.test
@@ -83,11 +83,11 @@ newest:
 		"$$folder/bin/uv" pip install --quiet --python "$$folder/bin/python" --upgrade --group test -e '.[$(NEWEST)]' && \
 		"$$folder/bin/uv" pip list --python "$$folder/bin/python" | \
 			grep -E '^(docker|boto3|botocore|kubernetes|daytona|asyncssh|websockets|aiohttp|ray|moto) ' && \
-		"$$folder/bin/python" -m pytest -q -n $(WORKERS) --dist worksteal tests/conformance \
-			$(if $(findstring ray,$(NEWEST)),tests/integration/test_ray.py) $(ARGS)
+		"$$folder/bin/python" -m pytest -q -n $(WORKERS) --dist worksteal -k conformance tests/taxtui/substrates \
+			$(if $(findstring ray,$(NEWEST)),tests/taxtui/runner/fanout/test_ray.py) $(ARGS)
 
 snapshots: $(VENV)/.test
-	$(BIN)/pytest tests/tui --snapshot-update
+	$(BIN)/pytest tests/taxtui/tui --snapshot-update
 
 # Everything on the pages that code can write. A test fails while a page is out of date.
 reference: $(VENV)/.test
@@ -95,7 +95,7 @@ reference: $(VENV)/.test
 
 # Pictures of the screens, from recordings/run.msgpack.
 screenshots: $(VENV)/.test
-	$(BIN)/python -m tests.support.screenshots
+	$(BIN)/python -m tests.support.documents.screenshots
 
 lock:
 	$(BIN)/pip install --quiet uv

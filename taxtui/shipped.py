@@ -1,7 +1,8 @@
 """The substrates that taxtui ships, one row each: what every other module has to know of one without importing it.
 
 A substrate is added here, in ``pyproject.toml`` (entry point and extra) and with a page in ``docs/substrates``;
-``tests/unit/test_shipped.py`` compares the three. A third party's substrate has no row and gets the defaults.
+``tests/taxtui/substrates/test_shipped.py`` compares the three. A third party's substrate has no row and gets the
+defaults.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from pytest_timeout import Settings
 from taxtui.starting import RARELY
 from taxtui.workloads.image import DEFAULT_IMAGE
 from tests.support import waiting
-from tests.support.dealing import dealt, mixed
+from tests.support.cost_model.dealing import dealt, mixed
 from tests.support.loop_guard import LoopGuard
 from tests.support.tracing import TRACED_AGAIN_CPU_S, TRACED_CPU_S, pause, traced
 
@@ -133,7 +133,7 @@ def _private_folders(_new_folders: Iterator[Path], monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 async def unblocked_loop() -> AsyncIterator[None]:
-    """Fails the test that blocks its event loop; in tests/unit every coroutine gets it."""
+    """Fails the test that blocks its event loop; coroutines get it unless they start processes or draw screens."""
     guard = LoopGuard()
     yield
     guard.close()
@@ -142,31 +142,34 @@ async def unblocked_loop() -> AsyncIterator[None]:
 
 
 TESTS = Path(__file__).parent
-WAITING = {"integration", "conformance"}
-"""The folders whose tests wait for processes and daemons, most of their time; those of the others compute."""
-COVERING = {"unit", "property", "recording"}
-"""The folders whose tests alone hold up the coverage gate: tracing the others would double what they cost."""
+UNTRACED = {("taxtui", "tui"), ("docs",), ("benchmarks",), ("real_tools",)}
+"""Folders whose tests do not count for the coverage gate: tracing them would double their cost."""
 
 
-def _folder(path: Path) -> str:
-    """That of a test's file: those of one compute, those of another wait."""
-    return path.relative_to(TESTS).parts[0]
+def _folder(path: Path) -> tuple[str, ...]:
+    """Return the package that a test's file is about."""
+    return path.relative_to(TESTS).parent.parts[:2]
 
 
-def _gated(path: Path, cpu_s: float) -> AbstractContextManager[None]:
-    return traced(cpu_s) if _folder(path) in COVERING else contextlib.nullcontext()
+def _computes(item: pytest.Item | pytest.Collector) -> bool:
+    """Whether tests neither start processes nor draw screens."""
+    return item.get_closest_marker("processes") is None and _folder(item.path) not in UNTRACED
+
+
+def _gated(item: pytest.Item | pytest.Collector, cpu_s: float) -> AbstractContextManager[None]:
+    return traced(cpu_s) if _computes(item) else contextlib.nullcontext()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Item) -> Generator[None, object, object]:
-    with _gated(pyfuncitem.path, _traced_cpu_s(pyfuncitem)):
+    with _gated(pyfuncitem, _traced_cpu_s(pyfuncitem)):
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(request: pytest.FixtureRequest) -> Generator[None, object, object]:
     """Pytest does not ask here for those of the session, which are of no folder."""
-    with _gated(request.path, TRACED_CPU_S):
+    with _gated(request.node, TRACED_CPU_S):
         return (yield)
 
 
@@ -212,6 +215,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         pause()
 
 
+PROCESSES = "processes"
 SLOW_LIMIT_S = 1800
 """Of what is marked as slow: hundreds of real trials, kills or visits, many times as long beside a load."""
 
@@ -237,8 +241,8 @@ def _slow(item: pytest.Item) -> Hashable:
     return mark and (item.path if mark.kwargs.get("together") else item.nodeid)
 
 
-def _kind(item: pytest.Item) -> str:
-    return _folder(item.path)
+def _kind(item: pytest.Item) -> Hashable:
+    return _folder(item.path) if _computes(item) else PROCESSES
 
 
 def _path(item: pytest.Item) -> Path:
@@ -252,11 +256,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     yield  # to know what is left out
     if workers > 1:  # a share of each kind for everybody, who then begins early with what waits
         shares = mixed(items, _kind, _path)
-        items[:] = dealt(shares, _slow, workers, lambda share: mixed(share, _kind, _path, WAITING))
+        items[:] = dealt(shares, _slow, workers, lambda share: mixed(share, _kind, _path, {PROCESSES}))
     else:
         items[:] = dealt(items, _slow, workers)
     for item in items:
         if item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT_S))
-        if isinstance(item, pytest.Function) and _kind(item) == "unit" and inspect.iscoroutinefunction(item.obj):
+        if isinstance(item, pytest.Function) and _computes(item) and inspect.iscoroutinefunction(item.obj):
             item.fixturenames.insert(0, "unblocked_loop")

@@ -7,7 +7,7 @@ python -m tests.benchmarks.bench_aa
 
 from __future__ import annotations
 
-from tests.support.repeated import AA, rates
+from tests.support.cost_model.repeated import AA, rates
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from tests.support.attributed_worlds import AMOUNTS, attributed, holds, recorded, two_sided
+from tests.support.cost_model.attributed_worlds import AMOUNTS, attributed, holds, recorded, two_sided
 
 RECORDINGS: Final = 40
 REPETITIONS: Final = (1, 2, 3, 6)

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from tests.support.compared import Repetitions, metrics, rates, simulated_pairs
-from tests.support.repeated import AA
+from tests.support.cost_model.repeated import AA
 
 ROUNDS = 200
 LIMITS = (0.0, 0.05, 0.10)

@@ -16,17 +16,17 @@ from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.benchmarks.figures import tell
+from tests.support.cost_model.rounds import p50_ms
 from tests.support.crowd import print_crowds
-from tests.support.daytona_standin import KEY
-from tests.support.rounds import p50_ms
-from tests.support.standin_process import serving
+from tests.support.standins.daytona_standin import KEY
+from tests.support.standins.standin_process import serving
 
 
 async def main() -> None:
     from daytona import AsyncDaytona, DaytonaConfig
 
     os.environ["DAYTONA_API_KEY"] = KEY
-    async with serving("tests.support.daytona_standin") as url:
+    async with serving("tests.support.standins.daytona_standin") as url:
         options = DaytonaOptions(api_url=url)
         async with DaytonaSubstrate(options) as substrate:
             spec = SandboxSpec(name="taxtui-b-1", labels={LABEL_RUN: "b"}, limits=Limits(), ttl_s=600)

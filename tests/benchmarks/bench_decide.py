@@ -12,7 +12,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from tests.support.decision_worlds import equal_pair, planted
+from tests.support.cost_model.decision_worlds import equal_pair, planted
 
 PAIRS = ((60, 0.3, 1.0), (150, 0.6, 1.0), (150, 1.0, 1.0), (150, 0.3, 1.05), (150, 0.3, 1.2))
 """Trials of each place, sigma of its commands' lognormal times, and how much longer they take at the second."""

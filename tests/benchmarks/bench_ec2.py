@@ -14,8 +14,8 @@ from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ec2 import Ec2Options
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from tests.benchmarks.figures import tell
-from tests.support.ecs_standin_setup import CREDENTIALS, spec
-from tests.support.standin_process import serving
+from tests.support.standins.ecs_standin_setup import CREDENTIALS, spec
+from tests.support.standins.standin_process import serving
 
 ROUNDS = 300
 WARM_UP = 20
@@ -35,7 +35,7 @@ async def p50_ms(*calls: Callable[[], Awaitable[object]]) -> list[float]:
 
 async def main() -> None:
     os.environ.update(CREDENTIALS)
-    async with serving("tests.support.ec2_standin") as line:
+    async with serving("tests.support.standins.ec2_standin") as line:
         at = json.loads(line)
         options = Ec2Options(
             endpoint_url=at["url"],

@@ -22,9 +22,9 @@ from taxtui.substrates.aws.ecs import EcsOptions
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from tests.benchmarks.figures import tell
 from tests.support.crowd import crowd
-from tests.support.ecs_peer_pty import Behaviour
-from tests.support.ecs_standin_setup import CREDENTIALS, sandbox, spec, standin
-from tests.support.standin_process import serving
+from tests.support.standins.ecs_peer_pty import Behaviour
+from tests.support.standins.ecs_standin_setup import CREDENTIALS, sandbox, spec, standin
+from tests.support.standins.standin_process import serving
 
 ROUNDS = 300
 EXECS = 15
@@ -33,7 +33,7 @@ WARM_UP = 20
 
 async def main() -> None:
     os.environ.update(CREDENTIALS)
-    async with serving("tests.support.ecs_standin") as url:
+    async with serving("tests.support.standins.ecs_standin") as url:
         options = EcsOptions(endpoint_url=url, task_role="r", subnets="subnet-1", poll_s=0.02)
         async with EcsSubstrate(options) as substrate:
             made = await substrate.create(spec(), Marks())
@@ -65,7 +65,7 @@ async def main() -> None:
             await made.destroy()
     await exec_beside_the_plugin()
     for concurrency in (1, 20, 50):
-        async with serving("tests.support.ecs_standin") as url:
+        async with serving("tests.support.standins.ecs_standin") as url:
             options = EcsOptions(endpoint_url=url, task_role="r", subnets="subnet-1")
             with tempfile.TemporaryDirectory() as folder:
                 got = await crowd(lambda _, options=options: EcsSubstrate(options), Path(folder), concurrency)

@@ -28,7 +28,7 @@ from taxtui.recording.writer import Recorder
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.live.feed import RunFeed, RunStarter
 from tests.benchmarks.figures import tell
-from tests.tui import story
+from tests.taxtui.tui import story
 
 RATES = (10_000, 200_000)
 PROBE_S = 0.01

@@ -19,7 +19,7 @@ from typing import Final
 
 from tests.benchmarks.figures import tell
 from tests.benchmarks.taking import Taken, taken
-from tests.support.many_cells import SHAPES, many_cells
+from tests.support.cost_model.many_cells import SHAPES, many_cells
 
 ASK: Final = ("--trajectories", "1000000", "--workers", "500")
 COMMANDS: Final[dict[str, tuple[str, ...]]] = {

@@ -18,13 +18,13 @@ from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.benchmarks.figures import tell
+from tests.support.cost_model.rounds import p50_ms
 from tests.support.crowd import print_crowds
-from tests.support.rounds import p50_ms
-from tests.support.standin_process import serving
+from tests.support.standins.standin_process import serving
 
 
 async def main() -> None:
-    async with serving("tests.support.kubernetes_standin") as kubeconfig:
+    async with serving("tests.support.standins.kubernetes_standin") as kubeconfig:
         options = KubernetesOptions(kubeconfig=kubeconfig)
         async with KubernetesSubstrate(options) as substrate:
             spec = SandboxSpec(name="taxtui-b-1", labels={LABEL_RUN: "b"}, limits=Limits(), ttl_s=600)

@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.bench_policies [FILE [CASES]]
 
-Random training runs combine two to five policies (tests/support/policy_cases.py); each is projected once and simulated
-many times by the twin. A quantity is inside where the two differ by no more than what is stated, the twin's own noise
+Random training runs combine two to five policies (tests/support/cost_model/policy_cases.py). Each is projected once
+and simulated many times by the twin. A quantity is inside where the two differ by no more than what is stated, the twin's own noise
 (three standard errors) and a thousandth. Prints a table, and writes it to FILE where one is given.
 """
 
@@ -21,9 +21,9 @@ from typing import Any
 from costmodel.simulation.attempts import Parts
 from costmodel.statistics.distribution import Distribution
 from costmodel.training.run import TrainingRun
-from tests.support.policy_cases import a_case, compared
-from tests.support.simpy_twin import Asked, Recorded, Twin
-from tests.support.stepping import parts, stepped
+from tests.support.cost_model.policy_cases import a_case, compared
+from tests.support.cost_model.simpy_twin import Asked, Recorded, Twin
+from tests.support.cost_model.stepping import parts, stepped
 
 CASES, RUNS = 200, 40
 S = 10**9

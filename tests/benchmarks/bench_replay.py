@@ -25,10 +25,10 @@ from taxtui.recording.writer import Recorder
 from taxtui.tui.live.playback import ReplayBar
 from taxtui.tui.live.replay import ReplayFeed
 from tests.benchmarks.figures import tell
-from tests.tui import story
-from tests.tui.driving import live
-from tests.tui.feeds import app
-from tests.tui.story import MS, S
+from tests.taxtui.tui import story
+from tests.taxtui.tui.driving import live
+from tests.taxtui.tui.feeds import app
+from tests.taxtui.tui.story import MS, S
 
 SUBSTRATES = ("local", "docker", "kubernetes", "daytona", "ec2", "ecs")
 TIERS = ("T0", "T1", "T2")

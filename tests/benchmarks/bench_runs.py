@@ -18,7 +18,7 @@ from costmodel.recording.reader import read_recording
 from costmodel.statistics.intervals import Interval, difference, mean_interval
 from costmodel.statistics.repetitions import Assumed, assumed, interval
 from costmodel.statistics.verdict import DIFFERS, judge
-from tests.support.simulated_runs import TRUTH, estimated, measured
+from tests.support.cost_model.simulated_runs import TRUTH, estimated, measured
 
 ROUNDS = 300
 RECORDINGS = Path(__file__).parents[2] / "recordings"

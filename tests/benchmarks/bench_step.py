@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from costmodel import Images, Length, Recording, Think, TrainingRun, load, project
 from tests.benchmarks.figures import tell
-from tests.support.costmodel_files import S, cell, trial, write
-from tests.support.stepping import parts, stepped, training_run
+from tests.support.cost_model.costmodel_files import S, cell, trial, write
+from tests.support.cost_model.stepping import parts, stepped, training_run
 
 EVENTS: Final = 8
 ROUNDS: Final = 3

@@ -2,8 +2,9 @@
 
     python -m tests.benchmarks.bench_step_twin [FILE [CASES [CASES_WITH_CAUSES]]]
 
-Each case combines two to six kinds of what may be asked for (tests/support/step_cases.py). The model answers in 16
-worlds, the SimPy twin (tests/support/step_twin.py) in 30 runs. A quantity is inside where the two differ by no more
+Each case combines two to six kinds of what may be asked for
+(tests/support/cost_model/step_cases.py). The model answers in 16 worlds, the SimPy twin
+(tests/support/cost_model/step_twin.py) in 30 runs. A quantity is inside where the two differ by no more
 than 3.5 standard errors of the difference and a thousandth. Of the first cases each cause that acts is taken away too.
 """
 
@@ -16,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 
 from costmodel.projection.row import CAUSES
-from tests.support.step_cases import a_step_case, compared
+from tests.support.cost_model.step_cases import a_step_case, compared
 
 CASES, WITH_CAUSES, RUNS = 400, 60, 30
 

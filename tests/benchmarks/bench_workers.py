@@ -23,7 +23,7 @@ from costmodel.recording.events import Actions, Clock, Event, PhaseEnded, TrialS
 from costmodel.recording.follower import read_events
 from tests.benchmarks.figures import tell
 from tests.support import paced_fake
-from tests.support.ray_cluster import TwoNodes
+from tests.support.standins.ray_cluster import TwoNodes
 
 ACTIONS = 200
 CONCURRENCY = 128

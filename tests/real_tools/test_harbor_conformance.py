@@ -115,7 +115,7 @@ def test_faults_and_throttles_are_recorded_and_nothing_is_left(interpreter: str,
 
 
 def test_what_a_killed_process_has_left_is_named_with_where_to_look(interpreter: str, bare: dict[str, str]) -> None:
-    program = (ROOT / "tests/integration/test_harness_killed.py").read_text().split('"""')[3]
+    program = (ROOT / "tests/taxtui/substrates/harness/test_harness_killed.py").read_text().split('"""')[3]
     killed = subprocess.run([interpreter, "-c", program, FOLDER, "k1"], env=bare, capture_output=True, check=False)
     assert killed.returncode == -9, killed.stderr
     done = taxtui(interpreter, bare, "clean", "-s", FOLDER, "--run", "k1")

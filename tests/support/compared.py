@@ -18,8 +18,8 @@ from costmodel.recording.breakdown import Measures, Split
 from costmodel.recording.reader import RecordedCell, Recording, read_recording
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.repetitions import RunKey
-from tests.support.costmodel_files import CELL
-from tests.support.simulated_runs import measured
+from tests.support.cost_model.costmodel_files import CELL
+from tests.support.cost_model.simulated_runs import measured
 
 ACTIONS: Final = 5
 """Of a simulated trial, which share its time unevenly."""

@@ -16,7 +16,7 @@ from taxtui.plan.notation import parse_substrate
 from taxtui.sandboxes import registry
 from taxtui.sandboxes.protocol import Availability, Substrate
 from tests.support.command_line import marked
-from tests.support.private_sshd import SSHD, SshBox, ssh_box
+from tests.support.standins.private_sshd import SSHD, SshBox, ssh_box
 
 ISOLATION: Final = "isolation"
 """The option whose values are places of their own."""

@@ -25,13 +25,13 @@ from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.substrate import DockerSubstrate
-from tests.support import ec2_standin_setup, ecs_standin_setup
-from tests.support.api_faults import DAYTONA, KUBERNETES, Provider
 from tests.support.chaos import nonsense, places
 from tests.support.chaos.cases import HANG_S, HANGS, LEFT, UNDOCUMENTED, Case, Verdict, judged
-from tests.support.daytona_standin import KEY
-from tests.support.ecs_standin_setup import CREDENTIALS
 from tests.support.recorded import NoWatchdog
+from tests.support.standins import ec2_standin_setup, ecs_standin_setup
+from tests.support.standins.api_faults import DAYTONA, KUBERNETES, Provider
+from tests.support.standins.daytona_standin import KEY
+from tests.support.standins.ecs_standin_setup import CREDENTIALS
 
 SHORTER: Final = {
     "REQUEST_S": 3.0,

@@ -1,0 +1,116 @@
+"""Rows beside one another: baselines, comparisons, break-even, curves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from costmodel import Delta, TrainingRunError, break_even, curve, load, project, sensitivity
+from costmodel.analysis.baseline import crossing_point
+from costmodel.analysis.sensitivity import around, levers
+from costmodel.workload.estimator import StraightLine
+from tests.support.asking import HOUR, ask, one
+from tests.support.cost_model.costmodel_files import S, cell, trial, write
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def two_substrates(folder: Path, name: str = "a", slow: int = 3, **other: Any) -> Path:
+    """docker: 3 s and 1 s an action (half of it work); the other: 4 s and ``slow`` s an action."""
+    fast = [trial(n, create=(2 + n % 2) * S, runs=[S // 2] * 3) for n in range(6)]
+    slower = [trial(n, cell=1, create=(3 + n % 2) * S, actions=[slow * S] * 3, runs=[S] * 3) for n in range(10, 16)]
+    return write(folder / name, fast + slower, cell(0), cell(1, **{"substrate": "kubernetes"} | other))
+
+
+def test_rows_are_compared_with_the_baseline(folder: Path) -> None:
+    docker, other = project([load(two_substrates(folder))], ask(baseline="docker", full_speed="docker"))
+    assert docker.versus is None
+    assert other.versus is not None
+    assert other.versus.worker_hours.value == pytest.approx(7)
+    assert other.versus.verdict.kind == "differs"
+    assert other.versus.baseline == docker.identity.cell_id
+    assert other.by_cause_worker_hours is not None
+    assert (other.by_cause_worker_hours.slowdown, other.by_cause_worker_hours.work) == pytest.approx((1.5, 1.5))
+    assert docker.by_cause_worker_hours is not None
+    assert docker.by_cause_worker_hours.slowdown == 0
+    near = project([load(two_substrates(folder, "b", slow=1))], ask(baseline="docker"))[1]
+    assert near.versus is not None
+    assert near.versus.verdict.kind == "differs"
+    with pytest.raises(TrainingRunError, match="no row for 'podman'; the recordings hold docker, kubernetes"):
+        project([load(two_substrates(folder, "c"))], ask(baseline="podman"))
+    with pytest.raises(TrainingRunError, match="no row for 'docker:runtime=runsc'"):
+        project([load(two_substrates(folder, "d"))], ask(full_speed="docker:runtime=runsc"))
+
+
+def test_comparisons_across_places_are_flagged_and_across_provenance_refused(folder: Path) -> None:
+    rows = project([load(two_substrates(folder, environment="elsewhere"))], ask(baseline="docker"))
+    assert "environment_differs" in rows[1].flags
+    rows = project([load(two_substrates(folder, "b", provenance="stand_in"))], ask(baseline="docker"))
+    assert rows[1].versus is None
+    assert "provenance_differs" in rows[1].flags
+    unlike = project([load(two_substrates(folder, "c", tier="T1"))], ask(baseline="docker"))[1]
+    assert (unlike.versus, "provenance_differs" in unlike.flags) == (None, False)
+
+
+def test_variants_are_told_apart(folder: Path) -> None:
+    file = two_substrates(folder, substrate="docker", variant="runtime=runsc")
+    plain, runsc = project([load(file)], ask(baseline="docker:runtime=runsc"))
+    assert plain.versus is not None
+    assert runsc.versus is None
+    plain, runsc = project([load(file)], ask(baseline="docker"))
+    assert (plain.versus, runsc.versus is None) == (None, False)
+
+
+def test_break_even_length(folder: Path) -> None:
+    cells = [cell(0), cell(1, substrate="kubernetes")]
+    cheap_start = [trial(n, create=(1 + n % 2) * S, actions=[3 * S] * 3) for n in range(6)]
+    cheap_action = [trial(n, cell=1, create=(11 + n % 2) * S, actions=[S] * 3) for n in range(10, 16)]
+    rows = project([load(write(folder / "a", cheap_start + cheap_action, *cells))], ask(baseline="docker"))
+    even = rows[1].break_even
+    assert even is not None
+    assert even.actions == pytest.approx(5)
+    assert even.low is not None
+    assert even.high is not None
+    assert even.low < 5 < even.high
+    assert break_even(rows[0], rows[1]) == even
+    few = one(write(folder / "b", [trial(1)]))
+    assert break_even(few, rows[0]) is None
+
+
+def test_break_even_may_be_nowhere_or_unbounded() -> None:
+    a, b = StraightLine(1, 2, 0.01, 0.01, 0), StraightLine(5, 2.01, 0.01, 0.01, 0)
+    assert crossing_point(a, b) == (None, None, None, False)
+    assert crossing_point(StraightLine(1, 1, 0, 0, 0), StraightLine(2, 1, 0, 0, 0)).bounded is False
+    never = crossing_point(StraightLine(1, 1, 1e-4, 1e-4, 0), StraightLine(5, 2, 1e-4, 1e-4, 0))
+    assert (never.actions, never.bounded) == (None, True)
+
+
+def test_sensitivity_and_levers(folder: Path) -> None:
+    row = one(write(folder / "a", [trial(1, runs=[S // 2] * 3)]))
+    effects = sensitivity(ask(deltas=(Delta(-250_000_000, True),)), 3, row)
+    assert [effect.worker_hours for effect in effects] == pytest.approx([1, 0.03, 0.3, -0.75])
+    assert effects[-1].change == "-250 ms per action"
+    assert effects[0].percent == pytest.approx(100 / 6)
+    assert levers(row)[0].change == "10 % less startup"
+    assert levers(row)[0].worker_hours == pytest.approx(-0.3)
+
+
+def test_curves(folder: Path) -> None:
+    recording = load(write(folder / "a", [trial(n) for n in range(3)]))
+    (line,) = curve([recording], ask(), "trajectories", [100, 200])
+    assert [point.worker_hours for point in line.points] == pytest.approx([100 * 6 / HOUR, 200 * 6 / HOUR])
+    (line,) = curve([recording], ask(), "workers", [1, 3600])
+    assert [point.wall_clock_hours for point in line.points] == pytest.approx([6, 6 / HOUR])
+    (line,) = curve([recording], ask(), "actions")
+    assert [point.at for point in line.points] == [1, 2, 3, 5, 10, 20]
+    assert line.points[0].trajectory_s == pytest.approx(4)
+    (line,) = curve([recording], ask(batch=1000))
+    assert min(point.at for point in line.points) == 1000
+    assert around(500)[0] == 50
+    with pytest.raises(TrainingRunError, match="not 'price'"):
+        curve([recording], ask(), "price")  # type: ignore[arg-type]

@@ -1,0 +1,196 @@
+"""What runs add to an interval and to a verdict, where the truth is known."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from statistics import stdev
+
+import pytest
+
+from costmodel.analysis.comparison import INCONCLUSIVE, NO_DIFFERENCE, compare
+from costmodel.analysis.project import project
+from costmodel.errors import TrainingRunError
+from costmodel.recording.reader import Recording, read_recording
+from costmodel.statistics.intervals import Interval, correlation_time, student_t
+from costmodel.statistics.repetitions import Assumed, RunKey, assumed, basis, between, estimate, interval
+from costmodel.statistics.verdict import DIFFERS, UNKNOWN, judge
+from costmodel.training.run import TrainingRun
+from costmodel.workload.pool import pools
+from tests.support.cost_model.costmodel_files import S, cell, trial, write
+from tests.support.cost_model.repeated import AA, everything, rates
+from tests.support.cost_model.simulated_runs import TRUTH, estimated, measured
+
+RECORDINGS = Path(__file__).parents[3] / "recordings"
+ONCE = TrainingRun(trajectories=1, workers=1)
+USUAL = assumed("local")
+
+
+def both(found: Interval) -> tuple[float, float]:
+    assert found.low is not None
+    assert found.high is not None
+    return found.low, found.high
+
+
+def test_equal_runs_give_students_interval_of_their_means() -> None:
+    """With equal counts and little variance within, random effects are the t interval of the runs' means."""
+    means = [10.0, 11.0, 12.5]
+    one = estimated([[mean - 1e-6, mean, mean + 1e-6] for mean in means])
+    low, high = both(interval(one, USUAL))
+    half = student_t(2) * stdev(means) / math.sqrt(3)
+    assert (one.value - low, high - one.value) == pytest.approx((half, half), rel=1e-3)
+    assert basis(one, USUAL).measured
+    assert math.sqrt(between([one])) * one.value == pytest.approx(stdev(means), rel=1e-3)
+
+
+def test_a_large_run_does_not_make_small_ones_certain() -> None:
+    """Nearly all the trials are of one run: clustered by run, the others would seem to add next to nothing."""
+    rng = Random(1)
+    one = estimated([[rng.gauss(mean, 0.1) for _ in range(count)] for mean, count in ((9, 5), (10, 990), (11, 5))])
+    low, high = both(interval(one, USUAL))
+    assert low < 9
+    assert high > 11
+
+
+def test_one_run_has_two_intervals_and_the_wider_one_says_what_it_assumes() -> None:
+    one = estimated([[9.0, 10.0, 11.0] * 10])
+    low, high = both(one.within)
+    wide_low, wide_high = both(interval(one, Assumed(0.07, "a file")))
+    factor = math.exp(1.959964 * 0.07)
+    assert wide_low == pytest.approx(10 - math.hypot(10 - low, 10 * (1 - 1 / factor)))
+    assert wide_high == pytest.approx(10 + math.hypot(high - 10, 10 * (factor - 1)))
+    assert interval(one, Assumed(0.0, "given", given=True)) == one.within
+    assert basis(one, Assumed(0.07, "a file")) == (1, 0.07, False, "a file")
+    assert "none of this substrate" in assumed("elsewhere").source
+
+
+def test_time_that_is_spent_idle_on_purpose_has_no_run_effect() -> None:
+    values, origins = [10.0] * 9, [(RunKey("r", 0), 0)] * 9
+    low, high = both(interval(estimate(values, [1] * 9, origins, idle=9.0), USUAL))
+    factor = math.exp(1.959964 * USUAL.sd)
+    assert (low, high) == pytest.approx((10 - (1 - 1 / factor), 10 + factor - 1), rel=1e-4)
+
+
+def test_neighbours_that_correlate_are_worth_less() -> None:
+    rng = Random(2)
+    state, values = 0.0, []
+    for _ in range(2000):
+        state = 0.8 * state + rng.gauss(0, 0.6)
+        values.append(state)
+    assert correlation_time([values]) == pytest.approx((1 + 0.8) / (1 - 0.8), rel=0.35)
+    independent = [rng.gauss(0, 1) for _ in range(2000)]
+    assert correlation_time([independent]) < 1.3
+    assert correlation_time([independent], only_if_seen=True) == 1
+    assert correlation_time([[0.0, 0.0]]) == 1
+
+
+def test_verdicts() -> None:
+    seven = Assumed(0.07, "a file")
+
+    def run(name: str, mean: float, runs: int = 1) -> object:
+        return estimated([[mean - 0.1, mean, mean + 0.1] * 10] * runs, name)
+
+    told = judge(run("r", 11.1), run("s", 10.0), seven).verdict  # type: ignore[arg-type]
+    assert told.words == "cannot tell from one run each (seen +11 %, runs differ by ±19 %)"
+    assert told.tie is None
+    told = judge(run("r", 11.1, 2), run("s", 10.0), seven).verdict  # type: ignore[arg-type]
+    assert told.words.startswith("cannot tell from two runs and one run (seen +11 %")
+    assert judge(run("r", 15.0), run("s", 10.0), seven).verdict.words == "differs"  # type: ignore[arg-type]
+    assert judge(run("r", 10.01), run("s", 10.0), seven).verdict.words == "tie"  # type: ignore[arg-type]
+    inside = judge(run("r", 11.1), run("r", 10.0), seven)  # type: ignore[arg-type]
+    assert (inside.verdict.kind, inside.verdict.together) == (DIFFERS, True)
+    single = estimated([[1.0]])
+    assert judge(single, single, seven).verdict.kind == UNKNOWN
+
+
+@pytest.mark.parametrize("run_sd", [0.05, 0.10])
+def test_rates_of_false_and_found_differences(run_sd: float) -> None:
+    """The small version of tests/benchmarks/bench_runs.py."""
+    rounds = 60
+    false_across = false_inside = found_inside = held = 0
+    for seed in range(rounds):
+        rng = Random(f"{run_sd}:{seed}")
+        first, second = measured(rng, 3, run_sd, 40), measured(rng, 3, run_sd, 40)
+        one, other = estimated(first["a"], "r"), estimated(second["a"], "s")
+        false_across += judge(one, other, USUAL).verdict.kind == DIFFERS
+        low, high = both(interval(one, USUAL))
+        held += low <= TRUTH["a"] <= high
+        alone = {name: estimated(runs[:1]) for name, runs in first.items()}
+        false_inside += judge(alone["b"], alone["a"], USUAL).verdict.kind == DIFFERS
+        found_inside += judge(alone["slower by 20 %"], alone["a"], USUAL).verdict.kind == DIFFERS
+    assert false_across <= 0.12 * rounds  # .05 and what 60 rounds leave open
+    assert false_inside <= 0.12 * rounds
+    assert held >= 0.88 * rounds
+    assert found_inside == rounds
+
+
+def test_the_shipped_pair_is_no_longer_called_different() -> None:
+    """Same machine, same day: 17 of 20 cells were said to differ."""
+    before, after = ([read_recording(RECORDINGS / f"{name}.msgpack")] for name in ("short", "busy"))
+    comparisons = compare(before, after).comparisons
+    assert len(comparisons) == 3 * 20
+    assert {one.verdict for one in comparisons} == {INCONCLUSIVE, NO_DIFFERENCE}
+    needed = [one.needs for one in comparisons if one.metric.name == "mean:trajectory"]
+    assert all(count is not None and count >= 3 for count in needed)
+
+
+def repeated(path: Path, counts: tuple[int, ...], **identity: str) -> Recording:
+    """A recording of repetitions with so many trials each."""
+    numbers = [(number, run) for run, count in enumerate(counts) for number in range(count)]
+    trials = [
+        trial(k, create=(4 + number % 3 + run) * S, repetition=run, block=number)
+        for k, (number, run) in enumerate(numbers)
+    ]
+    return read_recording(write(path, trials, cell(**identity), run_id=path.name))
+
+
+def test_repetitions_of_one_recording_are_runs(tmp_path: Path) -> None:
+    (row,) = project([repeated(tmp_path / "a", (6, 6, 6))], ONCE)
+    assert row.evidence is not None
+    assert row.evidence.basis[:1] == (3,)
+    assert row.evidence.basis.measured
+    assert "few_runs" not in row.flags
+    (given,) = project([repeated(tmp_path / "b", (6, 6, 6))], TrainingRun(trajectories=1, workers=1, run_sd=0.5))
+    assert given.evidence is not None
+    assert (given.evidence.basis.sd, given.evidence.basis.measured) == (0.5, False)
+    widths = [high - low for low, high in (both(one.held_per_success_s or Interval(0)) for one in (row, given))]
+    assert widths[0] < widths[1]
+
+
+def test_too_little_has_no_interval_and_no_verdict(tmp_path: Path) -> None:
+    (row,) = project([repeated(tmp_path / "a", (1,))], ONCE)
+    assert row.held_per_success_s is not None
+    assert row.held_per_success_s.low is None
+    change, *_ = compare([repeated(tmp_path / "a", (1,))], [repeated(tmp_path / "b", (9,))]).comparisons
+    assert (change.verdict, change.reason) == (INCONCLUSIVE, "too few independent values for an interval")
+    with pytest.raises(TrainingRunError, match="run_sd must be a number of at least 0"):
+        TrainingRun(trajectories=1, workers=1, run_sd=-0.1)
+
+
+def test_a_wider_assumption_never_narrows(tmp_path: Path) -> None:
+    one = estimated([[9.0, 10.0, 12.0] * 5])
+    widths = [high - low for low, high in (both(interval(one, Assumed(sd / 20, ""))) for sd in range(6))]
+    assert all(narrow < wide for narrow, wide in pairwise(widths))
+
+
+def test_six_real_repetitions() -> None:
+    found = rates(AA)
+    assert found.falsely_different <= 0.05
+    # A 95 % interval is of the truth: another run's mean, as uncertain as its own, lies in it in 83 %.
+    assert found.inside >= 0.83
+    assert found.found_20_inside >= 0.90
+    assert found.found_5_inside_all
+
+
+@pytest.mark.parametrize(
+    ("substrate", "names"),
+    [("local", ["aa"]), ("docker", ["aa"]), ("kubernetes", ["kubernetes", "kubernetes2"])],
+)
+def test_what_is_assumed_of_runs_is_what_the_shipped_ones_show(substrate: str, names: list[str]) -> None:
+    cells = pools(read_recording(RECORDINGS / f"{name}.msgpack") for name in names)
+    told = [everything(pool) for pool in cells if pool.identity.substrate == substrate]
+    repeated = [one for one in told if len(one.parts) > 1]
+    assert round(math.sqrt(between(repeated)), 2) == assumed(substrate).sd
+    assert f"runs of {len(repeated)} cells" in assumed(substrate).source

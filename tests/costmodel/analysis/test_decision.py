@@ -1,0 +1,464 @@
+"""Move, stay, or cannot tell: the rules, and the page that says so."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from costmodel import Interval, Row, TrainingRun, TrainingRunError, load, project
+from costmodel.analysis.baseline import with_baseline
+from costmodel.analysis.bill import USD, WORKER_HOURS, Side
+from costmodel.analysis.decision import CANNOT_TELL, MOVE, STAY, Decision, across, decide_between, verdict
+from costmodel.analysis.thresholds import turns
+from costmodel.errors import CostModelError
+from costmodel.projection.row import Share
+from costmodel.training.images import Images
+from costmodel.training.length import Length
+from costmodel.training.run import Think
+from costmodel.workload.scenario_range import Assumption
+from taxtui.cli import app
+from taxtui.errors import TaxtuiError
+from taxtui.report.decision.layout import to_markdown, to_terminal
+from taxtui.report.decision.memo import page as page_of
+from taxtui.report.decision.record import record
+from tests.support.cost_model.attributed import attribution
+from tests.support.cost_model.costmodel_files import S, cell, trial, write
+
+DEMAND = TrainingRun(
+    trajectories=1000, workers=10, batch=100, gpus=8, gpu_usd_hour=2.0, nodes=2, pods_per_node=16, think=Think(S)
+)
+"""10 steps."""
+PRICED = replace(DEMAND, node_usd_hour=1.0)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+    trials = [trial(n, create=(2 + n % 3) * S, runs=[S // 2] * 3) for n in range(40)]
+    trials += [trial(n, cell=1, create=(20 + n % 3) * S, runs=[S // 2] * 3) for n in range(50, 90)]
+    path = tmp_path_factory.mktemp("decision") / "run.msgpack"
+    file = write(path, trials, cell(0), cell(1, substrate="kubernetes"))
+    return project([load(file)], TrainingRun(trajectories=1000, workers=10))
+
+
+def side(row: Row, training_run: TrainingRun, step_s: float, *, off: float = 0.01, usd_of: float = 17.0) -> Side:
+    """A place whose steps take so long, all paid by the hour: 8 GPUs at $2 and, where priced, 2 nodes at $1."""
+
+    def whole(step_s: float, training_run: TrainingRun) -> Row:
+        rate = 8 * (training_run.gpu_usd_hour or 0.0) + 2 * (training_run.node_usd_hour or 0.0)
+        hours = step_s * 10 / 3600
+
+        def about(value: float) -> Interval:
+            return Interval(value, value * (1 - off), value * (1 + off))
+
+        run = Share(about(step_s), about(10 * hours), about(8 * hours), about(rate * hours))
+        found = attribution()._replace(run=run, sandbox=run, steps=10, waiting=None)
+        return replace(row, attribution=found)
+
+    def rerun(training_run: TrainingRun) -> Row:
+        return whole(step_s * (1 + (training_run.failure_rate or 0.0) * 10), training_run)
+
+    return Side(name=row.label, row=whole(step_s, training_run), training_run=training_run, rerun=rerun)
+
+
+@pytest.mark.parametrize(
+    ("saving", "told"),
+    [
+        (Interval(3.0, 1.0, 5.0), MOVE),
+        (Interval(-3.0, -5.0, -1.0), STAY),
+        (Interval(0.0, 0.0, 0.0), STAY),
+        (Interval(3.0, -1.0, 5.0), CANNOT_TELL),
+        (Interval(3.0), CANNOT_TELL),
+        (Interval(3.0, 1.0, None), CANNOT_TELL),
+    ],
+)
+def test_the_interval_of_the_saving_decides(saving: Interval, told: str) -> None:
+    assert verdict(saving) == told
+
+
+def test_the_bill_is_gpus_and_nodes_for_as_long_as_the_run_lasts(rows: list[Row]) -> None:
+    found = decide_between(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800))
+    assert (found.verdict, found.unit) == (MOVE, USD)
+    assert found.start_bill.whole.value == pytest.approx(180)
+    assert found.start_bill.gpus is not None
+    assert found.start_bill.nodes is not None
+    assert found.start_bill.gpus.value == pytest.approx(160)
+    assert found.start_bill.nodes.value == pytest.approx(20)
+    assert found.start_bill.rest == pytest.approx(0)
+    assert found.saving.value == pytest.approx(90)
+    back = decide_between(side(rows[1], PRICED, 1800), side(rows[0], PRICED, 3600))
+    assert (back.verdict, back.saving.value) == (STAY, pytest.approx(-90))
+    assert decide_between(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 3590)).verdict == CANNOT_TELL
+
+
+def test_without_prices_it_is_about_worker_hours_paired_within_the_run(rows: list[Row]) -> None:
+    training_run = TrainingRun(trajectories=1000, workers=10, think=Think(0))
+    start, goal = (Side(name=row.label, row=row, training_run=training_run, rerun=lambda _: rows[0]) for row in rows)
+    found = decide_between(start, goal)
+    assert (found.verdict, found.unit) == (STAY, WORKER_HOURS)
+    assert found.saving.value == pytest.approx(-1000 * 18 / 3600, rel=0.1)
+    versus = with_baseline(rows, "kubernetes")[0].versus
+    assert versus is not None
+    assert found.saving == versus.worker_hours
+
+
+def test_different_work_is_not_compared(rows: list[Row]) -> None:
+    longer = replace(rows[1], identity=rows[1].identity._replace(tier="T9"))
+    with pytest.raises(TrainingRunError, match="did different work, T2 3 and T9 3"):
+        decide_between(side(rows[0], PRICED, 60), side(longer, PRICED, 60))
+    empty = replace(rows[1], worker_hours=None, attribution=None, flags=("no_success",))
+    with pytest.raises(TrainingRunError, match="there is no number for kubernetes: no_success"):
+        decide_between(side(rows[0], PRICED, 60), replace(side(rows[1], PRICED, 60), row=empty))
+
+
+def test_prices_turn_it_where_both_bills_are_equal(rows: list[Row]) -> None:
+    start, goal = side(rows[0], replace(DEMAND, node_usd_hour=0.01), 3600), side(rows[1], PRICED, 3400)
+    found = decide_between(start, goal)
+    turned = {(turn.input, turn.side): turn for turn in turns(found, simulate=False)}
+    node = turned["node_usd_hour", "kubernetes"]
+    assert node.now == 1.0
+    # 160.2 = (16 + 2 p) · 34,000 / 3600, and (8 p + 0.02) · 10 = (8 p + 2) · 34,000 / 3600
+    assert node.at == pytest.approx((160.2 / (34_000 / 3600) - 16) / 2, rel=0.03)
+    assert turned["gpu_usd_hour", ""].at == pytest.approx(
+        (2 * 34_000 / 3600 - 0.2) / (80 - 8 * 34_000 / 3600), rel=0.03
+    )
+
+
+def test_inputs_turn_it_by_simulating_both_sides_anew(rows: list[Row]) -> None:
+    start, goal = side(rows[0], replace(PRICED, failure_rate=0.01), 3600), side(rows[1], PRICED, 3700)
+    found = decide_between(start, goal)
+    [turn] = [turn for turn in turns(found) if turn.input == "failure_rate"]
+    assert turn.side == "docker"
+    assert turn.at is not None
+    bills = [one.rerun(replace(one.training_run, failure_rate=rate)).attribution for one, rate in
+             ((start, turn.at), (goal, None))]  # fmt: skip
+    assert bills[0] is not None
+    assert bills[1] is not None
+    assert bills[0].run.usd is not None
+    assert bills[1].run.usd is not None
+    assert bills[0].run.usd.value == pytest.approx(bills[1].run.usd.value, rel=0.01)
+
+
+def test_what_an_input_is_made_of_is_changed_in_proportion(rows: list[Row]) -> None:
+    """Steps take as long as thinking, images and actions of the start say; nothing else of it is another."""
+    steps = replace(PRICED, batch=None, prompts=10, group_size=10, images=Images.of([2.0, 6.0]), pull_gb_s=1.0)
+    asked = replace(steps, think=Think(8 * S, 0.9), actions=Length.weighted({10: 3, 30: 1}))
+    tried: list[TrainingRun] = []
+
+    def rerun(training_run: TrainingRun) -> Row:
+        assert training_run.think is not None
+        assert training_run.images is not None
+        assert training_run.length is not None
+        tried.append(training_run)
+        times = (
+            training_run.think.median_ns
+            / (8 * S)
+            * training_run.images.total_gb
+            / 8
+            * float(training_run.length.actions)
+            / 15
+        )
+        return side(rows[0], PRICED, 3600 * times).row
+
+    start = replace(side(rows[0], asked, 3600), rerun=rerun)
+    goal = side(rows[1], replace(PRICED, think=Think(0)), 1800)
+    found = {turn.input: turn for turn in turns(decide_between(start, goal))}
+    for name, now in (("think", 8.0), ("images", 4.0), ("actions", 15.0)):
+        assert (found[name].side, found[name].now) == ("docker", now)
+        assert found[name].at == pytest.approx(now / 2, rel=0.05)
+    assert {training_run.think.sigma for training_run in tried if training_run.think} == {0.9}
+    assert {training_run.images.count for training_run in tried if training_run.images} == {2}
+    assert found["pull_gb_s"].at is None
+    assert found["workers"].at is None
+
+
+def test_what_turns_nothing_says_so_and_comes_last(rows: list[Row]) -> None:
+    found = decide_between(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800))
+    turned = turns(found, simulate=False)
+    assert [turn.at for turn in turned if turn.input == "gpu_usd_hour"] == [None]
+    places = [turn.at is None for turn in turned]
+    assert places == sorted(places)
+
+
+def test_what_is_not_priced_or_assumed_alike_is_said(rows: list[Row]) -> None:
+    asked = replace(DEMAND, failure_rate=0.05, node_usd_hour=0.0)
+    found = decide_between(side(rows[0], asked, 3600), side(rows[1], asked, 1800))
+    words = [(doubt.side, doubt.words) for doubt in found.doubts]
+    assert ("docker", "its sandboxes cost nothing here") in words
+    assert ("", "attempts fail as often at both (0.05)") in words
+    assert ("docker", "it is not known what these cost: slowdown") in words
+
+
+# -- the page --------------------------------------------------------------------------------------------------
+
+
+def page(found: Decision) -> str:
+    given = [Assumption("gpu_usd_hour", "2", "our contract"), Assumption("images", "500 of 2-8 GB", "a_b *c*")]
+    return to_markdown(page_of(found, [], turns(found, simulate=False), given, "taxtui decide lab.msgpack"))
+
+
+def test_a_rough_simulation_is_told_as_one(rows: list[Row]) -> None:
+    found = decide_between(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800))
+    told = to_markdown(page_of(found, [], [], [], "taxtui decide --quick", rough=True))
+    assert "saves this run ≈ $90.0 ($88.0–$92.0), 50 % of $180.\n\nA rough simulation" in told
+    assert "≈" not in page(found)
+
+
+def test_a_terminal_gets_at_most_80_columns_without_markdown(rows: list[Row]) -> None:
+    found = decide_between(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 3590))
+    given = [Assumption("gpu_usd_hour", "2", "https://example.org/" + "a_long_path/" * 3 + " and " + "words " * 40)]
+    told = to_terminal(page_of(found, [], turns(found, simulate=False), given, "taxtui decide"), 120)
+    assert max(map(len, told.splitlines())) <= 80
+    assert "gpu_usd_hour" in told
+    assert not {"|", "##", "\\"} & set(told.split())
+    assert "\\" not in told
+
+
+def test_the_page_has_everything_in_its_place(rows: list[Row]) -> None:
+    start, goal = side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800)
+    told = page(decide_between(start, goal))
+    assert told.startswith(
+        "# MOVE from docker to kubernetes\n\nMoving to kubernetes saves this run $90.0 ($88.0–$92.0)"
+    )
+    headings = [line for line in told.splitlines() if line.startswith("## ")]
+    assert headings == [
+        "## Costs of the training run",
+        "## Costs of the sandbox by cause",
+        "## Other inputs that turn the verdict",
+        "## Not verified",
+        "## Measure next",
+        "## Command that writes this page",
+        "## Source of each input",
+    ]
+    assert "| GPUs, as long as it lasts | 160 (±2) | 80.0 (±0.8) |" in told
+    assert r"a_b \*c\*" in told
+    assert page(decide_between(goal, start)).startswith(
+        "# STAY with kubernetes\n\nMoving to docker costs this run $90.0 ($88.0–$92.0)"
+    )
+
+
+def test_what_cannot_be_told_says_why(rows: list[Row]) -> None:
+    told = page(decide_between(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 3590)))
+    assert told.startswith("# CAN'T TELL docker from kubernetes")
+    assert "More and less than nothing are both in the 95 % interval" in told
+
+
+def test_a_place_without_ranges_that_was_not_measured_is_never_a_verdict(rows: list[Row]) -> None:
+    for provenance in ("published", "stand_in", "composed"):
+        there = side(replace(rows[1], provenance=provenance), PRICED, 1800)
+        found = decide_between(side(rows[0], PRICED, 3600), there)
+        assert found.verdict == CANNOT_TELL
+        assert [point.words for point in found.open_points] == ["nothing was measured there"]
+    imported = side(replace(rows[1], provenance="imported"), PRICED, 1800)
+    assert decide_between(side(rows[0], PRICED, 3600), imported).verdict == MOVE
+
+
+def test_savings_at_the_ends_of_ranges_join_into_one_interval() -> None:
+    found = across(Interval(3.0, 2.0, 4.0), Interval(1.0, 0.5, 1.5), Interval(9.0, 8.0, 10.0))
+    assert found == (3.0, 0.5, 10.0)
+    assert across(Interval(3.0, 2.0, 4.0), None) == (3.0, None, None), "a run that never ends has no bound"
+    assert across(Interval(3.0, 2.0, 4.0), Interval(1.0)) == (3.0, None, None)
+
+
+def test_without_the_models_time_there_is_no_verdict(rows: list[Row]) -> None:
+    with pytest.raises(
+        TrainingRunError, match=r"the model's time .* is missing.*: add --think lognormal:8s,1 \(--think 0s"
+    ):
+        decide_between(side(rows[0], replace(PRICED, think=None), 3600), side(rows[1], PRICED, 1800))
+    thinking = [replace(row, think_s=8.0) for row in rows]  # recorded
+    asked = replace(PRICED, think=None)
+    assert decide_between(side(thinking[0], asked, 3600), side(thinking[1], asked, 1800)).verdict == MOVE
+    none = replace(PRICED, think=Think(0))
+    assert decide_between(side(rows[0], none, 3600), side(rows[1], none, 1800)).verdict == MOVE
+
+
+def test_with_one_side_free_there_is_no_verdict(rows: list[Row]) -> None:
+    with pytest.raises(
+        TrainingRunError, match=r"docker costs nothing here and kubernetes is billed: add .*\[at.docker.nodes\]"
+    ):
+        decide_between(side(rows[0], DEMAND, 3600), side(rows[1], PRICED, 1800))
+    with pytest.raises(TrainingRunError, match="kubernetes costs nothing here and docker is billed"):
+        decide_between(side(rows[0], PRICED, 3600), side(rows[1], DEMAND, 1800))
+    assert (
+        decide_between(side(rows[0], DEMAND, 3600), side(rows[1], DEMAND, 1800)).verdict == MOVE
+    )  # GPUs alone, on both
+    identity = rows[1].identity._replace(substrate="daytona")
+    composed = replace(rows[1], provenance="composed", label="daytona", identity=identity)
+    with pytest.raises(TrainingRunError, match=r"daytona costs nothing here .*: add .* --compose daytona:prices=FILE"):
+        decide_between(side(rows[0], PRICED, 3600), side(composed, DEMAND, 1800))
+
+
+def test_a_published_row_is_not_asked_for_the_models_time(rows: list[Row]) -> None:
+    """It refuses that option, as one latency cannot answer it."""
+    printed = [replace(row, provenance="published") for row in rows]
+    asked = replace(PRICED, think=None)
+    assert decide_between(side(printed[0], asked, 3600), side(printed[1], asked, 1800)).verdict == CANNOT_TELL
+
+
+def test_trials_that_do_not_bound_a_step_decide_nothing(rows: list[Row]) -> None:
+    start, goal = side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800)
+    attribution, wall = start.row.attribution, start.row.wall_clock_hours
+    assert attribution is not None
+    assert attribution.run.usd is not None
+    assert wall is not None
+    run = attribution.run._replace(usd=attribution.run.usd._replace(high=None))
+    row = replace(
+        start.row,
+        attribution=attribution._replace(run=run),
+        wall_clock_hours=wall._replace(high=None, needs_trials=149),
+    )
+    found = decide_between(replace(start, row=row), goal)
+    assert (found.verdict, found.saving) == (CANNOT_TELL, Interval(found.saving.value))
+    told = page(found)
+    assert "40 trials do not bound how long the slowest rollouts of a step take; record 149 successes there" in told
+    assert "| the whole run | ≥ 178 |" in told
+
+
+def test_beyond_the_measured_concurrency_each_place_has_its_own_limits(tmp_path: Path) -> None:
+    """Half of a saving is sure at the 8 that were measured, not at 12, and at 500 nothing is."""
+
+    def not_asked(_: TrainingRun) -> Row:
+        raise AssertionError
+
+    cells, trials = [], []
+    for number, (substrate, level) in enumerate((s, n) for s in ("docker", "local") for n in (1, 8)):
+        cells.append(cell(number, substrate=substrate, concurrency=level))
+        create = (8 if substrate == "docker" else 5) * S
+        trials += [trial(100 * number + n, cell=number, create=create + n * S // 100) for n in range(10)]
+    recording = load(write(tmp_path / "levels.msgpack", trials, *cells))
+    for workers, told in ((8, MOVE), (12, CANNOT_TELL), (500, CANNOT_TELL)):
+        training_run = TrainingRun(trajectories=1000, workers=workers, think=Think(0))
+        rows = project([recording], training_run)
+        start, goal = (Side(name=row.label, row=row, training_run=training_run, rerun=not_asked) for row in rows)
+        found = decide_between(start, goal)
+        assert found.verdict == told
+        assert [point.side for point in found.open_points] == (["docker", "local"] if workers == 500 else [])
+    assert found.open_points[0].words == "measured with up to 8 at a time, and 500 share a host"
+    assert found.open_points[0].do == "taxtui run --concurrency 500 there"
+
+
+def test_inputs_of_a_place_are_tried_on_its_own_side_only(rows: list[Row]) -> None:
+    """Twice as many failures at both places is no answer to: what if there are more there?"""
+    asked = replace(PRICED, failure_rate=0.1)
+    found = decide_between(side(rows[0], asked, 1800), side(rows[1], asked, 1500))
+    tried = [(turn.input, turn.side) for turn in turns(found) if turn.input in ("failure_rate", "think")]
+    assert sorted(tried) == [("failure_rate", "docker"), ("failure_rate", "kubernetes"), ("think", "")]
+
+
+def test_the_record_is_the_page_unrounded(rows: list[Row]) -> None:
+    found = decide_between(side(rows[0], PRICED, 3600), side(rows[1], PRICED, 1800))
+    told = record(found, [], turns(found, simulate=False), [])
+    assert (told["verdict"], told["unit"], told["saving"]["value"]) == (MOVE, USD, found.saving.value)
+    assert told["from"]["bill"]["gpus"]["value"] == pytest.approx(160)
+    assert told["to"]["row"]["substrate"] == "kubernetes"
+    assert (told["measure"], told["open_points"]) == ([], [])
+    assert msgspec.json.encode(told)
+
+
+# -- the command -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> str:
+    trials = [trial(n, create=(2 + n % 3) * S, runs=[S // 2] * 3) for n in range(40)]
+    trials += [trial(n, cell=1, create=(20 + n % 3) * S, runs=[S // 2] * 3) for n in range(50, 90)]
+    trials += [trial(n, cell=2, runs=[S // 2] * 3) for n in range(100, 110)]
+    cells = cell(0), cell(1, substrate="kubernetes"), cell(2, tier="T1", tier_digest="d1")
+    return str(write(tmp_path / "run.msgpack", trials, *cells))
+
+
+def asked(*words: str, think: tuple[str, ...] = ("--think", "0s")) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["decide", *words, "--trajectories", "1k", "--workers", "10", *think])
+    if isinstance(result.exception, TaxtuiError | CostModelError):
+        return result.exception.exit_code, str(result.exception)
+    return result.exit_code, result.output
+
+
+def test_the_command_answers_and_its_exit_code_says_whether(recording: str, tmp_path: Path) -> None:
+    code, told = asked(recording, "--from", "docker", "--to", "kubernetes", "--tier", "T2")
+    assert (code, told.partition("\n")[0]) == (0, "STAY with docker")
+    code, told = asked(recording, "--from", "docker", "--to", "kubernetes", "--tier", "T2", "--set", "run_sd=90%")
+    assert (code, told.partition("\n")[0]) == (0, "STAY with docker")  # of the same run, so that runs cancel
+    memo = tmp_path / "memo.md"
+    code, told = asked(recording, "--from", "kubernetes", "--to", "docker", "--tier", "T2", "-o", str(memo))
+    assert (code, told.strip()) == (0, str(memo))
+    assert memo.read_text().startswith("# MOVE from kubernetes to docker")
+    code, told = asked(recording, "--from", "kubernetes", "--to", "docker", "--tier", "T2", "-o", str(memo))
+    assert (code, told) == (2, f"{memo} exists; choose another name with -o, nothing is overwritten")
+    html = tmp_path / "memo.html"
+    code, told = asked(recording, "--from", "kubernetes", "--to", "docker", "--tier", "T2", "--html", str(html))
+    assert (code, told.strip()) == (0, str(html))
+    written = html.read_text()
+    assert "<h1>MOVE from kubernetes to docker</h1>" in written
+    assert not re.findall(r'(?:src|href)="(?!#|https?:)', written)
+    assert all(heading in written for heading in ("Costs of the training run", "Measure next", "Source of each input"))
+    code, told = asked(recording, "--from", "kubernetes", "--to", "docker", "--tier", "T2", "--format", "json")
+    assert (code, json.loads(told)[0]["verdict"]) == (0, MOVE)
+
+
+def test_the_command_asks_for_the_models_time(recording: str) -> None:
+    code, line = asked(recording, "--from", "docker", "--to", "kubernetes", "--tier", "T2", think=())
+    assert (code, line.partition(",")[0]) == (2, "the model's time before each action is missing")
+    assert "\n" not in line
+
+
+def test_the_command_names_what_to_measure_of_a_provider(recording: str) -> None:
+    code, told = asked(recording, "--from", "docker", "--to", "daytona", "--compose", "daytona", "--tier", "T2")
+    assert (code, told.partition("\n")[0]) == (6, "CAN'T TELL docker from daytona (estimated)")
+    assert "`taxtui run -s daytona -t T2 -n 3 --mode exec" in told.replace("\n   ", "")
+    assert "failures, from other providers" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--from", "docker", "--to", "docker"], "--from and --to are both docker; name two substrates"),
+        (
+            ["--to", "e2b"],
+            "2 measured substrates to move from; choose one with --from: docker, kubernetes",
+        ),
+        (
+            ["--from", "docker", "--to", "nowhere", "--tier", "T2"],
+            "nothing was recorded of nowhere T2 x 3 exec; there are docker T2 exec, kubernetes T2 exec, docker T1 exec",
+        ),
+        (
+            ["--from", "docker", "--to", "e2b", "--tier", "T9"],
+            "nothing was recorded of docker T9; recorded: T1 x 3 exec, T2 x 3 exec",
+        ),
+    ],
+)
+def test_what_is_not_there_is_said_with_what_is(recording: str, words: list[str], told: str) -> None:
+    code, line = asked(recording, *words)
+    assert code == 2
+    assert line.startswith(told)
+    assert "\n" not in line
+
+
+def test_the_workload_is_the_middle_one_and_is_printed(recording: str, tmp_path: Path) -> None:
+    code, text = asked(recording, "--from", "docker", "--to", "daytona", "--quick")
+    assert code == 6
+    assert "workload T1 x 3 exec: the middle of 2 recorded workloads" in text.splitlines()[0]
+    assert text.count("the middle of 2 recorded workloads") == 2  # on stderr, and among what was given
+    file = tmp_path / "lab.toml"
+    file.write_text('[workload]\ntier = "T2"\n')
+    code, text = asked(recording, "--from", "docker", "--to", "kubernetes", "--training", str(file))
+    assert (code, text.partition("\n")[0]) == (0, "STAY with docker")
+
+
+def test_the_start_is_the_measured_substrate_and_is_printed(recording: str) -> None:
+    code, text = asked(recording, "--to", "kubernetes", "--tier", "T2")
+    assert (code, text.splitlines()[0]) == (0, "taxtui: from docker: the measured substrate")
+
+
+def test_an_option_that_says_nothing_here_is_not_taken(recording: str, tmp_path: Path) -> None:
+    assert asked(recording, "--from", "docker", "--to", "kubernetes", "--set", "baseline=docker")[0] == 2
+    file = tmp_path / "lab.toml"
+    file.write_text('[run]\nbaseline = "docker"\n')
+    code, told = asked(recording, "--from", "docker", "--to", "kubernetes", "--training", str(file))
+    assert code == 2
+    assert "[run] baseline is unknown" in told

@@ -1,0 +1,155 @@
+"""Decisions about a provider that nobody measured: verdicts over ranges, what turns them, and planted truths."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from click.testing import CliRunner
+
+from costmodel import TrainingRun
+from costmodel.analysis.decision import CANNOT_TELL, MOVE, STAY, Decision, decide_between
+from costmodel.analysis.thresholds import input_effects
+from costmodel.recording.reader import Recording
+from taxtui.cli import app
+from taxtui.report.decision.layout import to_markdown, to_terminal
+from taxtui.report.decision.memo import page
+from tests.support.cost_model.decision_worlds import (
+    RUN,
+    candidate_at,
+    equal_pair,
+    measured,
+    planted,
+    record,
+    unmeasured,
+)
+
+ORDER = {STAY: 0, CANNOT_TELL: 1, MOVE: 2}
+"""From the verdict against moving to the verdict for it."""
+KNOWN = "slowdown=1,dispatch=100ms"
+STATED = frozenset({"create_rate", "failure_rate"})
+ASKED = replace(RUN, failure_rate=0.05, node_usd_hour=40.0, seed=3)
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    return record(tmp_path_factory.mktemp("decided") / "run.msgpack", Random(1), [0.3], [1.0], 150)
+
+
+def decided(
+    recording: Recording,
+    training_run: TrainingRun = ASKED,
+    there: str = "",
+    stated: frozenset[str] = STATED,
+    **of_it: float,
+) -> Decision:
+    asked = replace(training_run, create_rate=10.0, create_burst=600, **of_it)  # type: ignore[arg-type]
+    if "create_rate" not in stated:
+        asked = replace(training_run, **of_it)  # type: ignore[arg-type]
+    candidate = candidate_at(recording, f"daytona:{there or KNOWN}", asked, stated)
+    return decide_between(measured(recording, "docker", training_run), unmeasured(candidate), effort=0.02)
+
+
+def test_a_verdict_holds_over_the_whole_range(recording: Recording) -> None:
+    found = decided(recording)
+    assert found.verdict == MOVE
+    assert found.least is not None
+    assert found.most is not None
+    assert found.least.low is not None
+    assert 0 < found.least.low < found.saving.value <= found.most.value
+    cheap = decided(recording, replace(ASKED, node_usd_hour=0.001), failure_rate=0.16)
+    assert cheap.verdict == STAY
+
+
+def test_an_input_that_nobody_stated_takes_the_verdict_away_and_is_named_first(recording: Recording) -> None:
+    training_run = replace(ASKED, node_usd_hour=4.0)
+    assert decided(recording, training_run).verdict == MOVE
+    found = decided(recording, training_run, stated=frozenset({"failure_rate"}))
+    assert found.saving.low is not None
+    assert found.saving.low > 0, "as assumed it would be MOVE"
+    assert found.verdict == CANNOT_TELL
+    first = input_effects(found)[0]
+    assert (first.input.name, first.side) == ("limits", "daytona")
+    assert first.at is not None
+    assert "0.0333 creates a second" in first.input.label(first.at)
+    told = to_terminal(page(found, input_effects(found), [], [], "taxtui decide"), 80)
+    assert "The sign of the saving changes with one input alone" in told
+    assert "Measure first: daytona, limits of the plan: ask for the limits of your plan" in told.replace("\n", " ")
+    assert max(map(len, told.splitlines())) <= 80
+
+
+def test_only_the_unmeasured_side_is_varied(recording: Recording) -> None:
+    """A failure rate that holds for both is the start's as it is, and a range at the provider."""
+    found = decided(recording, stated=frozenset({"create_rate"}))
+    assert {side.name for side, one in found.inputs if one.name == "failure_rate"} == {"daytona"}
+    one = next(one for one in input_effects(found) if one.input.name == "failure_rate")
+    assert one.best is not None
+    assert one.worst is not None
+    assert one.worst < found.saving.value < one.best
+    assert found.start.training_run.failure_rate == 0.05
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_worse_provider_never_makes_the_verdict_surer_to_move(recording: Recording, seed: int) -> None:
+    rng = Random(seed)
+    training_run = replace(ASKED, node_usd_hour=rng.choice([0.5, 1.5, 4.0]), seed=seed)
+    better = KNOWN, {"failure_rate": 0.02}
+    worse = [
+        ("slowdown=1,dispatch=1s", {"failure_rate": 0.02}),
+        ("slowdown=1,dispatch=100ms..900ms", {"failure_rate": 0.02}),
+        ("slowdown=2,dispatch=100ms", {"failure_rate": 0.02}),
+        (KNOWN, {"failure_rate": 0.12}),
+    ]
+    verdicts = [ORDER[decided(recording, training_run, there, **of_it).verdict] for there, of_it in (better, *worse)]
+    assert max(verdicts[1:]) <= verdicts[0]
+
+
+def test_the_verdict_on_planted_truths_is_hardly_ever_wrong(tmp_path: Path) -> None:
+    """The small version of tests/benchmarks/bench_decide.py."""
+    found = [planted(tmp_path, seed) for seed in range(6)]
+    assert not any(world.wrong for world in found)
+    assert sum(world.decision.verdict != CANNOT_TELL for world in found) >= 1, "it answers where it can"
+
+
+def test_an_equal_pair_in_steps_is_hardly_ever_a_verdict(tmp_path: Path) -> None:
+    found = [equal_pair(tmp_path, seed, 150, 0.6, effort=0.02) for seed in range(100, 106)]
+    assert sum(one != CANNOT_TELL for one in found) <= 1
+    assert equal_pair(tmp_path, 1, 150, 0.3, 1.3, effort=0.02) == STAY
+
+
+def test_a_run_that_would_never_end_at_the_worst_is_no_verdict(recording: Recording) -> None:
+    training_run = replace(ASKED, on_failure="resample", prompts=1, group_size=16, failure_rate=0.02)
+    candidate = candidate_at(
+        recording, f"daytona:{KNOWN}", replace(training_run, create_rate=10.0), frozenset({"create_rate"})
+    )
+    [rate] = [one for one in candidate.inputs if one.name == "failure_rate"]
+    inputs = tuple(one._replace(worst=0.5) if one is rate else one for one in candidate.inputs)
+    found = decide_between(
+        measured(recording, "docker", training_run), unmeasured(replace(candidate, inputs=inputs)), effort=0.02
+    )
+    assert (found.verdict, found.least) == (CANNOT_TELL, None)
+    assert "at worst the run would not end" in to_markdown(page(found, input_effects(found), [], [], "")).replace(
+        "\n", " "
+    )
+
+
+def test_the_command_prints_text_and_writes_markdown(tmp_path: Path) -> None:
+    words = ["decide", "recordings/run.msgpack", "--training", "scenarios/training/lab-question.toml", "--tier", "T1"]
+    words += ["--mode", "exec", "--from", "docker", "--to", "daytona", "--quick"]
+    words += ["--trajectories", "10k", "--workers", "64", "--prompts", "2"]
+    told = CliRunner().invoke(app, words)
+    assert told.exit_code == 6, told.output
+    assert told.output.startswith("CAN'T TELL docker:runc from daytona (estimated)")
+    assert "Unmeasured inputs at daytona" in told.output
+    assert "1 − (1 − p)ⁿ" not in told.output
+    assert "groups with a failed attempt" in told.output
+    memo = tmp_path / "memo.md"
+    assert CliRunner().invoke(app, [*words, "-o", str(memo)]).exit_code == 6
+    assert memo.read_text(encoding="utf-8").startswith("# CAN'T TELL docker:runc from daytona (estimated)\n\nMoving")
+    found = json.loads(CliRunner().invoke(app, [*words, "--format", "json"]).output)[0]
+    assert {"failure_rate", "dispatch", "limits", "image", "start"} <= {one["input"] for one in found["unmeasured"]}
+    assert all(one["sources"] for one in found["unmeasured"])
+    assert found["saving_at_worst"]["value"] < found["saving_at_best"]["value"]

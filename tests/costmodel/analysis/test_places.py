@@ -1,0 +1,63 @@
+"""Places that are each asked their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from costmodel import Recording, TrainingRun, load, project
+from costmodel.analysis.per_substrate import PlaceAsked, only, project_places, runs_of
+from tests.support.cost_model.costmodel_files import S, cell, trial, write
+from tests.support.cost_model.every_digit import every_digit
+
+HERE = TrainingRun(trajectories=100, workers=4, batch=20, tolerance=0.2, effort=0.05)
+THERE = TrainingRun(trajectories=100, workers=4, batch=20, tolerance=0.2, effort=0.05, train_s=30.0)
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    cells = cell(0), cell(1, substrate="local"), cell(2, substrate="local", tier="T1", tier_digest="d1")
+    trials = [trial(n, actions=(S + n,) * 3, cell=n % 3) for n in range(30)]
+    found = load(write(tmp_path_factory.mktemp("places") / "run.msgpack", trials, *cells))
+    assert isinstance(found, Recording)
+    return found
+
+
+def test_each_place_is_asked_its_own_and_the_last_one_is_for_all_others(recording: Recording) -> None:
+    places = [PlaceAsked("local", THERE, None), PlaceAsked("", HERE, None)]
+    rows = project_places([recording], places)
+    alone = {
+        spec: project([recording], training_run, wanted=lambda identity, spec=spec: identity.substrate == spec)
+        for spec, training_run in (("local", THERE), ("docker", HERE))
+    }
+    assert every_digit(rows) == every_digit([*alone["local"], *alone["docker"]])
+    assert [row.identity.substrate for row in rows] == ["local", "local", "docker"]
+    few = project_places([recording], places, wanted=lambda identity: identity.tier == "T1")
+    assert [(row.identity.substrate, row.identity.tier) for row in few] == [("local", "T1")]
+
+
+def test_all_are_compared_with_the_baseline_of_the_last(recording: Recording) -> None:
+    common = TrainingRun(trajectories=100, workers=4, batch=20, tolerance=0.2, effort=0.05, baseline="docker")
+    rows = project_places([recording], [PlaceAsked("local", THERE, None), PlaceAsked("", common, None)])
+    [local] = [row for row in rows if row.identity.substrate == "local" and row.identity.tier == "T2"]
+    assert local.versus is not None
+    assert local.versus.label == "docker"
+
+
+def test_a_run_in_steps_is_simulated_from_the_trials_of_its_row(recording: Recording) -> None:
+    place = PlaceAsked("local", THERE, None)
+    [row] = project([recording], THERE, wanted=lambda identity: identity.tier == "T1")
+    [run] = runs_of([recording], place, row)
+    assert (run.pool.identity, run.training_run) == (row.identity, THERE)
+    assert runs_of([recording], PlaceAsked("local", TrainingRun(trajectories=9, workers=2), None), row) == ()
+
+
+def test_what_is_not_wanted_is_left_out_but_for_other_lengths_of_the_same(recording: Recording, tmp_path: Path) -> None:
+    cells = cell(0), cell(1, actions=9), cell(2, substrate="local")
+    found = load(write(tmp_path / "run.msgpack", [trial(n, cell=n) for n in range(3)], *cells))
+    assert isinstance(found, Recording)
+    part = only(found, lambda identity: identity.substrate == "docker" and identity.actions == 9)
+    assert {one.identity.substrate for one in part.cells} == {"docker"}
+    assert len(part.cells) == 2
+    assert len(found.cells) == 3

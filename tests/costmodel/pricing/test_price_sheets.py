@@ -1,0 +1,317 @@
+"""What price sheets can say, and the ones that ship: every value with its source and its date."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from costmodel import PriceError, Row, Think, TrainingRun, TrainingRunError, load, load_prices, project
+from costmodel.pricing.sheet import SHIPPED_PRICES, priced_cell
+from costmodel.pricing.tariff import PARTS, Meter
+from costmodel.projection.cost import by_clock
+from costmodel.projection.row import Cost
+from costmodel.workload.pool import pools
+from tests.support.cost_model.costmodel_files import S, cell, trial, write
+
+HOUR = 3600 * S
+SHEETS = sorted(path.stem for path in SHIPPED_PRICES.glob("*.toml"))
+HEAD = 'title = "ours"\ndate = 2026-05-01\n[[sandbox]]\nsubstrate = "docker"\nminimum_s = 0\nincrement_s = 1\n'
+
+
+def sheet(folder: Path, keys: str, source: str = 'source = "a receipt"\n') -> Path:
+    path = folder / "sheet.toml"
+    path.write_text(HEAD + source + keys)
+    return path
+
+
+def row(
+    folder: Path,
+    keys: str,
+    trials: Sequence[list[list[Any]]],
+    source: str = 'source = "a receipt"\n',
+    **training_run: Any,
+) -> Row:
+    """One trajectory's row, or as many as the training run asks for."""
+    actions = next(len(event[6]) for event in trials[0] if event[0] == 6)
+    recording = load(write(folder / "run.msgpack", trials, cell(actions=actions)))
+    asked = TrainingRun(**{"trajectories": 1, "workers": 1} | training_run)
+    (found,) = project([recording], asked, load_prices(sheet(folder, keys, source)))
+    return found
+
+
+def cost(*args: Any, **more: Any) -> Cost:
+    found = row(*args, **more).cost
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_every_value_that_ships_has_a_source_and_a_date(name: str) -> None:
+    prices = load_prices(name, today=datetime.date(2026, 11, 22))
+    assert prices.sandboxes
+    assert not prices.stale
+    for price in prices.sandboxes:
+        assert "https://" in price.source
+        assert price.sheet.endswith(f"({prices.date})")
+        assert price.usd(priced_cell(price.substrate, "", 1.0, 1024), HOUR) > 0
+        second = {"vercel": "; https", "prime": "; a book"}.get(price.substrate)  # two sources that disagree
+        assert price.disputed == (second is not None and second in price.source)
+
+
+@pytest.mark.parametrize(
+    ("name", "cpus", "mib", "usd"),
+    [
+        ("daytona", 1.0, 1024, 0.0504 + 0.0162 + 3 * 0.000108),
+        ("e2b", 2.0, 512, 0.1089),  # the provider's own worked example: "about $0.109 for the hour"
+        ("modal", 2.0, 1024, 0.141912 + 0.024012),  # one physical core
+        ("runloop", 1.0, 2048, 0.108 + 2 * 0.0252),
+        ("novita", 1.0, 1024, 0.03528 + 0.01152),
+        ("vercel", 1.0, 1024, 0.128 + 2 * 0.0212 + 6e-7),  # 2 GB come with a vCPU; all of it busy
+        ("blaxel", 1.0, 4096, 4 * 0.0414),
+        ("namespace", 4.0, 64 * 1024, 32 * 0.09),  # the provider's own example: a 4x64 is 32 units
+        ("namespace", 16.0, 1024, 16 * 0.09),
+        ("cloudflare", 1.0, 1024, 0.072 + 0.009),
+    ],
+)
+def test_an_hour_of_what_is_sold(name: str, cpus: float, mib: int, usd: float) -> None:
+    identity = priced_cell(name, "", cpus, mib)
+    assert float(load_prices(name).sandbox(identity).usd(identity, HOUR)) == pytest.approx(usd, rel=1e-9)
+
+
+def test_cpu_time_is_billed_where_it_is_known_and_bounded_where_it_is_not(tmp_path: Path) -> None:
+    keys = 'cpu = "active"\nusd_per_vcpu_hour = 3600\n'
+    known = [trial(n, actions=(4 * S,), cpus=(S,)) for n in range(4)]
+    found = row(tmp_path, keys, known)
+    assert found.cost is not None
+    assert found.cost.sandbox_usd.value == pytest.approx(1)  # a dollar per second of CPU
+    assert "cpu_time_unknown" not in found.flags
+    found = row(tmp_path, keys, [trial(n, actions=(4 * S,)) for n in range(4)])
+    assert found.cost is not None
+    assert found.cost.sandbox_usd == (pytest.approx(2), 0, pytest.approx(4, rel=0.2))  # none of it, or all four seconds
+    assert "cpu_time_unknown" in found.flags
+    unmeasured = [trial(n, actions=(4 * S,), runs=(-1,)) for n in range(4)]
+    assert cost(tmp_path, keys, unmeasured).sandbox_usd.value == pytest.approx(2)
+
+
+def test_cpu_time_of_another_length_is_in_proportion(tmp_path: Path) -> None:
+    keys = 'cpu = "active"\nusd_per_vcpu_hour = 3600\n'
+    trials = [trial(n, actions=(4 * S,) * 3, cpus=(S,) * 3) for n in range(4)]
+    assert [cost(tmp_path, keys, trials, actions=n).sandbox_usd.value for n in (1, 3, 6)] == pytest.approx([1, 3, 6])
+
+
+def test_the_greater_of_request_and_use(tmp_path: Path) -> None:
+    keys = 'cpu = "greater"\nusd_per_vcpu_hour = 3600\n'  # 3 s to start and 4 s of work under 1 vCPU
+    calm = [trial(n, actions=(4 * S,), cpus=(S,)) for n in range(4)]
+    busy = [trial(n, actions=(4 * S,), cpus=(12 * S,)) for n in range(4)]  # on twelve
+    assert cost(tmp_path, keys, calm).sandbox_usd.value == pytest.approx(7)
+    assert cost(tmp_path, keys, busy).sandbox_usd.value == pytest.approx(12)
+
+
+def test_free_shares_disks_units_and_creates(tmp_path: Path) -> None:
+    trials = [trial(n, create=0, ready=0, actions=(3600 * S,)) for n in range(4)]
+    for keys, usd in {
+        "usd_per_vcpu_hour = 3\nfree_vcpus = 0.5": 1.5,
+        "usd_per_gib_hour = 3\nfree_gib = 2": 0,
+        "usd_per_disk_gib_hour = 2\ndisk_gib = 20\nfree_disk_gib = 5": 30,
+        "usd_per_unit_hour = 2\ngib_per_unit = 0.25": 8,
+        "usd_per_create = 7": 7,
+    }.items():
+        assert cost(tmp_path, keys, trials).sandbox_usd.value == pytest.approx(usd), keys
+
+
+def test_what_leaves_the_sandbox_is_not_in_the_bill_and_said_to_be_missing(tmp_path: Path) -> None:
+    found = row(tmp_path, "usd_per_hour = 1\nusd_per_egress_gib = 1", [trial(n) for n in range(4)])
+    assert "egress_left_out" in found.flags
+
+
+def test_what_a_pools_other_sandboxes_cost_is_said_to_be_missing(tmp_path: Path) -> None:
+    known = [trial(n) for n in range(4)]
+    actions = next(len(event[6]) for event in known[0] if event[0] == 6)
+    recording = load(write(tmp_path / "run.msgpack", known, cell(actions=actions, acquire="pool:warm")))
+    prices = load_prices(sheet(tmp_path, "usd_per_hour = 1"))
+    asked = TrainingRun(trajectories=1, workers=1)
+    with_pool = replace(asked, warm_pool=1, refill_s=1.0)
+    found = [
+        project([recording], training_run, sold)[0].flags
+        for training_run, sold in ((asked, prices), (with_pool, prices), (asked, None))
+    ]
+    assert ["pool_left_out" in each for each in found] == [True, False, False]
+
+
+def test_think_time_is_free_or_not_where_the_idle_are_not_billed(tmp_path: Path) -> None:
+    trials = [trial(n, create=0, ready=0, actions=(S, S), thinks=(0, 8 * S)) for n in range(4)]
+    found = row(tmp_path, 'usd_per_hour = 3600\nidle = "free"', trials)
+    assert found.cost is not None
+    assert found.cost.sandbox_usd.value == pytest.approx(6)  # between 2 s and 10 s
+    assert (found.cost.sandbox_usd.low, found.cost.sandbox_usd.high) == (
+        pytest.approx(2, rel=0.2),
+        pytest.approx(10, rel=0.2),
+    )
+    assert "idle_time_unknown" in found.flags
+    pooled = cost(tmp_path, 'usd_per_hour = 3600\nidle = "free"', trials, warm_pool=2, refill_s=1.0)
+    assert pooled.idle_pool_usd == 0
+
+
+def test_sources_that_disagree_make_a_range(tmp_path: Path) -> None:
+    trials = [trial(n, create=0, ready=0, actions=(3600 * S,)) for n in range(4)]
+    found = row(tmp_path, "usd_per_hour = [2, 4]", trials, source='source = ["one", "another"]\n', run_sd=0.0)
+    assert found.cost is not None
+    assert found.cost.sandbox_usd == (pytest.approx(3), pytest.approx(2), pytest.approx(4))
+    assert "prices_disputed" in found.flags
+    assert found.cost.usd_per_sandbox_hour == 4
+
+
+def test_nodes_are_paid_for_while_the_run_lasts_whatever_stands_on_them(tmp_path: Path) -> None:
+    trials = [trial(n, create=0, ready=0, actions=(3600 * S,)) for n in range(4)]
+    keys = "usd_per_node_hour = 8\nsandboxes_per_node = 4"
+    bill = cost(tmp_path, keys, trials, trajectories=10, workers=5)  # 2 waves on 2 nodes
+    assert bill.sandbox_usd.value == pytest.approx(2 * 2 * 8)
+    assert bill.usd_per_sandbox_hour == 2
+    by_size = "usd_per_node_hour = 8\nnode_vcpus = 3\nnode_gib = 64"
+    assert cost(tmp_path, by_size, trials, trajectories=10, workers=5).sandbox_usd.value == pytest.approx(2 * 2 * 8)
+    pooled = cost(tmp_path, keys, trials, trajectories=10, workers=4, warm_pool=4, refill_s=1.0)
+    assert pooled.sandbox_usd.value == pytest.approx(2 * 3 * 8, rel=0.05)  # what stands ready takes a node of its own
+
+
+def test_with_over_provisioning_all_that_was_launched_is_billed_by_the_same_tariff(tmp_path: Path) -> None:
+    trials = [trial(n, actions=(4 * S,), cpus=(2 * S,)) for n in range(4)]
+    keys = 'cpu = "active"\nusd_per_vcpu_hour = 3600\n'
+    bill = cost(tmp_path, keys, trials, trajectories=8, workers=8, batch=4, over_provision=1.0)
+    assert bill.sandbox_usd.value == pytest.approx(16 * 2, rel=0.01)  # all end together: twice as many, 2 s each
+
+
+@pytest.mark.parametrize("provider", ["blaxel", "daytona", "e2b", "modal", "novita", "runloop", "vercel"])
+def test_a_harness_costs_what_the_provider_behind_it_costs(provider: str) -> None:
+    prices = load_prices(provider)
+    behind = prices.sandbox(priced_cell("harbor", provider, 2, 4096))
+    assert behind == prices.sandbox(priced_cell(provider, "", 2, 4096))
+    with pytest.raises(PriceError):
+        prices.sandbox(priced_cell("harbor", "elsewhere", 2, 4096))
+
+
+def test_two_sheets_as_one(tmp_path: Path) -> None:
+    ours = load_prices(sheet(tmp_path, "usd_per_hour = 1"))
+    both = ours.beside(load_prices("e2b"))
+    assert both.sandbox(priced_cell("e2b", "", 1.0, 1024)).sheet == "E2B (2026-08-08)"
+    assert both.sandbox(priced_cell("docker", "", 1.0, 1024)).sheet == "ours (2026-05-01)"
+    assert both.title == "ours and E2B"
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("usd_per_unit_hour = 1", "usd_per_unit_hour needs gib_per_unit; add gib_per_unit = ?"),
+        ("usd_per_unit_hour = 1\ngib_per_unit = 0", "gib_per_unit: expected `float` > 0"),
+        ("usd_per_disk_gib_hour = 1", "usd_per_disk_gib_hour needs disk_gib"),
+        ("usd_per_node_hour = 1", "usd_per_node_hour needs sandboxes_per_node or node_vcpus and node_gib"),
+        (
+            "usd_per_node_hour = 1\nnode_vcpus = 4",
+            "usd_per_node_hour needs sandboxes_per_node or node_vcpus and node_gib",
+        ),
+        ("usd_per_node_hour = 1\nsandboxes_per_node = 0", "sandboxes_per_node: expected `int` >= 1"),
+        ("usd_per_node_hour = 1\nsandboxes_per_node = 2\nnode_gib = 1", "leave node_gib out"),
+        ("usd_per_hour = 1\nsandboxes_per_node = 2", "sandboxes_per_node needs usd_per_node_hour"),
+        ("usd_per_hour = 1\nfree_gib = 2", "free_gib needs usd_per_gib_hour"),
+        ('usd_per_hour = 1\ncpu = "active"', "cpu = 'active' needs usd_per_vcpu_hour; add usd_per_vcpu_hour = ?"),
+        ('usd_per_vcpu_hour = 1\ncpu = "used"', "cpu: invalid enum value 'used'; known: provisioned, active, greater"),
+        ('usd_per_hour = 1\nidle = "cheap"', "idle: invalid enum value 'cheap'; known: billed, free"),
+        ("usd_per_hour = [1, 2]", "usd_per_hour is a range, which needs the sources that disagree"),
+        ("usd_per_hour = [2, 1]", r"usd_per_hour must be \[least, most\]"),
+        ("usd_per_hour = [1, 2, 3]", "usd_per_hour: expected `array` of length <= 2"),
+        ("usd_per_hour = [1, -2]", r"usd_per_hour\[2\]: expected `float` >= 0"),
+        ("usd_per_hour = 1\ndate = 3", "date: expected `date.*`, got `int`"),
+        ("usd_per_hour = 1\nfree_disk_gib = 1", "free_disk_gib needs usd_per_disk_gib_hour"),
+        ('usd_per_hour = 1\nsizes = "large"', "unknown sizes 'large'; known: fargate, vercel"),
+        ("usd_per_hour = 1\nfree_disk_gib = nan", "free_disk_gib: must be a finite number, not nan"),
+    ],
+)
+def test_what_a_sheet_lacks_is_one_line_with_what_to_write(tmp_path: Path, keys: str, message: str) -> None:
+    with pytest.raises(PriceError, match=message) as error:
+        load_prices(sheet(tmp_path, keys))
+    assert "\n" not in str(error.value)
+    assert "sandbox[1]" in str(error.value)
+
+
+def test_a_node_that_holds_none_is_said_before_anything_is_billed(tmp_path: Path) -> None:
+    prices = load_prices(sheet(tmp_path, "usd_per_node_hour = 1\nnode_vcpus = 1\nnode_gib = 4"))
+    with pytest.raises(PriceError, match="no sandbox with 2 vCPU and 1024 MiB fits on a node"):
+        prices.sandbox(priced_cell("docker", "", 2.0, 1024))
+
+
+def test_published_rows_are_billed_by_the_same_tariffs(tmp_path: Path) -> None:
+    path = tmp_path / "printed.toml"
+    path.write_text('provenance = "published"\n[[rows]]\nsubstrate = "docker"\nactions = 5\ntrajectory_s = 3600\n')
+    keys = 'cpu = "active"\nusd_per_vcpu_hour = 2\nusd_per_gib_hour = 1'
+    (printed,) = project([load(path)], TrainingRun(trajectories=10, workers=5), load_prices(sheet(tmp_path, keys)))
+    assert printed.cost is not None
+    assert printed.cost.sandbox_usd == (pytest.approx(20), pytest.approx(10), pytest.approx(30))
+    assert {"cpu_time_unknown", "billed_at_mean"} <= set(printed.flags)
+    nodes = sheet(tmp_path, "usd_per_node_hour = 8\nsandboxes_per_node = 4")
+    (printed,) = project([load(path)], TrainingRun(trajectories=10, workers=5), load_prices(nodes))
+    assert printed.cost is not None
+    assert printed.cost.sandbox_usd.value == pytest.approx(2 * 2 * 8)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(0, 10**13),
+    st.integers(0, 10**13),
+    st.integers(0, 4000),
+    st.floats(0, 10),
+    st.floats(0, 10),
+    st.booleans(),
+)
+def test_more_of_anything_is_never_cheaper(
+    ns: int, cpu_ns: int, included: int, own: float, cpu: float, create: bool
+) -> None:
+    meter = Meter(round(own * PARTS), round(cpu * PARTS), int(create), included, 60 * S, S)
+    bill = meter.billed(ns, cpu_ns)
+    assert bill >= 0
+    assert meter.billed(ns, cpu_ns + S) >= bill
+    assert meter._replace(included_milli=0).billed(ns, cpu_ns) >= bill
+
+
+def test_a_cell_is_priced_by_its_own_limits(tmp_path: Path) -> None:
+    trials = [trial(0, create=0, ready=0, actions=(3600 * S,))]
+    recording = load(write(tmp_path / "two", trials, cell(actions=1, cpu_milli=2000)))
+    prices = load_prices(sheet(tmp_path, "usd_per_vcpu_hour = 5"))
+    (found,) = project([recording], TrainingRun(trajectories=1, workers=1, think=Think(0)), prices)
+    assert found.cost is not None
+    assert found.cost.sandbox_usd.value == pytest.approx(10)
+
+
+def test_nodes_have_one_price(tmp_path: Path) -> None:
+    trials = [trial(n, create=0, ready=0, actions=(3600 * S,)) for n in range(4)]
+    asked = {"trajectories": 10, "workers": 5, "batch": 10, "nodes": 3, "pods_per_node": 2}
+    by_sheet = "usd_per_node_hour = 8\nsandboxes_per_node = 4"
+    assert cost(tmp_path, by_sheet, trials, **asked).sandbox_usd.value == pytest.approx(
+        3 * 2 * 8
+    )  # as many as are given
+    with pytest.raises(TrainingRunError, match="nodes have one price: leave --node-usd-hour out"):
+        cost(tmp_path, by_sheet, trials, **asked, node_usd_hour=4.0)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "usd_per_hour = 7\nusd_per_create = 0.1",
+        'cpu = "active"\nusd_per_vcpu_hour = 3600\nusd_per_gib_hour = 2',
+        'idle = "free"\nusd_per_hour = 3600',
+    ],
+)
+def test_clocks_alone_are_billed_as_their_attempts_are(tmp_path: Path, keys: str) -> None:
+    trials = [trial(n, actions=(4 * S,) * 2, cpus=(S, S), thinks=(0, 2 * S)) for n in range(4)]
+    recording = load(write(tmp_path / "run", trials, cell(actions=2)))
+    prices = load_prices(sheet(tmp_path, keys))
+    (pool,) = pools([recording])  # type: ignore[list-item]
+    bill = by_clock(pool, prices.sandbox(pool.identity))
+    (found,) = project([recording], TrainingRun(trajectories=4, workers=1), prices)
+    assert found.cost is not None
+    assert bill([13 * S] * 4) == pytest.approx(found.cost.sandbox_usd.value)

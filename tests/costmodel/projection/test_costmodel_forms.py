@@ -1,0 +1,301 @@
+"""Retries, throttles, steps, warm pools, money and intervals, each against a value worked out by hand."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from costmodel import Images, NoPrice, PriceError, Think, TrainingRun, TrainingRunError, load_prices
+from costmodel.pricing.tariff import billed_ns
+from costmodel.recording.reader import CellIdentity
+from costmodel.simulation.retries import Retries, effective_workers, throttle_floor_ns, with_retries
+from costmodel.statistics.distribution import Distribution
+from costmodel.statistics.intervals import (
+    Interval,
+    difference,
+    mean_interval,
+    quantile,
+    ratio_interval,
+    student_t,
+    wilson_interval,
+)
+from tests.support.cost_model.costmodel_files import CELL
+
+S = 10**9
+IDENTITY = CellIdentity(*(CELL[field] for field in CellIdentity._fields))
+
+
+def test_retries_by_hand() -> None:
+    fifth = Retries(Fraction(1, 5), 2)
+    assert (fifth.attempts, fifth.delivered) == (Fraction(6, 5), Fraction(24, 25))
+    assert Retries(Fraction(1, 5), None).attempts == Fraction(5, 4)
+    assert float(Retries(Fraction(1, 2), 1000).delivered) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("cap", [None, 1, 3])
+def test_the_law_of_retried_jobs_has_the_exact_mean(cap: int | None) -> None:
+    success, failure = Distribution.of([10 * S, 20 * S]), Distribution.of([S, 3 * S])
+    retries = Retries(Fraction(1, 4), cap)
+    law = with_retries(success, failure, retries, 5 * S, Random(1))
+    f, tries = 0.25, float(retries.attempts)
+    exact = float(retries.delivered) * 15 + (tries - float(retries.delivered)) * 2 + (tries - 1) * 5
+    assert law.mean / S == pytest.approx(exact, rel=1e-6)
+    if cap == 1:
+        assert sum(law.counts[i] for i, v in enumerate(law.values) if v < 5 * S) / law.size == pytest.approx(
+            f, abs=0.01
+        )
+
+
+def test_no_failure_leaves_the_law_alone() -> None:
+    law = Distribution.of([S, 2 * S])
+    assert with_retries(law, None, Retries(Fraction(0), None), 0, Random(0)) is law
+
+
+def test_throttles() -> None:
+    assert throttle_floor_ns(1100, 20, 100) == 50 * S
+    assert throttle_floor_ns(50, 20, 100) == 0
+    assert effective_workers(500, 20, 5 * S) == 100
+    assert effective_workers(50, 20, 5 * S) == 50
+    assert effective_workers(50, None, 5 * S) == 50
+
+
+def test_billing_by_hand() -> None:
+    assert billed_ns(12_900_000_000, 60 * S, S) == 60 * S
+    assert billed_ns(60 * S + 1, 60 * S, S) == 61 * S
+    assert billed_ns(0, 60 * S, S) == 0
+
+
+SHEET = """
+date = 2026-01-01
+[[sandbox]]
+substrate = "docker"
+usd_per_vcpu_hour = 2
+usd_per_gib_hour = 1
+minimum_s = 60
+increment_s = 10
+source = "a receipt"
+[[sandbox]]
+substrate = "docker"
+variant = "runsc"
+usd_per_hour = 7.5
+minimum_s = 0
+increment_s = 1
+source = "a receipt"
+[worker]
+usd_per_hour = 0.5
+"""
+
+
+def test_price_sheets(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.toml"
+    path.write_text(SHEET)
+    prices = load_prices(path, today=datetime.date(2026, 6, 1))
+    assert (prices.worker_usd_hour, prices.stale) == (0.5, False)
+    assert load_prices(path, today=datetime.date(2027, 6, 1)).stale
+    price = prices.sandbox(IDENTITY)
+    assert price.usd_hour(IDENTITY) == 3
+    assert price.usd(IDENTITY, 65 * S) == Fraction(70 * 3, 3600)
+    runsc = IDENTITY._replace(variant="runsc")
+    assert prices.sandbox(runsc).usd_hour(runsc) == 7.5
+    assert prices.sandbox(IDENTITY._replace(variant="kata")).usd_hour(IDENTITY) == 3
+    with pytest.raises(NoPrice) as raised:
+        prices.sandbox(IDENTITY._replace(substrate="modal", variant="gpu"))
+    assert raised.value.problem == "sheet.toml has no price for modal:gpu"
+    assert raised.value.stanza.startswith('[[sandbox]]\nsubstrate = "modal"\nvariant = "gpu"')
+    assert str(raised.value) == f"{raised.value.problem}; add to it\n\n{raised.value.stanza}"
+
+
+def test_the_shipped_sheet_is_dated_and_sourced() -> None:
+    prices = load_prices("aws-fargate")
+    ecs = prices.sandbox(IDENTITY._replace(substrate="ecs", variant="fargate"))
+    assert ecs.usd_hour(IDENTITY) == pytest.approx(0.04048 + 2 * 0.004445 + 0.005)  # 1 GiB is sold as 2
+    assert (ecs.minimum_ns, ecs.source.startswith("https://")) == (60 * S, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = [", "."),
+        ("[worker]\nusd_per_hour = 1", "needs its date"),
+        ("date = 2026-01-01T00:00:00", ":1: date: expected `date`, got `datetime`"),
+        ('date = 2026-01-01\ncurrency = "EUR"', r":2: currency: invalid enum value 'EUR'; known: USD"),
+        ("date = 2026-01-01\nworker = 3", ":2: worker: expected `object"),
+        ("date = 2026-01-01\nsandbox = 3", ":2: sandbox: expected `array`, got `int`"),
+        ("date = 2026-01-01\nsandbox = [3]", r":2: sandbox\[1\]: expected `object`, got `int`"),
+        ("date = 2026-01-01\nsanbox = []", r":2: sanbox: unknown key; did you mean 'sandbox'\?"),
+        (
+            'date = 2026-01-01\n[[sandbox]]\nsubstrat = "x"',
+            r":3: sandbox\[1\].substrat: unknown key; did you mean",
+        ),
+        (
+            'date = 2026-01-01\n[[sandbox]]\nsubstrate = "x"',
+            r":2: sandbox\[1\]: .*missing required field `source`; add source = ",
+        ),
+        ('date = 2026-01-01\n[[sandbox]]\nsource = "x"', r":2: sandbox\[1\]: .*missing required field `substrate`"),
+        (re.sub("usd_per_.*_hour = .*\n", "", SHEET), r":3: sandbox\[1\]: no price; give at least one of"),
+        (SHEET.replace("usd_per_vcpu_hour = 2", "usd_per_vcpu_hour = -2"), "usd_per_vcpu_hour: expected `float` >= 0"),
+        (
+            SHEET.replace("usd_per_vcpu_hour = 2", "usd_per_vcpu_hour = nan"),
+            "hour: must be a finite number, not nan",
+        ),
+        (SHEET.replace("increment_s = 10", "increment_s = 0"), "increment_s: expected `float` >= 1e-09"),
+        (SHEET.replace("minimum_s = 60\n", ""), "missing required field `minimum_s`"),
+        (f"date = 2026-01-01\ntitle = 1{'0' * 5000}", "limit"),
+        ("date = 2026-01-01\ntitle = " + "[" * 5000, "."),
+    ],
+)
+def test_bad_price_sheets_are_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "sheet.toml"
+    path.write_text(text)
+    with pytest.raises(PriceError, match=message) as error:
+        load_prices(path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_sheet_names_the_shipped_ones() -> None:
+    with pytest.raises(PriceError, match="shipped sheets: aws-fargate, blaxel"):
+        load_prices("nowhere")
+
+
+def test_students_quantiles() -> None:
+    tabulated = {1: 12.7062, 2: 4.3027, 3: 3.1824, 10: 2.2281, 30: 2.0423, 200: 1.9719, 1000: 1.9623}
+    for freedom, value in tabulated.items():
+        assert student_t(freedom) == pytest.approx(value, abs=1e-4)
+
+
+def test_intervals() -> None:
+    assert mean_interval([1.0, 2.0]) == Interval(1.5)
+    assert mean_interval([2.0] * 5) == Interval(2, 2, 2)
+    symmetric = mean_interval([1, 2, 3, 4, 5])
+    half = student_t(4) * math.sqrt(2.5 / 5)
+    assert symmetric.low == pytest.approx(3 - half)
+    assert symmetric.high == pytest.approx(3 + half)
+    skewed = mean_interval([1.0] * 20 + [30.0])
+    assert skewed.low is not None
+    assert skewed.high is not None
+    assert skewed.high - skewed.value > skewed.value - skewed.low
+
+
+def test_clusters_only_ever_widen() -> None:
+    values = [1.0, 1.1, 1.2, 5.0, 5.1, 5.2, 9.0, 9.1, 9.2]
+    plain, clustered = mean_interval(values), mean_interval(values, [1, 1, 1, 2, 2, 2, 3, 3, 3])
+    assert clustered.low is not None
+    assert plain.low is not None
+    assert clustered.low < plain.low
+    assert mean_interval(values, [1, 1, 1, 1, 2, 2, 2, 2, 2]) == plain  # two clusters say nothing
+    mixed = mean_interval(values, [1, 2, 3, 1, 2, 3, 1, 2, 3])
+    assert mixed == plain
+
+
+def test_ratios_and_differences() -> None:
+    ratio = ratio_interval([10, 20, 3, 30], [1, 1, 0, 1])
+    assert ratio.value == 21
+    a, b = Interval(10, 8, 13), Interval(4, 3, 6)
+    assert difference(a, b) == Interval(6, 6 - math.hypot(2, 2), 6 + math.hypot(3, 1))
+    assert difference(a, Interval(4)) == Interval(6)
+    assert Interval(2, 1, None).times(3) == Interval(6, 3, None)
+
+
+def test_wilson_and_quantiles() -> None:
+    assert wilson_interval(0, 100) == pytest.approx((0, 0, 0.0370), abs=1e-4)
+    assert wilson_interval(100, 100).high == 1
+    assert {wilson_interval(0, n).low for n in range(1, 400)} == {0.0}, "and no 7e-16, as rounding would have it"
+    assert [quantile([1, 2, 3, 4], p) for p in (0, 0.25, 0.5, 0.51, 1)] == [1, 1, 2, 3, 4]
+
+
+def test_think_times_mean() -> None:
+    assert Think(8 * S, 0.6).mean_ns == pytest.approx(8 * S * math.exp(0.18))
+
+
+STEPS: dict[str, object] = {"prompts": 5, "group_size": 4}
+PODS: dict[str, object] = {"nodes": 3, "pods_per_node": 4}
+IMAGES = Images.between(2, 8, 10)
+
+
+@pytest.mark.parametrize(("sizes", "message"), [([], "1 to"), ([2, 0], "above 0"), ([-1.0], "above 0")])
+def test_images_refuse_nonsense(sizes: list[float], message: str) -> None:
+    with pytest.raises(TrainingRunError, match=message):
+        Images.of(sizes)
+
+
+def test_images_of_a_range_lie_evenly_in_it() -> None:
+    assert Images.between(2, 8, 3).sizes_gb == (3, 5, 7)
+    assert (IMAGES.count, IMAGES.total_gb, str(Images.between(4, 4, 2))) == (10, pytest.approx(50), "2 of 4 GB")
+    with pytest.raises(TrainingRunError, match="smaller size comes first"):
+        Images.between(8, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"trajectories": -1}, "trajectories must be"),
+        ({"workers": 0}, "workers must be"),
+        ({"actions": 0}, "actions must be"),
+        ({"quota": 0}, "quota must be"),
+        ({"timeout_s": 0.0}, "timeout_s must be"),
+        ({"timeout_s": math.nan}, "timeout_s must be"),
+        ({"create_rate": math.inf}, "create_rate must be"),
+        ({"backoff_s": -1.0}, "backoff_s must be"),
+        ({"think": Think(-1)}, "think time must be"),
+        ({"think": Think(1, math.nan)}, "think time must be"),
+        ({"train_s": 5.0}, "--batch"),
+        ({"gpus": 8}, "--batch"),
+        ({"policy": "sync"}, "--batch"),
+        ({"policy": "later"}, "sync, one-step-off, async"),
+        ({"batch": 10, "gpu_usd_hour": 2.0}, "--gpus"),
+        ({"batch": 1000}, "more than the 100 trajectories"),
+        ({"batch": 10, "over_provision": 0.1, "policy": "async"}, "barrier"),
+        ({"batch": 10, "partial_rollouts": True}, "--over-provision"),
+        ({"refill_s": 1.0}, "--warm-pool"),
+        ({"warm_pool": 5}, "exactly one of"),
+        ({"warm_pool": 5, "refill_s": 1.0, "group_size": 8}, "exactly one of"),
+        ({"create_burst": 5}, "--create-rate"),
+        ({"group_size": 4}, "--prompts"),
+        ({"prompts": 5}, "--group-size"),
+        ({"prompts": 0, "group_size": 4}, "prompts must be"),
+        ({"batch": 8, "prompts": 5, "group_size": 4}, "a batch of 20, not 8"),
+        ({"prompts": 50, "group_size": 4}, "a batch of 200 is more than the 100 trajectories"),
+        ({"failure_rate": 0.1}, "--prompts"),
+        (STEPS | {"failure_rate": 1.0}, "below 1"),
+        (STEPS | {"failure_rate": -0.1}, "failure_rate must be"),
+        (STEPS | {"failure_rate": 0.1, "failure_hazard": 0.1}, "give one of"),
+        (STEPS | {"on_failure": "ignore"}, "retry, mask, resample"),
+        (STEPS | {"on_failure": "mask", "max_attempts": 3}, "--max-attempts"),
+        (STEPS | {"on_failure": "resample", "backoff_s": 1.0}, "--backoff-seconds"),
+        (STEPS | {"on_failure": "resample", "over_provision": 0.1}, "over-provisioning"),
+        ({"batch": 20, "on_failure": "resample"}, "--group-size"),
+        (STEPS | {"think_correlation": 0.5}, "--think"),
+        (STEPS | {"think_correlation": 1.5}, "from 0 to 1"),
+        (STEPS | {"staleness": 1}, "--policy async"),
+        (STEPS | {"instant_claim": True}, "--warm-pool"),
+        (STEPS | {"nodes": 2}, "--pods-per-node"),
+        (STEPS | {"nodes": 0, "pods_per_node": 9}, "nodes must be"),
+        (STEPS | {"nodes": 1, "pods_per_node": 3}, "one group of 4"),
+        (STEPS | {"node_usd_hour": 1.0}, "--nodes"),
+        (STEPS | {"placement": "spread"}, "--images"),
+        (STEPS | {"pull_gb_s": 1.0}, "--images"),
+        (STEPS | {"images": IMAGES}, "--nodes"),
+        (STEPS | PODS | {"images": IMAGES}, "--pull-gb-s"),
+        (STEPS | PODS | {"images": IMAGES, "pull_gb_s": 1.0, "placement": "prepulled"}, "one of --pull-gb-s"),
+        (STEPS | PODS | {"images": IMAGES, "pull_gb_s": 1.0, "node_disk_gib": 5.0}, "does not fit"),
+        (STEPS | PODS | {"images": IMAGES, "placement": "prepulled", "node_disk_gib": 20.0}, "do not fit"),
+        (STEPS | PODS | {"images": IMAGES, "pull_gb_s": 1.0, "warm_pool": 5, "refill_s": 1.0}, "--images"),
+    ],
+)
+def test_contradictory_training_runs_are_one_line(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(TrainingRunError, match=message) as error:
+        TrainingRun(**{"trajectories": 100, "workers": 5} | wrong)  # type: ignore[arg-type]
+    assert "\n" not in str(error.value)
+
+
+def test_laws_refuse_nonsense() -> None:
+    with pytest.raises(TrainingRunError, match="at least one"):
+        Distribution({})
+    assert Distribution.of([1, 1, 3]).mixed(1, Distribution.of([5]), 1).mean == pytest.approx((5 / 3 + 5) / 2)
+    assert Distribution.of([2, 4]).scaled(1, 4).values == [1]

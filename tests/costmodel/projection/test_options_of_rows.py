@@ -1,0 +1,121 @@
+"""Each option of a training run is used by each kind of row, or refused by name: nothing is ignored without a word."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from costmodel import Recording, Row, TrainingRun, TrainingRunError, load, project
+from costmodel.projection.option_support import KINDS, option, used_by
+from costmodel.providers.provider import load_provider
+from tests.support.cost_model.asked_training_runs import ASKED, STEP_MODEL_ASKED
+from tests.support.cost_model.costmodel_files import S, cell, trial, write
+
+ALL = ASKED | STEP_MODEL_ASKED
+USUAL: dict[str, Any] = {"trajectories": 120, "workers": 6, "tolerance": 0.1}
+SOME_FAIL = {"measured": 8.00000004, "composed": 5.65}
+"""After which time some are killed and some are not."""
+UNCHANGED = {"deltas", "tolerance", "seed", "effort"}
+"""A table of its own; how finely and by which numbers something is simulated, where anything is."""
+LIMITS = ("include_cleanup", "quota", "create_rate", "create_burst", "max_attempts", "timeout_s", "think", "actions")
+"""What composed rows treat in a way of their own; the rest they share with measured ones."""
+
+
+def asked(name: str, kind: str) -> dict[str, Any]:
+    """A field with what it needs to matter to the row of a recorded or a composed cell."""
+    late = {"timeout_s": SOME_FAIL[kind]}
+    otherwise: dict[str, dict[str, Any]] = {
+        "trajectories": {"trajectories": 80},
+        "actions": {"actions": 2},
+        "baseline": {"baseline": "local"},
+        "full_speed": {"full_speed": "local"},
+        "timeout_s": late,
+        "max_attempts": {"max_attempts": 2} | late,
+        "backoff_s": {"backoff_s": 1.0} | late,
+        "policy": {"policy": "async", "batch": 40},
+    }
+    return USUAL | otherwise.get(name, ALL[name])
+
+
+def test_every_field_of_a_training_run_is_asked_for() -> None:
+    assert set(ALL) == {one.name for one in fields(TrainingRun)}
+    assert all(used_by(kind) <= set(ALL) for kind in KINDS)
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    path = tmp_path_factory.mktemp("matrix") / "run.msgpack"
+    trials = [
+        trial(n, actions=(S + n,) * 3, thinks=(0, S, S), cleanup=S, outcome="failed" if n == 4 else "ok", cell=n % 2)
+        for n in range(40)
+    ]
+    found = load(write(path, trials, cell(0), cell(1, substrate="local")))
+    assert isinstance(found, Recording)
+    return found
+
+
+@cache
+def row(recording: Recording, kind: str, training_run: TrainingRun) -> Row:
+    """The docker cell's, or that of its work elsewhere. Many options are left out of the same training run.
+
+    As few worlds of a run in steps are simulated as there may be: that something changes is seen in these, too.
+    """
+    providers = [load_e2b()] if kind == "composed" else []
+    rows = project([recording], training_run, None, None, providers, effort=0.01)
+    return next(one for one in rows if one.provenance == kind)
+
+
+@cache
+def load_e2b() -> Any:
+    return replace(load_provider("e2b"), profile=None)
+
+
+CASES = [(name, "measured") for name in ALL] + [(name, "composed") for name in LIMITS]
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_an_option_changes_a_row_or_is_refused_by_name(recording: Recording, name: str, kind: str) -> None:
+    training_run = TrainingRun(**asked(name, kind))
+    if name not in used_by(kind):
+        with pytest.raises(TrainingRunError, match=option(name)):
+            row(recording, kind, training_run)
+        return
+    with_it, without = row(recording, kind, training_run), row(recording, kind, _without(name, kind))
+    assert with_it.unused == ()
+    if name in STEP_MODEL_ASKED and with_it.attribution is None:
+        pytest.skip("only an attribution answers it")
+    if name not in UNCHANGED:
+        told = {one.name for one in fields(Row)} - {"evidence", "held_out"}
+        assert any(getattr(with_it, one) != getattr(without, one) for one in told)
+
+
+def _without(name: str, kind: str) -> TrainingRun:
+    """The same training run without the field, and without what makes no sense then."""
+    rest = {field: value for field, value in asked(name, kind).items() if field != name}
+    try:
+        return TrainingRun(**USUAL | rest)
+    except TrainingRunError:
+        return TrainingRun(**USUAL)
+
+
+@pytest.mark.parametrize("kind", ["measured", "stand_in", "imported"])
+def test_recorded_rows_use_all_of_a_training_run(kind: str) -> None:
+    assert used_by(kind) == set(ALL)
+
+
+def test_what_a_source_does_not_tell_is_named_by_the_row(tmp_path: Path) -> None:
+    told = cell(provenance="imported", capabilities=["unknown:create"])
+    trials = [trial(n, create=0, ready=0, runs=(-1,) * 3) for n in range(5)]
+    events = [[event for event in one if event[:3:2] != [5, "cleanup"]] for one in trials]
+    source = load(write(tmp_path / "imported", events, told))
+    asked = {"include_cleanup": True, "full_speed": "docker", "warm_pool": 2, "refill_s": 1.0}
+    (imported,) = project([source], TrainingRun(trajectories=10, workers=2, **asked))
+    assert imported.unused == ("--full-speed", "--include-cleanup", "--warm-pool")
+    assert "option_unused" in imported.flags
+    (plain,) = project([source], TrainingRun(trajectories=10, workers=2))
+    assert plain.unused == ()
+    assert "option_unused" not in plain.flags

@@ -1,0 +1,108 @@
+"""Inputs that nobody measured at a provider: where a range comes from, and a run at the values of a range."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from costmodel import load_prices
+from costmodel.providers.plausible_ranges import Candidate, Input, figures
+from costmodel.providers.provider import load_provider
+from costmodel.recording.reader import Recording
+from costmodel.training.run import poisoned_groups
+from tests.support.cost_model.decision_worlds import RUN, candidate_at, record
+
+ASKED = replace(RUN, failure_rate=0.05)
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    return record(tmp_path_factory.mktemp("ranges") / "run.msgpack", Random(1), [0.2], [1.0], 30)
+
+
+def named(candidate: Candidate) -> dict[str, Input]:
+    return {one.name: one for one in candidate.inputs}
+
+
+def test_every_shipped_figure_has_an_address_and_a_date() -> None:
+    assert len(figures()) > 10
+    for one in figures():
+        assert any(mark in one.source for mark in ("github.com/", "arXiv ", "www.", "docs.", "bench")), one.source
+        assert one.date.year >= 2025
+
+
+def test_a_providers_own_figures_count_before_those_of_others(recording: Recording) -> None:
+    own = named(candidate_at(recording, "daytona", ASKED))["dispatch"]
+    assert (own.best, own.worst, own.of_others) == (0.06, 1.13, False)
+    assert all("podflare: " not in source for source in own.sources)
+
+
+def test_without_a_range_of_its_own_a_provider_gets_the_widest_of_all(recording: Recording) -> None:
+    printed = [one for one in figures() if one.input == "dispatch"]
+    widest = min(one.low for one in printed), max(one.high for one in printed)
+    for name in ("e2b", "modal"):  # a single value, and none
+        found = named(candidate_at(recording, name, ASKED))["dispatch"]
+        assert (found.best, found.worst, found.of_others) == (*widest, True)
+
+
+def test_a_stated_input_has_no_range(recording: Recording) -> None:
+    assert "failure_rate" not in named(candidate_at(recording, "daytona", ASKED, frozenset({"failure_rate"})))
+    stated = named(candidate_at(recording, "e2b:profile=e2b-pro,dispatch=100ms..300ms,slowdown=1", ASKED))
+    assert "limits" not in stated
+    assert "work_speed" not in stated
+    assert (stated["dispatch"].best, stated["dispatch"].worst) == (0.1, 0.3)
+    assert "limits" not in named(candidate_at(recording, "e2b", replace(ASKED, quota=12)))
+
+
+def test_a_rate_of_both_places_is_assumed_at_a_provider_and_not_known(recording: Recording) -> None:
+    found = named(candidate_at(recording, "daytona", ASKED))["failure_rate"]
+    assert (found.assumed, found.best, found.worst) == (0.05, 0.0, 0.16)
+
+
+def test_plans_go_from_loose_to_tight_with_the_disputed_one(recording: Recording) -> None:
+    daytona = named(candidate_at(recording, "daytona", ASKED))["limits"]
+    assert [daytona.label(value) for value in (daytona.best, daytona.worst)] == [
+        "daytona (10 creates a second)",
+        "daytona, disputed (0.0333 creates a second)",
+    ]
+    e2b = named(candidate_at(recording, "e2b", ASKED))["limits"]
+    assert [e2b.short(number) for number in (0, 1, 2)] == ["e2b-pro-1100", "e2b-pro", "e2b-hobby"]
+
+
+def test_sizes_of_images_make_the_time_of_a_pull(recording: Recording) -> None:
+    pool, provider = candidate_at(recording, "daytona", ASKED).pool, load_provider("daytona")
+    asked = replace(ASKED, nodes=None, pods_per_node=None, node_usd_hour=None)
+    plain = named(Candidate.of(pool, provider, asked, None))["image"]
+    sized = named(Candidate.of(pool, provider, asked, None, images_gb=[2.0, 8.0]))["image"]
+    assert (plain.best, plain.worst) == (0.0, 3.1)
+    assert (sized.best, sized.worst) == (0.0, pytest.approx(5 / 0.065))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("dispatch", 1.0), ("image", 20.0), ("start", 4.0), ("work_speed", 3.0)],
+)
+def test_time_at_a_value_is_time_in_the_trials(recording: Recording, name: str, value: float) -> None:
+    candidate = candidate_at(recording, "daytona", ASKED)
+    now, then = (
+        sum(one.measures.held_ns for one in candidate.at(values).value.trials) for values in ({}, {name: value})
+    )
+    assert then > now
+
+
+def test_other_inputs_go_into_the_training_run_and_the_price(recording: Recording) -> None:
+    candidate = candidate_at(recording, "daytona", ASKED)
+    told = candidate.at({"failure_rate": 0.1, "failure_burst": 4.0, "limits": 1.0, "disk": 10.0})
+    assert (told.training_run.failure_rate, told.training_run.failure_burst) == (0.1, 4)
+    assert told.training_run.create_rate == pytest.approx(1 / 30)
+    assert told.prices is not None
+    assert [one.disk_gib for one in told.prices.sandboxes] == [10.0]
+    assert [one.disk_gib for one in load_prices("daytona").sandboxes] == [3.0]
+
+
+def test_the_share_of_groups_with_a_failed_attempt() -> None:
+    assert poisoned_groups(0.05, 16) == pytest.approx(1 - 0.95**16)
+    assert poisoned_groups(0.05, 16, 4) == pytest.approx(1 - 0.95**4)
+    assert poisoned_groups(0.0, 16) == 0.0

@@ -1,0 +1,297 @@
+"""The cost model's own reader: what it makes of a file, and that no damage changes a number silently."""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from costmodel import SourceError, load
+from costmodel.recording import events
+from costmodel.recording.breakdown import UNKNOWN, Split
+from costmodel.recording.reader import Recording
+from tests.support.cost_model.costmodel_files import FINISHED, S, cell, frame, header, health, trial, write
+
+
+def opened(path: Path) -> Recording:
+    recording = load(path)
+    assert isinstance(recording, Recording)
+    return recording
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "run.msgpack"
+
+
+def raw(file: Path, *batches: list[Any]) -> Path:
+    file.write_bytes(b"".join(frame(batch) for batch in batches))
+    return file
+
+
+def test_a_trial_becomes_what_it_held(file: Path) -> None:
+    events = trial(
+        1,
+        create=2 * S,
+        ready=S,
+        setup=[(3 * S, 2 * S)],
+        actions=[S, 2 * S, 3 * S],
+        runs=[S // 2, S, S],
+        gaps=[10, 20, 30],
+        thinks=[S, 0, S],
+        ready_again=5 * S,
+        queued=7 * S,
+        cleanup=4 * S,
+    )
+    recording = opened(write(file, [events]))
+    assert recording.complete
+    assert (recording.run_id, recording.skipped, recording.torn_bytes) == ("run-1", 0, 0)
+    (one,) = recording.cells[0].trials
+    found = one.measures
+    assert found.held_ns == (7 + 2 + 1 + 3 + 6 + 2) * S + 60  # ready_again is outside, queued and think inside
+    assert found.queued_ns == 7 * S
+    assert found.cold_start_ns == 3 * S
+    assert found.cleanup_ns == 4 * S
+    assert one.sandbox_ns == found.held_ns - found.queued_ns  # from the request that succeeded
+    assert one.setup == Split(2 * S, S)
+    assert (found.work_ns, found.dispatch_ns) == (2 * S + 5 * S // 2, S + 7 * S // 2)
+    assert list(one.durations_ns) == [S, 2 * S, 3 * S]
+    assert list(one.gaps_ns) == [10, 20, 30]
+    assert list(one.thinks_ns) == [S, 0, S]
+    assert list(one.runs_ns) == [S // 2, S, S]
+
+
+def test_actions_may_arrive_in_parts_and_columns_of_zeros_empty(file: Path) -> None:
+    events = trial(1, actions=())
+    parts = [
+        [6, 1, "action", 0, [], [], [S], [S], [], [], []],
+        [6, 1, "action", 1, [5], [S], [S], [], [], [], []],
+        [6, 1, "action", 2, [], [], [S], [UNKNOWN], [], [], []],
+    ]
+    events[-1][6] += 4 * S + 5
+    (one,) = opened(write(file, [events[:3] + parts + events[3:]])).cells[0].trials
+    assert list(one.durations_ns) == [S, S, S]
+    assert list(one.gaps_ns) == [0, 5, 0]
+    assert list(one.thinks_ns) == [0, S, 0]
+    assert list(one.runs_ns) == [S, 0, UNKNOWN]
+
+
+@pytest.mark.parametrize("run", [UNKNOWN, S + 1])
+def test_setup_time_is_unknown_as_soon_as_one_command_is(file: Path, run: int) -> None:
+    events = trial(1, setup=[(S, run), (S, S)])
+    (one,) = opened(write(file, [events])).cells[0].trials
+    assert one.setup == Split(S, 0, S, known=False)
+    assert not one.measures.known
+
+
+def test_a_run_that_is_longer_than_its_command_is_unknown(file: Path) -> None:
+    (one,) = opened(write(file, [trial(1, runs=[S + 1, S, 900 * S])])).cells[0].trials
+    assert list(one.runs_ns) == [UNKNOWN, S, UNKNOWN]
+
+
+def test_what_does_not_count_is_left_out(file: Path) -> None:
+    trials = [
+        trial(1),
+        trial(2, warm_up=True),
+        trial(3, outcome="cancelled"),
+        trial(4, outcome="interrupted"),
+        trial(5, outcome="failed"),
+        trial(6, outcome="timeout"),
+        trial(7)[:-1],  # still running when the writer died
+    ]
+    counted = opened(write(file, trials)).cells[0].trials
+    assert [one.ok for one in counted] == [True, False, False]
+
+
+def test_trials_with_missing_actions_are_dropped_and_counted(file: Path) -> None:
+    gap = trial(1)
+    gap[3][3] = 1  # the first row is lost
+    recording = opened(write(file, [gap, trial(3, actions=[S]), trial(4)]))
+    assert len(recording.cells[0].trials) == 1
+    assert recording.skipped == 2
+
+
+@pytest.mark.parametrize("column", [4, 5, 7, 8, 9, 10, 11])
+def test_columns_of_different_lengths_are_damage(file: Path, column: int) -> None:
+    uneven = trial(2)
+    [actions] = [event for event in uneven if event[0] == 6]
+    actions += [[]] * (12 - len(actions))
+    actions[column] = [S] * (len(actions[6]) + 1)
+    with pytest.raises(SourceError, match="columns of different lengths"):
+        opened(write(file, [uneven]))
+
+
+def test_events_of_trials_whose_start_was_lost_are_counted(file: Path) -> None:
+    recording = opened(write(file, [trial(1)[1:], trial(2)]))
+    assert len(recording.cells[0].trials) == 1
+    assert recording.skipped == len(trial(1)[1:])
+
+
+def whole(event: list[Any]) -> list[Any]:
+    """With every field that this version has, also those that were appended."""
+    known = msgspec.convert(event, events.Event)
+    told: list[Any] = msgspec.to_builtins(known)
+    return told
+
+
+def test_later_versions_may_add_fields_and_events(file: Path) -> None:
+    events = [[*whole(event), "new field"] for event in trial(1)]
+    batch = [*events, [99, "new event"], [4, 1, "mark", 5, 6], [9, 0, "info", "text"], [1, 0, 0, 0, "host"], []]
+    recording = opened(raw(file, [header()], [cell()], batch, [FINISHED]))
+    assert len(recording.cells[0].trials) == 1
+    assert recording.skipped == 2
+
+
+@pytest.mark.parametrize(
+    ("index", "field", "value"),
+    [
+        (3, 6, [math.nan] * 3),
+        (3, 6, [-1, 1, 1]),
+        (3, 7, [-2, 1, 1]),
+        (-1, 6, -5),
+        (-1, 6, 2**63),
+        (1, 3, 1.5),
+        (0, 4, "x"),
+    ],
+)
+def test_numbers_that_cannot_be_are_damage(file: Path, index: int, field: int, value: object) -> None:
+    events = trial(1)
+    events[index][field] = value
+    with pytest.raises(SourceError, match=r"damaged at byte \d+"):
+        load(write(file, [events]))
+
+
+def test_a_trial_that_ends_before_its_actions_is_damage(file: Path) -> None:
+    events = trial(1)
+    events[-1][6] = S * 1000 + 1
+    with pytest.raises(SourceError, match=r"damaged at byte .*trial 1 (ends before|is shorter than)"):
+        load(write(file, [events]))
+
+
+def test_a_busy_runner_is_noticed(file: Path) -> None:
+    def distorted(*seconds: list[Any]) -> bool:
+        return opened(raw(file, [header()], [cell(), *seconds])).distorted
+
+    assert not distorted()
+    assert not distorted(*[health()] * 50)
+    assert distorted(*[health()] * 50, health(lag_p99=6_000_000))
+    assert not distorted(*[health()] * 200, health(lag_p99=6_000_000))
+    assert distorted(*[health(cpu_permille=900)] * 3)
+
+
+def test_no_flipped_bit_changes_a_number_silently(file: Path) -> None:
+    data = write(file, [trial(1, actions=[S, S, S], cleanup=3)]).read_bytes()
+    truth = opened(file)
+    for position in range(len(data)):
+        for bit in (0, 5, 7):
+            file.write_bytes(data[:position] + bytes([data[position] ^ 1 << bit]) + data[position + 1 :])
+            try:
+                recording = opened(file)
+            except SourceError:
+                continue
+            assert position >= len(data) - len(frame([FINISHED]))  # the last frame's length: like a crash, and said so
+            assert not recording.complete
+            assert recording.torn_bytes
+            assert recording.cells[0].trials[0].measures == truth.cells[0].trials[0].measures
+
+
+def test_a_torn_tail_is_a_crash_and_nothing_more(file: Path) -> None:
+    whole = write(file, [trial(1), trial(2)], complete=False).read_bytes()
+    tail = frame(trial(3))
+    for kept in (1, 9, 10, len(tail) - 1):
+        file.write_bytes(whole + tail[:kept])
+        recording = opened(file)
+        assert recording.torn_bytes == kept
+        assert not recording.complete
+        assert len(recording.cells[0].trials) == 2
+
+
+def test_a_wrong_length_before_intact_frames_is_damage(file: Path) -> None:
+    first, torn, last = frame([header()]), bytearray(frame([cell()])), frame(trial(1))
+    torn[1:5] = struct.pack(">I", 100_000)
+    file.write_bytes(first + bytes(torn) + last)
+    with pytest.raises(SourceError, match="intact frames follow") as error:
+        load(file)
+    assert error.value.offset == len(first)
+
+
+@pytest.mark.parametrize("length", [0, 4, 1 << 20 | 1, 1 << 31])
+def test_impossible_lengths_are_refused(file: Path, length: int) -> None:
+    first = frame([header()])
+    file.write_bytes(first + struct.pack(">BIBI", 0xC9, length, 0x54, 0) + b"x" * 100)
+    with pytest.raises(SourceError, match="not the start of a frame") as error:
+        load(file)
+    assert error.value.offset == len(first)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"PK\x03\x04 not ours at all", "not a taxtui recording"),
+        (b"PK", "not a taxtui recording"),
+        (b"\xc9", "has no header"),
+        (frame([cell()]), "has no header"),
+        (frame([]), "has no header"),
+        (frame([[0, "other", 1, "r", {}, {}]]), "header says otherwise"),
+        (frame([header(version=2)]), "format version 2, this taxtui reads up to 1"),
+    ],
+)
+def test_other_files_are_refused(file: Path, data: bytes, message: str) -> None:
+    file.write_bytes(data)
+    with pytest.raises(SourceError, match=message):
+        load(file)
+
+
+def test_payloads_that_are_not_msgpack_are_damage(file: Path) -> None:
+    def sealed(payload: bytes) -> bytes:
+        return struct.pack(">BIBI", 0xC9, len(payload) + 4, 0x54, zlib.crc32(payload)) + payload
+
+    first = frame([header()])
+    for payload in (b"\xc1", b"\x91" * 5_000, b"\x92\x01", msgspec.msgpack.encode([[4]] * 65_537)):
+        file.write_bytes(first + sealed(payload))
+        with pytest.raises(SourceError):
+            load(file)
+
+
+def test_unreadable_paths_are_one_line(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none.msgpack"):
+        with pytest.raises(SourceError, match="cannot read") as error:
+            load(path)
+        assert "\n" not in str(error.value)
+
+
+def test_what_taxtui_writes_is_what_the_cost_model_reads(file: Path, tmp_path: Path) -> None:
+    from costmodel.recording import events
+    from taxtui.recording.writer import Recorder
+
+    ours = write(
+        tmp_path / "ours", [trial(1, setup=[(S, S // 2)], thinks=[1, 2, 3], queued=5, cleanup=7, ready_again=9)]
+    )
+    kinds = {kind.__struct_config__.tag: kind for kind in events.Event.__args__}
+    written = Recorder(file)
+    for payload in _payloads(ours.read_bytes()):
+        for event in msgspec.msgpack.decode(payload):
+            written.add(msgspec.convert(event, kinds[event[0]]))
+    written.close()
+    theirs, mine = opened(file), opened(ours)
+    assert theirs.complete
+    assert theirs.cells[0].identity == mine.cells[0].identity
+    (one,), (other,) = theirs.cells[0].trials, mine.cells[0].trials
+    assert {name: getattr(one, name) for name in one.__slots__} == {
+        name: getattr(other, name) for name in other.__slots__
+    }
+
+
+def _payloads(data: bytes) -> list[bytes]:
+    found, offset = [], 0
+    while offset < len(data):
+        end = offset + 6 + struct.unpack_from(">I", data, offset + 1)[0]
+        found.append(data[offset + 10 : end])
+        offset = end
+    return found

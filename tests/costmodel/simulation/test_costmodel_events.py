@@ -1,0 +1,217 @@
+"""Special cases of a simulated run, each against what is known in closed form or from another algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from costmodel import TrainingRun, list_makespan
+from costmodel.simulation.attempts import Trials
+from costmodel.simulation.makespan import expected_max, makespan_bounds, renewal_makespan
+from costmodel.simulation.run import SimulatedRun, simulate_run
+from costmodel.statistics.distribution import Distribution
+from costmodel.training.policies import POLICIES
+from tests.support.cost_model.stepping import parts, stepped
+
+S = 10**9
+few = settings(max_examples=25, deadline=None)
+durations = st.lists(st.integers(1, 10**11), min_size=1, max_size=20)
+laws = durations.map(Distribution.of)
+
+
+def expect(law: Distribution, jobs: int, workers: int, *, effort: float = 0.03, **asked: Any) -> SimulatedRun:
+    training_run = TrainingRun(trajectories=jobs, workers=workers, effort=effort, seed=1, tolerance=1e-6, **asked)
+    return simulate_run(Trials.of(law), training_run, law, (law.mean, law.mean))
+
+
+def retried(
+    good: Sequence[int], bad: Sequence[int], jobs: int, workers: int, *, startup: int = 0, **asked: Any
+) -> SimulatedRun:
+    """Attempts of these ns, of which the second fail and ``startup`` is saved by a ready sandbox."""
+    trials = Trials.of(Distribution.of([1]))
+    trials.successes, trials.failures = (
+        [parts(create=startup / S, work=(ns - startup) / S)._replace(trial=0) for ns in each] for each in (good, bad)
+    )
+    law = Distribution.of([*good, *bad])
+    training_run = TrainingRun(trajectories=jobs, workers=workers, seed=1, tolerance=1e-6, **{"effort": 0.05} | asked)
+    return simulate_run(trials, training_run, law, (law.mean, law.mean - startup))
+
+
+@few
+@given(durations, st.integers(1, 200), st.integers(1, 30), st.integers(0, 5))
+def test_without_policies_it_is_list_scheduling(each: list[int], jobs: int, workers: int, seed: int) -> None:
+    trials = Trials.of(Distribution.of(each)).successes
+    ask = {"trajectories": jobs, "workers": workers, "batch": jobs}
+    one, several = (
+        stepped(TrainingRun(**ask, policy=policy), trials, steps=1, seed=seed)[0] for policy in ("async", "sync")
+    )
+    assert one.wall_ns == several.wall_ns
+    alone = [stepped(TrainingRun(**ask | {"workers": 10**6}), trials, steps=1, seed=seed)[0]]
+    assert max(each) >= alone[0].wall_ns
+    assert one.held_ns == alone[0].held_ns
+    drawn = [step.held_ns for step in stepped(TrainingRun(**ask | {"batch": 1, "workers": 1}), trials, steps=jobs)]
+    assert stepped(TrainingRun(**ask | {"workers": 1}), trials)[0].wall_ns > 0
+    assert list_makespan(drawn, 1) == sum(drawn)
+
+
+@few
+@given(laws, st.integers(1, 60), st.integers(1, 20), st.integers(1, 10**9), st.integers(1, 20))
+def test_no_create_is_let_through_before_the_bucket_has_a_token(
+    law: Distribution, jobs: int, workers: int, gap: int, burst: int
+) -> None:
+    trials = Trials.of(law).successes
+    ask: dict[str, Any] = {"trajectories": jobs, "workers": workers, "batch": jobs, "policy": "async"}
+    (free,) = stepped(TrainingRun(**ask), trials)
+    (limited,) = stepped(TrainingRun(**ask, create_rate=1e9 / gap, create_burst=burst), trials)
+    assert limited.wall_ns >= max(free.wall_ns, (jobs - burst) * gap * (1 - 1e-9) + law.values[0] - jobs)
+    assert limited.wall_ns <= free.wall_ns + jobs * (gap + 1)  # the wait of all of them, one after another
+    assert 0 <= limited.waited_ns <= min(workers, jobs) * limited.wall_ns
+    if burst >= jobs:
+        assert (limited.wall_ns, limited.waited_ns) == (free.wall_ns, 0)
+
+
+@few
+@given(laws, st.integers(1, 50))
+def test_enough_workers_give_the_order_statistic(law: Distribution, jobs: int) -> None:
+    found = expect(law, jobs, jobs)
+    slack = 1e-3 * expected_max(law, jobs)
+    assert abs(found.wall_ns.value - expected_max(law, jobs)) <= 2 * found.wall_ns.error + slack
+    assert found.held_ns.value == pytest.approx(jobs * law.mean, rel=1e-9)  # the control takes all noise out
+
+
+@pytest.mark.parametrize("jobs", [400, 3_000, 10**6, 10**12])
+@pytest.mark.parametrize("sigma", [0.3, 1.0])
+def test_long_streams_end_where_the_renewal_form_says(jobs: int, sigma: float) -> None:
+    rng = Random(5)
+    law = Distribution.of([S * rng.lognormvariate(2, sigma) for _ in range(60)])
+    found = expect(law, jobs, 20, effort=1.0)
+    low, high = makespan_bounds(law, jobs, 20)
+    assert low - found.wall_ns.error <= found.wall_ns.value <= high + found.wall_ns.error
+    known = renewal_makespan(law, jobs, 20)
+    assert abs(found.wall_ns.value - known) <= found.wall_ns.error + 2e-3 * known
+    assert found.wall_ns.error < 0.01 * known
+
+
+def test_a_burst_at_a_barrier_hits_the_stock_and_nothing_more() -> None:
+    pool = {"warm_pool": 8, "refill_s": 20.0, "startup": 3 * S}
+    found = retried([9 * S], [], 64, 64, **pool)
+    assert (found.hits.value, found.hits.error) == (8, 0)  # an eighth, whatever the steady state is
+    assert retried([9 * S], [], 128, 64, **pool).hits.value == 8  # all slots are taken when the second wave begins
+
+
+def test_pool_in_the_steady_state_of_many_workers_is_erlangs_loss() -> None:
+    rng = Random(3)
+    law = [round(S * rng.expovariate(1 / 40)) + 1 for _ in range(400)]
+    workers, slots, refill_s = 400, 30, 4.0
+    found = retried(law, [], 10**7, workers, warm_pool=slots, refill_s=refill_s, effort=4.0)
+    load = workers / (sum(law) / len(law) / S) * refill_s
+    lost = 1.0
+    for server in range(1, slots + 1):
+        lost = load * lost / (server + load * lost)
+    assert found.hits.value / found.attempts.value == pytest.approx(1 - lost, abs=0.01)
+
+
+@few
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 12))
+def test_groups_hit_what_is_kept_for_their_image(rollouts: int, group: int, size: int) -> None:
+    found = retried([S, 2 * S], [], rollouts, 40, warm_pool=size, group_size=group)
+    full, rest = divmod(rollouts, group)
+    assert found.hits.value == pytest.approx(full * min(size, group) + min(size, rest))
+
+
+def test_a_pool_made_at_a_rate_hits_what_the_rate_gives() -> None:
+    times = [20 * S + n for n in range(0, 10**9, 10**8)]
+    rate, workers, saved = 1.0, 40, 10
+    found = retried(times, [], 10**7, workers, startup=saved * S, warm_pool=50, refill_rate=rate, effort=0.5)
+    cold = sum(times) / len(times) / S
+    assert found.hits.value / found.attempts.value == pytest.approx(rate * cold / (workers + rate * saved), rel=0.01)
+
+
+@few
+@given(durations, durations, st.integers(1, 5), st.integers(0, 10**10), st.integers(1, 60))
+@example([1, 1, 1], [2], 5, 0, 1)
+def test_retries_are_walds_identity(good: list[int], bad: list[int], cap: int, backoff: int, jobs: int) -> None:
+    found = retried(good, bad, jobs, 5, max_attempts=cap, backoff_s=backoff / S)
+    failure = len(bad) / (len(good) + len(bad))
+    attempts = jobs * (1 - failure**cap) / (1 - failure)
+    assert abs(found.attempts.value - attempts) <= 3 * found.attempts.error + 0.2 * attempts * (
+        found.attempts.error == 0
+    )
+    mean = (sum(good) + sum(bad)) / (len(good) + len(bad))
+    held = found.attempts.value * mean + (found.attempts.value - jobs) * backoff
+    assert found.held_ns.value == pytest.approx(held, rel=0.05, abs=5)
+
+
+@few
+@given(laws, st.integers(1, 30), st.integers(0, 30), st.integers(1, 50), st.booleans())
+@example(Distribution.of([1, 4]), 26, 1, 1, False)
+def test_what_is_launched_is_kept_or_wasted(
+    law: Distribution, batch: int, extra: int, workers: int, partial: bool
+) -> None:
+    found = expect(
+        law, 3 * batch, workers, batch=batch, over_provision=extra / batch, partial_rollouts=partial and extra > 0
+    )
+    if not extra:
+        assert not found.clocks
+        return
+    assert sum(found.clocks.values()) == pytest.approx(found.attempts.value)
+    if not partial:
+        assert sum(ns * often for ns, often in found.clocks.items()) == pytest.approx(found.held_ns.value)
+    assert 0 <= found.wasted_ns.value <= found.held_ns.value * (1 + 1e-9)
+    assert found.held_ns.value <= workers * (found.wall_ns.value * (1 + 1e-9) + 3 / 2)
+
+
+def test_more_launches_end_sooner_and_cutting_a_straggler_may_save_more_than_they_cost() -> None:
+    def steps(law: Distribution, over: float) -> SimulatedRun:
+        return expect(law, 200, 1000, effort=0.3, batch=20, over_provision=over)
+
+    even = [steps(Distribution.of([S * n for n in range(60, 140)]), over) for over in (0.0, 0.2, 0.5, 1.0)]
+    assert [one.wall_ns.value for one in even] == sorted((one.wall_ns.value for one in even), reverse=True)
+    assert [one.wasted_ns.value for one in even] == sorted(one.wasted_ns.value for one in even)
+    straggling = Distribution({S: 9, 1000 * S: 1})
+    assert steps(straggling, 0.5).held_ns.value < steps(straggling, 0.0).held_ns.value / 10
+
+
+@few
+@given(laws, st.integers(1, 20), st.integers(1, 6), st.integers(0, 10**11), st.sampled_from(list(POLICIES)))
+def test_a_run_is_never_shorter_than_its_training_or_its_rollouts(
+    law: Distribution, batch: int, steps: int, train: int, policy: str
+) -> None:
+    found = expect(law, batch * steps, 5, batch=batch, train_s=train / S, policy=policy)
+    assert found.wall_ns.value >= max(steps * train, found.rollouts_ns.value) * (1 - 1e-6) - found.wall_ns.error
+    if policy == "sync":
+        assert found.wall_ns.value == pytest.approx(steps * train + found.rollouts_ns.value)
+
+
+def test_one_step_off_is_the_mean_of_maxima() -> None:
+    law = Distribution({10 * S: 1, 30 * S: 1})
+    found = expect(law, 100, 1, batch=1, train_s=20.0, policy="one-step-off", effort=1.0)
+    exact = 20 + 99 * (20 + 30) / 2 + 20  # the mean of both is 20 s: the maximum of the means says 20 for each step
+    assert found.wall_ns.value / S == pytest.approx(exact, abs=found.wall_ns.error / S + 0.1)
+
+
+def test_a_cut_gives_back_the_creates_that_it_had_promised() -> None:
+    ask = TrainingRun(trajectories=10**6, workers=10, batch=2, over_provision=4.0, create_rate=1.0, train_s=96.0)
+    first, second = stepped(ask, [parts(work=3)], steps=2)
+    assert first.rollouts_ns == 4 * S  # begun at 0 and 1 s, done at 3 and 4 s
+    assert first.attempts in (4, 5)  # at 2, 3, and perhaps at 4 s, which is when the step ends
+    assert second.rollouts_ns == 4 * S  # nothing that was promised to the first step is still owed
+    assert first.waited_ns == pytest.approx(sum((1, 2, 3, *[4] * 6)) * S, rel=0.1)
+
+
+def test_a_step_too_long_to_simulate_is_its_rate_and_wastes_only_what_is_in_flight() -> None:
+    law = Distribution.of([S * n for n in range(10, 30)])
+    found = expect(law, 10**12, 500, batch=10**9, over_provision=0.1, effort=0.5)
+    even = 10**12 * law.mean / 500
+    assert abs(found.wall_ns.value - even) <= found.wall_ns.error + 1e-3 * even
+    assert found.attempts.value == pytest.approx(10**12, rel=0.05)
+
+
+def test_a_pool_larger_than_any_run_is_a_number() -> None:
+    found = retried([S], [], 10**4, 50, warm_pool=10**12, refill_s=1.0)
+    assert found.hits.value == pytest.approx(10**4)

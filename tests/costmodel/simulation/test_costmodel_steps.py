@@ -1,0 +1,215 @@
+"""``project`` in training steps: over-provisioned launches, limits of the wall-clock, and what GPUs wait for."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from costmodel import Row, Think, TrainingRun, load, load_prices, project
+from costmodel.projection.wall_clock import run_in_time
+from costmodel.simulation.makespan import random_makespan
+from costmodel.statistics.distribution import Distribution
+from taxtui.commands.project import command
+from tests.support.cost_model.costmodel_files import S, trial, write
+from tests.support.cost_model.simulating import attribute_coarsely
+
+HOUR = 3600
+
+
+@pytest.fixture(autouse=True)
+def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
+    attribute_coarsely(monkeypatch)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Trials of 6 to 8 s."""
+    return write(tmp_path / "run.msgpack", [trial(n, create=(2 + n % 3) * S, cleanup=S) for n in range(12)])
+
+
+def one(file: Path, prices: Path | None = None, **more: Any) -> Row:
+    training_run = TrainingRun(**{"trajectories": 2000, "workers": 500, "batch": 100} | more)
+    (row,) = project([load(file)], training_run, prices and load_prices(prices))
+    return row
+
+
+@pytest.fixture
+def sheet(tmp_path: Path) -> Path:
+    path = tmp_path / "sheet.toml"
+    path.write_text(
+        'date = 2026-01-01\n[[sandbox]]\nsubstrate = "docker"\nusd_per_hour = 3600\nminimum_s = 1\nincrement_s = 1\n'
+        'source = "x"\n[worker]\nusd_per_hour = 7200\n'
+    )
+    return path
+
+
+def test_every_launch_costs_workers_and_money(file: Path, sheet: Path) -> None:
+    rows = [one(file, sheet, over_provision=x) for x in (0.0, 0.25, 0.5, 1.0)]
+    hours = [row.worker_hours.value for row in rows if row.worker_hours]
+    totals = [row.cost.total_usd for row in rows if row.cost]
+    assert hours == sorted(hours)
+    assert totals == sorted(totals)
+    assert hours[-1] > 1.5 * hours[0]
+    assert totals[-1] > 1.5 * totals[0]
+    for row in rows[1:]:
+        assert row.steps is not None
+        assert row.worker_hours is not None
+        assert row.by_cause_worker_hours is not None
+        assert row.cost is not None
+        assert row.wall_clock_hours is not None
+        assert row.worker_hours.value == row.steps.busy_worker_hours
+        assert row.by_cause_worker_hours.wasted == row.steps.wasted_worker_hours
+        assert sum(hours or 0 for hours in row.by_cause_worker_hours) == pytest.approx(row.worker_hours.value)
+        assert row.wall_clock_hours.fluid * 500 == pytest.approx(row.worker_hours.value)
+        assert row.cost.worker_usd == pytest.approx(7200 * row.worker_hours.value)
+        assert row.worker_hours.low is not None
+        assert row.worker_hours.high is not None
+        assert row.worker_hours.low < row.worker_hours.value < row.worker_hours.high
+
+
+def test_launches_of_equal_rollouts_by_hand(tmp_path: Path, sheet: Path) -> None:
+    file = write(tmp_path / "same", [trial(n) for n in range(4)])
+    row = one(file, sheet, trajectories=20, workers=20, batch=10, over_provision=0.5)
+    assert row.worker_hours is not None
+    assert row.cost is not None
+    assert row.worker_hours.value * HOUR == pytest.approx(2 * 15 * 6)
+    assert row.cost.sandbox_usd.value == pytest.approx(2 * 15 * 6)  # 1 $ a second
+    assert row.cost.billed_ratio == 1
+    few = one(file, sheet, trajectories=20, workers=5, batch=10, over_provision=0.5)
+    assert few.worker_hours is not None
+    assert few.worker_hours.value * HOUR == pytest.approx(2 * 10 * 6)  # nobody was free to begin the others
+
+
+def test_nothing_launched_in_excess_is_as_ever(file: Path, sheet: Path) -> None:
+    plain, none = one(file, sheet), one(file, sheet, over_provision=0.0)
+    assert plain.worker_hours == none.worker_hours
+    assert plain.cost == none.cost
+    assert plain.by_cause_worker_hours is not None
+    assert plain.by_cause_worker_hours.wasted is None
+    assert plain.steps is not None
+    assert plain.steps.busy_worker_hours is None
+
+
+def test_explain_tells_kept_from_thrown_away(file: Path) -> None:
+    ask = [str(file), "--trajectories=2000", "--workers=500", "--batch=100", "--set=over_provision=0.5"]
+    told = " ".join(CliRunner().invoke(command, [*ask, "--explain", "--full"]).output.split())
+    (row,) = json.loads(CliRunner().invoke(command, [*ask, "--format=json"]).output)
+    assert "= 150, B = 100 are kept" in told
+    assert f"{row['by_cause']['wasted']:,.9g} thrown away = {row['worker_hours']['value']:,.9g}" in told
+    assert "wasted: rollouts launched in excess" in told
+
+
+@pytest.mark.parametrize("policy", ["sync", "one-step-off", "async"])
+def test_the_wall_clock_is_never_below_the_training_alone(file: Path, policy: str) -> None:
+    row = one(file, train_s=600.0, policy=policy)
+    assert row.wall_clock_hours is not None
+    assert row.wall_clock_hours.low is not None
+    assert 20 * 600 / HOUR <= row.wall_clock_hours.low <= row.wall_clock_hours.value
+    assert (row.wall_clock_hours.high, row.wall_clock_hours.needs_trials) == (None, 738 if policy != "async" else 14756)
+
+
+def test_generation_is_told_from_the_rest_of_what_gpus_wait_for(tmp_path: Path) -> None:
+    file = write(tmp_path / "same", [trial(n) for n in range(4)])  # 6 s, 3 actions
+    ask = {"trajectories": 20, "workers": 20, "batch": 10, "gpus": 2, "gpu_usd_hour": 3.0}
+    silent = one(file, **ask).gpu
+    thinking = one(file, think=Think(8 * S), **ask).gpu
+    assert silent is not None
+    assert thinking is not None
+    assert silent["sync"].generation_gpu_hours is None
+    assert thinking["sync"].waiting_gpu_hours * HOUR == pytest.approx(2 * 2 * (6 + 16))
+    assert thinking["sync"].generation_gpu_hours is not None
+    assert thinking["sync"].generation_gpu_hours * HOUR == pytest.approx(2 * 2 * 16)
+    assert thinking["sync"].generation_usd == pytest.approx(3 * thinking["sync"].generation_gpu_hours)
+    limited = one(file, think=Think(8 * S), timeout_s=40.0, over_provision=0.5, **ask).gpu
+    assert limited is not None
+    assert limited["sync"].generation_gpu_hours == pytest.approx(2 * 2 * 16 / HOUR)
+
+
+def test_what_gpus_wait_for_is_the_model_the_commands_or_the_sandbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Held 8 s: create 2, ready 1, three commands of 1 s that ran for 0.75, and 2 s of the harness's own."""
+    monkeypatch.undo()  # a smaller system would have another pool, and another quota
+    run, late = [S * 3 // 4] * 3, [S, 0, S]
+    trials = [trial(n, runs=run, gaps=late) for n in range(4)]
+    ask = {"trajectories": 20, "workers": 20, "batch": 10, "gpus": 2, "gpu_usd_hour": 3.0, "think": Think(8 * S)}
+    for more in ({}, {"quota": 5}, {"create_rate": 1.0}, {"over_provision": 0.5}):
+        waits = one(write(tmp_path / "same", trials), **ask, **more).gpu
+        assert waits is not None
+        sync = waits["sync"]
+        assert sync.commands_gpu_hours is not None
+        assert sync.stalled_gpu_hours is not None
+        assert sync.generation_gpu_hours is not None
+        assert sync.commands_gpu_hours * HOUR == pytest.approx(2 * 2 * 2.25)
+        assert sync.generation_gpu_hours * HOUR == pytest.approx(2 * 2 * 16)
+        parts = sync.commands_gpu_hours + sync.generation_gpu_hours + sync.stalled_gpu_hours
+        assert parts == pytest.approx(sync.waiting_gpu_hours)
+        assert sync.stalled_usd == pytest.approx(3 * sync.stalled_gpu_hours)
+    unknown = one(write(tmp_path / "unknown", [trial(n, runs=[-1] * 3) for n in range(4)]), **ask).gpu
+    assert unknown is not None
+    assert (unknown["sync"].commands_gpu_hours, unknown["sync"].stalled_usd) == (None, None)
+    assert unknown["sync"].generation_gpu_hours == pytest.approx(2 * 2 * 16 / HOUR)
+
+
+@pytest.mark.parametrize("pool", [{"refill_rate": 0.5}, {"refill_s": 2.0}])
+def test_gpus_wait_beside_a_warm_pool_by_whatever_rule_it_refills(
+    tmp_path: Path, pool: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the sandbox there is no pool either, so no part of the pool may be left in that question."""
+    monkeypatch.undo()
+    trials = [trial(n, runs=[S * 3 // 4] * 3) for n in range(4)]
+    ask = {"trajectories": 20, "workers": 20, "batch": 10, "gpus": 2, "warm_pool": 4, **pool}
+    waits = one(write(tmp_path / "same", trials), **ask).gpu
+    assert waits is not None
+    assert waits["sync"].commands_gpu_hours is not None
+    assert waits["sync"].commands_gpu_hours * HOUR == pytest.approx(2 * 2 * 2.25)
+
+
+@pytest.mark.parametrize("form", ["table", "markdown"])
+@pytest.mark.parametrize("think", [[], ["--think=8s"]])
+def test_waiting_is_told_in_its_parts_and_only_the_sandboxs_is_called_stalled(
+    file: Path, form: str, think: list[str]
+) -> None:
+    ask = [
+        str(file),
+        "--trajectories=2000",
+        "--workers=500",
+        "--batch=100",
+        "--gpus=8",
+        "--set=gpu_usd_hour=2",
+        "--full",
+    ]
+    told = " ".join(CliRunner().invoke(command, [*ask, *think, f"--format={form}"]).output.split())
+    assert "Waiting time of 8 GPUs" in told
+    assert "stalled: for the sandbox, and only that is its tax." in told
+    assert told.count("stalled") == 2  # the head of its column, and what that is
+    assert ("--think TIME adds it" in told) != bool(think)
+
+
+def one_step_off(law: Distribution, workers: int, batch: int, steps: int, train: int, rng: Random) -> int:
+    """Run the steps one by one: a step's rollouts start when the trainer takes the rollouts of the step before."""
+    start = trained = 0
+    for _ in range(steps):
+        end = start + random_makespan(law, batch, workers, rng)
+        before, trained = trained, max(end, trained) + train
+        start = max(end, before)
+    return trained
+
+
+def test_one_step_off_with_rare_slow_rollouts_takes_as_long_as_its_steps_one_by_one() -> None:
+    """A bound of the mean of the longer of rollouts and training said 2,015 ± 56 s where the steps take 2,271 s."""
+    law = Distribution({1 * S: 99, 30 * S: 1})
+    training_run = TrainingRun(trajectories=101 * 100, workers=100, batch=101, train_s=10, policy="one-step-off")
+    rng = Random(1)
+    ends = [one_step_off(law, 100, 101, 100, 10 * S, rng) for _ in range(40)]
+    noise = 3 * statistics.stdev(ends) / math.sqrt(len(ends))
+    wall = run_in_time(law, training_run).wall
+    assert abs(wall.value_ns - statistics.mean(ends)) <= wall.error_ns + noise
+    assert wall.error_ns + noise < 0.1 * wall.value_ns

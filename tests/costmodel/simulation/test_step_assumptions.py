@@ -1,0 +1,66 @@
+"""What an attribution says that it rests on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from costmodel import TrainingRun
+from costmodel.attribution.assumptions import ASKED, POISONED, STEP_MODEL_RULES, assumptions
+from costmodel.statistics.repetitions import Basis
+from costmodel.training.images import Images
+from costmodel.training.run import Think
+from tests.support.cost_model.costmodel_files import S
+
+ASSUMED = Basis(1, 0.08, measured=False, source="as shipped")
+
+
+def told(scale: int = 1, **asked: Any) -> dict[str, tuple[str, str]]:
+    training_run = TrainingRun(**{"trajectories": 1000, "workers": 64, "prompts": 4, "group_size": 4} | asked)
+    found = assumptions(training_run, ASSUMED, failures=3, trials=1200, scale=scale)
+    assert len({one.name for one in found}) == len(found)
+    return {one.name: (one.value, one.source) for one in found}
+
+
+def test_what_is_asked_for_is_told_with_its_unit_and_what_is_usual_is_not() -> None:
+    found = told(train_s=60.0, gpus=8, gpu_usd_hour=2.5, timeout_s=900.0, partial_rollouts=True, over_provision=0.5)
+    assert found["train_s"] == ("60 s", ASKED)
+    assert found["gpu_usd_hour"] == ("2.5 $ an hour", ASKED)
+    assert found["timeout_s"] == ("900 s", ASKED)
+    assert found["partial_rollouts"] == ("yes", ASKED)
+    assert "policy" not in found
+
+
+def test_think_time_is_told_as_its_law() -> None:
+    assert told(think=Think(8 * S, 1.2))["think"] == ("lognormal, median 8 s, sigma 1.2", ASKED)
+    assert told(think=Think(5 * S, 0.0))["think"] == ("5 s before each action", ASKED)
+
+
+def test_failures_are_measured_or_taken_for_granted_as_the_rules_have_them() -> None:
+    assert told()["failure_rate"] == ("3 of 1,200 attempts", "measured")
+    assert told(failure_rate=0.05)["moment of a failure"] == ("any of the attempt is as likely", STEP_MODEL_RULES)
+    assert told(failure_hazard=0.5)["moment of a failure"] == ("the same hazard at every moment", STEP_MODEL_RULES)
+
+
+def test_the_share_of_groups_with_a_failed_attempt_is_told() -> None:
+    assert told(failure_rate=0.05)[POISONED] == ("19%, 1 − (1 − 0.05)^4", ASKED)
+    assert told(failure_rate=0.05, failure_burst=2)[POISONED] == ("10%, 1 − (1 − 0.05)^2", ASKED)
+    assert told()[POISONED] == ("1%, 1 − (1 − 0.0025)^4", "measured")
+    assert POISONED not in told(failure_rate=0.0)
+    assert POISONED not in told(prompts=None, group_size=None, batch=16)
+
+
+def test_images_bring_along_what_nobody_said_about_them() -> None:
+    nodes = {"nodes": 4, "pods_per_node": 16, "images": Images.of([2.0, 4.0])}
+    found = told(**nodes, pull_gb_s=0.1)
+    assert found["placement"][1] == STEP_MODEL_RULES
+    assert {"image of a prompt", "disks", "pulls"} <= set(found)
+    assert found["pull_gb_s"] == ("0.1 GB/s", ASKED)
+    chosen = told(**nodes, placement="prepulled")
+    assert chosen["placement"] == ("prepulled", ASKED)
+    assert "pulls" not in chosen
+
+
+def test_runs_and_a_smaller_system_are_said() -> None:
+    assert told()["run-to-run sd"] == ("8.0% over 1 runs", "as shipped")
+    assert "size" not in told()
+    assert told(scale=7)["size"][0].startswith("as 1/7 of the run")

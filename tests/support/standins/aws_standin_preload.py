@@ -1,0 +1,20 @@
+"""For the process that victims are forked from: all that they are made of, and megabytes of JSON, are read once.
+
+A victim is then killed while it makes sandboxes, not while it reads. Nothing but that process imports this.
+"""
+
+from __future__ import annotations
+
+import os
+
+from taxtui.substrates.aws import AwsOptions
+from taxtui.substrates.aws.connection import open_clients
+from taxtui.substrates.aws.ec2.api import Ec2Api
+from taxtui.substrates.aws.ecs.api import EcsApi
+from tests.support.standins import aws_models, aws_standin_victim
+from tests.support.standins.ecs_standin_setup import CREDENTIALS
+
+__all__ = ["aws_models", "aws_standin_victim"]
+
+os.environ.update(CREDENTIALS)
+open_clients([*Ec2Api.services, *EcsApi.services], AwsOptions())

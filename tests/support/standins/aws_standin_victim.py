@@ -1,0 +1,33 @@
+"""A run on AWS that is killed at a moment not of its choosing; imported by a process that is forked for it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.aws.ec2 import Ec2Options
+from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
+from taxtui.substrates.aws.ecs import EcsOptions
+from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
+from tests.support.standins.ecs_standin_setup import CREDENTIALS, spec
+
+
+def run(options: Ec2Options | EcsOptions, number: int) -> None:
+    """Make sandboxes and use them, for ever."""
+    os.environ.update(CREDENTIALS)
+    substrate = Ec2Substrate(options) if isinstance(options, Ec2Options) else EcsSubstrate(options)
+    asyncio.run(_run(substrate, number))
+
+
+async def _run(connecting: Any, number: int) -> None:
+    async with connecting as substrate:
+        for round_ in range(1000):
+            sandbox = await substrate.create(spec(f"taxtui-r1-{number}.{round_}"), Marks())
+            await sandbox.wait_ready(Marks())
+            session = await sandbox.open_session()
+            await session.exec(Command(script="sleep 300 & setsid sleep 300 & true"))
+            await sandbox.exec(Command(script="sleep 300 & setsid sleep 300 & true"))
+            await sandbox.destroy()

@@ -1,0 +1,282 @@
+"""A stand-in for EC2: moto's server, and for each instance a real sshd on the loopback address that moto gives it.
+
+Added to moto: ClientToken, DependencyViolation, security groups that keep ports shut, instances that are not known at
+once, what cloud-init and a shutdown do, refusals that a test asks for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import logging
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+import uuid
+from collections import Counter
+from pathlib import Path
+from typing import Any, Self
+from unittest import mock
+
+import boto3
+from moto import backends
+from moto.core.responses import BaseResponse
+from moto.ec2.exceptions import EC2ClientError
+from moto.ec2.models import EC2Backend, amis, ec2_backends
+from moto.ec2.models.instances import Instance, StateReason
+from moto.server import ThreadedMotoServer
+from moto.utilities.utils import load_resource
+
+import tests.support.standins.aws_models  # noqa: F401
+from tests.support.standins.ecs_peer_pty import kill_marked
+from tests.support.standins.private_sshd import PrivateSshd, new_key
+from tests.support.standins.standin_faults import Fault, Faults
+
+ACCOUNT, REGION = "123456789012", "us-east-1"
+MARKER = "EC2_STANDIN_INSTANCE"
+
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+
+
+class Machine:
+    """What boots when an instance is launched: an sshd with the keys from its user data, and a shutdown timer."""
+
+    def __init__(self, instance: Any, standin: Ec2Standin) -> None:
+        self.instance = instance
+        self.marker = f"{MARKER}={instance.id}"
+        self.folder = Path(tempfile.mkdtemp(prefix="ec2-standin-"))
+        self._switch = threading.Lock()
+        self._halted = False
+        config = json.loads(instance.user_data.decode().removeprefix("#cloud-config\n"))
+        keys = config["ssh_keys"] if standin.host_key_from_user_data else _other_key(self.folder)
+        self._sshd = PrivateSshd(
+            self.folder,
+            instance.private_ip,
+            standin.port,
+            keys["ed25519_private"],
+            config["users"][0]["ssh_authorized_keys"],
+            dict([self.marker.split("=")]),
+        )
+        ((_, _, minutes),) = config["runcmd"]
+        self._timers = [
+            threading.Timer(standin.boot_s, self._boot),
+            threading.Timer(
+                int(minutes) * standin.minute_s, standin.end, [instance, "Client.InstanceInitiatedShutdown"]
+            ),
+        ]
+        for timer in self._timers[not (standin.sshd_starts and standin.lets_in(instance)) :]:
+            timer.daemon = True
+            timer.start()
+
+    def _boot(self) -> None:
+        with self._switch:
+            if not self._halted:
+                self._sshd.start()
+
+    def stop(self) -> None:
+        """As StopInstances: every process ends, the disk stays."""
+        with self._switch:
+            self._halted = True
+        self._sshd.kill()
+        kill_marked(self.marker)
+
+    def start(self) -> None:
+        """As StartInstances."""
+        self._halted = False
+        self._boot()
+
+    def restart_sshd(self) -> None:
+        """As cloud-init may, after the first login."""
+        self._sshd.kill()
+        self._boot()
+
+    def halt(self) -> None:
+        """Power off."""
+        for timer in self._timers:
+            timer.cancel()
+        with self._switch:
+            self._halted = True
+        self._sshd.kill()
+        kill_marked(self.marker)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Ec2Standin:
+    """A context manager; ``url`` is the endpoint, ``subnet`` a subnet whose addresses lead to this machine."""
+
+    def __init__(self) -> None:
+        self.boot_s = 0.02
+        self.minute_s = 60.0
+        self.sshd_starts = True
+        self.host_key_from_user_data = True
+        self.late_calls = 0  # how many calls of a kind after a launch do not know the instance yet
+        self.calls: Counter[str] = Counter()
+        self.machines: dict[str, Machine] = {}
+        self.faults = Faults()
+        self._unknown: dict[str, Counter[str]] = {}  # instance → calls of a kind that have not known it
+        self._tokens: dict[str, Any] = {}
+        self._lock = threading.RLock()
+        self._patches = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = int(probe.getsockname()[1])
+        self._patch(BaseResponse, "call_action", self._call_action)
+        self._patch(EC2Backend, "run_instances", self._run_instances)
+        self._patch(EC2Backend, "delete_security_group", self._delete_security_group)
+        self._patch(Instance, "terminate", self._terminate)
+        self._patch(Instance, "stop", self._stop)
+        self._patch(Instance, "start", self._start)
+        # Amazon's own images are enough; over a thousand for ECS, in each region that is looked at, take half a second.
+        self._patches.enter_context(mock.patch.object(amis, "load_resource", _without_ecs_images))
+        modules = list(backends.list_of_moto_modules())  # which moto lists anew for each request
+        self._patches.enter_context(mock.patch.object(backends, "list_of_moto_modules", return_value=modules))
+        self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        self._server.start()
+        host, port = self._server.get_host_and_port()
+        self.url = f"http://{host}:{port}"
+        ec2 = self.client("ec2")
+        vpc = ec2.create_vpc(CidrBlock="127.0.0.0/16")["Vpc"]["VpcId"]
+        self.subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="127.0.10.0/24")["Subnet"]["SubnetId"]
+        self.calls.clear()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for machine in self.machines.values():
+            machine.halt()
+        self._server.stop()
+        self._patches.close()
+        ec2_backends.clear()
+
+    def _patch(self, kind: type, name: str, replacement: Any) -> None:
+        original = getattr(kind, name)
+        self._patches.enter_context(
+            mock.patch.object(kind, name, lambda this, *args, **more: replacement(original, this, *args, **more))
+        )
+
+    # -- what tests look at and cause
+
+    def client(self, service: str) -> Any:
+        """One that retries nothing."""
+        session: Any = boto3.Session(aws_access_key_id="x", aws_secret_access_key="x", region_name=REGION)
+        return session.client(service, endpoint_url=self.url)
+
+    def refuse(self, operation: str, code: str, message: str = "no", *, times: float = 1, skip: int = 0) -> None:
+        """Answer calls of an operation with an error, after ``skip`` that are answered well."""
+        self.faults.add(operation, code=code, message=message, times=times, skip=skip)
+
+    def lets_in(self, instance: Any) -> bool:
+        """Whether a security group of the instance opens the port of its sshd."""
+        groups = [group for nic in instance.nics.values() for group in nic.group_set]
+        rules = [rule for group in groups for rule in group.ingress_rules if rule.from_port is not None]
+        return any(int(rule.from_port) <= self.port <= int(rule.to_port) for rule in rules)
+
+    def end(self, instance: Any, code: str, message: str = "") -> None:
+        """What AWS may do to an instance by itself, or its own shutdown."""
+        instance.terminate()
+        instance.state_reason = StateReason(message or code, code)
+
+    def leftovers(self) -> dict[str, list[str]]:
+        """Everything that a run may leave in an account."""
+        backend = ec2_backends[ACCOUNT][REGION]
+        alive = [each.id for each in backend.all_instances() if each.state != "terminated"]
+        groups = [each.name for vpc in backend.groups.values() for each in vpc.values() if each.name != "default"]
+        return {
+            "instances": alive,
+            "volumes": list(backend.volumes),
+            "key pairs": list(backend.key_pairs),
+            "security groups": groups,
+            "network interfaces": list(backend.enis),
+        }
+
+    def running(self) -> list[Machine]:
+        """Machines that are on, oldest first."""
+        return [each for each in self.machines.values() if each.instance.state == "running"]
+
+    # -- what is added to moto
+
+    def _call_action(self, original: Any, response: Any) -> Any:
+        action = response._get_action()
+        self.calls[action] += 1
+        with self._lock:
+            fault = self.faults.next(action)
+            late = fault is None and self._not_known_yet(action, response)
+        if late and action == "DescribeInstances":
+            return 200, {}, "<DescribeInstancesResponse><reservationSet/></DescribeInstancesResponse>"
+        if late:
+            fault = Fault(action, code="InvalidInstanceID.NotFound", message="The instance ID does not exist")
+        if fault is not None:
+            if fault.reset == "after":  # it does what it was asked, and answers that it did not
+                original(response)
+            error = f"<Error><Code>{fault.code}</Code><Message>{fault.message}</Message></Error>"
+            body = f"<Response><Errors>{error}</Errors><RequestID>{uuid.uuid4()}</RequestID></Response>"
+            if response.service_name == "sts":
+                body = f"<ErrorResponse>{error}</ErrorResponse>"
+            return 400, {}, body
+        return original(response)
+
+    def _not_known_yet(self, action: str, response: Any) -> bool:
+        """Whether one of the instances that are asked for was launched too few calls ago."""
+        asked = {value for values in response.querystring.values() for value in values}
+        young = [self._unknown[each] for each in asked & self._unknown.keys() if action != "RunInstances"]
+        for calls in young:
+            calls[action] += 1
+        return any(calls[action] <= self.late_calls for calls in young)
+
+    def _run_instances(self, original: Any, backend: Any, *args: Any, **more: Any) -> Any:
+        with self._lock:
+            token = more["client_token"]
+            if token not in self._tokens:
+                self._tokens[token] = original(backend, *args, **more)
+                for instance in self._tokens[token].instances:
+                    self.machines[instance.id] = Machine(instance, self)
+                    self._unknown[instance.id] = Counter()
+            return self._tokens[token]
+
+    def _terminate(self, original: Any, instance: Any) -> Any:
+        with self._lock:
+            if instance.state == "terminated":
+                return copy.copy(instance._state)  # moto would look for its network interface
+            self.machines[instance.id].halt()
+            return original(instance)
+
+    def _stop(self, original: Any, instance: Any, *args: Any, **more: Any) -> Any:
+        self.machines[instance.id].stop()
+        return original(instance, *args, **more)
+
+    def _start(self, original: Any, instance: Any, *args: Any, **more: Any) -> Any:
+        if instance.id in self.machines:  # moto starts a new instance too, before its machine is there
+            self.machines[instance.id].start()
+        return original(instance, *args, **more)
+
+    def _delete_security_group(
+        self, original: Any, backend: Any, name: str | None = None, group_id: str | None = None
+    ) -> Any:
+        users = [
+            each
+            for each in backend.all_instances()
+            if each.state != "terminated"
+            and group_id in [group.id for nic in each.nics.values() for group in nic.group_set]
+        ]
+        if users:
+            raise EC2ClientError("DependencyViolation", f"resource {group_id} has a dependent object")
+        return original(backend, name, group_id)
+
+
+def _without_ecs_images(path: str) -> Any:
+    return [] if "/ecs/" in path else load_resource(path)
+
+
+def _other_key(folder: Path) -> dict[str, str]:
+    new_key(folder / "other")
+    return {"ed25519_private": (folder / "other").read_text()}
+
+
+if __name__ == "__main__":
+    with Ec2Standin() as served:
+        print(json.dumps({"url": served.url, "subnet": served.subnet, "port": served.port}), flush=True)
+        sys.stdin.read()

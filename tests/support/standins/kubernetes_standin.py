@@ -1,0 +1,407 @@
+"""A Kubernetes API server for tests: TLS, token, RBAC, quota, pods, watches and exec, spoken to by the real client.
+
+Run as a module it serves until its standard input ends, and prints the path of a kubeconfig. Every reply is checked
+against the OpenAPI models that the kubernetes package ships.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import functools
+import json
+import math
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from aiohttp import web
+
+from tests.support import waiting
+from tests.support.standins import kubernetes_exec_server
+from tests.support.standins.kubernetes_cluster import Conflict, Histories, Json, Pods, environment
+from tests.support.standins.standin_faults import CUT, Faults
+from tests.support.standins.standin_tls import make_tls
+
+VERSION = "v1.33.0-standin"
+TOKEN = "stand-in-token"
+USER = "system:serviceaccount:sandboxes:taxtui"
+_VERBS = {
+    "create": "create pods",
+    "get": "get pods",
+    "list": "list pods",
+    "watch": "watch pods",
+    "delete": "delete pods",
+    "exec": "get pods/exec",
+    "quota": "list resourcequotas",
+    "events": "list events",
+}
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class KubernetesStandin:
+    """One API server. ``async with`` starts it on a free port of 127.0.0.1."""
+
+    verbs: Mapping[str, str] = _VERBS  # by the kind of a request: what it takes
+
+    def __init__(self, *, namespace: str = "sandboxes", validate: bool = True) -> None:
+        self.pods = Pods()
+        self.faults = Faults()
+        self.denied: set[str] = set()  # "create pods", "get pods/exec", "list pods *" for all namespaces
+        self.quota: int | None = None  # pods
+        self.watch_ends_after: int | None = None  # events, then a silent end
+        self.exec_protocols = kubernetes_exec_server.PROTOCOLS
+        self.requests: list[str] = []
+        self._filled_s = 0.0  # until then, as time.monotonic has it, its caches are empty and it refuses everything
+        self._busy: set[asyncio.Transport | None] = set()  # connections of requests under way
+        self.watches: set[asyncio.Transport] = set()  # their connections
+        self.execs: set[asyncio.Transport] = set()  # likewise
+        self.namespace = namespace
+        self._validate = _validator() if validate else None
+        self._tls = make_tls()
+        self._folder = tempfile.TemporaryDirectory(prefix="standin-")
+        self.kubeconfig = Path(self._folder.name) / "kubeconfig"
+
+    async def __aenter__(self) -> Self:
+        """Start serving and write the kubeconfig."""
+        app = web.Application(middlewares=[self._guard])
+        space = "/api/v1/namespaces/{space}"
+        app.add_routes(self.more_routes())
+        app.add_routes(
+            [
+                web.get("/version", self._version, name="version"),
+                web.get("/api/v1/pods", self._list, name="list-all"),
+                web.post(f"{space}/pods", self._create, name="create"),
+                web.get(f"{space}/pods", self._list, name="list"),
+                web.get(f"{space}/pods/{{name}}", self._get, name="get"),
+                web.delete(f"{space}/pods/{{name}}", self._delete, name="delete"),
+                web.get(f"{space}/pods/{{name}}/exec", self._exec, name="exec"),
+                web.get(f"{space}/resourcequotas", self._quotas, name="quota"),
+                web.get(f"{space}/events", self._events, name="events"),
+                web.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", self._review, name="review"),
+            ]
+        )
+        # Go's limit on a request's headers, the request line included, is 1 MiB; aiohttp's is 8 KiB.
+        self._runner = web.AppRunner(app, access_log=None, max_line_size=1 << 20, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await self._listen(0)
+        self.port = self._runner.addresses[0][1]
+        self.kubeconfig.write_text(json.dumps(self._kubeconfig()))
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Stop; nothing that a pod started is left."""
+        await self.pods.close()
+        await self._runner.cleanup()
+        self._folder.cleanup()
+
+    def more_routes(self) -> list[web.RouteDef]:
+        """Of what else this server keeps."""
+        return []
+
+    def fail(self, on: str, **how: Any) -> None:
+        """Add a ``Fault``."""
+        self.faults.add(on, **how)
+
+    async def restart(self, refuses_s: float = 3.0, down_s: float = 0.05, *, hang_up: bool = False) -> None:
+        """As a real one does it: watches are cut, nobody can connect, and then nobody has any rights until the roles
+        have been read. Requests under way are finished. Connections that are idle stay, or are closed (``hang_up``):
+        a request that is on its way just then gets no answer."""
+        await self._site.stop()
+        assert self._runner.server is not None
+        for connection in self._runner.server.connections if hang_up else ():
+            if connection.transport not in self._busy:
+                connection.force_close()
+        self.cut_watches()
+        self._filled_s = time.monotonic() + down_s + refuses_s
+        await asyncio.sleep(down_s)
+        await self._listen(self.port)
+
+    async def _listen(self, port: int) -> None:
+        tls = self._tls.server
+        self._site = web.TCPSite(self._runner, "127.0.0.1", port, ssl_context=tls, backlog=1024, reuse_address=True)
+        await self._site.start()
+
+    def cut_watches(self) -> None:
+        """Break every connection that a watch uses."""
+        for connection in self.watches:
+            connection.abort()
+
+    def cut_execs(self) -> None:
+        """Break every connection that a command or a shell uses; what it started goes on."""
+        for connection in self.execs:
+            connection.abort()
+
+    def left(self) -> tuple[int, int]:
+        """Pods that exist, and process groups that are alive."""
+        return len(self.pods.objects), self.pods.running()
+
+    async def leaves(self, *expected: int) -> None:
+        """That this is what is left, as ``left`` counts it: what has been killed takes a moment to be gone."""
+        await waiting.until(lambda: self.left() == expected, f"{expected} pods and process groups are left")
+
+    def _kubeconfig(self) -> Json:
+        authority = base64.b64encode(self._tls.authority_pem).decode()
+        cluster = {"server": f"https://127.0.0.1:{self.port}", "certificate-authority-data": authority}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "stand-in",
+            "clusters": [{"name": "stand-in", "cluster": cluster}],
+            "users": [{"name": "tester", "user": {"token": TOKEN}}],
+            "contexts": [
+                {
+                    "name": "stand-in",
+                    "context": {"cluster": "stand-in", "user": "tester", "namespace": self.namespace},
+                }
+            ],
+        }
+
+    # ------------------------------------------------------------------------------------- around every request
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        connection = request.transport
+        self._busy.add(connection)
+        try:
+            return await self._answer(request, handler)
+        finally:
+            self._busy.discard(connection)
+
+    async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        kind = str(request.match_info.route.name)
+        if request.query.get("watch") == "true":
+            kind = kind.replace("list", "watch")
+        self.requests.append(kind)
+        if request.headers.get("Authorization") != f"Bearer {TOKEN}":
+            return self._no(401, "Unauthorized", "Unauthorized")
+        verb = str(self.verbs.get(kind.removesuffix("-all"))) + " *" * kind.endswith("-all")
+        if verb in self.denied:
+            return self._no(403, "Forbidden", f'pods is forbidden: User "{USER}" cannot {verb}')
+        if time.monotonic() < self._filled_s:
+            unread = 'RBAC: role.rbac.authorization.k8s.io "taxtui" not found'
+            return self._no(403, "Forbidden", f'pods is forbidden: User "{USER}" cannot {verb}: {unread}')
+        fault = self.faults.next(kind.partition("-")[0])
+        if fault is None:
+            return await handler(request)
+        if fault.status:
+            return self._no(fault.status, _REASONS[fault.status], fault.message, fault.retry_after_s)
+        return await fault.strike(request, handler)
+
+    def _yes(self, body: Json, model: str, status: int = 200) -> web.Response:
+        if self._validate:
+            self._validate(body, model)
+        return web.json_response(body, status=status)
+
+    def _no(self, code: int, reason: str, message: str, retry_after_s: float | None = None) -> web.Response:
+        body = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "reason": reason,
+            "message": message,
+            "code": code,
+        }
+        answer = self._yes(body, "V1Status", code)
+        if retry_after_s is not None:
+            answer.headers["Retry-After"] = str(math.ceil(retry_after_s))  # the header knows whole seconds
+        return answer
+
+    # --------------------------------------------------------------------------------------------- the requests
+
+    async def _version(self, request: web.Request) -> web.Response:
+        keys = ["gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"]
+        body = {"major": "1", "minor": "33", "gitVersion": VERSION, **dict.fromkeys(keys, "stand-in")}
+        return self._yes(body, "VersionInfo")
+
+    async def _create(self, request: web.Request) -> web.Response:
+        pod = await request.json()
+        if self.quota is not None and len(self.pods.objects) >= self.quota:
+            text = f"exceeded quota: compute, requested: pods=1, used: pods={self.quota}, limited: pods={self.quota}"
+            return self._no(403, "Forbidden", f'pods "{pod["metadata"]["name"]}" is forbidden: {text}')
+        try:
+            return self._yes(self.pods.create(request.match_info["space"], pod), "V1Pod", 201)
+        except Conflict as error:
+            return self._no(409, "AlreadyExists", str(error))
+
+    async def _get(self, request: web.Request) -> web.Response:
+        pod = self.pods.objects.get((request.match_info["space"], request.match_info["name"]))
+        return self._yes(pod, "V1Pod") if pod else self._missing(request)
+
+    async def _delete(self, request: web.Request) -> web.Response:
+        body = await request.json() if request.can_read_body else {}
+        uid = (body.get("preconditions") or {}).get("uid")
+        try:
+            space, name = request.match_info["space"], request.match_info["name"]
+            pod = self.pods.delete(space, name, body.get("gracePeriodSeconds"), uid)
+        except Conflict as error:
+            return self._no(409, "Conflict", str(error))
+        return self._yes(pod, "V1Pod") if pod else self._missing(request)
+
+    def _missing(self, request: web.Request) -> web.Response:
+        return self._no(404, "NotFound", f'pods "{request.match_info["name"]}" not found')
+
+    async def _list(self, request: web.Request) -> web.StreamResponse:
+        matches = selected(request)
+        if request.query.get("watch") == "true":
+            return await self.watched(request, matches, self.pods, "V1Pod")
+        found = [pod for pod in self.pods.objects.values() if matches(pod)]
+        start, limit = int(request.query.get("continue", 0)), int(request.query.get("limit", 0)) or len(found) + 1
+        about: Json = {"resourceVersion": str(self.pods.version)}
+        if start + limit < len(found):
+            about["continue"] = str(start + limit)
+        items = found[start : start + limit]
+        return self._yes({"kind": "PodList", "apiVersion": "v1", "metadata": about, "items": items}, "V1PodList")
+
+    async def watched(
+        self, request: web.Request, matches: Callable[[Json], bool], kept: Histories, model: str = ""
+    ) -> web.StreamResponse:
+        """Stream what happens to objects; ``model``: what each of them has to be."""
+        version = int(request.query["resourceVersion"])
+        stream = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await stream.prepare(request)
+        if version < kept.forgotten:
+            gone = {
+                "kind": "Status",
+                "code": 410,
+                "reason": "Expired",
+                "message": f"too old resource version: {version}",
+            }
+            await stream.write(json.dumps({"type": "ERROR", "object": gone}).encode() + b"\n")
+            return stream
+        queue: asyncio.Queue[None] = asyncio.Queue()
+        kept.watchers.add(queue)
+        connection = request.transport
+        assert connection is not None
+        self.watches.add(connection)
+        sent = 0
+        try:
+            async with asyncio.timeout(float(request.query["timeoutSeconds"])):
+                while True:
+                    for number, kind, each in kept.since(version, matches):
+                        if sent == self.watch_ends_after:
+                            return stream
+                        if self._validate and model:
+                            self._validate(each, model)
+                        await stream.write(json.dumps({"type": kind, "object": each}).encode() + b"\n")
+                        version, sent = number, sent + 1
+                    await queue.get()
+                    while not queue.empty():
+                        queue.get_nowait()
+        except (TimeoutError, ConnectionResetError):
+            return stream
+        finally:
+            kept.watchers.discard(queue)
+            self.watches.discard(connection)
+
+    async def _exec(self, request: web.Request) -> web.StreamResponse:
+        pod = self.pods.objects.get((request.match_info["space"], request.match_info["name"]))
+        if pod is None:
+            return self._missing(request)
+        if pod["status"]["phase"] != "Running":
+            return self._no(400, "BadRequest", f"cannot exec into a container in a {pod['status']['phase']} pod")
+        place = self.pods.places[pod["metadata"]["uid"]]
+        cut = request.get(CUT, False)
+        env = environment(pod, place)
+        connection = request.transport
+        assert connection is not None
+        self.execs.add(connection)
+        try:
+            return await kubernetes_exec_server.serve(request, place, env, cut=cut, protocols=self.exec_protocols)
+        finally:
+            self.execs.discard(connection)
+
+    async def _review(self, request: web.Request) -> web.Response:
+        review = await request.json()
+        asked = review["spec"]["resourceAttributes"]
+        resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
+        review["metadata"] = {}
+        review["status"] = {"allowed": f"{asked['verb']} {resource}" not in self.denied}
+        return self._yes(review, "V1SelfSubjectAccessReview", 201)
+
+    async def _events(self, request: web.Request) -> web.Response:
+        wanted = dict(part.split("=") for part in request.query.get("fieldSelector", "").split(",") if part)
+        uid = wanted.pop("involvedObject.uid", None)
+        items = [
+            event
+            for event in self.pods.events
+            if uid in (None, event["involvedObject"]["uid"]) and all(event[key] == wanted[key] for key in wanted)
+        ]
+        return self._yes({"kind": "EventList", "apiVersion": "v1", "metadata": {}, "items": items}, "CoreV1EventList")
+
+    async def _quotas(self, request: web.Request) -> web.Response:
+        items: list[Json] = []
+        if self.quota is not None:
+            status = {"hard": {"pods": str(self.quota)}, "used": {"pods": str(len(self.pods.objects))}}
+            items.append({"metadata": {"name": "compute"}, "status": status})
+        body = {"kind": "ResourceQuotaList", "apiVersion": "v1", "metadata": {}, "items": items}
+        return self._yes(body, "V1ResourceQuotaList")
+
+
+_REASONS = {
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    409: "AlreadyExists",
+    410: "Expired",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+}
+
+
+def selected(request: web.Request) -> Callable[[Json], bool]:
+    """Whether an object is one that the request is about: its namespace, and its label selector."""
+    space = request.match_info.get("space")
+    wanted = [part.partition("=") for part in request.query.get("labelSelector", "").split(",") if part]
+
+    def matches(pod: Json) -> bool:
+        labels = pod["metadata"].get("labels", {})
+        right = all(labels[key] == value if equals else True for key, equals, value in wanted if key in labels)
+        present = all(key in labels for key, _, _ in wanted)
+        return present and right and space in (None, pod["metadata"]["namespace"])
+
+    return matches
+
+
+@functools.cache  # a client reads the certificates of all authorities there are, and this one calls nobody
+def _validator() -> Callable[[Json, str], None]:
+    """Refuses a body that the published model does not take, or that has a field which it does not know."""
+    from kubernetes.aio.client import ApiClient
+
+    client: Any = ApiClient()
+
+    def validate(body: Json, model: str) -> None:
+        known = client.sanitize_for_serialization(client.deserialize(json.dumps(body), model, "application/json"))
+        unknown = _paths(body) - _paths(known)
+        assert not unknown, f"{model} has no {sorted(unknown)}"
+
+    return validate
+
+
+def _paths(value: object, at: str = "") -> set[str]:
+    if isinstance(value, dict):
+        return {at} | {path for key, each in value.items() for path in _paths(each, f"{at}.{key}")}
+    if isinstance(value, list):
+        return {at} | {path for each in value for path in _paths(each, f"{at}[]")}
+    return {at}
+
+
+async def _serve() -> None:
+    async with KubernetesStandin(validate=False) as standin:
+        print(standin.kubeconfig, flush=True)
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        await reader.read()
+
+
+if __name__ == "__main__":
+    asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve())

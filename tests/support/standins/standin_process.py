@@ -1,0 +1,28 @@
+"""A stand-in in a process of its own, so that its work does not show up as ours."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+
+
+@asynccontextmanager
+async def serving(module: str) -> AsyncIterator[str]:
+    """Run ``python -m module`` until the block ends; yields the line that it prints once it serves."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", module, stdin=PIPE, stdout=PIPE, cwd=ROOT, env={**os.environ, "PYTHONWARNINGS": "ignore"}
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        yield (await process.stdout.readline()).decode().strip()
+    finally:
+        process.stdin.close()
+        await process.wait()

@@ -1,0 +1,329 @@
+"""``taxtui run`` cut short by disks, budgets, readers that go away, signals and ``--control``: nothing is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from costmodel.recording.events import Notice, RunFinished, TrialEnded
+from costmodel.recording.follower import read_events
+from tests.support.command_line import (
+    CLOCK,
+    PLAIN,
+    SHORT,
+    Home,
+    containers,
+    ended,
+    events,
+    last,
+    run_id,
+    tier,
+    with_a_bug,
+)
+from tests.support.waiting import block_until
+
+pytestmark = pytest.mark.processes
+
+# ------------------------------------------------------------------------------------------------ a run that is cut
+
+
+@pytest.fixture
+def tmpfs(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB."""
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a file system of our own size needs root")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_ends_the_run_and_keeps_what_was_measured(home: Home, tmpfs: Path) -> None:
+    (tmpfs / "ballast").write_bytes(b"x" * (44 << 10))
+    path = tmpfs / "r.msgpack"
+    done = home.run("run", *PLAIN, "-t", "T0", "-n", "50", "--trials", "2000", "--progress", "none", "-o", str(path))
+    assert (done.code, done.out) == (1, f"{path}\n")
+    assert f"cannot write {path}: No space left on device" in done.complaint
+    assert "free some space and run again" in done.complaint
+    summary = read_events(path, lambda event: None)
+    assert not summary.complete
+    assert summary.torn_bytes == 0
+    assert summary.events > 100
+
+
+def test_a_budget_ends_the_run_in_good_order(home: Home) -> None:
+    asked = ("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "5000", "--think", "100ms")
+    done = home.run(*asked, "--budget", "3s", "-o", "r.msgpack")
+    assert done.code == 0
+    finished = last(home.cwd / "r.msgpack")
+    assert finished.outcome == "budget"
+    done_of = f"{sum(finished.counts.values())} of 10000 trials"
+    said = done.err.splitlines()[-2]
+    assert re.fullmatch(
+        rf"budget: {done_of}, 0 failed, in {CLOCK}; --budget 3s is used up: raise it, or plan less", said
+    )
+
+
+def test_a_budget_too_small_for_one_trial_says_so(home: Home) -> None:
+    slow = str(tier(home.cwd / "slow.toml", "sleep 1"))
+    done = home.run(
+        "run", *PLAIN, "-t", slow, "-n", "1", "--trials", "9", "--mode", "exec", "--budget", "200ms", "-o", "r.msgpack"
+    )
+    assert done.code == 1
+    outcome, unmeasured = done.err.splitlines()[-2:]
+    assert re.fullmatch(
+        rf"budget: 0 of 9 trials, 0 failed, in {CLOCK}; --budget 0.2s is used up: raise it, or plan less", outcome
+    )
+    assert unmeasured == "taxtui: local:isolation=plain X x 1 exec: no trial succeeded"
+
+
+@pytest.mark.parametrize("progress", ["none", "plain", "json"])
+def test_never_more_sandboxes_than_allowed(home: Home, progress: str) -> None:
+    workload = ("-t", "T0", "-n", "2", "--trials", "9", "--warmup", "1", "--mode", "exec")
+    limits = ("--max-sandboxes", "3", "--progress", progress)
+    done = home.run("run", *PLAIN, *workload, *limits, "-o", "r.msgpack")
+    assert done.code == 0
+    said = done.err.splitlines()
+    used_up = rf"budget: 2 of 9 trials, 0 failed, in {CLOCK}; --max-sandboxes 3 is used up: raise it, or plan less"
+    assert re.fullmatch(used_up, said[-2])
+    if progress == "json":
+        facts = [json.loads(line) for line in said if line.startswith("{")]
+        assert facts[-1]["stopped"] == "--max-sandboxes 3 is used up"
+        assert not any("stopped" in earlier for earlier in facts[:-1])
+    got = events(home.cwd / "r.msgpack")
+    assert sum(isinstance(event, TrialEnded) for event in got) == 3
+    assert any(isinstance(event, Notice) and "--max-sandboxes 3 is used up" in event.text for event in got)
+
+
+def test_trials_that_all_fail_are_exit_1_and_named(home: Home) -> None:
+    broken = str(tier(home.cwd / "broken.toml", "exit 3"))
+    done = home.run("run", *PLAIN, "-t", broken, "-n", "1", *SHORT[4:], "--progress", "none", "-o", "r.msgpack")
+    assert done.code == 1
+    ended, complaint = done.err.splitlines()
+    assert ended.startswith("finished: 2 of 2 trials, 2 failed")
+    assert complaint == "taxtui: local:isolation=plain X x 1 exec: no trial succeeded; taxtui recordings info says why"
+
+
+def test_nobody_reads_stdout(home: Home) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", stdout=writer)
+    os.close(writer)
+    assert ended(process).code == 0
+    assert last(home.cwd / "r.msgpack").outcome == "finished"
+
+
+def test_nobody_reads_stderr(home: Home) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", "--progress", "json", stderr=writer)
+    os.close(writer)
+    done = ended(process)
+    assert (done.code, done.out) == (0, "r.msgpack\n")
+    assert last(home.cwd / "r.msgpack").outcome == "finished"
+
+
+def test_nobody_reads_what_another_command_prints(home: Home) -> None:
+    home.run("run", *PLAIN, *SHORT, "-o", "r.msgpack")
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = home.start("recordings", "info", "r.msgpack", stdout=writer)
+    os.close(writer)
+    assert ended(process) == (0, "", "")
+
+
+def test_a_bug_is_one_line_and_the_watchdog_looks_again(home: Home, tmp_path: Path) -> None:
+    home.env |= with_a_bug(
+        tmp_path / "site", "taxtui.runner.trial.trial", "Trial.flush_columns", "raise KeyError('no')"
+    )
+    scenario = home.cwd / "crash.toml"
+    cell = 'substrates = ["local:isolation=plain"]\ntiers = ["T0"]\nactions = [2]\nmodes = ["exec"]\nconcurrency = 2'
+    scenario.write_text(f'create_timeout = "2s"\n[[cells]]\n{cell}\ntrials = 50\n')
+    process = home.start("run", str(scenario), "--progress", "none", "-o", "r.msgpack")
+    done = ended(process)
+    assert (done.code, done.out) == (1, "r.msgpack\n")
+    assert done.complaint.startswith("taxtui: the run crashed: KeyError (sitecustomize.py:")
+    assert "'<name>'; what it has measured is kept" in done.complaint
+    assert f"look with: taxtui clean --run {run_id(home.cwd / 'r.msgpack')} --force --dry-run" in done.complaint
+    assert last(home.cwd / "r.msgpack").outcome == "crashed"
+    assert home.sandboxes() == []
+    assert home.ledger() == [f"{run_id(home.cwd / 'r.msgpack')}.json"], "until its watchdog has found nothing"
+    block_until(lambda: not home.processes(), "the watchdog has ended")
+    home.assert_nothing_left()
+
+
+# ------------------------------------------------------------------------------------------------ signals, control
+
+ISOLATIONS = pytest.mark.parametrize("isolation", ["plain", pytest.param("bwrap", marks=pytest.mark.bwrap)])
+ENDLESS = "touch started; while :; do sleep 0.05; done"
+A_SECOND = "touch started; sleep 1"
+
+
+def begun(
+    home: Home, script: str, *args: str, isolation: str = "plain", **popen: object
+) -> tuple[subprocess.Popen[bytes], Path]:
+    """A run of many trials whose first command runs, and its recording."""
+    path = home.cwd / "r.msgpack"
+    workload = str(tier(home.cwd / "workload.toml", script))
+    measured = ("-s", f"local:isolation={isolation}", "-t", workload, "-n", "1", "--trials", "500", "--warmup", "0")
+    process = home.start("run", *measured, "--progress", "none", "-o", str(path), *args, **popen)  # type: ignore[arg-type]
+    block_until(home.running, "a command runs")
+    return process, path
+
+
+@ISOLATIONS
+def test_ctrl_c_once_finishes_what_runs(home: Home, isolation: str) -> None:
+    process, path = begun(home, A_SECOND, isolation=isolation)
+    process.send_signal(signal.SIGINT)
+    done = ended(process)
+    assert (done.code, done.out) == (130, f"{path}\n")
+    complaint, ended_as = done.err.split("\n", 1)[1].splitlines()  # the terminal has written ^C on the line before
+    assert "finishing what runs; Ctrl-C again abandons it" in complaint
+    assert ended_as.startswith("interrupted: ")
+    finished = last(path)
+    assert finished.outcome == "interrupted"
+    assert set(finished.counts) == {"ok"}
+    assert finished.counts["ok"] < 500
+
+
+@ISOLATIONS
+@pytest.mark.parametrize("mode", ["exec", "session"])
+def test_ctrl_c_twice_abandons_what_runs(home: Home, isolation: str, mode: str) -> None:
+    process, path = begun(home, ENDLESS, "--mode", mode, "--concurrency", "3", isolation=isolation)
+    process.send_signal(signal.SIGINT)
+    block_until(lambda: not process.poll() and process.stderr and process.stderr.readline() == b"\n", "the first")
+    process.send_signal(signal.SIGINT)
+    assert ended(process).code == 130
+    finished = last(path)
+    assert finished.outcome == "interrupted"
+    assert set(finished.counts) == {"interrupted"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_being_told_to_end_cleans_up_first(home: Home, number: signal.Signals) -> None:
+    process, path = begun(home, ENDLESS, "--concurrency", "2")
+    process.send_signal(number)
+    done = ended(process)
+    assert (done.code, done.out) == (130, f"{path}\n")
+    assert last(path) == RunFinished("interrupted", {"interrupted": 2})
+
+
+def test_ctrl_c_between_staggered_starts_does_not_wait_for_them(home: Home) -> None:
+    process, path = begun(home, A_SECOND, "--arrival", "staggered:1h")
+    process.send_signal(signal.SIGINT)
+    assert ended(process).code == 130
+    assert last(path) == RunFinished("interrupted", {"ok": 1})
+
+
+def test_ctrl_c_before_anything_runs(home: Home) -> None:
+    process = home.start("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "100000", "-o", "r.msgpack")
+    block_until((home.cwd / "r.msgpack").exists, "the recording")
+    process.send_signal(signal.SIGINT)
+    assert ended(process).code == 130
+    assert last(home.cwd / "r.msgpack").outcome == "interrupted"
+
+
+@pytest.mark.docker
+def test_ctrl_c_twice_with_docker_leaves_no_container(home: Home) -> None:
+    path = home.cwd / "r.msgpack"
+    workload = str(tier(home.cwd / "workload.toml", ENDLESS))
+    measured = ("-s", "docker", "-t", workload, "-n", "1", "--trials", "9", "--warmup", "0", "--concurrency", "2")
+    process = home.start("run", *measured, "--mode", "session", "--progress", "none", "-o", str(path))
+    block_until(lambda: path.exists() and path.stat().st_size and len(containers(run_id(path))) == 2, "two containers")
+    process.send_signal(signal.SIGINT)
+    block_until(lambda: process.stderr and process.stderr.readline() == b"\n", "the first")
+    process.send_signal(signal.SIGINT)
+    assert ended(process).code == 130
+    assert containers(run_id(path)) == []
+    assert last(path).outcome == "interrupted"
+
+
+def control(process: subprocess.Popen[bytes], line: bytes) -> None:
+    assert process.stdin is not None
+    process.stdin.write(line)
+    process.stdin.flush()
+
+
+def trials_ended(path: Path) -> int:
+    return sum(isinstance(event, TrialEnded) for event in events(path))
+
+
+def test_control_pauses_resumes_and_cancels(home: Home) -> None:
+    process, path = begun(home, "touch started; sleep 0.1", "--control", "stdin", stdin=subprocess.PIPE)
+    control(process, b'{"op": "pause"}\n')
+    block_until(lambda: not home.sandboxes(), "the pause")
+    block_until(lambda: trials_ended(path), "the end of the first trial is written")
+    paused = trials_ended(path)
+    control(process, b'not json\n{"op": "dance"}\n[]\n{"op": []}\n')
+    assert process.stderr is not None
+    for _ in range(4):
+        assert b"--control: not understood" in process.stderr.readline()
+    assert trials_ended(path) == paused
+    control(process, b'{"op": "resume"}\n')
+    block_until(lambda: trials_ended(path) > paused, "the next trial")
+    control(process, b'{"op": "cancel"}\n')
+    done = ended(process)
+    assert (done.code, done.err) == (130, "")
+    finished = last(path)
+    assert finished.outcome == "cancelled"
+    assert finished.counts["ok"] > paused
+
+
+def test_the_end_of_control_cancels(home: Home) -> None:
+    process, path = begun(home, ENDLESS, "--control", "stdin", stdin=subprocess.PIPE)
+    done = ended(process)  # closes stdin
+    assert (done.code, done.out) == (130, f"{path}\n")
+    assert last(path) == RunFinished("cancelled", {"cancelled": 1})
+
+
+def test_the_first_line_of_control_may_be_the_scenario(home: Home) -> None:
+    reader, writer = os.pipe()
+    cell = '{"substrates": ["local:isolation=plain"], "tiers": ["T0"], "actions": [2]}'
+    os.write(writer, f'{{"name": "piped", "cells": [{cell}]}}\n'.encode())
+    words = ("--trials", "500", "-o", "r.msgpack", "--control", "stdin", "--progress", "none")
+    process = home.start("run", "-", *words, stdin=reader)
+    os.close(reader)
+    path = home.cwd / "r.msgpack"
+    block_until(lambda: path.exists() and path.stat().st_size > 0 and trials_ended(path), "a trial")
+    os.write(writer, b'{"op": "cancel"}\n')
+    done = ended(process)
+    os.close(writer)
+    assert (done.code, done.err) == (130, "")
+    assert (events(path)[0].scenario["name"], last(path).outcome) == ("piped", "cancelled")  # type: ignore[union-attr]
+
+
+def test_a_scenario_on_standard_input_that_is_none_is_one_line(home: Home) -> None:
+    done = home.run("run", "-", "--progress", "none")
+    assert done.code == 2
+    assert done.complaint.startswith("taxtui: standard input: ")
+
+
+def test_a_run_ends_while_control_is_still_open(home: Home) -> None:
+    reader, writer = os.pipe()
+    process = home.start("run", *PLAIN, *SHORT, "-o", "r.msgpack", "--control", "stdin", stdin=reader)
+    os.close(reader)
+    done = ended(process)
+    os.close(writer)
+    assert done.code == 0
+    assert last(home.cwd / "r.msgpack").outcome == "finished"
+
+
+def test_a_run_that_was_cut_is_gone_on_with(home: Home) -> None:
+    asked = ("run", *PLAIN, "-t", "T0", "-n", "2", "--trials", "9", "--mode", "exec", "--max-sandboxes", "3")
+    assert home.run(*asked, "-o", "r.msgpack").code == 0
+    again = home.run(*asked, "--resume", "r.msgpack", "-o", "s.msgpack")
+    assert (again.code, again.complaint) == (2, "taxtui: --resume goes on in its own file; leave --output out")
+    other = home.run("run", *PLAIN, "-t", "T0", "-n", "3", "--trials", "9", "--mode", "exec", "--resume", "r.msgpack")
+    assert other.code == 2
+    assert "r.msgpack is of another plan: " in other.complaint
+    whole = home.run(*asked[:-2], "--resume", "r.msgpack")
+    assert (whole.code, whole.out) == (0, "r.msgpack\n")
+    assert "finished: 9 of 9 trials" in whole.err

@@ -1,0 +1,84 @@
+"""``taxtui tier from-repo`` in a home of its own: what it writes runs, what does not work is not written."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from taxtui.plan.scenario import load_tier
+from tests.support.command_line import Home, events
+
+pytestmark = pytest.mark.processes
+
+UNITTEST = ("--test", "python3 -m unittest discover -s tests")
+SOURCE = 'def add(left, right):\n    """Add two numbers."""\n    return left + right\n\n\nANSWER_OF_IT_ALL = 42\n'
+TEST = (
+    "import unittest\n\nclass Sums(unittest.TestCase):\n    def test_sum(self):\n        self.assertEqual(1 + 2, 3)\n"
+)
+
+
+@pytest.fixture
+def repository(home: Home) -> Path:
+    folder = home.cwd / "demo"
+    (folder / "tests").mkdir(parents=True)
+    (folder / "calc.py").write_text(SOURCE)
+    (folder / "tests" / "test_calc.py").write_text(TEST)
+    _git(folder, "init", "-q")
+    _git(folder, "add", ".")
+    _git(folder, "-c", "user.name=x", "-c", "user.email=x@example.org", "commit", "-qm", "first")
+    return folder
+
+
+def _git(folder: Path, *arguments: str) -> None:
+    subprocess.run(["git", "-C", folder, *arguments], check=True, capture_output=True)
+
+
+def test_two_tiers_that_run_in_their_folder(home: Home, repository: Path) -> None:
+    done = home.run("tier", "from-repo", "demo", *UNITTEST)
+    assert (done.code, done.out.split()) == (0, ["demo-inspect.toml", "demo-test.toml", "demo.fixtures"])
+    for name in ("demo-inspect", "demo-test"):
+        tier = load_tier(str(home.cwd / f"{name}.toml"))
+        assert (tier.name, len(tier.cycle), tier.network) == (name, 10, False)
+    (repository / "calc.py").unlink()  # what was measured with is what was committed then
+    run = ["run", "-s", "local:fixtures=demo.fixtures", "-t", "demo-inspect.toml", "-t", "demo-test.toml", "-n", "20"]
+    done = home.run(*run, "--trials", "1", "--warmup", "0", "--mode", "session", "-o", "out.msgpack")
+    assert done.code == 0
+    assert "calc.py" not in str(events(home.cwd / "out.msgpack"))
+    home.assert_nothing_left()
+
+
+def test_tests_that_fail_make_no_tier_and_inspection_one_all_the_same(home: Home, repository: Path) -> None:
+    done = home.run(
+        "tier", "from-repo", str(repository), "--test", "echo passed; echo one of the tests failed >&2; exit 3"
+    )
+    assert done.code == 1
+    assert "printed last:\n    passed\n    one of the tests failed\n" in done.err
+    assert "demo-test failed its trial on local: setup 1 (test): exit 3, expected 0; it was not written" in done.err
+    assert sorted(path.name for path in home.cwd.glob("demo*")) == ["demo", "demo-inspect.toml", "demo.fixtures"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["nowhere"], "git cannot clone nowhere"),
+        (["."], "does not appear to be a git repository"),
+        (["--", "-x"], "'-x' is neither a path nor a URL"),
+        (["demo", "--no-test", "--network"], "--no-test leaves out"),
+        (["demo", "--setup", "TOKEN=abcdefghijkl pip install x"], "holds a secret in a variable"),
+        (["https://joe:hunter22@localhost:1/x"], "git cannot clone https://REDACTED@localhost:1/x"),
+    ],
+)
+def test_what_cannot_be_is_one_line(home: Home, repository: Path, arguments: list[str], complaint: str) -> None:
+    done = home.run("tier", "from-repo", *arguments)
+    assert done.code == 2
+    assert complaint in done.complaint
+    assert "hunter22" not in done.err
+    assert [path.name for path in home.cwd.iterdir()] == ["demo"]
+
+
+def test_what_is_there_is_never_overwritten(home: Home, repository: Path) -> None:
+    (home.cwd / "demo-inspect.toml").write_text("mine")
+    assert "demo-inspect.toml exists" in home.run("tier", "from-repo", "demo").complaint
+    assert (home.cwd / "demo-inspect.toml").read_text() == "mine"

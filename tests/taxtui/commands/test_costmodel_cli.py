@@ -1,0 +1,361 @@
+"""``taxtui project`` and ``taxtui compare`` as a person or a script meets them."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from costmodel.errors import CostModelError
+from costmodel.projection.warnings import DO, WORDS
+from taxtui.cli import app
+from taxtui.errors import TaxtuiError
+from taxtui.report import numbers
+from taxtui.report.formats import csv_rows
+from taxtui.report.words import FAMILY
+from taxtui.terminal_text import width
+from tests.support.cost_model.costmodel_files import S, cell, trial, write
+from tests.support.cost_model.simulating import simulate_once
+
+ROW = {
+    "cell_id",
+    "substrate",
+    "variant",
+    "tier",
+    "actions",
+    "mode",
+    "concurrency",
+    "arrival",
+    "levels",
+    "environment",
+    "recordings",
+    "trials",
+    "failures",
+    "provenance",
+    "trajectory_s",
+    "held_per_success_s",
+    "worker_hours",
+    "tax_worker_hours",
+    "by_cause",
+    "wall_clock_hours",
+    "cost",
+    "vs_baseline",
+    "flags",
+}
+ESSAY = "scenarios/published/essay.toml"
+ASK = ("--trajectories", "10000", "--workers", "500")
+
+
+def run(*words: str) -> Result:
+    """The command with its exit code and one-line errors, as ``main`` handles them."""
+    result = CliRunner().invoke(app, words)
+    if isinstance(result.exception, TaxtuiError | CostModelError):
+        result.exit_code = result.exception.exit_code
+        assert "\n" not in str(result.exception) or "[[sandbox]]" in str(result.exception)
+    elif result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def output(*words: str) -> str:
+    result = run(*words)
+    assert result.exit_code == 0, result.output or result.exception
+    return result.stdout
+
+
+@functools.cache
+def projected(*words: str) -> str:
+    """The output about a recording that never changes: what several tests look at is computed once."""
+    return output("project", *words)
+
+
+@pytest.fixture(autouse=True)
+def _simulated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulate_once(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> str:
+    trials = [trial(n, create=(2 + n % 3) * S, runs=[S // 2] * 3) for n in range(40)]
+    trials += [trial(n, cell=1, create=(9 + n % 3) * S, runs=[S // 2] * 3) for n in range(50, 90)]
+    trials += [trial(100, cell=1, actions=[S], outcome="failed")]
+    path = tmp_path_factory.mktemp("projected") / "run.msgpack"
+    return str(write(path, trials, cell(0), cell(1, substrate="kubernetes", variant="kata")))
+
+
+def test_the_essays_table_is_printed() -> None:
+    """To three digits, where the essay has two."""
+    lines = [line.split() for line in output("project", ESSAY, *ASK, "--full").splitlines()]
+    printed = {line[0]: " ".join(line[1:]) for line in lines if len(line) == 7 and line[5] == "min"}
+    assert printed == {
+        "Docker": "14.1 s 39.2 4.70 min -16.7",
+        "EC2": "30.5 s 84.7 10.2 min +28.9",
+        "K8's": "20.1 s 55.8 6.70 min –",
+        "Fargate": "2.69 min 449 53.8 min +393",
+        "Daytona": "12.9 s 35.8 4.30 min -20.0",
+    }
+
+
+def test_the_papers_tables_are_printed() -> None:
+    text = output(
+        "project", "scenarios/published/paper.toml", "--trajectories", "1000000", "--workers", "500", "--full"
+    )
+    for number in ("11,811", "6,495", "+5,316", "42.5 s", "23.4 s"):
+        assert number in text
+
+
+def test_shipped_files_go_by_name_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = output("project", ESSAY, *ASK)
+    monkeypatch.chdir(tmp_path)
+    for name in (ESSAY, "published/essay.toml", "essay.toml", "essay", "./" + ESSAY):
+        assert output("project", name, *ASK) == here
+
+
+EVERYTHING = """
+    --set baseline=docker --set full_speed=docker --batch 512 --train-seconds 60 --gpus 256 --set gpu_usd_hour=2
+    --set max_attempts=3 --think lognormal:2s,0.6 --set create_rate=5 --set create_burst=10 --set warm_pool=50
+    --set refill_s=2 --set over_provision=0.2 --set timeout_s=10000 --set backoff_s=1 --set quota=400
+    --set deltas=250ms/action --set deltas=-2s/rollout --set include_cleanup=true
+""".split()  # noqa: SIM905  # words of a command line, as one would type them
+
+
+@pytest.mark.parametrize("more", [[], ["--explain"], [*EVERYTHING, "--explain"], ["--length", "90"]])
+def test_the_table_fits_80_columns(recording: str, more: list[str]) -> None:
+    published = [] if "--think" in more else [ESSAY]  # which refuses next to everything
+    lines = projected(recording, *published, *ASK, *more, "--full").splitlines()
+    assert max(map(width, lines)) <= 80
+    for section in ("Causes of the worker-hours",):
+        assert section in lines
+
+
+def test_every_flag_is_explained_in_words(recording: str) -> None:
+    rows = json.loads(projected(recording, *ASK, "--format", "json"))
+    text = " ".join(projected(recording, *ASK).split())
+    in_all = set.intersection(*({FAMILY[flag] for flag in row["flags"]} for row in rows))
+    assert in_all
+    assert all(f" {family} (" in text for family in in_all)
+    for row in rows:
+        for flag in row["flags"]:
+            assert DO[flag] in text
+        assert row["do"] == [f"{flag}: {DO[flag]}" for flag in row["flags"][:2]]
+    told = " ".join(projected(recording, *ASK, "--explain").split())
+    assert all(f"{flag} {WORDS[flag]}; {DO[flag]}" in told for row in rows for flag in row["flags"])
+
+
+def test_json_rows_hold_the_contract(recording: str) -> None:
+    docker, kata = json.loads(projected(recording, *ASK, "--set", "baseline=docker", "--format", "json"))
+    assert set(docker) >= ROW
+    assert set(docker["trajectory_s"]) == {
+        *("mean", "low", "high"),
+        *(f"p{p}{part}" for p in (50, 95, 99) for part in ("", "_low", "_high", "_needs_trials")),
+    }
+    assert set(docker["worker_hours"]) == set(docker["tax_worker_hours"]) == {"value", "low", "high"}
+    causes = ("startup", "dispatch", "slowdown", "contention", "work", "harness", "queued", "think", "failed")
+    assert tuple(docker["by_cause"]) == causes
+    assert set(docker["wall_clock_hours"]) == {*("value", "low", "high", "fluid", "method", "error", "needs_trials")}
+    assert (docker["cost"], docker["vs_baseline"], docker["provenance"]) == (None, None, "measured")
+    assert set(kata["vs_baseline"]) >= {"worker_hours", "low", "high", "tie"}
+    assert (kata["trials"], kata["failures"], kata["variant"]) == (41, 1, "kata")
+    everything = json.loads(projected(recording, *ASK, *EVERYTHING, "--format", "json"))
+    assert everything[0]["gpu"]["sync"]["waiting_usd"] == pytest.approx(
+        2 * everything[0]["gpu"]["sync"]["waiting_gpu_hours"]
+    )
+    assert everything[0]["steps"]["launched"] == 615
+    assert 0 < everything[0]["warm_pool"]["hit"] <= 1
+
+
+def test_lengths_money_and_break_even_in_every_format(tmp_path: Path) -> None:
+    cells = [cell(0, actions=2), cell(1, actions=4), cell(2, actions=4, substrate="local")]
+    trials = [trial(n, cell=n % 3, create=(2 + n % 5) * S, actions=[S] * (2, 4, 4)[n % 3]) for n in range(30)]
+    file = str(write(tmp_path / "run.msgpack", trials, *cells))
+    prices = tmp_path / "prices.toml"
+    for name in ("docker", "local"):
+        stanza = f'[[sandbox]]\nsubstrate = "{name}"\nusd_per_hour = 1\nminimum_s = 60\nincrement_s = 1\nsource = "x"\n'
+        prices.write_text((prices.read_text() if prices.exists() else "date = 2026-01-01\n") + stanza)
+    ask = (*ASK, "--prices", str(prices), "--set", "baseline=docker", "--set", "warm_pool=2", "--group-size", "4")
+    short, long, other = json.loads(output("project", file, *ask, "--format", "json"))
+    check = long["held_out"]["2_to_4"]
+    assert check["predicted_s"]["value"] == pytest.approx(check["measured_s"]["value"], rel=0.2)
+    assert check["inside"] is True
+    assert short["cost"]["sandbox_usd"]["value"] == pytest.approx(10_000 / 60)  # each is billed its minute
+    assert other["break_even_actions"]["bounded"] is False
+    text = output("project", file, *ask, "--full", "--explain")
+    for part in ("Length extrapolation", "Money", "Break-even", "unbounded", "Warm pool of 2", "2 to 4"):
+        assert part in text
+    assert max(map(width, text.splitlines())) <= 80
+
+
+def test_csv_has_one_line_per_row(recording: str) -> None:
+    rows = list(csv.DictReader(io.StringIO(projected(recording, ESSAY, *ASK, "--format", "csv"))))
+    assert len(rows) == 7
+    assert float(rows[0]["worker_hours.value"]) == pytest.approx(10_000 * float(rows[0]["held_per_success_s"]) / 3600)
+    assert rows[-1]["by_cause.startup"] == ""
+    assert "by_cause" not in rows[0]
+
+
+HOSTILE = "=cmd|'/c'!A1\x1b[31m\u202e<b>|x`_*"
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> str:
+    return str(write(tmp_path / "run.msgpack", [trial(1)], cell(substrate=HOSTILE, tier="@T", mode="-m")))
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
+def test_strings_of_a_recording_are_data(hostile: str, form: str) -> None:
+    text = output("project", hostile, *ASK, "--format", form)
+    assert "\x1b" not in text
+    if form != "json":
+        assert "\u202e" not in text
+    if form == "markdown":
+        assert r"\<b\>\|x\`\_\*" in text
+    if form == "csv":
+        (row,) = csv.DictReader(io.StringIO(text))
+        assert [row[key][0] for key in ("substrate", "tier", "mode")] == ["'"] * 3
+    explained = output("project", hostile, *ASK, "--explain")
+    assert "\x1b" not in explained
+    assert "\u202e" not in explained
+
+
+def test_numbers_of_csv_stay_numbers() -> None:
+    assert csv_rows.to_text([{"delta": -3.5, "name": "-3.5"}]) == '"delta","name"\n-3.5,"\'-3.5"'
+
+
+def test_markdown_is_a_table() -> None:
+    lines = output("project", ESSAY, *ASK, "--full", "--format", "markdown").splitlines()
+    assert lines[0].startswith("Daytona is cheapest for T2 x 50 (as published): Docker runs 1.09 times")
+    main = lines.index("### 10,000 trajectories of 50 actions on 500 workers")
+    assert lines[main + 2].count("|") == lines[main + 3].count("|") == lines[main + 4].count("|") == 7
+
+
+def test_explain_can_be_followed_by_hand(recording: str) -> None:
+    (row,) = [
+        row for row in json.loads(projected(recording, *ASK, "--format", "json")) if row["substrate"] == "kubernetes"
+    ]
+    text = projected(recording, *ASK, "--explain", "-s", "kubernetes")
+    words = " ".join(text.split())
+    held = [trial(n, create=(9 + n % 3) * S)[-1][6] - n * 1000 * S for n in range(50, 90)]
+    assert f"H_ok, held by successes {numbers.seconds(sum(held) / S)} s" in words
+    assert "H_f, held by failures 4 s" in words
+    assert "K, successes 40" in words
+    assert f"(H_ok + H_f) / K = {numbers.seconds((sum(held) / S + 4) / 40)} s" in words
+    assert f"= {row['worker_hours']['value']:,.9g}" in words
+    assert "docker" not in text
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
+def test_rows_are_compared_with_a_baseline_that_is_not_shown(recording: str, form: str) -> None:
+    ask = (*ASK, "--set", "baseline=docker")
+    docker, kata = json.loads(projected(recording, *ask, "--format", "json"))
+    people = ["--full"] if form in ("table", "markdown") else []
+    text = projected(recording, *ask, "-s", "kubernetes", *people, "--format", form)
+    if form == "json":
+        assert json.loads(text) == [kata]
+    else:
+        assert ("vs docker" if form != "csv" else docker["cell_id"]) in text
+        delta = kata["vs_baseline"]["worker_hours"]
+        assert (numbers.hours(delta, signed=True) if form != "csv" else str(delta)) in text
+    alone = projected(recording, *ask, "-s", "docker", "--full")
+    assert "vs docker" not in alone
+
+
+def test_explain_of_other_kinds_of_rows(recording: str, tmp_path: Path) -> None:
+    assert "N·L/3600 = 10,000 · 14.1 / 3600 = 39.1666667" in " ".join(
+        output("project", ESSAY, *ASK, "--explain").split()
+    )
+    trials = [trial(1), trial(2, cell=1, outcome="failed")]
+    both = str(write(tmp_path / "both", trials, cell(0), cell(1, tier="T9")))
+    assert "Nothing to compute: no_success" in output("project", both, *ASK, "--explain")
+    prices = tmp_path / "prices.toml"
+    prices.write_text(
+        'date = 2026-01-01\n[[sandbox]]\nsubstrate = "docker"\nusd_per_hour = 3600\nminimum_s = 0\nincrement_s = 1\n'
+        'source = "x"\n'
+    )
+    text = output("project", both, *ASK, "--full", "--explain", "--prices", str(prices))
+    assert "billed / used" in text
+    assert "Money" in text
+    clusters = [trial(n, block=n // 3, create=(1 + n) * S) for n in range(9)]
+    text = output("project", str(write(tmp_path / "blocks", clusters)), *ASK, "--explain")
+    assert "over blocks where wider" in " ".join(text.split())
+
+
+BAD = [
+    (["--trajectories", "x", "--workers", "5"], 2),
+    (["--trajectories", "-1", "--workers", "5"], 2),
+    (["--trajectories", "5", "--workers", "0"], 2),
+    ([*ASK, "--length", "0"], 2),
+    ([*ASK, "--set", "baseline=podman"], 2),
+    ([*ASK, "--set", "full_speed=podman"], 2),
+    ([*ASK, "--set", "policy=sync"], 2),
+    ([*ASK, "--train-seconds", "nan", "--batch", "5"], 2),
+    ([*ASK, "--set", "create_rate=inf"], 2),
+    ([*ASK, "--think", "soon"], 2),
+    ([*ASK, "--set", "deltas=5ms"], 2),
+    ([*ASK, "--set", "deltas=5ms/step"], 2),
+    ([*ASK, "--format", "json", "--explain"], 2),
+    ([*ASK, "--format", "json", "--full"], 2),
+    ([*ASK, "--tier", "T9"], 2),
+    ([*ASK, "--tier", "T2", "--substrate", "local"], 2),
+    ([*ASK, "--sort", "price"], 2),
+    ([*ASK, "--prices", "nowhere.toml"], 2),
+    ([*ASK, "--prices", "aws-fargate"], 2),
+    ([ESSAY, *ASK, "--think", "8s"], 2),
+    ([ESSAY, *ASK, "--batch", "5", "--gpus", "8"], 2),
+    (["nowhere.msgpack", *ASK], 4),
+    (["../nowhere", *ASK], 4),
+    (["/nowhere", *ASK], 4),
+]
+
+
+@pytest.mark.parametrize(("words", "code"), BAD)
+def test_bad_input_is_one_line_and_a_documented_exit_code(recording: str, words: list[str], code: int) -> None:
+    assert run("project", recording, *words).exit_code == code
+
+
+def test_bad_recordings_exit_4(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.msgpack"
+    for data in (b"", b"nonsense", b"\xc9\x00"):
+        bad.write_bytes(data)
+        assert run("project", str(bad), *ASK).exit_code == 4
+    failed = write(bad, [trial(1, outcome="failed")])
+    assert run("project", str(failed), *ASK).exit_code == 4
+
+
+def test_incomplete_recordings_project_with_a_flag(tmp_path: Path) -> None:
+    torn = write(tmp_path / "torn", [trial(1)], complete=False)
+    torn.write_bytes(torn.read_bytes() + b"\xc9")
+    (row,) = json.loads(output("project", str(torn), *ASK, "--format", "json"))
+    assert "incomplete_recording" in row["flags"]
+
+
+def test_wide_names_are_cut_and_huge_runs_stay_aligned(tmp_path: Path) -> None:
+    trials = [trial(n, create=(2 + n % 3) * S) for n in range(4)]
+    file = str(write(tmp_path / "a", trials, cell(substrate="コンテナ" * 20, variant="x" * 100)))
+    lines = output("project", file, "--trajectories", str(10**15), "--workers", "100000", "--full").splitlines()
+    assert max(map(width, lines)) <= 80
+    assert any("e+12" in line for line in lines)
+
+
+def imported(*words: str) -> Any:
+    code = (
+        "import sys; sys.argv[1:] = "
+        f"{list(words)!r}\nfrom taxtui.cli import app\ntry:\n    app()\nexcept SystemExit:\n    pass\n"
+        "print(sorted(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stderr
+
+
+def test_projecting_imports_neither_plots_nor_user_interface_nor_sdks() -> None:
+    modules = imported("project", ESSAY, *ASK)
+    assert "'costmodel.projection.measured_row'" in modules
+    for heavy in ("textual", "plotext", "docker", "kubernetes", "boto3", "numpy", "asyncio"):
+        assert f"'{heavy}'" not in modules

@@ -1,0 +1,311 @@
+"""Causes of failures in every importer, in the report, and in the model; NeMo-Gym and the benchmark of verifiers."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from costmodel import TrainingRun, load, project
+from costmodel.recording.causes import CAUSE_OF, CAUSE_POLICIES, cause_of, policy_of, recorded_cause
+from costmodel.recording.events import BORROWED, IMAGE_BUILT, IMAGE_CACHED, Mark, TrialEnded
+from costmodel.recording.reader import Recording
+from costmodel.simulation.attempts import Trials
+from costmodel.workload.characterization import cause_rates
+from costmodel.workload.pool import pools
+from taxtui.cli import app
+from taxtui.errors import RecordingError
+from taxtui.importers import registry
+from taxtui.importers.importing import reader_for
+from taxtui.importers.protocol import Asked, ImportedTrial
+from tests.support.cost_model.costmodel_files import cell, trial, write
+from tests.support.cost_model.stepping import parts, stepped, training_run
+from tests.support.importing import SAMPLES, actions_s, held_s, imported, of, phases_s, starts
+
+LOGS = SAMPLES.parents[1] / "logs"
+NEMO = SAMPLES / "nemo-gym" / "rollouts.jsonl"
+BENCH = SAMPLES / "verifiers-bench" / "prime-r4.json"
+
+
+def said(*words: object) -> str:
+    ran = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+    assert ran.exit_code == 0, ran.output
+    return ran.stdout
+
+
+def records(*words: object) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(said(*words, "--format", "json"))
+    return found
+
+
+def ends(name: str, source: Path, out: Path) -> list[tuple[str, str]]:
+    """Outcome and cause of each trial."""
+    _, events = imported(name, source, out)
+    return [(end.outcome, end.cause) for end in sorted(of(events, TrialEnded), key=lambda end: end.trial)]
+
+
+# ------------------------------------------------------------------------------------------------------ the taxonomy
+
+
+def test_every_cause_has_one_treatment() -> None:
+    assert {cause: policy.treatment for cause, policy in CAUSE_POLICIES.items()} == {
+        "sandbox_failed": "retried",
+        "model_provider_failed": "retried",
+        "harbor_failed": "dropped",
+        "agent_exhausted_budget": "kept",
+        "agent_refused_task": "kept",
+        "verifier_failed": "dropped",
+        "cancelled": "dropped",
+        "unclassified": "retried",
+    }
+    assert set(CAUSE_OF.values()) == set(CAUSE_POLICIES) - {"unclassified"}
+
+
+def test_the_cause_of_an_error_is_harbors() -> None:
+    assert cause_of("harbor.errors.AgentSetupTimeoutError") == "sandbox_failed"
+    assert cause_of("litellm.RateLimitError") == "model_provider_failed"
+    assert policy_of("model_provider_failed", "litellm.RateLimitError").retry
+    assert not policy_of("model_provider_failed", "litellm.AuthenticationError").retry
+    assert (cause_of("ValueError"), cause_of("ValueError", "create")) == ("unclassified", "sandbox_failed")
+
+
+def test_a_recording_from_before_causes_has_those_of_its_errors() -> None:
+    assert recorded_cause("ok", "", "", "") == ""
+    assert recorded_cause("ok", "AgentTimeoutError", "", "") == "agent_exhausted_budget"
+    assert recorded_cause("failed", "SandboxLost", "action", "") == "sandbox_failed"
+    assert recorded_cause("cancelled", "", "", "") == "cancelled"
+    assert recorded_cause("failed", "SandboxLost", "action", "verifier_failed") == "verifier_failed"
+
+
+# ------------------------------------------------------------------------------------------------------- the importers
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ("VerifierTimeoutError", ("timeout", "verifier_failed")),
+        ("RuntimeRequestError", ("failed", "sandbox_failed")),
+        ("AgentSafetyRefusalError", ("ok", "agent_refused_task")),
+        ("AgentTimeoutError", ("ok", "agent_exhausted_budget")),
+        ("MissingExtraError", ("failed", "harbor_failed")),
+        ("CancelledError", ("cancelled", "cancelled")),
+        ("SecretlyNamed", ("failed", "unclassified")),
+    ],
+)
+def test_causes_of_harbors_trials(tmp_path: Path, error: str, expected: tuple[str, str]) -> None:
+    told = json.loads((SAMPLES / "harbor" / "job" / "chat__1" / "result.json").read_text())
+    told["exception_info"] = {"exception_type": error, "exception_message": "m", "occurred_at": "2026-11-21T22:00:29Z"}
+    (tmp_path / "result.json").write_text(json.dumps(told))
+    assert ends("harbor", tmp_path / "result.json", tmp_path / "out") == [expected]
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ("exit_environment_error", ("failed", "sandbox_failed")),
+        ("exit_api", ("failed", "model_provider_failed")),
+        ("exit_cost", ("ok", "agent_exhausted_budget")),
+        ("submitted", ("ok", "")),
+    ],
+)
+def test_causes_of_swe_agents_ends(tmp_path: Path, status: str, expected: tuple[str, str]) -> None:
+    steps = [{"action": "ls", "observation": "o", "execution_time": 1.0}]
+    (tmp_path / "x.traj").write_text(json.dumps({"trajectory": steps, "info": {"exit_status": status}}))
+    assert ends("swe-agent", tmp_path / "x.traj", tmp_path / "out") == [expected]
+
+
+def _episode(tmp_path: Path, runtime: dict[str, Any] | None, **trace: Any) -> Path:
+    told = json.loads((LOGS / "verifiers-given.jsonl").read_text())
+    told["traces"][0] |= trace
+    if runtime is not None:
+        told["traces"][0]["agent"]["runtime"] = runtime
+    path = tmp_path / "traces.jsonl"
+    path.write_text(json.dumps(told))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [("SandboxError", "sandbox_failed"), ("ProviderError", "model_provider_failed"), ("TunnelError", "harbor_failed")],
+)
+def test_causes_of_verifiers(tmp_path: Path, error: str, cause: str) -> None:
+    path = _episode(tmp_path, None, ok=False, errors=[{"type": error, "message": "m"}])
+    assert ends("verifiers", path, tmp_path / "out") == [("failed", cause)]
+
+
+@pytest.mark.parametrize(("cached", "mark"), [(True, IMAGE_CACHED), (False, IMAGE_BUILT)])
+def test_verifiers_real_box_is_read_before_the_policy(tmp_path: Path, cached: bool, mark: str) -> None:
+    runtime = {"type": "modal", "cpu": 4.0, "memory": 8.0, "image_cached": cached}
+    [box] = registry.load("verifiers").trials(_episode(tmp_path, runtime), Asked())
+    assert isinstance(box, ImportedTrial)
+    assert (box.substrate, box.cpu_milli, box.memory_mib, box.image_cached) == ("modal", 4000, 8192, cached)
+    _, events = imported("verifiers", tmp_path / "traces.jsonl", tmp_path / "out")
+    assert [event.name for event in of(events, Mark)] == [mark]
+    [row] = records("report", tmp_path / "out", "--table", "summary")
+    known, other = ("boot_cached_ns", "boot_built_ns")[:: 1 if cached else -1]
+    assert row["summary"][known]["p50"]["value"] == 4_200_000_000
+    assert row["summary"]["setup_share"]["value"] == pytest.approx((4.2 + 1.8) / 30)
+    assert (row["summary"][other], row["summary"]["boot_ns"]) == (None, None)
+
+
+def test_a_borrowed_sandbox_has_no_boot(tmp_path: Path) -> None:
+    path = _episode(tmp_path, {"type": "prime", "borrowed": True, "image_cached": True})
+    _, events = imported("verifiers", path, tmp_path / "out")
+    assert [event.name for event in of(events, Mark)] == [BORROWED]
+    assert "create" not in phases_s(events, 0)
+
+
+def test_rollouts_of_nemo_gym(tmp_path: Path) -> None:
+    result, events = imported("nemo-gym", NEMO, tmp_path / "out")
+    assert result.outcomes == {"ok": 3, "failed": 1}
+    causes = sorted(end.cause for end in of(events, TrialEnded))
+    assert causes == ["", "", "agent_exhausted_budget", "sandbox_failed"]
+    by_hand = {round(held_s(events, start.trial), 3): start.trial for start in starts(events)}
+    observed, summed, started = by_hand[4.25], by_hand[6.0], by_hand[8.5]
+    assert actions_s(events, observed) == [1.5, 0.25]
+    assert actions_s(events, observed, "think_ns") == [0.0, 2.5]
+    assert phases_s(events, summed) == {"verify": 3.0}
+    assert phases_s(events, started) == {"create": 8.5, "verify": 20.0}
+
+
+def test_the_harbor_trial_in_a_rollout_is_that_of_its_result(tmp_path: Path) -> None:
+    reader = registry.load("nemo-gym")
+    inside = next(iter(reader.trials(NEMO, Asked())))
+    result = SAMPLES / "harbor" / "job" / "task__cFxjvBA" / "result.json"
+    [alone] = registry.load("harbor").trials(result, Asked())
+    assert inside == alone
+
+
+def test_nothing_of_a_rollouts_text_is_recorded(tmp_path: Path) -> None:
+    imported("nemo-gym", NEMO, tmp_path / "out")
+    assert b"canary" in NEMO.read_bytes()
+    for canary in (b"canary", b"example/task", b"an_agent", b"a-model"):
+        assert canary not in (tmp_path / "out").read_bytes()
+
+
+def test_the_benchmark_of_verifiers(tmp_path: Path) -> None:
+    result, events = imported("verifiers-bench", BENCH, tmp_path / "out")
+    assert result.outcomes == {"ok": 4, "failed": 1}
+    delivered = [end.trial for end in of(events, TrialEnded) if end.outcome == "ok"]
+    assert sorted(phases_s(events, number)["create"] for number in delivered) == [7.5, 8.0, 9.0, 12.0]
+    assert sum(held_s(events, number) for number in delivered) == pytest.approx(36.5 + 185.0)
+
+
+@pytest.mark.parametrize(("path", "name"), [(NEMO, "nemo-gym"), (BENCH, "verifiers-bench")])
+def test_a_file_is_recognised_by_one_reader(path: Path, name: str) -> None:
+    assert reader_for(None, [path]).name == name
+
+
+def test_version_1_of_mini_swe_agent_is_refused_with_its_reason_without_the_format(tmp_path: Path) -> None:
+    path = tmp_path / "x.traj.json"
+    path.write_text(json.dumps([{"role": "system", "content": "c"}, {"role": "assistant", "content": "c"}]))
+    with pytest.raises(RecordingError, match="wrote no times into its messages before version 2"):
+        imported(reader_for(None, [path]).name, path, tmp_path / "out")
+
+
+def test_json_lines_are_named_where_one_document_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text('{"trial_name": "a"}\n{"trial_name": "b"}\n')
+    with pytest.raises(RecordingError, match="it is JSON lines"):
+        imported("harbor", path, tmp_path / "out")
+
+
+def test_times_without_a_zone_are_said(tmp_path: Path) -> None:
+    told = (SAMPLES / "harbor" / "job" / "chat__1" / "result.json").read_text()
+    for text, expected in ((told, False), (told.replace('Z"', '"'), True)):
+        folder = tmp_path / str(expected)
+        folder.mkdir()
+        (folder / "result.json").write_text(text)
+        result, _ = imported("harbor", folder / "result.json", tmp_path / f"{expected}.msgpack")
+        assert any("times without a zone are taken as UTC" in line for line in result.unknown) == expected
+
+
+# ------------------------------------------------------------------------------------------------ report and model
+
+
+def _failures(path: Path) -> Path:
+    """Eight successes of 3 s, two lost sandboxes, one failed verifier, one agent's time-out that is delivered."""
+    ok = [trial(number) for number in range(8)]
+    lost = [trial(number, outcome="failed", error="SandboxLost") for number in (8, 9)]
+    judged = trial(10, outcome="failed", error="VerifierTimeoutError")
+    limited = trial(11, error="AgentTimeoutError")
+    return write(path, [*ok, *lost, judged, limited], cell())
+
+
+def test_rates_by_cause_have_intervals_and_their_treatment(tmp_path: Path) -> None:
+    [row] = records("report", _failures(tmp_path / "a.msgpack"), "--table", "failures")
+    found = row["failures_by_cause"]
+    assert set(found) == set(CAUSE_POLICIES)
+    counts = {cause: one["trials"] for cause, one in found.items() if one["trials"]}
+    assert counts == {"sandbox_failed": 2, "verifier_failed": 1, "agent_exhausted_budget": 1}
+    lost = found["sandbox_failed"]
+    assert (lost["model"], found["verifier_failed"]["model"]) == ("retried", "dropped")
+    assert found["agent_exhausted_budget"]["model"] == "kept"
+    assert lost["share"]["value"] == pytest.approx(2 / 12)
+    assert 0 < lost["share"]["low"] < 2 / 12 < lost["share"]["high"] < 1
+    assert lost["per_hour"]["low"] < lost["per_hour"]["value"] < lost["per_hour"]["high"]
+    text = said("report", tmp_path / "a.msgpack", "--table", "failures")
+    assert "sandbox_failed" in text
+    assert "dropped" in text
+
+
+def test_only_causes_that_no_harness_retries_are_dropped_in_the_model(tmp_path: Path) -> None:
+    recording = load(_failures(tmp_path / "a.msgpack"))
+    assert isinstance(recording, Recording)
+    [pool] = pools([recording])
+    assert {rate.cause: rate.treatment for rate in cause_rates(pool.trials)} == {
+        "sandbox_failed": "retried",
+        "verifier_failed": "dropped",
+        "agent_exhausted_budget": "kept",
+    }
+    trials = Trials(pool, TrainingRun(trajectories=10, workers=2))
+    assert len(trials.successes) == 9
+    assert sorted(one.dropped for one in trials.failures) == [False, False, True]
+    steps = {"trajectories": 64, "workers": 8, "prompts": 4, "group_size": 4, "nodes": 2, "pods_per_node": 8}
+    for how, expected in ((None, "1 of 3, by cause"), ("retry", None)):
+        [row] = project([recording], TrainingRun(**steps, on_failure=how))
+        assert row.attribution is not None
+        told = {one.name: one.value for one in row.attribution.assumptions}
+        assert told.get("failures without a retry") == expected
+
+
+def test_the_import_prints_the_summary_with_money(tmp_path: Path) -> None:
+    path = _episode(tmp_path, {"type": "modal", "cpu": 1.0, "memory": 2.0, "image_cached": False})
+    text = said("import", path, "-o", tmp_path / "out", "--summary", "--prices", "modal")
+    for quantity in ("delivered", "sandbox failures per hour", "boot, image built", "wall", "sandbox lifetime", "cost"):
+        assert quantity in text
+    assert re.search(r"cost, \$ +1 +0\.0\d+", text)
+
+
+def test_prices_without_the_summary_are_refused(tmp_path: Path) -> None:
+    ran = CliRunner().invoke(app, ["import", str(BENCH), "-o", str(tmp_path / "out"), "--prices", "modal"])
+    assert "--prices needs --summary" in str(ran.exception or ran.output)
+    assert not (tmp_path / "out").exists()
+
+
+def test_delays_for_simulators_have_units_quantiles_and_a_fit(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.msgpack", [trial(number) for number in range(4)], cell())
+    [row] = records("report", path, "--table", "distributions")
+    command = row["delays"]["command"]
+    assert (command["unit"], command["n"]) == ("s", 4 * row["longest_actions"])
+    assert command["quantiles"]["p01"] <= command["quantiles"]["p50"] <= command["quantiles"]["p99"]
+    assert command["lognormal"]["median_s"]["value"] > 0
+    assert row["actions_per_trajectory"]["unit"] == "actions"
+    assert row["delays"]["setup"]["n"] in (0, 4)
+
+
+@pytest.mark.parametrize("asked", [{}, {"warm_pool": 4}, {"create_rate": 50.0}], ids=["plain", "pool", "limit"])
+def test_a_dropped_rollout_is_not_tried_again_unless_all_are_retried(asked: dict[str, Any]) -> None:
+    successes, failures = [parts(work=2)] * 3, [parts(work=1)._replace(dropped=True)]
+    left = stepped(training_run(**asked), successes, failures, steps=30)
+    again = stepped(training_run(on_failure="retry", **asked), successes, failures, steps=30)
+    masked = stepped(training_run(on_failure="mask", **asked), successes, failures, steps=30)
+    assert [step.attempts for step in left] == [16.0] * 30
+    assert 0.6 < sum(step.delivered for step in left) / (30 * 16) < 0.9
+    assert [step.delivered for step in again] == [16.0] * 30
+    assert sum(step.attempts for step in again) > 30 * 16
+    assert left == masked

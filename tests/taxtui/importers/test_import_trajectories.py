@@ -1,0 +1,281 @@
+"""verifiers, inspect_ai, mini-swe-agent, SWE-agent: the figures of files that they wrote, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taxtui import installed
+from taxtui.errors import TaxtuiError
+from taxtui.importers import registry
+from taxtui.importers.importing import import_files, reader_for
+from taxtui.importers.protocol import HEAD_BYTES, Asked, ImportedTrial, Skipped, Unreadable
+
+LOGS = Path(__file__).parents[2] / "logs"
+FILES = {
+    "inspect": ("inspect-given.eval", "inspect-slept.eval"),
+    "mini-swe-agent": ("given.traj.json", "slept.traj.json"),
+    "verifiers": ("verifiers-given.jsonl", "verifiers-slept.jsonl"),
+}
+SWE_AGENT_S = (0.116, 0.138, 1.951, 0.138, 0.327, 0.228, 0.115, 0.119, 0.139, 0.753, 0.217, 0.115, 0.121)
+
+
+def trials(name: str, path: Path) -> list[ImportedTrial]:
+    found = list(registry.load(name).trials(path, Asked()))
+    return [one for one in found if isinstance(one, ImportedTrial)]
+
+
+def one(name: str, path: Path) -> ImportedTrial:
+    (trial,) = trials(name, path)
+    return trial
+
+
+def unknown(trial: ImportedTrial) -> set[str]:
+    return {one.quantity for one in trial.unknown}
+
+
+def said(trial: ImportedTrial) -> set[tuple[str, str]]:
+    return {(one.quantity, one.why) for one in trial.unknown}
+
+
+def ms(trial: ImportedTrial) -> list[tuple[float, float, float]]:
+    return [(a.think_ns / 1e6, a.gap_ns / 1e6, a.duration_ns / 1e6) for a in trial.actions]
+
+
+def written(path: Path, document: object) -> Path:
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.mark.parametrize(("name", "file"), [(name, file) for name, files in FILES.items() for file in files])
+def test_each_file_is_recognised_by_its_own_reader_alone(name: str, file: str) -> None:
+    assert reader_for(None, [LOGS / file]).name == name
+    head = (LOGS / file).read_bytes()[:HEAD_BYTES]
+    assert [known for known in registry.names() if registry.load(known).recognises(LOGS / file, head)] == [name]
+
+
+# ------------------------------------------------------------------------------------------------------- verifiers
+
+
+def test_an_episode_of_verifiers() -> None:
+    trial = one("verifiers", LOGS / "verifiers-given.jsonl")
+    assert ms(trial) == [(10_000, 100, 2_100), (10_500, 0, 1_300)]
+    assert [(phase.name, phase.duration_ns / 1e9) for phase in trial.phases] == [
+        ("create", 4.2),
+        ("setup", 1.8),
+        ("verify", 0.4),
+        ("verify", 10.6),
+    ]
+    assert (trial.end_ns - trial.start_ns) / 1e9 == 30
+    assert (trial.group, trial.training_step, trial.image) == ("g17", 42, "swe/x:1")
+    assert (trial.substrate, trial.cpu_milli, trial.memory_mib) == ("prime", 1000, 2048)
+    assert unknown(trial) == {"run", "ready", "exit codes"}
+
+
+def episode() -> dict[str, Any]:
+    told: dict[str, Any] = json.loads((LOGS / "verifiers-given.jsonl").read_text())
+    return told
+
+
+def test_a_rollout_that_failed_ends_with_what_is_known(tmp_path: Path) -> None:
+    told = episode()
+    trace = told["traces"][0]
+    del trace["timing"]["agent"]["end"], trace["timing"]["finalize"], trace["timing"]["scoring"]
+    trace |= {
+        "ok": False,
+        "errors": [{"type": "SandboxError", "message": "m"}, {"type": "AgentTimeout", "message": "m"}],
+    }
+    trial = one("verifiers", written(tmp_path / "traces.jsonl", told))
+    assert trial.failure == ("AgentTimeout", "action", "timeout", "")
+    assert (trial.end_ns - trial.start_ns) / 1e9 == 28.7  # the last answer: later ones are not told
+    trace["timing"] |= {"boot": {"start": trace["timing"]["start"]}, "setup": {}, "agent": {}}
+    trace["calls"] = []
+    trial = one("verifiers", written(tmp_path / "traces.jsonl", told))
+    assert trial.failure is not None
+    assert trial.failure.phase == "create"
+    assert "held" in unknown(trial)
+
+
+def test_a_trace_without_calls_is_one_piece(tmp_path: Path) -> None:
+    told = episode()
+    told["traces"][0]["calls"] = []
+    trial = one("verifiers", written(tmp_path / "traces.jsonl", told))
+    assert ms(trial) == [(20_500, 0, 3_500)]
+    assert {"actions", "think"} <= unknown(trial)
+
+
+def test_of_two_views_of_one_step_the_whole_one_is_read(tmp_path: Path) -> None:
+    for folder in ("step_1/train/all", "step_1/train/effective", "step_2/train/effective"):
+        (tmp_path / folder).mkdir(parents=True)
+        written(tmp_path / folder / "traces.jsonl", episode())
+    found = [path.relative_to(tmp_path).parts[:3] for path in registry.load("verifiers").files(tmp_path)]
+    assert found == [("step_1", "train", "all"), ("step_2", "train", "effective")]
+
+
+def legacy(**timing: object) -> dict[str, object]:
+    return {"example_id": 3, "task": "swe", "prompt": "p", "reward": 1.0, "timing": timing}
+
+
+def test_a_result_of_verifiers_before_1(tmp_path: Path) -> None:
+    span = {"start": 1000.0, "end": 1020.0, "duration": 20.0}
+    row = legacy(
+        start_time=1000.0,
+        setup={"start": 1000.0, "end": 1003.0},
+        generation=span,
+        scoring={"start": 1020.0, "end": 1024.0},
+        model={"spans": [{"start": 1003.0, "end": 1008.0}, {"start": 1009.5, "end": 1015.0}]},
+        env={"spans": [{"start": 1008.0, "end": 1009.5}, {"start": 1015.0, "end": 1020.0}]},
+    )
+    path = tmp_path / "results.jsonl"
+    old, odd = legacy(generation_ms=5.0, total_ms=6.0), {**legacy(), "timing": True}
+    path.write_text("\n".join(map(json.dumps, (row, old, odd))))
+    assert reader_for(None, [path]).name == "verifiers"
+    trial, refused, damaged = registry.load("verifiers").trials(path, Asked())
+    assert isinstance(damaged, Skipped)
+    assert isinstance(trial, ImportedTrial)
+    assert ms(trial) == [(5_000, 0, 1_500), (5_500, 0, 5_000)]
+    assert (trial.task, trial.group) == ("swe:3", "swe:3")
+    assert isinstance(refused, Skipped)
+    assert "sums in milliseconds" in refused.why
+
+
+# ------------------------------------------------------------------------------------------------------- inspect_ai
+
+
+def test_a_log_of_inspect() -> None:
+    trial = one("inspect", LOGS / "inspect-given.eval")
+    assert ms(trial) == [(1024.168, 788.119, 589.679), (4.267, 12.928, 446.376)]
+    assert [action.exit_code for action in trial.actions] == [0, 1]
+    assert [(phase.name, phase.duration_ns / 1e6) for phase in trial.phases] == [("create", 55.537), ("verify", 0.93)]
+    assert trial.substrate == "local"
+    assert unknown(trial) == {"run", "ready"}
+
+
+def test_known_sleeps_lie_between_themselves_and_what_was_measured_around_them() -> None:
+    inspected = one("inspect", LOGS / "inspect-slept.eval").actions
+    for action, slept_s, most_s in zip(inspected, (0.2, 0.5, 0.05), (0.9055, 1.0096, 0.546), strict=True):
+        assert slept_s <= action.duration_ns / 1e9 <= most_s
+        assert action.think_ns / 1e9 >= 0.3
+    mini = one("mini-swe-agent", LOGS / "slept.traj.json").actions
+    for action, slept_s, most_s in zip(mini, (0.2, 0.5, 0.05, 0.75), (0.2197, 0.5159, 0.0724, 0.816), strict=True):
+        assert slept_s <= action.duration_ns / 1e9 <= most_s
+    assert all(action.think_ns / 1e9 >= 0.3 for action in mini[1:])
+    traced = one("verifiers", LOGS / "verifiers-slept.jsonl").actions
+    for action, slept_s, most_s in zip(traced, (0.2, 0.5, 0.05), (0.478, 0.5673, 0.1187), strict=False):
+        assert slept_s <= action.duration_ns / 1e9 <= most_s
+        assert action.think_ns / 1e9 >= 0.3
+
+
+def log_of(**sample: object) -> dict[str, object]:
+    sample = {"id": 1, "started_at": "2026-01-01T00:00:00Z", "completed_at": "2026-01-01T00:01:00Z", **sample}
+    return {"version": 2, "status": "error", "eval": {"eval_id": "e", "task_id": "t", "task": "t"}, "samples": [sample]}
+
+
+def event(kind: str, start_s: int, end_s: int, **more: object) -> dict[str, object]:
+    at = [f"2026-01-01T00:00:{second:02}+00:00" for second in (start_s, end_s)]
+    return {"event": kind, "timestamp": at[0], "completed": at[1], **more}
+
+
+def test_a_log_as_json_whose_tool_calls_stand_for_commands(tmp_path: Path) -> None:
+    inner = event("model", 3, 4)  # an agent within a tool, as older versions keep it
+    events = [event("model", 1, 2), event("tool", 2, 5, events=[inner], result="x"), {"event": "info"}]
+    path = written(tmp_path / "log.json", log_of(events=events, sandbox=["docker", "compose.yaml"]))
+    assert reader_for(None, [path]).name == "inspect"
+    trial = one("inspect", path)
+    assert trial.substrate == "docker"
+    assert [(a.think_ns / 1e9, a.duration_ns / 1e9) for a in trial.actions] == [(1.0, 3.0)]
+    assert {"actions", "create"} <= unknown(trial)
+
+
+def test_a_sample_with_an_error_failed_and_one_at_its_limit_did_not(tmp_path: Path) -> None:
+    error = {"message": "TimeoutError('secret')", "traceback": "secret"}
+    trial = one("inspect", written(tmp_path / "a.json", log_of(error=error, events=[event("sandbox", 1, 2)])))
+    assert trial.failure == ("TimeoutError", "action", "timeout", "")
+    assert trial.end_ns - trial.start_ns == 60 * 10**9
+    limited = log_of(limit={"type": "message", "limit": 3}, events=[event("sandbox", 1, 2)])
+    assert one("inspect", written(tmp_path / "b.json", limited)).failure is None
+
+
+def test_without_the_package_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(TaxtuiError, match=rf"Zstandard.*{re.escape(installed.extra_command('import'))}"):
+        trials("inspect", LOGS / "inspect-given.eval")
+
+
+def test_a_log_that_python_can_decompress_itself(tmp_path: Path) -> None:
+    path = tmp_path / "old.eval"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        log = log_of(events=[event("sandbox", 1, 2)])
+        archive.writestr("header.json", json.dumps({key: log[key] for key in ("version", "eval")}))
+        archive.writestr("samples/1_epoch_1.json", json.dumps(log["samples"][0]))  # type: ignore[index]
+        archive.writestr("samples/2_epoch_1.json", "{")
+    trial, skipped = registry.load("inspect").trials(path, Asked())
+    assert isinstance(trial, ImportedTrial)
+    assert len(trial.actions) == 1
+    assert isinstance(skipped, Skipped)
+
+
+# ----------------------------------------------------------------------------------- mini-swe-agent and SWE-agent
+
+
+def test_answers_that_are_older_than_what_they_answer_have_no_times() -> None:
+    trial = one("mini-swe-agent", LOGS / "given.traj.json")
+    assert ms(trial) == [(0, 0, 216.885)]
+    assert ("actions", "its clock runs backwards") in said(trial)
+    assert trial.failure is None
+
+
+def test_actions_of_one_answer_share_one_interval() -> None:
+    trial = one("mini-swe-agent", LOGS / "slept.traj.json")
+    assert [round(duration) for _, _, duration in ms(trial)] == [219, 515, 70, 810]
+    assert ("actions", "commands of one answer share one interval") in said(trial)
+    assert [action.exit_code for action in trial.actions] == [0, 0, 0, -1]
+
+
+@pytest.mark.parametrize("document", [[], [{"role": "system"}], {"trajectory_format": "mini-swe-agent-1", "info": {}}])
+def test_files_from_before_the_times_are_refused_with_the_reason(tmp_path: Path, document: object) -> None:
+    with pytest.raises(Unreadable, match="no times into its messages before version 2"):
+        trials("mini-swe-agent", written(tmp_path / "x.traj.json", document))
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"), [("", "cancelled"), ("TimeoutExpired", "timeout"), ("OSError", "failed")]
+)
+def test_how_a_trajectory_ended(tmp_path: Path, status: str, outcome: str) -> None:
+    told = json.loads((LOGS / "slept.traj.json").read_text())
+    told["info"]["exit_status"] = status
+    failure = one("mini-swe-agent", written(tmp_path / "x.traj.json", told)).failure
+    assert failure is not None
+    assert (failure.phase, failure.outcome) == ("action", outcome)
+
+
+def test_swe_agent_tells_how_long_its_tools_took(tmp_path: Path) -> None:
+    steps = [{"action": "ls", "observation": "o", "execution_time": took_s} for took_s in SWE_AGENT_S]
+    config = {"env": {"deployment": {"type": "docker", "image": "i"}}, "problem_statement": {"id": "p"}}
+    told = {
+        "trajectory": [*steps, {"action": "", "execution_time": 5.0}, {"action": "submit", "execution_time": 0}],
+        "info": {"exit_status": "submitted (exit_command_timeout)"},
+        "replay_config": json.dumps(config),
+    }
+    path = written(tmp_path / "x.traj", told)
+    assert reader_for(None, [path]).name == "swe-agent"
+    trial = one("swe-agent", path)
+    assert [duration / 1e3 for _, _, duration in ms(trial)] == list(SWE_AGENT_S)
+    assert not trial.dated
+    assert (trial.substrate, trial.image, trial.task) == ("docker", "i", "p")
+    assert trial.failure is not None
+    assert trial.failure.outcome == "timeout"
+    assert {"run", "think", "create", "instants", "actions"} <= unknown(trial)
+
+
+def test_all_of_them_become_recordings(tmp_path: Path) -> None:
+    for name, files in FILES.items():
+        out = tmp_path / f"{name}.msgpack"
+        done = import_files(registry.load(name), [LOGS / file for file in files], out, Asked())
+        assert (done.trials, done.skipped) == (len(files), 0)

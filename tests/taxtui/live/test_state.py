@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import pytest
+
+from costmodel.recording import events
+from costmodel.recording.events import Event
+from taxtui.live.state import LOG_LINES, RunState, clean
+from tests.taxtui.tui import story
+from tests.taxtui.tui.story import MS, S, cell, clock, header, health, planned, trial
+
+
+def fold(told: list[Event]) -> RunState:
+    state = RunState()
+    for event in told:
+        state.apply(event)
+    return state
+
+
+def test_the_durations_are_those_of_the_definitions() -> None:
+    state = fold(
+        [
+            clock(),
+            cell(0, "local"),
+            *trial(
+                1, 0, 5 * S, create_ns=100 * MS, ready_ns=30 * MS, setup_ns=700 * MS,
+                durations_ns=[10 * MS, 20 * MS], runs_ns=[4 * MS, 5 * MS], think_ns=[0, 3 * S], queued_ns=2 * S,
+            ),
+        ]
+    )  # fmt: skip
+    facets = state.cells[0].facets
+    assert facets["cold_start"].total == 130 * MS
+    assert facets["fresh_episode"].total == 830 * MS
+    # held − queued − think, and the second no-op (2 ms) is in neither
+    assert facets["trajectory"].total == (100 + 30 + 700 + 10 + 20) * MS
+    assert (facets["action"].total, facets["action"].n) == (30 * MS, 2)
+    assert facets["run"].total == 9 * MS
+    assert facets["dispatch"].total == 21 * MS
+    assert facets["cleanup"].total == 10 * MS
+    assert state.log[-1].held_ns == (860 + 3_000 + 2_000) * MS
+    assert state.cells[0].mean_parts_ns() == {
+        "create": 100 * MS, "ready": 30 * MS, "work": 9 * MS, "dispatch": 21 * MS, "cleanup": 10 * MS,
+        "harness": 700 * MS,  # a set-up that ran no command
+    }  # fmt: skip
+    means = {name: state.cells[0].mean_ns(name) for name in ("setup", "held", "queued", "think", "ready_again")}
+    assert means == {"setup": 700 * MS, "held": 5_860 * MS, "queued": 2 * S, "think": 3 * S, "ready_again": 2 * MS}
+
+
+def test_reset_stands_in_for_create() -> None:
+    told = trial(1, 0, 0, create_ns=7 * MS, ready_ns=3 * MS)
+    told = [
+        events.PhaseEnded(e.trial, events.RESET, e.start_ns, e.duration_ns)
+        if isinstance(e, events.PhaseEnded) and e.phase == events.CREATE
+        else e
+        for e in told
+    ]
+    assert fold(told).cells[0].facets["cold_start"].total == 10 * MS
+
+
+def test_preload_counts_into_the_fresh_episode() -> None:
+    started, *rest = trial(1, 0, 0, create_ns=7 * MS, ready_ns=3 * MS)
+    state = fold([started, events.PhaseEnded(1, events.PRELOAD, 0, 5 * MS), *rest])
+    assert state.cells[0].facets["fresh_episode"].total == 15 * MS
+
+
+def test_an_unknown_run_splits_nothing_and_guesses_nothing() -> None:
+    state = fold(trial(1, 0, 0, durations_ns=[10 * MS, 20 * MS], runs_ns=[events.UNKNOWN, 5 * MS]))
+    facets, parts = state.cells[0].facets, state.cells[0].mean_parts_ns()
+    assert (facets["action"].n, facets["run"].n, facets["dispatch"].total) == (2, 1, 15 * MS)
+    assert (parts["unsplit"], parts["work"], parts["dispatch"]) == (10 * MS, 5 * MS, 15 * MS)
+
+
+def test_a_run_that_is_longer_than_its_command_is_unknown() -> None:
+    state = fold(trial(1, 0, 0, durations_ns=[10 * MS, 20 * MS], runs_ns=[900 * MS, 5 * MS]))
+    facets, parts = state.cells[0].facets, state.cells[0].mean_parts_ns()
+    assert (facets["run"].total, facets["dispatch"].total, parts["unsplit"]) == (5 * MS, 15 * MS, 10 * MS)
+
+
+def test_an_empty_column_is_all_zeros() -> None:
+    state = fold(trial(1, 0, 0, durations_ns=[10 * MS], runs_ns=[]))
+    assert (state.cells[0].facets["run"].n, state.cells[0].facets["dispatch"].total) == (1, 10 * MS)
+
+
+def test_warm_ups_are_shown_and_not_counted() -> None:
+    state = fold([cell(0, "local"), *trial(1, 0, 0, warm_up=True)])
+    assert (state.cells[0].warm_ups, state.cells[0].finished, state.cells[0].facets["cold_start"].n) == (1, 0, 0)
+    assert state.log[-1].text == "warm-up"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "failed", "level"),
+    [
+        (events.FAILED, 1, "error"),
+        (events.TIMEOUT, 1, "error"),
+        ("exploded", 1, "error"),
+        (events.CANCELLED, 0, "warning"),
+        (events.INTERRUPTED, 0, "warning"),
+    ],
+)
+def test_a_trial_that_did_not_go_well_is_counted_by_outcome_and_measured_only_in_cleanup(
+    outcome: str, failed: int, level: str
+) -> None:
+    state = fold(trial(3, 0, 0, outcome=outcome, phase="create", error="CreateFailed", message="no space"))
+    at = state.cells[0]
+    assert (at.outcomes, at.ok, at.failed, at.finished) == ({outcome: 1}, 0, failed, 1)
+    assert {name for name, facet in at.facets.items() if facet.n} == {"cleanup"}
+    assert state.errors == {"CreateFailed": 1}
+    assert (state.log[-1].level, state.log[-1].text) == (level, f"{outcome} in create · CreateFailed: no space")
+    assert at.mean_parts_ns() == {}
+
+
+def test_planned_trials_come_from_the_header_and_the_runner_names_the_variant() -> None:
+    state = fold([header([planned("docker", "T1", 50, 7, runtime="runsc"), planned("local")], side_by_side=True)])
+    assert list(state.by_substrate()) == ["docker:runsc", "local"]
+    first = state.cells[0]
+    assert (first.tier, first.actions, first.planned, first.planned_warm_ups, first.mode) == ("T1", 50, 7, 1, "exec")
+    assert state.side_by_side
+    state.apply(cell(1, "local", "bwrap"))
+    assert list(state.by_substrate()) == ["docker:runsc", "local:bwrap"]
+    assert state.cells[1].planned == 20
+
+
+@pytest.mark.parametrize(
+    "scenario", [{}, {"cells": 3}, {"cells": ["x", {}]}, {"cells": [{"trials": "many", "tier": 1}]}]
+)
+def test_a_scenario_of_another_version_is_no_obstacle(scenario: dict[str, object]) -> None:
+    state = fold([events.Header(events.MAGIC, 1, "r", scenario, {}), *trial(1, 0, 0)])
+    assert state.cells[0].ok == 1
+
+
+def test_without_header_cell_or_start_the_rest_is_still_folded() -> None:
+    state = fold([*trial(1, 4, 0), *trial(2, 4, 0)[1:], events.Mark(99, "x", 1, 0)])
+    assert state.cells[4].label == "cell 4"
+    assert (state.cells[4].ok, state.log[-1].cell, state.log[-1].trial) == (1, None, 2)
+    assert state.outcome is None
+
+
+def test_trials_in_flight_say_what_they_are_doing() -> None:
+    started, created, *rest = trial(1, 0, 0)
+    state = fold([started])
+    assert state.open[1].doing == ""
+    state.apply(created)
+    assert state.open[1].doing == "create"
+    state.apply(events.Mark(1, "image pulled", 5, 0))
+    assert state.open[1].doing == "image pulled"
+    for event in rest[:-2]:
+        state.apply(event)
+    assert state.open[1].doing == "action 10"
+    for event in rest[-2:]:
+        state.apply(event)
+    assert state.open == {}
+
+
+def test_the_runner_is_badged_for_lag_and_for_cpu() -> None:
+    state = fold([clock(), health(1 * S)])
+    assert state.runner.problems == []
+    assert state.runner.floor_ns == 810_000
+    state.apply(health(2 * S, lag_p99_ns=6 * MS, cpu_permille=900))
+    assert state.runner.problems == ["loop lag"]
+    state.apply(health(3 * S, cpu_permille=900))
+    assert state.runner.problems == ["loop lag", "client CPU"]
+
+
+def test_a_floor_that_was_once_measured_stays() -> None:
+    state = fold([health(1), events.Health(2, 1, 1, 1, 1, 1, 0, events.UNKNOWN)])
+    assert state.runner.floor_ns == 810_000
+
+
+def test_elapsed_time_follows_the_instants_of_whichever_worker_writes() -> None:
+    state = fold([clock(), health(3 * S), clock(1, story.UNIX_NS + 10 * S), health(1 * S)])
+    assert state.elapsed_ns == 11 * S
+    assert RunState().elapsed_ns == 0
+
+
+def test_what_is_left_is_trials_left_times_their_mean() -> None:
+    told: list[Event] = [header([planned("local", trials=5), planned("docker", trials=2)]), clock()]
+    state = fold(told)
+    assert state.eta_ns() is None
+    for event in trial(1, 0, 0):  # 122 ms with its cleanup
+        state.apply(event)
+    assert state.eta_ns() is None  # nothing is known of docker yet
+    assert state.remaining_ns([state.cells[0]]) == 5 * 122 * MS  # 4 trials and a warm-up
+    assert state.remaining_ns(state.cells.values()) == (5 + 3) * 122 * MS
+    for event in trial(2, 1, S, warm_up=True):
+        state.apply(event)
+    assert state.eta_ns() == (5 + 2) * 122 * MS
+    state.side_by_side = True
+    assert state.eta_ns() == 5 * 122 * MS
+    assert RunState().eta_ns() is None
+
+
+def test_lanes_beyond_the_trials_do_not_make_them_any_shorter() -> None:
+    crowd = planned("local", trials=4) | {"concurrency": 64, "warmup": 0}
+    state = fold([header([crowd]), clock(), *trial(0, 0, 0)])
+    mean = state.cells[0].trial_ns
+    assert mean == 122 * MS
+    assert state.eta_ns() == mean  # not 3/64 of it
+    now_ns = state.now_unix_ns - story.UNIX_NS
+    for key in (1, 2, 3):
+        state.apply(trial(key, 0, now_ns - key * 20 * MS)[0])
+    assert state.eta_ns() == mean - 20 * MS  # of the trial that started last
+
+
+def test_without_a_plan_nothing_is_estimated() -> None:
+    assert fold(trial(1, 0, 0)).eta_ns() is None
+
+
+def test_a_snapshot_does_not_move() -> None:
+    told = story.run()
+    state = fold(told[:40])
+    before = state.snapshot()
+    assert before == state
+    text = repr(before)
+    for event in told[40:]:
+        state.apply(event)
+    assert repr(before) == text
+    assert before != state
+
+
+def test_a_whole_run() -> None:
+    state = fold(story.run())
+    assert (state.outcome, state.run_id, state.name) == ("finished", "7f3a0c11", "story")
+    assert [(c.label, c.ok, c.failed, c.warm_ups, c.planned) for c in state.cells.values()] == [
+        ("local:bwrap", 20, 0, 1, 20),
+        ("docker:runc", 18, 2, 1, 20),
+    ]
+    assert state.actions == 40 * 10
+    assert state.eta_ns() == 0
+
+
+def test_the_log_is_bounded() -> None:
+    state = fold([events.Notice(at, "info", "x") for at in range(LOG_LINES + 10)])
+    assert len(state.log) == LOG_LINES
+
+
+def test_setup_commands_are_counted_and_no_action() -> None:
+    started, *rest = trial(1, 0, 0)
+    state = fold([started, events.Actions(1, events.SETUP, 0, [], [], [9 * MS], [MS], [], [], []), *rest])
+    assert (state.actions, state.cells[0].facets["action"].n) == (11, 10)
+
+
+def test_strings_from_a_file_cannot_drive_a_terminal() -> None:
+    assert clean("a\x1b[2Jb\u202ec\x9b") == "a�[2Jb�c�"
+    state = fold([cell(0, "do\x07cker"), events.Notice(1, "info", "\x1b]0;x\x07")])
+    assert "\x1b" not in repr(state.log[-1].text) + state.cells[0].label
+    assert "\x07" not in state.cells[0].label

@@ -1,0 +1,178 @@
+"""A ladder: what each level sustains, where more stop helping, whose knee it is, and when nobody can tell."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from costmodel import Recording, load
+from costmodel.analysis.concurrency_sweep import RUNNER, SUBSTRATE, UNKNOWN, Ladder, ceiling_per_s, ladders
+from costmodel.recording.follower import read_events
+from costmodel.recording.throughput import BlockRate, CellRates, RateSpan, together
+from costmodel.statistics.scalability import Level, Scalability
+from costmodel.workload.pool import pools
+from taxtui.commands.report import command as report
+from taxtui.errors import ScenarioError, UsageError
+from taxtui.live.state import RunState
+from taxtui.plan.notation import parse_ladder
+from taxtui.plan.scenario import CellBlock, ScenarioFile
+from taxtui.plan.scenario import plan as planned
+from tests.support.cost_model.climbing import LEVELS, S, climbed, law
+
+
+def ladder_of(path: Path) -> Ladder:
+    found = load(path)
+    assert isinstance(found, Recording)
+    (ladder,) = ladders(pools([found]))
+    return ladder
+
+
+def test_throughput_is_that_of_full_lanes_and_counts_clean_up(tmp_path: Path) -> None:
+    found = ladder_of(climbed(tmp_path, law(2.0, 0.1, 0.0)))
+    for level in found.levels:
+        assert level.throughput_per_s.value == pytest.approx(level.concurrency / (2 + 0.1 * (level.concurrency - 1)))
+        assert level.actions_per_s.value == pytest.approx(2 * level.throughput_per_s.value)
+        assert level.action_p50_ns == pytest.approx(0.375 * (2 + 0.1 * (level.concurrency - 1)) * S)
+
+
+def test_the_knee_is_where_the_line_of_no_loss_meets_the_ceiling(tmp_path: Path) -> None:
+    found = ladder_of(climbed(tmp_path, law(1.0, 0.125, 0.0)))
+    assert found.knee.by_law
+    assert found.knee.at is not None
+    assert found.knee.at.value == pytest.approx(8)
+    assert found.knee.throughput_per_s.value == pytest.approx(8)
+    assert found.knee.at.low is not None
+    assert found.knee.at.low <= 8.001
+    assert found.law is not None
+    assert found.law.parameters == pytest.approx((1.0, 0.125, 0.0), abs=1e-6)
+
+
+def test_the_ceiling_of_a_law_that_turns_down_is_its_peak() -> None:
+    found = Scalability.of([Level(n, law(1.0, 0.05, 0.005)(n)) for n in LEVELS])
+    at = math.sqrt(0.95 / 0.005)
+    assert ceiling_per_s(found) == pytest.approx(at / law(1.0, 0.05, 0.005)(at))
+
+
+def test_two_cores_have_a_knee_near_two(tmp_path: Path) -> None:
+    found = ladder_of(climbed(tmp_path, lambda n: max(1.0, n / 2)))
+    assert found.knee.at is not None
+    assert found.knee.at.value == pytest.approx(2, rel=0.15)  # the law rounds the corner off
+    assert found.knee.throughput_per_s.value == pytest.approx(2, rel=0.15)
+
+
+def test_without_a_loss_no_knee_is_made_up(tmp_path: Path) -> None:
+    found = ladder_of(climbed(tmp_path, lambda n: 1.0))
+    assert found.knee.at is None
+    assert found.knee.why == "not reached with 32 at a time: go higher"
+
+
+def test_fewer_than_four_levels_go_by_their_latency_and_say_so(tmp_path: Path) -> None:
+    path = climbed(tmp_path, lambda n: max(1.0, n / 4), (1, 4, 16))
+    found = ladder_of(path)
+    assert (found.law, found.knee.by_law) == (None, False)
+    assert found.knee.at is not None
+    assert found.knee.at.value == 4
+    shown = CliRunner().invoke(report, [str(path), "--table", "ladder"]).stdout
+    assert "knee: 4.00 at a time, the last level within 1.5x of the first" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    ("runner", "whose", "why"),
+    [
+        ({}, SUBSTRATE, "the runner took 10 % of a core and was 0.2 ms late at the median at 16"),
+        ({"cpu": 950}, RUNNER, "its CPU: 95 % of a core at 16"),
+        ({"waits": 3}, RUNNER, "its threads: calls waited for one in 100% of the seconds at 16"),
+        ({"lag_ms": 200.0}, RUNNER, "its event loop: 200 ms late at the median at 16, twice in a command"),
+    ],
+)
+def test_whose_knee_it_is(tmp_path: Path, runner: dict[str, Any], whose: str, why: str) -> None:
+    found = ladder_of(climbed(tmp_path, law(1.0, 0.125, 0.0), **runner))
+    assert (found.knee.whose, found.knee.why) == (whose, why)
+
+
+def test_a_level_that_was_over_before_the_runner_told_of_itself_is_nobodys(tmp_path: Path) -> None:
+    found = ladder_of(climbed(tmp_path, law(0.001, 0.000125, 0.0)))
+    assert found.knee.whose == UNKNOWN
+    assert found.knee.why == "the level at 16 was over before the runner's health was told: plan more trials"
+
+
+def test_a_block_that_never_had_its_lanes_full_is_counted_whole() -> None:
+    assert BlockRate.of([(0, 2 * S, True), (0, 4 * S, False)]).span == RateSpan(1, 4 * S)
+    one = BlockRate.of([(n * S, (n + 1) * S, True) for n in range(4)])
+    assert (one.lanes, one.span) == (1, RateSpan(3, 3 * S))
+
+
+def test_workers_of_one_block_add_up_and_parts_of_a_resumed_one_do_not() -> None:
+    half = BlockRate.of([(n * S, (n + 1) * S, True) for n in range(8)])
+    assert together([half, half], 2).per_s == pytest.approx(2.0)
+    assert together([half, half], 1).per_s == pytest.approx(1.0)
+
+
+def test_the_live_rate_is_the_reports(tmp_path: Path) -> None:
+    rates = CellRates()
+    for block in range(3):
+        for n in range(8):
+            rates.start(0, block, (10 * block + n) * S)
+            rates.end(0, (10 * block + n + 1) * S, ok=True)
+    assert rates.per_s(1) == pytest.approx(1.0)
+    state = RunState()
+    read_events(climbed(tmp_path, law(1.0, 0.125, 0.0)), state.apply)
+    exact = ladder_of(tmp_path / "ladder.msgpack").levels
+    for told, level in zip(state.cells.values(), exact, strict=True):
+        assert told.rates.per_s(told.concurrency) == pytest.approx(level.throughput_per_s.value)
+    kept = rates.copy()
+    rates.start(0, 3, 100 * S)
+    assert kept.per_s(1) == pytest.approx(1.0)
+
+
+def test_the_table_and_its_rows(tmp_path: Path) -> None:
+    path = str(climbed(tmp_path, law(1.0, 0.125, 0.0)))
+    text = " ".join(CliRunner().invoke(report, [path, "--table", "ladder"]).stdout.split())
+    assert "knee: 8.00 (8.00–8.00) at a time" in text
+    assert "the substrate's: the runner took 10 %" in text
+    assert "closed loop:" in text
+    assert "knee: 8.00" in " ".join(
+        CliRunner().invoke(report, [path]).stdout.split()
+    )  # four levels: without being asked
+    told = json.loads(CliRunner().invoke(report, [path, "--table", "ladder", "--format", "json"]).stdout)
+    assert [row["concurrency"] for row in told] == list(LEVELS)
+    assert {row["knee"]["whose"] for row in told} == {SUBSTRATE}
+    refused = CliRunner().invoke(report, [path, "--table", "ladder", "--sort", "tax"])
+    assert refused.exception is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "levels"),
+    [
+        ("1:256", [1, 2, 4, 8, 16, 32, 64, 128, 256]),
+        ("1:50", [1, 2, 4, 8, 16, 32, 50]),
+        ("4:30:x1.5", [4, 6, 9, 14, 21, 30]),
+        ("1:4:x1.1", [1, 2, 3, 4]),
+    ],
+)
+def test_levels(text: str, levels: list[int]) -> None:
+    assert parse_ladder(text) == levels
+
+
+@pytest.mark.parametrize("text", ["", "8", "8:8", "8:1", "0:8", "1:8:x1", "1:900000:x1.01", "1:8:2"])
+def test_what_is_no_ladder(text: str) -> None:
+    with pytest.raises(UsageError, match="write 1:256"):
+        parse_ladder(text)
+
+
+def test_a_ladder_is_planned_in_whole_blocks() -> None:
+    def of(**fields: object) -> list[tuple[int, str, int]]:
+        block = CellBlock(**{"substrates": ["fake"], "tiers": ["T0"], "actions": [1], "trials": 10} | fields)  # type: ignore[arg-type]
+        cells = planned(ScenarioFile(cells=[block]), Path()).cells
+        return [(cell.concurrency, str(cell.arrival), cell.trials) for cell in cells]
+
+    assert of(ladder="1:8") == [(1, "closed", 12), (2, "closed", 16), (4, "closed", 16), (8, "closed", 32)]
+    with pytest.raises(ScenarioError, match="a ladder is the concurrency; leave concurrency out, or the ladder"):
+        of(ladder="1:8", concurrency=4)
+    with pytest.raises(ScenarioError, match="keeps its lanes full: arrival closed; leave arrival out"):
+        of(ladder="1:8", arrival="burst")

@@ -1,0 +1,212 @@
+"""The answer on the command line: its table, which rows it is about, their order, and what json and csv have of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from costmodel.analysis.project import project
+from costmodel.analysis.ranking import answer_of
+from costmodel.recording.load import load
+from costmodel.training.run import TrainingRun
+from taxtui.cli import app
+from taxtui.errors import UsageError
+from taxtui.report.answer import table
+from taxtui.report.answer.summary import summary
+from taxtui.report.formats.plain_tables import to_text
+from taxtui.terminal_text import width
+from tests.support.cost_model.costmodel_files import S, cell, trial, write
+
+RECORDINGS = Path(__file__).parents[3] / "recordings"
+SHORT = str(RECORDINGS / "short.msgpack")
+ASK = ("--trajectories", "1000000", "--workers", "500")
+
+
+def said(*words: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, list(words), catch_exceptions=True)
+    if code:
+        assert isinstance(done.exception, UsageError | SystemExit)
+        assert getattr(done.exception, "exit_code", done.exit_code) == code
+        return str(done.exception)
+    assert done.exit_code == 0, done.output or done.exception
+    return done.stdout
+
+
+def works(text: str) -> list[str]:
+    """The first columns of the first table's lines."""
+    lines = text.split("\n\n")[3].splitlines()[2:]
+    return [" ".join(line.split()[:3]) for line in lines]
+
+
+@pytest.mark.parametrize("command", [("project", SHORT, *ASK), ("report", SHORT)])
+def test_the_sentence_and_the_table_come_first(command: tuple[str, ...]) -> None:
+    text = said(*command)
+    assert " ".join(text.split("\n\n")[0].split()).startswith(
+        "docker:runc exec runs 2.97 ± 0.19 times longer than local:bwrap exec for T1 x 10; "
+    )
+    assert works(text)[:3] == ["T0 10 exec", "T0 10 session", "T0 50 exec"]
+    assert "Causes of the worker-hours" not in text
+    assert "Cold start" not in text
+    assert "--full" in text
+    assert max(map(width, text.splitlines())) <= 80
+    full = said(*command, "--full")
+    assert full.startswith(text.partition("\n\n")[0])
+    assert len(full) > 2 * len(text)
+
+
+def test_no_name_and_no_number_is_cut_however_narrow_the_terminal() -> None:
+    found = answer_of(project([load(RECORDINGS / "run.msgpack")], TrainingRun(trajectories=10**6, workers=500)))
+    told = table.sections(found, "asked", workers=500)
+    for columns in (50, 80, 120, 200):
+        text = to_text(told, columns)
+        assert max(map(width, text.splitlines())) <= columns
+        assert not re.search(r"\w…(\s|$)", text), "an ellipsis is in intervals only"
+        for piece in ("T1 150 session", "4.31x ±0.17", "807 ±2", "docker:runc"):
+            assert piece in text
+
+
+def test_the_terminal_says_how_wide_a_table_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = ("report", SHORT, str(RECORDINGS / "gvisor.msgpack"))
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = said(*both)
+    monkeypatch.setenv("COLUMNS", "160")
+    wide = said(*both)
+    assert max(map(width, narrow.splitlines())) <= 60
+    assert narrow.count("T1 50 exec") > wide.count("T1 50 exec"), "columns that do not fit follow below, with names"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--tier", "T2"), ["T2 10 exec", "T2 10 session"]),
+        (("--tier", "T2", "--mode", "exec"), ["T2 10 exec"]),
+        (("--tier", "T1", "--sort", "ratio"), ["T1 50 exec", "T1 10 exec", "T1 10 session", "T1 50 session"]),
+        (("--tier", "T1", "--sort", "amount"), ["T1 10 session", "T1 10 exec", "T1 50 session", "T1 50 exec"]),
+        (("--tier", "T1", "--sort", "tax", "--mode", "session"), ["T1 10 session", "T1 50 session"]),
+    ],
+)
+def test_rows_are_chosen_before_they_are_ranked_and_sorted(words: tuple[str, ...], expected: list[str]) -> None:
+    for command in (("project", SHORT, *ASK), ("report", SHORT)):
+        assert works(said(*command, *words)) == expected
+
+
+def test_lengths_are_chosen_where_they_are_not_projected() -> None:
+    assert works(said("report", SHORT, "--actions", "50", "-n", "10", "--tier", "T0", "--mode", "exec")) == [
+        "T0 10 exec",
+        "T0 50 exec",
+    ]
+    assert "--actions 70" in said("report", SHORT, "--actions", "70", code=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--tier", "T9"), "no row is of --tier T9; there are T0, T1, T2"),
+        (("--mode", "shell"), "no row is of --mode shell; there are exec, session"),
+        (("--substrate", "docker:runsc"), "no row is of --substrate docker:runsc; there are docker:runc, local:bwrap"),
+    ],
+)
+def test_what_means_nothing_is_refused_by_name(words: tuple[str, ...], expected: str) -> None:
+    for command in (("project", SHORT, *ASK), ("report", SHORT), ("compare", SHORT, SHORT)):
+        assert said(*command, *words, code=2) == expected
+
+
+def test_what_means_nothing_together_is_refused_too() -> None:
+    gvisor = str(RECORDINGS / "gvisor.msgpack")
+    words = ("--tier", "T2", "--substrate", "docker:runsc")
+    expected = "no row is of --tier T2 and --substrate docker:runsc; leave one out"
+    assert said("report", SHORT, gvisor, *words, code=2) == expected
+
+
+def test_lengths_are_in_numeric_order_for_people_and_as_recorded_for_programs(tmp_path: Path) -> None:
+    cells = [cell(0, actions=4), cell(1, actions=30), cell(2, actions=4, mode="session"), cell(3, actions=10)]
+    trials = [trial(9 * n + m, cell=n, actions=[S] * cells[n][6]) for n in range(4) for m in range(3)]
+    file = str(write(tmp_path / "a", trials, *cells))
+    assert [row["actions"] for row in json.loads(said("project", file, *ASK, *JSON))] == [4, 30, 10, 4]
+    assert works(said("project", file, *ASK)) == ["T2 4 exec", "T2 4 session", "T2 10 exec", "T2 30 exec"]
+    lines = said("project", file, *ASK, "--full").partition("Causes of the worker-hours")[0].splitlines()
+    named = [line.split()[1] for line in lines if line.startswith("T2 ") and "±" in line]
+    assert named[-4:] == ["4", "4", "10", "30"]
+
+
+def test_a_variant_and_a_substrate_are_chosen_by_name() -> None:
+    rows = json.loads(said("report", SHORT, str(RECORDINGS / "gvisor.msgpack"), "--substrate", "docker:runsc", *JSON))
+    assert {row["variant"] for row in rows} == {"runsc"}
+    rows = json.loads(said("report", SHORT, str(RECORDINGS / "gvisor.msgpack"), "--substrate", "docker", *JSON))
+    assert {row["variant"] for row in rows} == {"runc", "runsc"}
+
+
+JSON = ("--format", "json")
+
+
+def test_json_and_csv_have_the_answer_in_every_row() -> None:
+    for command in (("project", SHORT, *ASK), ("report", SHORT)):
+        rows: list[dict[str, Any]] = json.loads(said(*command, *JSON))
+        cells = {row["cell_id"] for row in rows}
+        for row in rows:
+            told = row["answer"]
+            assert told["ranked"]
+            assert told["cheapest"] == (row["substrate"] == "local")
+            assert (told["against"] in cells) == (told["ratio"]["value"] is not None) == (not told["cheapest"])
+        lines = list(csv.DictReader(io.StringIO(said(*command, "--format", "csv"))))
+        assert [line["answer.work"] for line in lines] == [row["answer"]["work"] for row in rows]
+        assert {line["answer.verdict"] for line in lines} >= {"", "differs"}
+
+
+def test_the_baseline_is_what_ratios_are_to_also_where_it_is_not_shown() -> None:
+    text = said("project", SHORT, *ASK, "--set", "baseline=docker", "--substrate", "local", "--tier", "T1")
+    assert "how many times docker" in " ".join(text.split())
+    assert "0.276x" in text or "0.278x" in text, "local, in the table"
+    heads = text.split("\n\n")[3].splitlines()[0]
+    assert "docker" not in heads
+
+
+def test_a_line_may_be_a_place() -> None:
+    text = said("report", SHORT, "--group", "substrate", "--tier", "T1", "--actions", "10")
+    lines = text.split("\n\n")[3].splitlines()
+    assert lines[0].split() == ["sandbox", "T1", "10", "exec", "T1", "10", "session"]
+    assert [line.split()[0] for line in lines[2:]] == ["local:bwrap", "docker:runc"]
+
+
+def test_tables_are_the_answer_or_one_or_all_and_nothing_is_ignored() -> None:
+    assert "--full is every table, --table tax one" in said("report", SHORT, "--full", "--table", "tax", code=2)
+    assert "--full is for people" in said("report", SHORT, "--full", *JSON, code=2)
+    assert "order the answer" in said("report", SHORT, "--table", "tax", "--sort", "ratio", code=2)
+
+
+def test_what_ran_at_a_time_is_a_line_of_its_own(tmp_path: Path) -> None:
+    trials = [trial(9 * n + m, cell=n, create=(2 + n) * S) for n in range(2) for m in range(4)]
+    file = write(tmp_path / "a", trials, cell(0), cell(1, concurrency=8))
+    for text in (said("report", str(file)), summary(file)):
+        assert "T2 3 exec concurrency 1" in text
+        assert "T2 3 exec concurrency 8" in text
+    rows = json.loads(said("report", str(file), *JSON))
+    assert [row["answer"]["work"] for row in rows] == ["T2 3 exec concurrency 1", "T2 3 exec concurrency 8"]
+
+
+def test_a_run_ends_with_the_table_the_sentence_and_the_bars() -> None:
+    told = summary(RECORDINGS / "short.msgpack")
+    assert told.startswith("Time that one delivered trajectory occupies a worker, and how many times the")
+    *_, sentence, bars = told.split("\n\n")
+    assert " ".join(sentence.split()).startswith("docker:runc exec runs 2.97 ± ")
+    assert bars.startswith("Time of one delivered trajectory by cause, T1 x 10:\ndocker:runc  exec ")
+    assert len(told.splitlines()) <= 32, "less than two small screens"
+
+
+@pytest.mark.parametrize("label", ["x" * 250, "コンテナ" * 20, "a\x1b[31m[bold]|b"], ids=["long", "wide", "steering"])
+def test_hostile_labels_neither_steer_nor_widen(tmp_path: Path, label: str) -> None:
+    trials = [trial(n, create=(2 + n % 3) * S) for n in range(4)]
+    more = [trial(n, cell=1, create=(5 + n % 3) * S) for n in range(5, 9)]
+    file = write(tmp_path / "a", [*trials, *more], cell(0, substrate=label), cell(1, tier=label))
+    for words in (("project", str(file), *ASK), ("report", str(file))):
+        text = said(*words)
+        assert "\x1b" not in text
+        assert max(map(width, text.splitlines())) <= 80
+        assert len(text.splitlines()) < 150

@@ -1,0 +1,319 @@
+"""A page: one file that needs nothing else, says what the tables say, and obeys no text from a recording."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import re
+import shlex
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from taxtui.commands.project import command as project_command
+from taxtui.commands.report import command
+from taxtui.errors import UsageError
+from taxtui.report.cells import NS, TIMES, CellGroup, TableCell
+from taxtui.report.formats import Section
+from taxtui.report.measured.rows import rows_of
+from taxtui.report.measured.samples import read_samples
+from taxtui.report.page.content import page
+from taxtui.report.page.material import Material
+from taxtui.report.page.views import cell_of, table_of
+from tests.support.cost_model.costmodel_files import S, cell, trial, write
+from tests.support.documents.page_recordings import recordings
+
+HOSTILE = "<script>alert(1)</script>\"'>{{ 7*7 }}&amp;]]>$x$\x1b[31m\u202e漢字"
+
+
+class Reader(HTMLParser):
+    """Elements with their attributes, and all text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.texts: list[str] = []
+        self.scripts: list[str] = []
+        self._open: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        self._open = [tag]
+
+    def handle_data(self, data: str) -> None:
+        (self.scripts if self._open == ["script"] else self.texts).append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = []
+
+    def all(self, tag: str) -> list[dict[str, str]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+
+def page_of(*paths: Path) -> str:
+    cells, sources = read_samples(paths)
+    rows = rows_of(cells)
+    return page(Material(rows, sources, paths, len(cells) - len(rows)))
+
+
+@pytest.fixture(scope="module")
+def html(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return page_of(*recordings(tmp_path_factory.mktemp("pages")))
+
+
+@pytest.fixture(scope="module")
+def read(html: str) -> Reader:
+    return Reader(html)
+
+
+def test_the_answer_comes_first_with_its_sentence_and_a_row_per_work(read: Reader) -> None:
+    assert "docker exec runs" in read.text.partition("Time by cause")[0]
+    for work in ("T1 10 exec", "T1 10 session", "T1 50 exec", "T1 50 session"):
+        assert work in read.text
+    assert read.text.count("cheapest") >= 4
+    heads = ["time of a trajectory", "times the cheapest", "tax", "tax of 1M worker-hours", "trials"]
+    assert [head for head in heads if head not in read.text] == []
+
+
+def test_nothing_is_fetched_and_nothing_but_our_script_may_run(html: str, read: Reader) -> None:
+    loaded = [attributes.get("src", "") + attributes.get("href", "") for _, attributes in read.elements]
+    assert not [url for url in loaded if url and not url.startswith(("data:", "#"))]
+    (script,) = read.scripts
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    (policy,) = [one["content"] for one in read.all("meta") if one.get("http-equiv") == "Content-Security-Policy"]
+    assert policy == f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
+    assert "@import" not in html
+
+
+def test_every_figure_is_a_picture_with_text_and_a_csv(read: Reader) -> None:
+    pictures = [one for one in read.all("svg") if one.get("role") == "img"]
+    assert len(pictures) >= 6
+    ids = [one["id"] for _, one in read.elements if "id" in one]
+    assert len(set(ids)) == len(ids)
+    for one in pictures:
+        assert set(one["aria-labelledby"].split()) <= set(ids)
+    links = [one for one in read.all("a") if "download" in one]
+    assert len(links) == 1 + 5
+    for link in links:
+        rows = list(csv.reader(io.StringIO(base64.b64decode(link["href"].partition("base64,")[2]).decode())))
+        assert len(rows) > 1
+        assert len({len(row) for row in rows}) == 1
+
+
+def test_references_within_pictures_meet_their_targets(html: str) -> None:
+    ids = set(re.findall(r' id="([^"]+)"', html))
+    assert set(re.findall(r'(?:url\(|xlink:href=")#([^")]+)', html)) <= ids
+    assert {one[1:] for one in re.findall(r' href="(#[^"]+)"', html)} <= ids
+
+
+def test_the_same_recordings_give_the_same_bytes(html: str, tmp_path: Path) -> None:
+    assert page_of(*recordings(tmp_path)) == html
+
+
+def test_where_it_comes_from_is_told_without_folders(read: Reader, html: str, tmp_path: Path) -> None:
+    paths = recordings(tmp_path)
+    for path in paths:
+        assert hashlib.sha256(path.read_bytes()).hexdigest() in read.text
+    assert "taxtui report run-1.msgpack run-2.msgpack --html page.html" in read.text
+    assert str(tmp_path.parent) not in html
+
+
+def test_no_text_of_a_recording_is_obeyed(tmp_path: Path) -> None:
+    long = "x" * 400  # and a little more: what a recording may hold
+    cells = [
+        cell(0, substrate=HOSTILE, variant="v" + HOSTILE, tier="T1", actions=3),
+        cell(1, substrate="docker", variant=long, tier="T1", actions=3),
+        cell(2, substrate="a$b$", tier=HOSTILE + long, mode=HOSTILE, actions=3),
+    ]
+    trials = [trial(n, cell=n % 3, create=(1 + n) * S, outcome="failed" if n > 18 else "ok") for n in range(21)]
+    trials[20][-1][4] = HOSTILE  # the error's class
+    path = write(tmp_path / "<b>&.msgpack", trials, *cells, run_id=HOSTILE)
+    html = page_of(path)
+    found = Reader(html)
+    assert len(found.scripts) == 1
+    assert not [name for _, attributes in found.elements for name in attributes if name.startswith("on")]
+    assert not found.all("b")
+    assert not found.all("img")
+    assert "{{ 7*7 }}" in found.text
+    assert "漢字" in found.text
+    assert "\x1b" not in html
+    assert "\u202e" not in html
+    assert len(html) < 1_500_000
+
+
+def test_rows_without_a_success_are_said_and_draw_nothing(tmp_path: Path) -> None:
+    trials = [trial(n, cell=n % 2, outcome="failed" if n % 2 else "ok") for n in range(12)]
+    path = write(tmp_path / "r.msgpack", trials, cell(0), cell(1, substrate="local"))
+    assert "no success" in Reader(page_of(path)).text
+    only = write(tmp_path / "f.msgpack", [trial(n, outcome="failed") for n in range(4)])
+    assert "No trajectory succeeded" in Reader(page_of(only)).text
+
+
+def test_one_trial_is_enough(tmp_path: Path) -> None:
+    found = Reader(page_of(write(tmp_path / "r.msgpack", [trial(0)])))
+    assert "nothing to compare it with" in found.text
+
+
+def test_what_was_not_measured_here_stands_apart(tmp_path: Path) -> None:
+    trials = [trial(n, cell=n % 2) for n in range(12)]
+    path = write(tmp_path / "r.msgpack", trials, cell(0), cell(1, substrate="daytona", provenance="stand_in"))
+    html = page_of(path)
+    apart = html.partition("Not measured here")[2]
+    assert apart
+    assert "STAND-IN, T2" in apart
+
+
+def test_a_text_is_sorted_as_text_and_has_no_unit() -> None:
+    found = cell_of("needs\nn≥72")
+    assert (found.sort, [line.text for line in found.lines]) == ("", ["needs", "n≥72"])
+    assert [line.ns for line in found.lines] == ["", ""]
+
+
+def test_a_table_is_the_section_that_the_command_line_prints() -> None:
+    found = table_of(Section("T", ["sandbox\ntier", "p50\n"], [["docker\nT1", "2 ms\n1–3"]], ["note"]))
+    assert found.head == [["sandbox", "tier"], ["p50"]]
+    assert [[line.text for line in cell.lines] for cell in found.rows[0]] == [["docker", "T1"], ["2 ms", "1–3"]]
+
+
+def test_each_amount_of_a_group_has_a_column_and_a_heading() -> None:
+    group = CellGroup((TableCell(2e9, NS, 1e9, 3e9), TableCell(1.5, TIMES)))
+    section = Section("T", ["work", "docker"], [["a", group], ["b", "–"]], [], amounts=["time", "ratio"])
+    found = table_of(section)
+    assert found.head == [["work"], ["docker", "time"], ["docker", "ratio"]]
+    assert [[cell.lines[0].text for cell in row] for row in found.rows] == [["a", "2.0 s", "1.50x"], ["b", "–", "–"]]
+    assert [cell.sort for cell in found.rows[0][1:]] == ["2000000000", "1.5"]
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(command, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_a_page_and_pictures_are_new_files(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.msgpack", [trial(n) for n in range(6)])
+    out, folder = tmp_path / "page.html", tmp_path / "figures"
+    assert run(path, "--html", out, "--figures", folder) == f"{out}\n{folder}\n"
+    assert out.read_text().startswith("<!doctype html>")
+    for suffix in ("svg", "png"):
+        assert list(folder.glob(f"causes-*.{suffix}"))
+    assert "create_ns" in (folder / "causes.csv").read_text()
+    before = out.read_bytes()
+    with pytest.raises(UsageError, match="exists; choose another name with --html, nothing is overwritten"):
+        run(path, "--html", out)
+    with pytest.raises(UsageError, match="is not empty; choose another folder with --figures"):
+        run(path, "--figures", folder)
+    assert out.read_bytes() == before
+
+
+@pytest.mark.parametrize("option", [("--table", "tax"), ("--full",), ("--group", "substrate"), ("--format", "csv")])
+def test_an_option_that_a_page_cannot_follow_is_refused(tmp_path: Path, option: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError, match=f"{option[0]} does not go with --html"):
+        run("x.msgpack", *option, "--html", tmp_path / "page.html")
+
+
+def test_a_recording_that_cannot_be_read_leaves_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "r.msgpack"
+    path.write_bytes(b"no recording")
+    with pytest.raises(Exception, match="not a taxtui recording"):
+        run(path, "--html", tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_the_sentence_and_the_choice_are_those_of_the_command_line(tmp_path: Path) -> None:
+    first, second = recordings(tmp_path)
+    chosen = ("--mode", "exec", "--sort", "ratio")
+    said = run(first, second, *chosen).split("\n\n")[0]
+    run(first, second, *chosen, "--html", tmp_path / "page.html")
+    found = Reader((tmp_path / "page.html").read_text())
+    assert " ".join(said.split()) in found.text
+    assert "T1 10 session" not in found.text
+    assert "taxtui report run-1.msgpack run-2.msgpack --mode exec --sort ratio --html page.html" in found.text
+
+
+def test_published_latencies_stand_apart_and_are_ranked_with_nothing(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.msgpack", [trial(n, actions=[S] * 3) for n in range(6)])
+    run(path, "scenarios/published/essay.toml", "--html", tmp_path / "page.html")
+    html = (tmp_path / "page.html").read_text()
+    found = Reader(html)
+    assert "Fargate (published)" in found.text
+    assert "Beside, not compared with what was measured" in found.text
+    assert "Daytona essay: coding-agent RL has a hidden infrastructure tax (T2, 50 actions): from " in found.text
+    assert "2.69 min" in found.text
+
+
+SHEET = """
+title = "Ours"
+date = 2026-10-01
+[[sandbox]]
+substrate = "docker"
+usd_per_hour = 1.0
+minimum_s = 0
+increment_s = 0.001
+source = "invoice"
+[[sandbox]]
+substrate = "local"
+usd_per_hour = 0.5
+minimum_s = 0
+increment_s = 0.001
+source = "invoice"
+"""
+DEMAND = '[run]\ntrajectories = "10k"\nworkers = 50\n'
+
+
+def test_a_training_run_has_its_run_on_the_page(tmp_path: Path) -> None:
+    path, training_run = recordings(tmp_path)[0], tmp_path / "training.toml"
+    training_run.write_text(DEMAND)
+    run(path, "--mode", "exec", "--training", training_run, "--html", tmp_path / "page.html")
+    found = Reader((tmp_path / "page.html").read_text())
+    assert "The run that is asked for: 10,000 trajectories on 50 workers" in found.text
+    assert "Costs of the sandbox in this training run" in found.text
+    assert "--mode exec --training training.toml --html page.html" in found.text
+
+
+def project(*arguments: object) -> str:
+    result = CliRunner().invoke(project_command, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_a_projection_is_a_page_with_its_question_its_sentence_and_the_command_that_asks_it(tmp_path: Path) -> None:
+    paths, out = recordings(tmp_path), tmp_path / "page.html"
+    asked = shlex.split("--trajectories 10k --workers 50 --length 30 --set baseline=docker --think 8s")
+    said = project(*paths, *asked).split("\n\n")[0]
+    assert project(*paths, *asked, "--html", out) == f"{out}\n"
+    found = Reader(out.read_text())
+    assert "The run that is asked for: 10,000 trajectories of 30 actions on 50 workers" in found.text
+    assert found.text.index(" ".join(said.split())) < found.text.index("The run that is asked for")
+    again = "--trajectories 10000 --workers 50 --set baseline=docker --length 30 --think 8s"
+    assert f"taxtui project run-1.msgpack run-2.msgpack {again} --html page.html" in found.text
+
+
+def test_a_page_tells_the_names_of_files_and_no_folders(tmp_path: Path) -> None:
+    path, out, sheet = recordings(tmp_path)[0], tmp_path / "page.html", tmp_path / "sheet.toml"
+    sheet.write_text(SHEET)
+    project(path, "--trajectories", 100, "--workers", 5, "--prices", sheet, "--set=deltas=-1ms/action", "--html", out)
+    assert "--set deltas=-1ms/action" in Reader(out.read_text()).text
+    assert str(tmp_path) not in out.read_text()
+
+
+@pytest.mark.parametrize("option", [("--full",), ("--explain",), ("--format", "csv")])
+def test_an_option_that_a_page_of_a_projection_cannot_follow_is_refused(
+    tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    with pytest.raises(UsageError, match=f"{option[0]} does not go with --html"):
+        project("x.msgpack", "--trajectories", 1, "--workers", 1, *option, "--html", tmp_path / "page.html")
+
+
+def test_a_training_file_needs_a_page() -> None:
+    with pytest.raises(UsageError, match="--training needs --html or --figures; without them: taxtui project"):
+        run("x.msgpack", "--training", "training.toml")

@@ -1,0 +1,202 @@
+"""One word, one number: what Live, ``report``, ``project`` and the exports say of every recording that ships."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from costmodel import TrainingRun, load, project
+from costmodel.recording import events
+from costmodel.recording.follower import read_events
+from costmodel.recording.reader import CellIdentity
+from taxtui.live.cell_state import PARTS, CellState
+from taxtui.live.state import RunState
+from taxtui.report.formats import csv_rows, markdown_tables
+from taxtui.report.measured.record import record
+from taxtui.report.measured.rows import TAXES, rows_of
+from taxtui.report.measured.samples import read_samples
+from taxtui.report.measured.tables import TABLES, duration, sections
+from taxtui.report.numbers import hours
+from taxtui.report.projected import sections as projected
+from taxtui.report.projected.record import record as projected_record
+
+SHIPPED: Final = sorted((Path(__file__).parents[3] / "recordings").glob("*.msgpack"))
+S: Final = 10**9
+DEMAND: Final = TrainingRun(trajectories=3600, workers=1)
+"""So that worker-hours are seconds per delivered trajectory."""
+
+
+class Told(NamedTuple):
+    """What everybody says of one recording, by cell id where it is of cells."""
+
+    live: dict[str, CellState]
+    problems: list[str]
+    report: dict[str, dict[str, Any]]
+    project: dict[str, dict[str, Any]]
+    texts: dict[str, str]  # of the reports, by format
+
+
+@cache
+def told(path: Path) -> Told:
+    state, cell_ids = RunState(), {}
+
+    def take(event: events.Event) -> None:
+        if isinstance(event, events.Cell):
+            identity = CellIdentity(*(getattr(event, field) for field in CellIdentity._fields))
+            cell_ids[event.id] = identity.cell_id
+        state.apply(event)
+
+    read_events(path, take)
+    cells, sources = read_samples([path])
+    rows = rows_of(cells)
+    measured = [record(row, TABLES) for row in rows]
+    projections = project([load(path)], DEMAND)
+    asked = [projected_record(row) for row in projections]
+    texts = {
+        "report.csv": csv_rows.to_text(measured),
+        "report.md": markdown_tables.to_text(sections(rows, sources, TABLES, 0)),
+        "project.csv": csv_rows.to_text(asked),
+        "project.md": markdown_tables.to_text(projected.sections(projections, DEMAND, [])),
+    }
+    live = {cell_ids[number]: cell for number, cell in state.cells.items()}
+    assert len(live) == len(state.cells)
+    by_id = [{one["cell_id"]: json.loads(json.dumps(one)) for one in found} for found in (measured, asked)]
+    return Told(live, state.runner.problems, by_id[0], by_id[1], texts)
+
+
+def same(value: float, other: float) -> bool:
+    """Exact sums, divided in one order or another."""
+    return value == pytest.approx(other, rel=1e-12, abs=1e-9)
+
+
+def equal(ns: float | None, seconds: float | None) -> bool:
+    """Both are unknown, or the same."""
+    return ns is seconds is None or (ns is not None and seconds is not None and same(ns / S, seconds))
+
+
+@pytest.fixture(params=SHIPPED, ids=lambda path: path.stem)
+def found(request: pytest.FixtureRequest) -> Told:
+    return told(request.param)
+
+
+def test_recordings_are_shipped(found: Told) -> None:
+    assert len(SHIPPED) >= 5
+    assert found.live.keys() == found.report.keys() == found.project.keys()
+
+
+def test_counts_and_the_badge(found: Told) -> None:
+    for key, live in found.live.items():
+        report, projection = found.report[key], found.project[key]
+        assert live.ok + live.failed == report["trials"] == projection["trials"]
+        assert live.failed == report["failures"] == projection["failures"]
+        assert ("runner_distorted" in report["flags"]) == ("runner_distorted" in projection["flags"])
+
+
+def test_every_mean_of_the_live_screen_is_the_reports(found: Told) -> None:
+    for key, live in found.live.items():
+        means = found.report[key]["mean_ns"]
+        names = {*PARTS, "setup", "queued", "think", "held", "ready_again", "orchestration"} & means.keys()
+        assert names >= {"create", "ready", "work", "dispatch", "harness", "held", "cleanup"}
+        for name in names - {"orchestration"}:  # the live screen shows marks as they come
+            assert same(live.mean_ns(name), means[name] or 0), name
+        shown = live.mean_parts_ns()
+        assert same(sum(shown.values()) - shown.get("cleanup", 0), found.report[key]["trajectory_ns"]["mean"]["value"])
+        for facet in {*live.facets} - {"cleanup"}:  # that facet holds failed trials too
+            latency = found.report[key][f"{facet}_ns"]
+            assert (live.facets[facet].n, latency["n"]) == (latency["n"], live.facets[facet].n)
+            assert same(live.facets[facet].mean, latency["mean"]["value"] or 0.0), facet
+
+
+def test_every_cause_is_the_same_number_in_live_report_and_project(found: Told) -> None:
+    for key, live in found.live.items():
+        report, projection = found.report[key], found.project[key]
+        causes, means = projection["by_cause"], report["mean_ns"]
+        for cause in TAXES:
+            assert equal(report["tax_by_cause_ns"][cause], causes[cause]), cause
+        for cause in ("dispatch", "work", "harness", "queued", "think"):
+            assert same(means[cause] / S, causes[cause]), cause
+            assert same(live.mean_ns(cause) / S, causes[cause]), cause
+        startup_ns = sum(means[phase] for phase in ("create", "ready", "preload"))
+        assert same(startup_ns / S, causes["startup"])
+        assert same(report["work_per_success_ns"] / S, causes["work"])
+        held_s = report["held_per_success_ns"] / S
+        assert same(held_s, projection["held_per_success_s"])
+        assert same(held_s, sum(hours for hours in causes.values() if hours is not None))
+        assert same(projection["think_s"], means["think"] / S)
+
+
+def test_the_tax_and_the_trajectory_are_the_same_with_their_intervals(found: Told) -> None:
+    for key, report in found.report.items():
+        projection = found.project[key]
+        for end in ("value", "low", "high"):
+            assert same(report["tax_per_success_ns"][end] / S, projection["tax_worker_hours"][end])
+        assert same(sum(ns or 0.0 for ns in report["tax_by_cause_ns"].values()), report["tax_per_success_ns"]["value"])
+        trajectory = report["trajectory_ns"]
+        assert same(trajectory["mean"]["value"] / S, projection["trajectory_s"]["mean"])
+        assert same(trajectory["p50"]["value"] / S, projection["trajectory_s"]["p50"])
+
+
+def test_csv_says_what_json_says(found: Told) -> None:
+    for name, whole in (("report.csv", found.report), ("project.csv", found.project)):
+        rows = list(csv.DictReader(io.StringIO(found.texts[name])))
+        assert len(rows) == len(whole)
+        for row in rows:
+            for column, text in row.items():
+                value: Any = whole[row["cell_id"]]
+                for part in column.split("."):
+                    value = value[part] if isinstance(value, dict) else None
+                if isinstance(value, int | float) and not isinstance(value, bool):
+                    assert float(text) == value, column
+
+
+def test_markdown_says_what_json_says(found: Told) -> None:
+    tables = found.texts["report.md"].split("\n### ")
+    breakdown, beside, tax = (
+        _lines(next(table for table in tables if table.startswith(title)))
+        for title in ("Breakdown of completion", "Beside completion", "Tax")
+    )
+    assert len(breakdown) == len(beside) == len(tax) == len(found.report)
+    for number, report in enumerate(found.report.values()):
+        means = {name.replace("_", " "): value for name, value in report["mean_ns"].items()}
+        means["all"] = report["trajectory_ns"]["mean"]["value"]
+        for head, cell in [*list(breakdown[number].items())[1:], *list(beside[number].items())[1:]]:
+            value = means[head]
+            assert cell.partition(" (")[0] == ("–" if value is None else duration(value)), head
+        causes = report["tax_by_cause_ns"]
+        expected = {f"{one} ({two})": f"{duration(causes[one])} ({duration(causes[two])})" for one, two in _PAIRS}
+        assert {head: tax[number][head] for head in expected} == expected
+        assert _with_contention(tax[number], "failed", causes, duration)
+    lines = _lines(
+        next(one for one in found.texts["project.md"].split("\n### ") if one.startswith("Causes of the worker-hours"))
+    )
+    for line, projection in zip(lines, found.project.values(), strict=True):
+        causes = projection["by_cause"]
+        expected = {f"{one} ({two})": f"{hours(causes[one])} ({hours(causes[two])})" for one, two in _PAIRS}
+        assert {head: line[head] for head in expected} == expected
+        assert (line["work"], line["think"]) == (hours(causes["work"]), hours(causes["think"]))
+        assert _with_contention(line, "slowdown", causes, hours)
+
+
+_PAIRS: Final = (("startup", "queued"), ("dispatch", "harness"))
+
+
+def _with_contention(line: dict[str, str], cause: str, causes: dict[str, Any], shown: Callable[[Any], str]) -> bool:
+    """Whether a column says a cause, and contention below it where one row of the table knows that."""
+    one, other = ("–" if causes[name] is None else shown(causes[name]) for name in (cause, "contention"))
+    pair = f"{cause} (contention)"
+    if pair in line:
+        return line[pair] == f"{one} ({other})"
+    return line[cause] == one and causes["contention"] is None
+
+
+def _lines(table: str) -> list[dict[str, str]]:
+    """The rows of a Markdown table by its head."""
+    rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in table.splitlines() if line.startswith("| ")]
+    return [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]

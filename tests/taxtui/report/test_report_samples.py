@@ -1,0 +1,266 @@
+"""Hand-made recordings into samples: every derived duration is recomputed here from what was written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+import costmodel
+from costmodel.errors import SourceError
+from costmodel.recording.follower import read_events
+from costmodel.workload.pool import Pool
+from taxtui.live.state import RunState
+from taxtui.report.measured.rows import MeasuredRow, namesakes, rows_of
+from taxtui.report.measured.samples import column, read_samples
+from tests.support.cost_model.costmodel_files import S, cell, health, trial, write
+
+MS = S // 1000
+
+
+def cells_of(tmp_path: Path, *files: tuple[Sequence[list[list[Any]]], Sequence[list[Any]]]) -> list[Pool]:
+    """The pooled cells of one file per (trials, cells)."""
+    paths = [
+        write(tmp_path / f"{number}.msgpack", trials, *cells, run_id=f"run-{number}")
+        for number, (trials, cells) in enumerate(files)
+    ]
+    return read_samples(paths)[0]
+
+
+def only(found: Sequence[Pool]) -> Pool:
+    assert len(found) == 1
+    return found[0]
+
+
+def values(of: Pool, name: str) -> list[int]:
+    return column(of.successes, name).values.tolist()
+
+
+def mark(number: int, name: str, at_ns: int) -> list[Any]:
+    return [4, number, name, at_ns, 0]
+
+
+def test_every_duration_of_a_trial(tmp_path: Path) -> None:
+    events = trial(
+        1,
+        create=200 * MS,
+        ready=50 * MS,
+        ready_again=7 * MS,
+        setup=[(300 * MS, 280 * MS), (100 * MS, 90 * MS)],
+        actions=[40 * MS, 50 * MS, 60 * MS],
+        runs=[30 * MS, 45 * MS, 20 * MS],
+        thinks=[0, 1000 * MS, 2000 * MS],
+        gaps=[3 * MS, 1 * MS, 2 * MS],
+        queued=500 * MS,
+        cleanup=80 * MS,
+        extra=11 * MS,
+    )
+    start = 1000 * S
+    create = start + 500 * MS
+    events[3:3] = [
+        [5, 1, "preload", create + 257 * MS, 11 * MS],
+        [5, 1, "setup", create + 268 * MS, 400 * MS],
+        mark(1, "started", create - 1 * MS),  # of a request that was throttled
+        mark(1, "accepted", create + 20 * MS),
+        mark(1, "running", create + 150 * MS),
+        mark(1, "started", create + 160 * MS),
+    ]
+    found = only(cells_of(tmp_path, ([events], [])))
+    trajectory = 200 + 50 + 11 + 400 + 3 + 40 + 1 + 50 + 2 + 60
+    expected = {
+        "create": 200,
+        "ready": 50,
+        "orchestration": 150,
+        "preload": 11,
+        "setup": 400,
+        "work": 95 + 370,
+        "dispatch_total": 55 + 30,
+        "unsplit": 0,
+        "harness": 6,
+        "cold_start": 250,
+        "fresh_episode": 661,
+        "trajectory": trajectory,
+        "ready_again": 7,
+        "queued": 500,
+        "think": 3000,
+        "held": trajectory + 500 + 3000,
+        "cleanup": 80,
+    }
+    assert {name: values(found, name) for name in expected} == {name: [ms * MS] for name, ms in expected.items()}
+    assert values(found, "amortized_per_action") == [round(trajectory * MS / 3)]
+    assert values(found, "action") == [40 * MS, 50 * MS, 60 * MS]
+    assert values(found, "run") == [30 * MS, 45 * MS, 20 * MS]
+    assert values(found, "dispatch") == [10 * MS, 5 * MS, 40 * MS]
+
+
+def test_a_reset_replaces_create_and_shows_no_orchestration(tmp_path: Path) -> None:
+    events = trial(0, create=30 * MS)
+    events[1][2] = "reset"
+    found = only(cells_of(tmp_path, ([events], [])))
+    assert values(found, "cold_start") == [30 * MS + S]
+    assert values(found, "orchestration") == []
+    assert column(found.successes, "orchestration").sizes.tolist() == [0]
+
+
+@pytest.mark.parametrize("second", [-1, 2 * S + 1, 900 * S], ids=["unknown", "a bit too long", "much too long"])
+def test_a_run_that_is_unknown_or_cannot_be_is_never_guessed(tmp_path: Path, second: int) -> None:
+    known, unknown = trial(0, runs=[S // 2] * 3), trial(1, actions=[S, 2 * S, 3 * S], runs=[S // 4, second, S])
+    found = only(cells_of(tmp_path, ([known, unknown], [])))
+    assert values(found, "run") == [S // 2] * 3 + [S // 4, S]
+    assert values(found, "dispatch") == [S // 2] * 3 + [3 * S // 4, 2 * S]
+    assert column(found.successes, "run").sizes.tolist() == [3, 2]
+    assert values(found, "unsplit") == [0, 2 * S]
+    row = MeasuredRow(found)
+    assert row.tax is None
+    assert row.work_ns is None
+    assert row.held_ns == (6 * S + 9 * S) / 2
+    assert "run_time_unknown" in row.flags
+
+
+def test_warm_ups_cancelled_and_interrupted_trials_do_not_count(tmp_path: Path) -> None:
+    outcomes = ["ok", "failed", "timeout", "cancelled", "interrupted", "something new"]
+    trials = [trial(number, outcome=outcome) for number, outcome in enumerate(outcomes)]
+    found = only(cells_of(tmp_path, ([*trials, trial(9, warm_up=True)], [])))
+    assert (len(found.trials), MeasuredRow(found).failed) == (4, 3)
+    assert len(values(found, "trajectory")) == 1
+
+
+def test_equal_cells_pool_across_files_and_others_never_do(tmp_path: Path) -> None:
+    found = cells_of(
+        tmp_path,
+        ([trial(0), trial(1, cell=4)], [cell(0), cell(4, substrate_version="2.0")]),
+        ([trial(0, cell=7), trial(1, cell=8)], [cell(7), cell(8, provenance="stand_in")]),
+        ([trial(0)], [cell(0, bracket_cost_ns=5), cell(0, bracket_cost_ns=6)]),
+    )
+    assert [len(one.trials) for one in found] == [3, 1, 1]
+    assert [one.sources for one in found] == [
+        ["0.msgpack", "1.msgpack", "2.msgpack"],
+        ["0.msgpack"],
+        ["1.msgpack"],
+    ]
+    rows = rows_of(found)
+    assert sum(row.label == "STAND-IN docker" for row in rows) == 1
+    differing = namesakes(rows)
+    assert sorted(differing.values()) == ["substrate_version 1.0", "substrate_version 2.0"]
+    assert {row.label for row in rows} == {"docker #1", "docker #2", "STAND-IN docker"}
+
+
+def test_tax_and_failures(tmp_path: Path) -> None:
+    good = [trial(n, create=n * S, runs=[S // 2] * 3, setup=[(2 * S, S)], thinks=[0, S, S]) for n in range(1, 6)]
+    bad = [trial(n, actions=[S], outcome="failed", extra=(n - 5) * S) for n in (6, 7)]
+    row = MeasuredRow(only(cells_of(tmp_path, (good + bad, []))))
+    held = [n * S + S + 2 * S + 3 * S + 2 * S for n in range(1, 6)] + [2 * S + S + S + extra * S for extra in (1, 2)]
+    think, work = 5 * 2 * S, 5 * (3 * S // 2 + S)
+    tax = row.tax
+    assert tax is not None
+    assert tax.total.value == pytest.approx((sum(held) - think - work) / 5)
+    assert tax.share == pytest.approx((sum(held) - think - work) / sum(held))
+    assert tax.causes.pop("contention") is None
+    assert tax.causes == pytest.approx(
+        {
+            "startup": fmean(n * S + S for n in range(1, 6)),
+            "dispatch": 3 * S // 2 + S,
+            "harness": 0,
+            "queued": 0,
+            "failed": (5 * S + 6 * S) / 5,
+        }
+    )
+    assert row.held_ns == sum(held) / 5
+    assert row.work_ns == work / 5
+    z, n, rate = 1.959963984540054, 7, 2 / 7
+    center, half = rate + z * z / 14, z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    assert row.failures == pytest.approx((rate, (center - half) / (1 + z * z / n), (center + half) / (1 + z * z / n)))
+
+
+def test_report_and_projection_say_the_same(tmp_path: Path) -> None:
+    trials = [trial(n, create=(2 + n * n % 7) * S, gaps=[MS] * 3, runs=[S // 3] * 3, block=n // 4) for n in range(40)]
+    path = write(tmp_path / "a.msgpack", [*trials, trial(40, actions=[S], outcome="timeout")])
+    projected = costmodel.project([costmodel.load(path)], costmodel.TrainingRun(trajectories=3600, workers=1))[0]
+    row = MeasuredRow(only(read_samples([path])[0]))
+    summary = row.summary("trajectory")
+    assert summary is not None
+    assert projected.trajectory_s is not None
+    assert projected.tax_worker_hours is not None
+    assert row.tax is not None
+    assert projected.trajectory_s.mean.value * S == pytest.approx(summary.mean.value)
+    for mine, theirs in zip(projected.trajectory_s[1:], (summary.p50, summary.p95, summary.p99), strict=True):
+        assert mine == (*(None if ns is None else ns / S for ns in theirs[:3]), theirs.needs)
+    assert projected.tax_worker_hours == pytest.approx(tuple((end or 0) / S for end in row.tax.total))
+
+
+def test_the_live_screen_and_the_report_derive_the_same_durations(tmp_path: Path) -> None:
+    trials = [
+        trial(n, create=n * S, ready_again=n, queued=n * MS, gaps=[n] * 3, thinks=[0, n, n], runs=[n, -1, n], cleanup=n)
+        for n in range(1, 20)
+    ]
+    path = write(tmp_path / "a.msgpack", [*trials, trial(20, warm_up=True), trial(21, outcome="cancelled")])
+    state = RunState()
+    read_events(path, state.apply)
+    found = only(read_samples([path])[0])
+    for name, histogram in state.cells[0].facets.items():
+        told = values(found, name) if name != "response" else []  # nothing is due where one follows the other
+        assert (histogram.n, histogram.total) == (len(told) + (name == "cleanup"), sum(told))
+
+
+def test_a_run_with_a_busy_harness_is_told(tmp_path: Path) -> None:
+    def distorted(*seconds: list[Any]) -> bool:
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.msgpack"
+        _, (source,) = read_samples([write(path, [trial(0), list(seconds)])])
+        return source.distorted
+
+    assert not distorted(*[health(5 * MS, 800)] * 100)
+    assert not distorted(*[health()] * 99, health(60 * MS))
+    assert distorted(*[health()] * 98, *[health(5 * MS + 1)] * 2)
+    assert not distorted(*[health(cpu_permille=801)] * 2, *[health(cpu_permille=1)] * 3)
+    assert distorted(*[health(cpu_permille=801)] * 3, *[health(cpu_permille=1)] * 2)
+
+
+def test_reasons_to_doubt_a_row(tmp_path: Path) -> None:
+    conditions = {"arrival": "burst", "think": "8s", "acquire": "reset", "preload": "trial", "provenance": "stand_in"}
+    path = write(tmp_path / "a.msgpack", [trial(0, outcome="failed")], cell(0, **conditions), complete=False)
+    cells, sources = read_samples([path])
+    assert not sources[0].whole
+    expected = ["no_success", "stand_in", "incomplete_recording", "preload_in_trial"]
+    assert MeasuredRow(only(cells)).flags == [*expected, "arrival burst", "think 8s", "acquire reset"]
+
+
+def test_what_is_missing_makes_a_recording_incomplete(tmp_path: Path) -> None:
+    lost_start, lost_middle, short = trial(0)[1:], trial(1), trial(2, actions=[S, S])
+    lost_middle[3][3] = 1  # its first action is index 1
+    for number, broken in enumerate((lost_start, lost_middle, short)):
+        cells, sources = read_samples([write(tmp_path / f"{number}.msgpack", [broken, trial(5)])])
+        assert not sources[0].whole
+        assert len(only(cells).trials) == 1
+
+
+@pytest.mark.parametrize("damage", ["negative", "too long", "huge"])
+def test_impossible_durations_are_one_line(tmp_path: Path, damage: str) -> None:
+    events = trial(0)
+    if damage == "negative":
+        events[1][4] = -1
+    elif damage == "too long":
+        events[-1][6] -= 4 * S
+    else:
+        events[3][6][0] = 2**63
+    with pytest.raises(SourceError, match=r"a\.msgpack: .*damaged"):
+        read_samples([write(tmp_path / "a.msgpack", [events])])
+
+
+def test_the_same_run_twice_is_refused(tmp_path: Path) -> None:
+    paths = [write(tmp_path / name, [trial(0)]) for name in ("a.msgpack", "b.msgpack")]
+    with pytest.raises(SourceError, match=r"b\.msgpack and a\.msgpack hold the same run"):
+        read_samples(paths)
+
+
+def test_environments_are_compared_with_a_flag(tmp_path: Path) -> None:
+    cells = [cell(0, environment="here"), cell(1, environment="there", substrate="local"), cell(2, tier="T0")]
+    rows = rows_of(cells_of(tmp_path, ([trial(n, cell=n) for n in range(3)], cells)))
+    assert {(row.identity.tier, row.label, *row.flags) for row in rows} == {
+        ("T2", "docker", "environment_differs"),
+        ("T2", "local", "environment_differs"),
+        ("T0", "docker"),
+    }

@@ -1,0 +1,307 @@
+"""The tables as a person, a spreadsheet and a script read them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from statistics import fmean, median
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from taxtui.commands.report import command
+from taxtui.errors import RecordingError
+from taxtui.report.formats import Section, markdown_tables
+from taxtui.report.formats.plain_tables import to_text
+from taxtui.report.measured.rows import rows_of
+from taxtui.report.measured.samples import read_samples
+from taxtui.report.measured.tables import duration
+from tests.support.cost_model.costmodel_files import S, cell, health, trial, write
+
+MS = S // 1000
+
+
+def report(*arguments: object) -> str:
+    result = CliRunner().invoke(command, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def records(*arguments: object) -> list[dict[str, Any]]:
+    found = json.loads(report(*arguments, "--format", "json"))
+    assert isinstance(found, list)
+    return found
+
+
+def spread(tmp_path: Path, count: int, seed: int = 1, **identity: Any) -> tuple[Path, list[int]]:
+    """A recording of ``count`` trials whose create takes a skewed random time; the cold starts, in ns."""
+    random = Random(seed)
+    creates = [round(S * random.lognormvariate(0, 0.5)) for _ in range(count)]
+    path = tmp_path / f"spread-{count}-{seed}.msgpack"
+    trials = [trial(n, create=create, ready=S) for n, create in enumerate(creates)]
+    return write(path, trials, cell(0, **identity), run_id=path.stem), [create + S for create in creates]
+
+
+def enclosing(ascending: list[int], p: float) -> tuple[int | None, int | None]:
+    """The order-statistic interval, by summing the binomial distribution."""
+    n = len(ascending)
+    masses = [math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)]
+    low = [rank for rank in range(1, n + 1) if math.fsum(masses[:rank]) <= 0.025]
+    high = [rank for rank in range(1, n + 1) if math.fsum(masses[rank:]) <= 0.025]
+    return ascending[max(low) - 1] if low else None, ascending[min(high) - 1] if high else None
+
+
+@pytest.mark.parametrize("count", [3, 6, 71, 72, 100, 368])
+def test_json_has_exact_percentiles_with_their_intervals(tmp_path: Path, count: int) -> None:
+    path, cold_starts = spread(tmp_path, count)
+    ascending = sorted(cold_starts)
+    found = records(path, "--table", "cold-start", "--run-sd", "0")[0]["cold_start_ns"]
+    for name, p, needs in (("p50", 0.5, 6), ("p95", 0.95, 72), ("p99", 0.99, 368)):
+        low, high = enclosing(ascending, p)
+        value = ascending[math.ceil(p * count - 1e-9) - 1] if p == 0.5 or count >= needs else None
+        assert found[name] == {"value": value, "low": low, "high": high, "needs": needs}
+        assert (high is None) == (count < needs)
+    center = median(cold_starts)
+    deviation = median(abs(value - center) for value in cold_starts)
+    assert found["outliers"] == sum(0.6745 * abs(value - center) > 3.5 * deviation for value in cold_starts)
+    assert found["n"] == count
+    assert found["mean"]["value"] == pytest.approx(fmean(cold_starts))
+    assert found["mean"]["low"] < found["mean"]["value"] < found["mean"]["high"]
+
+
+def test_a_table_prints_what_the_data_need_instead_of_what_they_do_not_support(tmp_path: Path) -> None:
+    path, cold_starts = spread(tmp_path, 71)
+    text = report(path, "--table", "cold-start")
+    assert "needs  needs" in text
+    assert "n≥72  n≥368" in text
+    path, cold_starts = spread(tmp_path, 72)
+    ascending = sorted(cold_starts)
+    value, (low, high) = ascending[68], enclosing(ascending, 0.95)
+    assert low is not None
+    assert high is not None
+    text = report(path, "--table", "cold-start", "--run-sd", "0")
+    assert f"{value / S:.2f} s" in text
+    assert f"{low / S:.2f}–{high / S:.2f}" in text
+    assert "n≥72" not in text
+    assert "n≥368" in text
+
+
+def test_actions_of_one_trial_are_not_independent(tmp_path: Path) -> None:
+    """Trials whose actions all take the same time are worth their number, not the number of actions."""
+    order = Random(1).sample(range(100), 100)
+    trials = [trial(n, actions=[(k + 1) * MS] * 40, runs=[0] * 40) for n, k in enumerate(order)]
+    path = write(tmp_path / "a.msgpack", trials, cell(0, actions=40))
+    found = records(path, "--table", "actions", "--run-sd", "0")[0]
+    assert found["action_ns"]["n"] == 4000
+    assert found["action_ns"]["p50"]["value"] == 50 * MS
+    low, high = enclosing([(n + 1) * MS for n in range(100)], 0.5)
+    assert found["action_ns"]["p50"]["low"] <= (low or 0)
+    assert found["action_ns"]["p50"]["high"] >= (high or 0)
+    assert found["action_ns"]["p99"]["value"] is None
+    assert found["action_ns"]["p99"]["needs"] > 4000
+    alike = [trial(n, actions=[MS * k for k in range(1, 41)], runs=[0] * 40) for n in range(20)]
+    path = write(tmp_path / "b.msgpack", alike, cell(0, actions=40))
+    found = records(path, "--table", "actions", "--run-sd", "0")[0]["action_ns"]
+    assert (found["p50"]["low"], found["p50"]["high"]) == enclosing(sorted([MS * k for k in range(1, 41)] * 20), 0.5)
+
+
+def test_ranks_that_intervals_cannot_separate_are_ties(tmp_path: Path) -> None:
+    random = Random(3)
+    labels = {"fast": 1.0, "also-fast": 1.02, "slow": 5.0, "stand-in": 0.1}
+    cells, trials = [], []
+    for number, (name, scale) in enumerate(labels.items()):
+        provenance = "stand_in" if name == "stand-in" else "measured"
+        cells.append(cell(number, substrate=name, provenance=provenance))
+        creates = [round(scale * S * random.lognormvariate(0, 0.3)) for _ in range(40)]
+        trials += [trial(100 * number + n, cell=number, create=create) for n, create in enumerate(creates)]
+    path = write(tmp_path / "a.msgpack", trials, *cells)
+    ranks = {row["substrate"]: row["cold_start_ns"]["rank"] for row in records(path)}
+    assert ranks["fast"] == ranks["also-fast"] == {"best": 1, "worst": 2}
+    assert ranks["slow"] == {"best": 3, "worst": 3}
+    assert ranks["stand-in"] == {"best": None, "worst": None}
+    lines = report(path, "--table", "cold-start").splitlines()
+    found = {line.split()[0]: line.split()[-2] for line in lines if line.startswith(tuple(labels))}
+    assert found == {"fast": "1-2", "also-fast": "1-2", "slow": "3"}
+    assert any(line.startswith("STAND-IN stand-in [a]") for line in lines)
+    assert any(line.startswith("a  not measured here: published, emulated") for line in lines)
+    order = [line.split()[0] for line in lines if line.startswith(tuple(labels))]
+    assert order[-1] == "slow"
+
+
+def test_breakdown_adds_up_to_completion(tmp_path: Path) -> None:
+    trials = [trial(n, create=n * S, setup=[(2 * S, S)], gaps=[S // 10] * 3, runs=[S // 4] * 3) for n in range(1, 6)]
+    for number, events in enumerate(trials, 1):
+        events.insert(3, [5, number, "setup", events[2][3] + S, 2 * S])
+    path = write(tmp_path / "a.msgpack", trials)
+    found = records(path, "--table", "breakdown")[0]["mean_ns"]
+    parts = ("create", "ready", "preload", "work", "dispatch", "unsplit", "harness")
+    whole = records(path, "--table", "completion")[0]["trajectory_ns"]["mean"]["value"]
+    assert sum(found[part] for part in parts) == pytest.approx(whole) == fmean(n * S + 6.3 * S for n in range(1, 6))
+    assert found["harness"] == pytest.approx(0.3 * S)
+    text = report(path, "--table", "breakdown")
+    assert "harness" in text
+    assert "unsplit" not in text
+    line = next(line for line in text.splitlines() if line.startswith("T2 3 exec c1"))
+    shares = [float(share) for share in line.split()[4:] if share != "%"]
+    assert shares == pytest.approx([100 * part / 9.3 for part in (3, 1, 1.75, 3.25, 0.3)], abs=0.5)
+
+
+def test_wrapper_time_is_a_cause_of_its_own_and_neither_dispatch_nor_tax(tmp_path: Path) -> None:
+    def told(wrappers: list[int]) -> tuple[dict[str, Any], str]:
+        trials = [trial(n, create=S, runs=[S // 4] * 3, wrappers=wrappers) for n in range(1, 6)]
+        path = write(tmp_path / f"{len(wrappers)}.msgpack", trials)
+        row = records(path, "--table", "breakdown")[0] | records(path, "--table", "tax")[0]
+        return row, report(path, "--table", "breakdown")
+
+    (before, text_before), (after, text) = told([]), told([S // 8, S // 4, -1])
+    assert before["mean_ns"]["wrapper"] is None
+    assert after["mean_ns"]["wrapper"] == 3 * S // 8
+    assert before["mean_ns"]["dispatch"] - after["mean_ns"]["dispatch"] == 3 * S // 8
+    assert before["tax_per_success_ns"]["value"] - after["tax_per_success_ns"]["value"] == 3 * S // 8
+    for same in ("held_per_success_ns", "work_per_success_ns"):
+        assert before[same] == after[same]
+    assert "wrapper" in text
+    assert "wrapper" not in text_before
+
+
+def test_tax_in_worker_hours(tmp_path: Path) -> None:
+    trials = [trial(n, create=n * S, runs=[S // 4] * 3) for n in range(1, 6)]
+    path = write(tmp_path / "a.msgpack", trials)
+    row = records(path, "--table", "tax")[0]
+    tax_s = fmean(n + 4 - 0.75 for n in range(1, 6))
+    assert row["tax_per_success_ns"]["value"] == pytest.approx(tax_s * S)
+    assert row["tax_share_of_held"] == pytest.approx(tax_s / (tax_s + 0.75))
+    assert row["tax_worker_hours_per_million"] == pytest.approx(tax_s * 1e6 / 3600)
+    assert sum(ns or 0 for ns in row["tax_by_cause_ns"].values()) == pytest.approx(tax_s * S)
+    assert f" {tax_s * 1e6 / 3600:,.0f}\n" in report(path, "--table", "tax")
+
+
+def test_csv_has_a_row_per_cell_and_units_in_its_names(tmp_path: Path) -> None:
+    cells = [cell(0, substrate="=cmd"), cell(1, tier="T0")]
+    trials = [trial(n, cell=n % 2, create=n * S) for n in range(20)]
+    path = write(tmp_path / "a.msgpack", trials, *cells)
+    rows = list(csv.DictReader(io.StringIO(report(path, "--format", "csv"))))
+    whole = records(path)
+    assert [row["substrate"] for row in rows] == ["docker", "'=cmd"]
+    for row, found in zip(rows, whole, strict=True):
+        assert int(row["cold_start_ns.p50.value"]) == found["cold_start_ns"]["p50"]["value"]
+        assert float(row["mean_ns.create"]) == found["mean_ns"]["create"]
+        assert row["cold_start_ns.p95.value"] == ""
+    unitless = ("n", "needs", "outliers", "best", "worst")
+    for name in rows[0]:
+        if name.endswith((".value", ".low", ".high")):
+            assert "_ns." in name or name.startswith(("failure_rate", "answer.ratio"))
+        elif "_ns." in name:
+            assert name.split(".")[-1] in unitless or name.startswith(("mean_ns.", "tax_by_cause_ns."))
+
+
+def test_each_table_alone_and_all_of_them_within_80_columns(tmp_path: Path) -> None:
+    cells = [
+        cell(0, substrate="kubernetes", variant="runtimeClass=kata", actions=150, concurrency=500, mode="session"),
+        cell(1, substrate="ecs", actions=150, concurrency=500, mode="session", preload="trial"),
+    ]
+    slow = [trial(n, create=100 * S + n * S, actions=[S // 7] * 150, runs=[S // 8] * 150) for n in range(100)]
+    fast = [
+        trial(n, cell=1, create=n * 999, actions=[n * 17] * 150, runs=[0] * 150, outcome="ok" if n % 9 else "failed")
+        for n in range(100, 600)
+    ]
+    path = write(tmp_path / "a-recording-with-a-name-of-some-length.msgpack", [*slow, *fast, [health(9 * MS)]], *cells)
+    alone = ["cold-start", "fresh", "completion", "actions", "breakdown", "tax"]
+    texts = [report(path, "--table", name) for name in alone]
+    assert max(len(line) for text in [*texts, report(path), report(path, "--full")] for line in text.splitlines()) == 80
+    titles = [text.splitlines()[0] for text in texts]
+    whole = report(path, "--full").splitlines()
+    places = [whole.index(title) for title in titles]
+    assert all(one < other for one, other in pairwise(places))
+    assert all("a environments differ" in text for text in texts)
+
+
+def test_a_cell_without_a_success_is_a_row_of_nulls(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.msgpack", [trial(0, outcome="timeout")], cell(0), cell(1, substrate="local"))
+    (row,) = records(path)
+    assert row["flags"] == ["no_success"]
+    assert (row["trials"], row["failures"], row["failure_rate"]["value"]) == (1, 1, 1.0)
+    assert row["trajectory_ns"]["p50"] == {"value": None, "low": None, "high": None, "needs": None}
+    assert row["tax_per_success_ns"] == {"value": None, "low": None, "high": None}
+    text = report(path)
+    assert "100 %" in text
+    assert "Not shown: cells without a finished trial (1)." in text
+
+
+def test_an_incomplete_recording_says_so(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.msgpack", [trial(0)], complete=False)
+    text = report(path)
+    assert "INCOMPLETE" in text
+    assert "taxtui recordings verify" in report(path, "--full")
+
+
+def test_markdown_escapes_what_comes_from_a_file(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.msgpack", [trial(0)], cell(0, variant="<b>|\x1b[31m"))
+    text = report(path, "--format", "markdown", "--table", "fresh")
+    assert "docker:\\<b\\>\\|\N{REPLACEMENT CHARACTER}\\[31m" in text
+    assert "\x1b" not in text
+    assert "\x1b" not in report(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("- a", "\\- a"),
+        ("+ a", "\\+ a"),
+        ("1. a", "1\\. a"),
+        ("see http://a.b", "see http\\://a.b"),
+        ("www.a.b", "www\\.a.b"),
+        ("2.5x of a", "2.5x of a"),
+    ],
+)
+def test_a_line_of_markdown_begins_no_list_and_holds_no_link(text: str, escaped: str) -> None:
+    assert markdown_tables.to_text([Section("", [], [], [text])]) == escaped
+
+
+def test_nothing_to_report_is_one_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.msgpack", [trial(0, warm_up=True)])
+    with pytest.raises(RecordingError, match="no trial has ended"):
+        report(path)
+    with pytest.raises(RecordingError, match="there is no "):
+        report(tmp_path / "b.msgpack")
+
+
+def test_many_reasons_of_one_family_are_one_line_with_every_value(tmp_path: Path) -> None:
+    cells = [cell(number, think=f"{number + 1}s") for number in range(30)]
+    path = write(tmp_path / "a.msgpack", [trial(number, cell=number) for number in range(30)], *cells)
+    text = report(path, "--table", "fresh")
+    assert text.count("All rows: environments differ (") == 1
+    assert all(f"think {number + 1}s" in " ".join(text.split()) for number in range(30))
+    rows = rows_of(read_samples([path])[0])
+    assert all(row.rank("trajectory") is None for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("ns", "low", "high", "expected"),
+    [
+        (612_345_678, 598e6, 640.4e6, "612 ms\n598–640"),
+        (1_234_567_890, 0.9876e9, None, "1.23 s"),
+        (9_996_000, 9.9e6, 10.1e6, "10.0 ms\n9.9–10.1"),
+        (999_600, None, None, "1.00 ms"),
+        (12_345_678_901_234, 12e12, 13e12, "3.43 h\n3.33–3.61"),
+        (0, 0, 0, "0 ns\n0–0"),
+        (-2_500_000, None, None, "-2.50 ms"),
+    ],
+)
+def test_three_digits_and_a_unit(ns: float, low: float | None, high: float | None, expected: str) -> None:
+    assert duration(ns, low, high) == expected
+
+
+def test_a_heading_of_several_words_is_broken_before_the_name_of_the_rows_is_cut() -> None:
+    head = ["sandbox\ntier actions mode", "ready again\n", "start delay\n"]
+    section = Section("", head, [["local\nT0 10 exec c1", "2.00 ms", "1,000,000 ms"]], [])
+    assert "ready again" in to_text([section], 42).splitlines()[0]
+    narrower = to_text([section], 41).splitlines()
+    assert narrower[0].split() == ["sandbox", "ready", "start", "delay"]
+    assert narrower[1].split() == ["tier", "actions", "mode", "again"]

@@ -1,0 +1,242 @@
+"""A small file of very many cells is refused in one line before it costs anything; what a run makes never is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from costmodel.projection import measured_row, wall_clock
+from costmodel.projection.row import Stress
+from costmodel.projection.wall_clock import TimedRun
+from costmodel.recording.events import MAX_CELLS
+from costmodel.simulation.makespan import Makespan
+from costmodel.statistics import quantiles
+from costmodel.statistics.distribution import Distribution
+from costmodel.statistics.intervals import Interval
+from costmodel.statistics.quantiles import worth
+from costmodel.statistics.repetitions import RunKey
+from costmodel.training.run import TrainingRun
+from taxtui.cli import app
+from taxtui.errors import RecordingError
+from taxtui.report.formats import Section, plain_tables
+from taxtui.report.measured import summary
+from taxtui.report.measured.samples import Column
+from taxtui.report.page.settings import fitting
+from taxtui.report.page.site import opened
+from taxtui.report.row_limits import ANSWER, PAGE, TABLES
+from taxtui.terminal_text import widest
+from tests.support.cost_model.costmodel_files import cell, frame, header
+from tests.support.cost_model.many_cells import SHAPES, many_cells
+
+ASK = ("--trajectories", "1000000", "--workers", "10")  # so many that nothing is simulated
+COMMANDS = (
+    ("report", "FILE"),
+    ("report", "FILE", "--full"),
+    ("report", "FILE", "--table", "tax"),
+    ("report", "FILE", "--format", "json"),
+    ("compare", "FILE", "OTHER"),
+    ("project", "FILE", *ASK),
+    ("project", "FILE", *ASK, "--format", "csv"),
+)
+
+
+def told(path: Path, *words: str) -> str:
+    files = {"FILE": path, "OTHER": path.with_name("other.msgpack")}
+    asked = [str(files.get(word, word)) for word in words]
+    return CliRunner().invoke(app, asked, standalone_mode=False, catch_exceptions=False).output
+
+
+@pytest.fixture(scope="module")
+def most(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As many cells as a file may announce."""
+    folder = tmp_path_factory.mktemp("most")
+    many_cells(folder / "other.msgpack", "square", MAX_CELLS, run_id="other")
+    return many_cells(folder / "many.msgpack", "square", MAX_CELLS)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_more_cells_than_a_file_may_have_rows_are_refused_with_what_to_choose(
+    most: Path, command: tuple[str, ...]
+) -> None:
+    with pytest.raises(RecordingError, match=r"1,024|2,048") as refused:
+        told(most, *command)
+    assert "\n" not in str(refused.value)
+    assert "--substrate" in refused.value.fix
+    assert refused.value.exit_code == 4
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_what_is_chosen_of_them_is_told(most: Path, command: tuple[str, ...]) -> None:
+    assert "T3" in told(most, *command, "--tier", "T3")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_run_of_108_cells_has_all_its_rows(tmp_path: Path, shape: str) -> None:
+    path = many_cells(tmp_path / "run.msgpack", shape, 108)
+    many_cells(tmp_path / "other.msgpack", shape, 108, run_id="other")
+    for command in COMMANDS:
+        assert told(path, *command)
+
+
+@pytest.mark.parametrize("command", ["report", "project"])
+def test_a_page_has_fewer_rows_than_an_answer(tmp_path: Path, command: str) -> None:
+    path, page = many_cells(tmp_path / "many.msgpack", "tiers", 250), tmp_path / "page.html"
+    ask = ASK if command == "project" else ()
+    assert told(path, command, "FILE", *ask)
+    with pytest.raises(
+        RecordingError, match=r"250 cells are more than a page of [\d,]+ bytes may have rows, \d+;"
+    ) as refused:
+        told(path, command, "FILE", *ask, "--html", str(page))
+    assert "--tier" in refused.value.fix
+    assert not page.exists()
+
+
+@pytest.mark.parametrize("words", [("--full",), ("--table", "tax"), ("--format", "json")])
+def test_tables_have_fewer_rows_than_an_answer(tmp_path: Path, words: tuple[str, ...]) -> None:
+    path = many_cells(tmp_path / "many.msgpack", "tiers", 250)
+    with pytest.raises(
+        RecordingError, match=r"250 cells are more than tables or data of [\d,]+ bytes may have rows, \d+;"
+    ):
+        told(path, "report", "FILE", *words)
+
+
+def test_a_page_of_108_cells_of_a_trial_each_is_made(tmp_path: Path) -> None:
+    path, page = many_cells(tmp_path / "run.msgpack", "square", 108), tmp_path / "page.html"
+    told(path, "report", "FILE", "--html", str(page))
+    assert page.stat().st_size
+
+
+def test_a_site_leaves_out_what_has_more_rows_than_a_page_may_have(tmp_path: Path) -> None:
+    many_cells(tmp_path / "many.msgpack", "tiers", 250)
+    many_cells(tmp_path / "run.msgpack", "tiers", 4, run_id="run-2")
+    book = opened(tmp_path)
+    assert [path.name for path in book.paths] == ["run.msgpack"]
+    assert ["many.msgpack: 250 cells are more than a page" in f"{gap.name}: {gap.why}" for gap in book.gaps] == [True]
+
+
+def test_a_table_measures_a_cell_no_more_often_than_it_has_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+
+    def counting(texts: Iterable[str]) -> int:
+        listed = list(texts)
+        measured.extend(listed)
+        return widest(listed)
+
+    monkeypatch.setattr(plain_tables, "widest", counting)
+    head, columns, rows = "name", 12, 50
+    section = Section("", [head] + ["value"] * columns, [["a row"] + ["1…2"] * columns] * rows, [])
+    assert plain_tables.to_text([section], 60)
+    assert measured.count("1…2") == rows * columns
+
+
+def test_the_upper_percentiles_of_a_few_values_are_weighed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    weighed: list[int] = []
+
+    def counting(runs: Sequence[Sequence[Sequence[int]]], at: int) -> int:
+        weighed.append(at)
+        return worth(runs, at)
+
+    monkeypatch.setattr(quantiles, "worth", counting)
+    column = Column()
+    for value in (5, 3, 8, 1):
+        column.add([value])
+    assert summary.summarize(column, [(RunKey("run", 0), block) for block in range(4)])
+    assert weighed == [3, 8]
+
+
+def test_levels_of_concurrency_are_one_row_of_a_projection(tmp_path: Path) -> None:
+    path = many_cells(tmp_path / "levels.msgpack", "levels", MAX_CELLS)
+    assert "T2" in told(path, "project", "FILE", *ASK)
+
+
+def test_the_limit_grows_with_the_size(tmp_path: Path) -> None:
+    path = tmp_path / "one"
+    path.write_bytes(bytes(16_000))
+    for limit, most in ((ANSWER, 386), (TABLES, 130), (PAGE, 129)):
+        limit.check(most, [path], "--tier")
+        with pytest.raises(RecordingError, match=f"{most + 1} cells are more than .* {most}"):
+            limit.check(most + 1, [path], "--tier")
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "otlp"])
+def test_an_export_has_no_more_rows_than_bytes_pay_for(tmp_path: Path, form: str) -> None:
+    path, each = tmp_path / "short.msgpack", 20_000
+    events = [[3, 0, 0, "s", 0, 0], [6, 0, "action", 0, [], [], [1] * each, [], [], [], []]]
+    ended = [[7, 0, "ok", "", "", "", each, 0, "warm"], [10, "finished", {"ok": 1}]]
+    path.write_bytes(b"".join(map(frame, ([header()], [cell(actions=each)], events, ended))))
+    table = () if form == "otlp" else ("--table", "actions")
+    with pytest.raises(RecordingError, match=r"more commands than 15,\d\d\d"):
+        told(path, "export", "FILE", "--format", form, *table)
+    if table:
+        assert told(path, "export", "FILE", "--format", form)
+
+
+def test_a_page_draws_whole_panels_of_36_rows_in_all_and_says_how_to_draw_others(tmp_path: Path) -> None:
+    path = many_cells(tmp_path / "many.msgpack", "square", 108)
+    page = tmp_path / "page.html"
+    told(path, "report", "FILE", "--html", str(page))
+    text = page.read_text(encoding="utf-8")
+    assert "Not drawn, but in the tables: " in text
+    assert "8 more rows in the tables." in text
+    assert "To draw other rows choose some with --tier, --mode, --substrate or --actions." in text
+    assert text.count('data-name="causes-') == 2  # 24 of 32 cells of one tier, and the 12 of the last
+
+
+def test_what_is_not_drawn_is_named_in_few_words(tmp_path: Path) -> None:
+    path, page = many_cells(tmp_path / "many.msgpack", "tiers", 108), tmp_path / "page.html"
+    told(path, "report", "FILE", "--html", str(page))
+    assert "; 96 more." in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("counts", "drawn"),
+    [
+        ([12, 12, 12], [0, 1, 2]),
+        ([24, 24, 12, 1], [0, 2]),
+        ([1] * 9, [0, 1, 2, 3, 4, 5]),
+        ([24, 5, 24, 7], [0, 1, 3]),
+        ([], []),
+    ],
+)
+def test_panels_are_drawn_whole_while_there_is_room(counts: list[int], drawn: list[int]) -> None:
+    assert fitting(counts) == drawn
+
+
+def test_the_answer_alone_simulates_no_stress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = many_cells(tmp_path / "run.msgpack", "tiers", 4)
+    asked: list[object] = []
+    stress = measured_row._stress
+
+    def counting(timed: TimedRun, training_run: TrainingRun, worker_hours: Interval) -> Stress:
+        asked.append(timed)
+        return stress(timed, training_run, worker_hours)
+
+    monkeypatch.setattr(measured_row, "_stress", counting)
+    told(path, "project", "FILE", "--trajectories", "100", "--workers", "10")
+    assert not asked
+    told(path, "project", "FILE", "--trajectories", "100", "--workers", "10", "--format", "json")
+    assert len(asked) == 4
+
+
+def test_many_rows_share_what_is_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    efforts: list[float] = []
+    simulated = wall_clock.expected_makespan
+
+    def counting(law: Distribution, jobs: int, workers: int, **how: Any) -> Makespan:
+        efforts.append(how["effort"])
+        return simulated(law, jobs, workers, **how)
+
+    monkeypatch.setattr(wall_clock, "expected_makespan", counting)
+    for cells in (40, 80):
+        path = many_cells(tmp_path / f"{cells}.msgpack", "tiers", cells)
+        told(path, "project", "FILE", *ASK)
+    assert efforts == [1.0] * 40 + [0.5] * 80
+
+
+def test_the_law_of_a_ladder_goes_through_32_levels(tmp_path: Path) -> None:
+    path = many_cells(tmp_path / "levels.msgpack", "levels", 100)
+    assert "the law goes through 32 of the 100 levels" in told(path, "report", "FILE", "--table", "ladder")

@@ -1,0 +1,163 @@
+"""What repeats a run: its processes one after the other, what they tell added up, and an end to it at any time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import zlib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import costmodel
+from costmodel.recording.events import Clock, Event, Notice, RunFinished, TrialStarted
+from costmodel.recording.follower import read_events
+from taxtui.errors import UsageError
+from taxtui.plan import scenario
+from taxtui.plan.spec import Plan
+from taxtui.runner import run as run_module
+from taxtui.runner.fanout.byte_connection import ByteConnection
+from taxtui.runner.fanout.child_process import WorkerProcess
+from taxtui.runner.fanout.resume import ResumeState
+from taxtui.runner.run import Run
+from tests.support import waiting
+from tests.support.recorded import NoWatchdog
+from tests.taxtui.runner.fanout.test_resuming import counted
+
+
+def asked(cell: dict[str, Any] | None = None, **top: Any) -> Plan:
+    plain = {"substrates": ["local:isolation=plain"], "tiers": ["T0"], "actions": [1], "trials": 2, "warmup": 0}
+    file = {"cells": [plain | (cell or {})], "repeat": 2, **top}
+    return scenario.plan(msgspec.convert(file, scenario.ScenarioFile), Path())
+
+
+def repeated(path: Path, cell: dict[str, Any] | None = None, **top: Any) -> Run:
+    run_id = f"20260101t000000z-{zlib.crc32(bytes(path)):08x}"  # runs at the same time would share sandboxes by one
+    return Run(asked(cell, **top), path, run_id)
+
+
+def resumed(path: Path, plan: Plan) -> Run:
+    unfinished = ResumeState(path, plan)
+    return Run(plan, path, unfinished.run_id, resumed=unfinished)
+
+
+def kill_workers(run: Run) -> None:
+    assert run._dispatcher is not None
+    for worker in run._dispatcher._workers:
+        assert isinstance(worker.connection, ByteConnection)
+        assert isinstance(worker.connection.transport, WorkerProcess)
+        os.kill(worker.connection.transport.pid, signal.SIGKILL)
+
+
+async def stopped_in_the_gap(run: Run) -> None:
+    """After the first of two trials each."""
+    going = asyncio.create_task(run.execute())
+    await waiting.until(lambda: run.progress.ended == 2 and run._dispatcher is None, "the gap")
+    run.control.stop("cancelled")
+    await going
+
+
+def told(path: Path) -> list[Event]:
+    found: list[Event] = []
+    assert read_events(path, found.append).complete
+    return found
+
+
+async def test_runs_follow_one_another_in_one_recording(tmp_path: Path) -> None:
+    run = repeated(tmp_path / "r.msgpack")
+    await run.execute()
+    assert (run.outcome, run.control.crash, run.control.write_error, run.cleanup_failed) == (
+        "finished",
+        None,
+        None,
+        False,
+    )
+    assert (run.progress.planned, run.progress.ended, run.progress.ok) == (4, 4, 4)
+    starts = [event for event in told(run.path) if isinstance(event, TrialStarted)]
+    assert [(start.trial, start.repetition) for start in starts] == [(0, 0), (1, 0), (2, 1), (3, 1)]
+
+
+async def test_what_stops_in_a_gap_starts_nothing_more(tmp_path: Path) -> None:
+    run = repeated(tmp_path / "r.msgpack", gap="1h")
+    await stopped_in_the_gap(run)
+    assert run.outcome == "cancelled"
+    assert told(run.path)[-1] == RunFinished("cancelled", {"ok": 2})
+
+
+async def test_a_limit_holds_for_all_runs_together(tmp_path: Path) -> None:
+    run = repeated(tmp_path / "r.msgpack", repeat=3, until="1%", max_sandboxes=7)
+    await run.execute()
+    assert run.outcome in ("budget", "finished")
+    found = told(run.path)
+    assert sum(isinstance(event, TrialStarted) for event in found) <= 7
+    assert run.outcome == "finished" or any(isinstance(event, Notice) for event in found)
+
+
+async def test_what_the_first_run_refuses_is_raised(tmp_path: Path) -> None:
+    path = tmp_path / "r.msgpack"
+    with pytest.raises(UsageError, match="local has no option 'colour'"):
+        await repeated(path, {"substrates": ["local:colour=red"]}).execute()
+    path.write_text("precious")
+    with pytest.raises(UsageError, match="nothing is overwritten"):
+        await repeated(path).execute()
+    assert path.read_text() == "precious"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("how", ["abandoned", "killed", "in a gap"])
+async def test_a_repeated_run_goes_on_in_the_repetition_that_was_cut_short(
+    how: str, workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if how == "killed":  # a real one would go on looking after this process has crashed
+        monkeypatch.setattr(run_module, "Watchdog", NoWatchdog)
+    shape = {"actions": [5], "trials": 6, "concurrency": [workers], "arrival": "closed", "think": "50ms"}
+    top = {"repeat": 3, "workers": workers, "gap": "1h" if how == "in a gap" else "0s"}
+    path = tmp_path / "r.msgpack"
+    run = repeated(path, shape, **top)
+    going = asyncio.create_task(run.execute())
+    if how == "in a gap":
+        await waiting.until(lambda: run.progress.ended == 6 and run._dispatcher is None, "the gap")
+    else:
+        await waiting.until(
+            lambda: run.progress.ended > 6 and run._dispatcher is not None, "a repetition after the first"
+        )
+    if how == "killed":
+        kill_workers(run)
+    else:
+        run.control.abandon("interrupted")
+    await going
+    assert run.outcome == ("crashed" if how == "killed" else "interrupted")
+
+    plan = asked(shape, **{**top, "gap": "0s"})
+    if how == "in a gap":
+        with pytest.raises(UsageError, match=r"gap_s: 3600.0, now 0.0"):
+            ResumeState(path, plan)
+        plan = msgspec.structs.replace(plan, gap_s=3600.0)
+    again = resumed(path, plan)
+    again.plan = msgspec.structs.replace(plan, gap_s=0.0)  # nobody waits for an hour here
+    await again.execute()
+    assert (again.outcome, again.control.crash, again.unmeasured) == ("finished", None, [])
+    assert (again.progress.ended, again.progress.ok, again.progress.planned) == (18, 18, 18)
+    found = told(path)
+    whole = counted(found)
+    assert whole.total() == 18
+    assert set(Counter(repetition for repetition, _, _ in whole.elements()).values()) == {6}
+    clocks = {(event.worker, event.monotonic_ns) for event in found if isinstance(event, Clock)}
+    assert len({worker for worker, _ in clocks}) == len(clocks), "a number is one process's"
+    numbers = [event.trial for event in found if isinstance(event, TrialStarted)]
+    assert len(set(numbers)) == len(numbers)
+    assert costmodel.load(path).complete  # type: ignore[union-attr]  # the end counts what there is
+    with pytest.raises(UsageError, match="the run has finished"):
+        ResumeState(path, plan)
+
+
+async def test_a_repeated_run_of_another_plan_is_refused(tmp_path: Path) -> None:
+    run = repeated(tmp_path / "r.msgpack", gap="1h")
+    await stopped_in_the_gap(run)
+    plan = asked({"substrates": ["local:isolation=plain"]}, gap="1h", seed=5)
+    with pytest.raises(UsageError, match="of another plan: seed: 0, now 5"):
+        resumed(run.path, plan)

@@ -1,0 +1,215 @@
+"""A run that was cut short is gone on with: each trial once, in the same blocks, by the same plan and environment."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import costmodel
+from costmodel.errors import SourceError
+from costmodel.recording.events import FORMAT_VERSION, MAGIC, Cell, Event, Header, RunFinished, TrialEnded, TrialStarted
+from costmodel.recording.follower import read_events
+from taxtui.errors import UsageError
+from taxtui.plan.spec import Plan, SandboxSpec
+from taxtui.recording.writer import Recorder
+from taxtui.runner import identity
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.cleanup.ledger import LedgerEntry
+from taxtui.runner.fanout.resume import ResumeState
+from taxtui.runner.run import Run
+from taxtui.sandboxes.fake import FakeSubstrate
+from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.protocol import Marks
+from tests.taxtui.runner.test_engine import execute, fake, of, plan
+
+__all__ = ["fake"]
+RUN = "20260101t000000z-00000000"
+
+
+def told(path: Path) -> list[Event]:
+    got: list[Event] = []
+    read_events(path, got.append)
+    return got
+
+
+def counted(got: list[Event]) -> Counter[tuple[int, int, int]]:
+    """Counted trials that came to their end, by repetition, cell and block."""
+    started = {event.trial: event for event in of(got, TrialStarted)}
+    ended = [started[event.trial] for event in of(got, TrialEnded) if event.outcome not in ("interrupted", "cancelled")]
+    return Counter((event.repetition, event.cell, event.block) for event in ended if not event.warm_up)
+
+
+def warm_ups(got: list[Event]) -> set[int]:
+    return {event.trial for event in of(got, TrialStarted) if event.warm_up}
+
+
+async def cut_short(tmp_path: Path, fake: FakeSubstrate, what: Plan, after: int) -> Path:
+    """A run that is abandoned when so many trials have ended."""
+    run = Run(what, tmp_path / "r.msgpack", RUN)
+
+    async def enough() -> None:
+        if run.progress.ended >= after:
+            run.control.abandon("interrupted")
+            await asyncio.sleep(0)
+
+    fake.exec_hook = enough
+    await run.execute()
+
+    async def nothing() -> None:
+        """Of the second part."""
+
+    fake.exec_hook = nothing
+    assert run.outcome == "interrupted"
+    return run.path
+
+
+async def resumed(path: Path, what: Plan) -> Run:
+    unfinished = ResumeState(path, what)
+    run = Run(what, path, unfinished.run_id, resumed=unfinished)
+    await run.execute()
+    return run
+
+
+def as_it_ended(path: Path) -> None:
+    """Its last frame says how it ended."""
+
+
+def killed(path: Path) -> None:
+    """Its last frame, of the end, was never written, and another one only in part."""
+    data = path.read_bytes()
+    path.write_bytes(data[:-7])
+
+
+@pytest.mark.parametrize("how", [as_it_ended, killed])
+async def test_each_trial_is_done_once(how: Callable[[Path], None], tmp_path: Path, fake: FakeSubstrate) -> None:
+    what = plan(trials=11, concurrency=2, warmup=1)
+    whole = counted((await execute(tmp_path, what))[1])
+    (tmp_path / "r.msgpack").unlink()
+    path = await cut_short(tmp_path, fake, what, after=4)
+    how(path)
+    before = counted(told(path)).total()
+    assert 4 <= before < 11
+    run = await resumed(path, what)
+    got = told(path)
+    assert counted(got) == whole
+    assert len(of(got, Header)) == 1
+    assert (run.outcome, run.progress.ended, run.progress.ok) == ("finished", 11, 11)
+    [end] = of(got, RunFinished)
+    assert end.counts == Counter(event.outcome for event in of(got, TrialEnded) if event.trial not in warm_ups(got))
+    numbers = [event.trial for event in of(got, TrialStarted)]
+    assert len(set(numbers)) == len(numbers)
+    recording = costmodel.load(path)
+    assert (recording.trials, recording.complete) == (11, True)
+    assert fake.alive == {}
+
+
+async def test_what_has_finished_or_goes_on_is_not_resumed(tmp_path: Path, fake: FakeSubstrate) -> None:
+    what = plan(trials=3)
+    run, _ = await execute(tmp_path, what)
+    with pytest.raises(UsageError, match="the run has finished"):
+        ResumeState(run.path, what)
+    run.path.unlink()
+    path = await cut_short(tmp_path, fake, what, after=1)
+    ledger.write(LedgerEntry(run_id=RUN, substrates=(), create_timeout_s=1.0, pid=os.getpid()))
+    with pytest.raises(UsageError, match="the run goes on"):
+        ResumeState(path, what)
+    ledger.remove(RUN)
+    path.write_bytes(path.read_bytes()[:50] + b"x" + path.read_bytes()[51:])
+    with pytest.raises(SourceError):
+        ResumeState(path, what)
+
+
+async def test_another_plan_is_refused_with_the_difference(tmp_path: Path, fake: FakeSubstrate) -> None:
+    path = await cut_short(tmp_path, fake, plan(trials=5), after=1)
+    data = path.read_bytes()
+    with pytest.raises(UsageError, match=r"of another plan: cells\.0\.trials: 5, now 6; give its scenario"):
+        ResumeState(path, plan(trials=6))
+    with pytest.raises(UsageError, match=r"of another plan: seed: 0, now 1"):
+        ResumeState(path, plan(trials=5, top={"seed": 1}))
+    assert path.read_bytes() == data
+
+
+async def test_another_environment_is_refused_and_the_file_stays_as_it_was(tmp_path: Path, fake: FakeSubstrate) -> None:
+    path = await cut_short(tmp_path, fake, plan(trials=5), after=1)
+    data = path.read_bytes()
+    fake.availability = msgspec.structs.replace(fake.availability, version="2.0")
+    with pytest.raises(UsageError, match=r"another environment: substrate_version: '', now '2\.0'; start another run"):
+        await resumed(path, plan(trials=5))
+    assert path.read_bytes() == data
+
+
+def only_header(path: Path, run_id: str, what: Plan) -> Path:
+    """A recording that anybody can write: the beginning of this plan's, and of no trial."""
+    with Recorder(path) as recorder:
+        recorder.add(Header(MAGIC, FORMAT_VERSION, run_id, identity.describe(what), {}))
+    return path
+
+
+@pytest.mark.parametrize("name", ["/ABSOLUTE", "../../victim", "", ".", "..", "*", "a/b", "x" * 41, "a\n"])
+def test_a_run_id_of_a_file_names_nothing_else(name: str, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "thesis.txt").write_text("thesis")
+    victim.with_suffix(".json").write_text("{}")
+    name = name.replace("/ABSOLUTE", str(victim))
+    path = only_header(tmp_path / "r.msgpack", name, plan())
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match=r"r\.msgpack: its run id is not one"):
+        ResumeState(path, plan())
+    entry = LedgerEntry(run_id=name, substrates=(), create_timeout_s=1.0)
+    for act in (lambda: entry.path, lambda: ledger.write(entry), lambda: ledger.remove(name)):
+        with pytest.raises(UsageError, match="its run id is not one"):
+            act()
+    assert (victim / "thesis.txt").read_text() == "thesis"
+    assert victim.with_suffix(".json").read_text() == "{}"
+    assert path.read_bytes() == before
+
+
+def test_a_ledger_that_names_something_else_is_passed_over() -> None:
+    path = ledger.write(LedgerEntry(run_id="r", substrates=(), create_timeout_s=1.0))
+    path.with_name("x.json").write_bytes(path.read_bytes().replace(b'"r"', b'"../../x"'))
+    assert [entry.run_id for entry in ledger.entries()] == ["r"]
+
+
+async def test_a_run_without_its_cells_is_not_resumed(tmp_path: Path, fake: FakeSubstrate) -> None:
+    path = only_header(tmp_path / "r.msgpack", RUN, plan())
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="ends before its cells are described"):
+        await resumed(path, plan())
+    assert path.read_bytes() == before
+    assert not of(told(path), Cell)
+    assert fake.alive == {}
+
+
+async def test_a_resumed_copy_and_the_run_that_continues_elsewhere_spare_each_other(
+    tmp_path: Path, fake: FakeSubstrate
+) -> None:
+    what = plan(trials=6, warmup=0)
+    path = await cut_short(tmp_path, fake, what, after=2)
+    elsewhere = SandboxSpec(name=f"taxtui-{RUN}-5", labels={LABEL_RUN: RUN}, limits=what.limits, ttl_s=60.0)
+    await fake.create(elsewhere, Marks())  # by the run itself, in a state folder that is not ours
+    run = await resumed(path, what)
+    assert (run.outcome, run.progress.ok, run.clean) == ("finished", 6, True)
+    assert list(fake.alive) == [elsewhere.name]
+    names = [event.sandbox for event in of(told(path), TrialStarted)]
+    assert len(set(names)) == len(names)
+    assert elsewhere.name not in names
+
+
+async def test_a_resumption_removes_what_the_first_part_left_on_this_machine(
+    tmp_path: Path, fake: FakeSubstrate
+) -> None:
+    what = plan(trials=6, warmup=0)
+    path = await cut_short(tmp_path, fake, what, after=2)
+    left = SandboxSpec(name=f"taxtui-{RUN}-5", labels={LABEL_RUN: RUN}, limits=what.limits, ttl_s=60.0)
+    await fake.create(left, Marks())
+    ledger.write(LedgerEntry(run_id=RUN, substrates=(), create_timeout_s=1.0))  # neither runner nor watchdog lives
+    await resumed(path, what)
+    assert fake.alive == {}
+    ledger.remove(RUN)

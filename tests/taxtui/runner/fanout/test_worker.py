@@ -1,0 +1,236 @@
+"""A worker in this process, with somebody at the other end of its pipes; tests/taxtui/commands has real ones."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from costmodel.recording.events import Event, TrialEnded, TrialStarted
+from costmodel.recording.framing import FrameParser, decode
+from taxtui.plan.spec import Plan
+from taxtui.runner.cleanup import ledger
+from taxtui.runner.cleanup.ledger import TrialShare
+from taxtui.runner.fanout.messages import (
+    Assign,
+    AssignedTrial,
+    Assignment,
+    BudgetAnswer,
+    BudgetRequest,
+    EndOfBatch,
+    Flushed,
+    FromWorker,
+    NotStarted,
+    Ready,
+    SandboxGone,
+    Slots,
+    ToWorker,
+    WorkerCommand,
+    decode_to_worker,
+    line,
+)
+from taxtui.runner.fanout.worker import Worker
+from taxtui.runner.fanout.worker_program import WorkerPipes, WorkerProgram
+from taxtui.sandboxes.fake import FakeSubstrate
+from tests.support.waiting import until
+from tests.taxtui.runner.test_engine import fake, plan
+
+__all__ = ["fake"]
+
+RUN_ID = "20260101t000000z-00000000"
+
+
+class RecordedPipes(WorkerPipes):
+    """Keeps the messages of a worker; its own messages come from the test."""
+
+    def __init__(self) -> None:
+        """Nothing has been said; where it is ``slow`` nobody reads."""
+        self.heard: list[FromWorker] = []
+        self.slow = False
+
+    @property
+    def behind(self) -> bool:
+        return self.slow
+
+    def send(self, message: FromWorker) -> None:
+        self.heard.append(message)
+
+    def of(self, kind: type) -> list[Any]:
+        return [told for told in self.heard if isinstance(told, kind)]
+
+
+class Seat:
+    """A worker, begun, at one end; the test is at the other."""
+
+    def __init__(self, folder: Path, what: Plan) -> None:
+        assignment = Assignment(plan=what, run_id=RUN_ID, share=TrialShare(1, 2), clock=2)
+        self.path = folder / "1.msgpack"
+        self.lines = RecordedPipes()
+        self.program = WorkerProgram(assignment, self.path, self.lines)
+        self.running = asyncio.ensure_future(self.program.execute())
+
+    @property
+    def worker(self) -> Worker:
+        assert self.program.worker is not None
+        return self.program.worker
+
+    async def begun(self) -> None:
+        await until(lambda: bool(self.lines.of(Ready)) or self.running.done(), "it has begun")
+
+    def order(self, message: ToWorker) -> None:
+        """As it arrives."""
+        self.program.receive(decode_to_worker(line(message)))
+
+    def deal(self, *trials: int, slots: int = 1, due_ns: int | None = None) -> None:
+        self.order(Slots(0, 0, slots, 0))
+        self.order(Assign(0, 0, [AssignedTrial(trial, place, due_ns) for place, trial in enumerate(trials)]))
+
+    def events(self) -> list[Event]:
+        """The events of its file so far."""
+        frames = FrameParser().feed(self.path.read_bytes())
+        return [event for offset, payload in frames for event in decode(payload, offset).events]
+
+    def ends(self) -> dict[int, str]:
+        """Trials whose end is in its file, and their outcomes."""
+        return {event.trial: event.outcome for event in self.events() if isinstance(event, TrialEnded)}
+
+    async def ended(self, trials: int) -> None:
+        await until(lambda: len(self.ends()) >= trials or self.running.done(), f"{trials} ended")
+
+    async def finish(self) -> None:
+        self.order(WorkerCommand("finish"))
+        await self.running
+
+
+async def for_ever(*_: Any) -> None:
+    """A hook of the fake that never returns."""
+    await asyncio.Event().wait()
+
+
+def made(fake: FakeSubstrate) -> list[str]:
+    """The sandboxes that it was asked for."""
+    return [call for call in fake.calls if call.startswith("create ")]
+
+
+async def test_it_measures_what_it_is_dealt_and_says_so_as_often_as_it_is_heard(
+    tmp_path: Path, fake: FakeSubstrate
+) -> None:
+    seat = Seat(tmp_path, plan(trials=8))
+    await seat.begun()
+    seat.deal(1, 3, 5, slots=2)
+    await seat.ended(3)
+    assert seat.lines.of(Flushed)[-1].idle, (
+        "whoever reads its file is not told of it, or not that there is nothing to do"
+    )
+    seat.lines.slow = True
+    before = len(seat.lines.of(Flushed))
+    seat.deal(7, slots=2)
+    await seat.ended(4)
+    assert len(seat.lines.of(Flushed)) == before
+    seat.order(EndOfBatch(0, 0))
+    await seat.finish()
+    assert seat.ends() == dict.fromkeys((1, 3, 5, 7), "ok")
+    assert seat.program.clean
+    assert not seat.lines.of(BudgetRequest), "a run without a limit has nothing to ask"
+    assert fake.alive == {}
+
+
+async def test_under_a_limit_it_makes_no_sandbox_that_it_was_not_granted(tmp_path: Path, fake: FakeSubstrate) -> None:
+    seat = Seat(tmp_path, plan(trials=8, warmup=0, top={"max_sandboxes": 3}))
+    await seat.begun()
+    seat.deal(1, 3, 5, slots=3)
+    await until(lambda: len(seat.lines.of(BudgetRequest)) == 3, "all have asked")
+    assert len(made(fake)) == 0
+    asked = [told.sandbox for told in seat.lines.of(BudgetRequest)]
+    seat.order(BudgetAnswer(asked[0], True))
+    seat.order(BudgetAnswer(asked[1], False))
+    await seat.ended(1)
+    assert [told.sandbox for told in seat.lines.of(SandboxGone)] == [asked[0]]
+    seat.order(WorkerCommand("stop"))  # the third goes on asking for ever
+    await seat.finish()
+    assert Counter(seat.ends().values())["ok"] == 1
+    assert len(made(fake)) == 1
+    assert seat.program.clean
+
+
+async def test_what_it_has_not_begun_when_it_is_stopped_is_handed_back(tmp_path: Path, fake: FakeSubstrate) -> None:
+    seat = Seat(tmp_path, plan(trials=40))
+    await seat.begun()
+    seat.order(WorkerCommand("pause"))
+    seat.deal(1, 3, 5, 7, due_ns=3_600_000_000_000)
+    await until(lambda: len(seat.worker._batches) == 1, "it was dealt them")
+    seat.order(WorkerCommand("resume"))
+    seat.order(WorkerCommand("stop"))
+    seat.order(Assign(0, 0, [AssignedTrial(9, 4, None)]))
+    await seat.finish()
+    assert sorted(told.trial for told in seat.lines.of(NotStarted)) == [1, 3, 5, 7, 9]
+    assert len(made(fake)) == 0
+
+
+@pytest.mark.parametrize("op", ["cancel", "interrupt", ""])
+async def test_cut_short_it_cleans_up_and_does_not_outlive_its_run(
+    tmp_path: Path, fake: FakeSubstrate, op: str
+) -> None:
+    fake.ready_hook = for_ever
+    seat = Seat(tmp_path, plan(trials=8))
+    await seat.begun()
+    seat.deal(1, 3, slots=2)
+    await until(lambda: len(fake.alive) == 2, "both are there")
+    if op:
+        seat.order(WorkerCommand(op))
+        await seat.finish()
+    else:
+        seat.program.abandoned_by_run()
+        await seat.running
+    assert fake.alive == {}
+    assert set(seat.ends().values()) == {"interrupted" if op == "interrupt" else "cancelled"}
+
+
+async def test_a_bug_of_it_is_told_and_ends_it(
+    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seat = Seat(tmp_path, plan(trials=8))
+    await seat.begun()
+
+    async def broken(*_: Any) -> bool:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(seat.worker, "_trial", broken)
+    seat.deal(1)
+    await seat.running
+    assert str(seat.worker.control.crash) == "boom"
+    assert not seat.program.clean
+
+
+async def test_it_answers_for_its_own_sandboxes_alone(tmp_path: Path, fake: FakeSubstrate) -> None:
+    seat = Seat(tmp_path, plan())
+    await seat.begun()
+    assert [seat.program.entry.covers(f"taxtui-{RUN_ID}-{number}") for number in (0, 1, 2, 3)] == [
+        False,
+        True,
+        False,
+        True,
+    ]
+    entry = seat.program.entry
+    assert (entry.share, entry.run_id) == (TrialShare(1, 2), RUN_ID)
+    assert msgspec.json.decode(msgspec.json.encode(entry), type=ledger.LedgerEntry) == entry
+    await seat.finish()
+
+
+async def test_a_batch_begins_by_the_clock_of_the_worker_alone(
+    tmp_path: Path, fake: FakeSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seat = Seat(tmp_path, plan(trials=8, warmup=0))
+    await seat.begun()
+    wall = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: wall() + 3_600_000_000_000)  # another machine's, an hour apart
+    seat.deal(1, slots=1, due_ns=0)
+    await seat.ended(1)
+    [start] = [event for event in seat.events() if isinstance(event, TrialStarted)]
+    assert 0 <= start.scheduled_ns <= start.start_ns
+    await seat.finish()

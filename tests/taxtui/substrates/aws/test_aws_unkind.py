@@ -1,0 +1,237 @@
+"""EC2 and ECS as unkind as they are: throttled looks, refused set-up, instances not known yet, throttling for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from costmodel.recording.events import OK, READY, Mark, PhaseEnded
+from taxtui.errors import CleanupFailed, CreateFailed, Throttled
+from taxtui.plan.spec import Command
+from taxtui.sandboxes.kit import removal
+from taxtui.sandboxes.protocol import Found, Marks
+from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
+from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
+from taxtui.substrates.aws.failure import AccessDenied
+from tests.support.standins import ec2_standin_setup, ecs_standin_setup
+from tests.support.standins.ecs_standin import EcsStandin
+from tests.support.standins.ecs_standin_setup import CREDENTIALS, spec
+from tests.support.waiting import until
+from tests.taxtui.runner.test_trial import FakeContext, run
+
+pytestmark = pytest.mark.processes
+
+if TYPE_CHECKING:
+    from tests.support.standins.ec2_standin import Ec2Standin
+
+EC2_THROTTLE = "RequestLimitExceeded"
+ECS_THROTTLE = "ThrottlingException"
+
+
+@pytest.fixture(autouse=True)
+def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key, value in CREDENTIALS.items():
+        monkeypatch.setenv(key, value)
+
+
+@pytest.fixture
+def ecs() -> Iterator[EcsStandin]:
+    with ecs_standin_setup.standin() as running:
+        yield running
+
+
+@pytest.fixture
+def ec2() -> Iterator[Ec2Standin]:
+    with ec2_standin_setup.standin() as running:
+        yield running
+
+
+async def until_looked(standin: Any, operation: str, times: int) -> None:
+    await until(lambda: standin.calls[operation] >= times, f"{times} times {operation}")
+
+
+# -- throttled looks
+
+
+async def test_a_throttle_while_a_task_boots_leaves_its_cold_start_whole(ecs: EcsStandin) -> None:
+    ecs.agent = False
+    ecs.refuse("DescribeTasks", ECS_THROTTLE, times=2, skip=3)
+
+    async def boot() -> None:
+        await until_looked(ecs, "DescribeTasks", 8)  # seen not to be ready again after the throttle
+        ecs.agent = True
+
+    context = FakeContext(actions=0)
+    context.plan = msgspec.structs.replace(context.plan, tier=msgspec.structs.replace(context.plan.tier, setup=()))
+    async with EcsSubstrate(ecs_standin_setup.options(ecs)) as substrate:
+        context.substrate = substrate  # type: ignore[assignment]
+        booting = asyncio.ensure_future(boot())
+        await run(context)
+        await booting
+    assert (context.ended.outcome, context.ended.queued_ns) == (
+        OK,
+        0,
+    )  # nothing waited for the provider's sake: the task was not there yet
+    [ready] = [event for event in context.of(PhaseEnded) if event.phase == READY]
+    [connected] = [mark for mark in context.of(Mark) if mark.name == "agent running"]
+    assert ready.start_ns < connected.at_ns < ready.start_ns + ready.duration_ns
+
+
+async def test_a_throttled_look_that_comes_too_late_is_queued_and_nothing_else(ecs: EcsStandin) -> None:
+    ecs.steps_s = dict.fromkeys(ecs.steps_s, 0.0)
+    async with EcsSubstrate(ecs_standin_setup.options(ecs)) as substrate:
+        marks = Marks()
+        made = await substrate.create(spec(), marks)
+        ecs.refuse("DescribeTasks", ECS_THROTTLE, times=3, retry_after_s=0.01)
+        await made.wait_ready(marks)
+        resolution_ns = {name: resolution for name, _, resolution in marks.seen}["running"]
+        assert 30_000_000 <= marks.queued_ns == resolution_ns - substrate.api.poller.interval_ns
+        await made.destroy()
+
+
+@pytest.mark.sshd
+async def test_a_throttle_while_an_instance_boots_holds_nothing_up(ec2: Ec2Standin) -> None:
+    ec2.boot_s = 3600.0
+    async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
+        made = await substrate.create(spec(), Marks())
+        ec2.refuse("DescribeInstances", EC2_THROTTLE, times=3)
+        marks = Marks()
+        waiting = asyncio.ensure_future(made.wait_ready(marks))
+        await until_looked(ec2, "DescribeInstances", 4)
+        await until(lambda: marks.seen, "it runs, and its port is closed")
+        await asyncio.sleep(0.2)
+        await asyncio.to_thread(ec2.running()[0].restart_sshd)
+        await waiting
+        assert marks.queued_ns == 0
+        await made.destroy()
+
+
+@pytest.mark.sshd
+async def test_twenty_that_wait_are_throttled_once(ec2: Ec2Standin) -> None:
+    async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
+        ec2.refuse("DescribeInstances", EC2_THROTTLE)
+        await asyncio.gather(*(substrate.api.poller.next(f"i-{number}") for number in range(20)))
+    assert ec2.calls["DescribeInstances"] == 2
+
+
+# -- a security group that is half made
+
+
+@pytest.mark.sshd
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(EC2_THROTTLE, Throttled), ("UnauthorizedOperation", AccessDenied), ("InvalidParameterValue", CreateFailed)],
+)
+async def test_a_group_whose_port_was_not_opened_is_completed_before_anything_runs_in_it(
+    ec2: Ec2Standin, code: str, kind: type[Exception]
+) -> None:
+    ec2.refuse("AuthorizeSecurityGroupIngress", code)
+    async with Ec2Substrate(ec2_standin_setup.options(ec2, login_timeout_s=20.0)) as substrate:
+        with pytest.raises(kind):
+            await substrate.create(spec(), Marks())
+        assert ec2.calls["RunInstances"] == 0
+        made = await substrate.create(spec(), Marks())
+        assert len(ec2.leftovers()["security groups"]) == 1
+        await made.wait_ready(Marks())
+        assert (await made.exec(Command(script="true"))).exit_code == 0
+        await made.destroy()
+    assert not any(ec2.leftovers().values()), ec2.leftovers()
+
+
+@pytest.mark.sshd
+async def test_a_group_that_is_never_opened_runs_nothing_and_goes_with_the_run(ec2: Ec2Standin) -> None:
+    ec2.refuse("AuthorizeSecurityGroupIngress", "UnauthorizedOperation", times=math.inf)
+    ec2.refuse("DeleteSecurityGroup", EC2_THROTTLE, times=2)
+    async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
+        for number in range(3):
+            with pytest.raises(AccessDenied):
+                await substrate.create(spec(f"taxtui-r1-{number}"), Marks())
+    assert ec2.calls["RunInstances"] == 0
+    assert not any(ec2.leftovers().values()), ec2.leftovers()
+
+
+@pytest.mark.sshd
+async def test_a_port_opened_by_a_request_whose_answer_was_lost_is_open(ec2: Ec2Standin) -> None:
+    ec2.refuse("AuthorizeSecurityGroupIngress", "InvalidPermission.Duplicate")
+    async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
+        made = await substrate.create(spec(), Marks())
+        await made.destroy()
+    assert not any(ec2.leftovers().values()), ec2.leftovers()
+
+
+# -- what was launched is not known yet
+
+
+@pytest.mark.sshd
+@pytest.mark.parametrize("by", ["destroy", "reap"])
+async def test_an_instance_that_is_not_known_yet_is_not_gone(ec2: Ec2Standin, by: str) -> None:
+    ec2.late_calls = 3
+    async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
+        made = await substrate.create(spec(), Marks())
+        if by == "destroy":
+            await made.destroy()
+        else:
+            [handle] = ec2.machines
+            await substrate.reap(Found(name="taxtui-r1-1", handle=handle, run_id="r1", age_s=0.0))
+        assert ec2.leftovers()["instances"] == []
+        assert ec2.calls["TerminateInstances"] == 4
+
+
+async def test_a_task_that_is_not_known_yet_is_not_gone(ecs: EcsStandin) -> None:
+    ecs.late_calls = 3
+    async with EcsSubstrate(ecs_standin_setup.options(ecs)) as substrate:
+        made = await substrate.create(spec(), Marks())
+        await made.destroy()
+        assert ecs.running() == []
+        assert ecs.calls["StopTask"] == 4
+        ready = await substrate.create(spec("taxtui-r1-2"), Marks())
+        await ready.wait_ready(Marks())
+        await ready.destroy()
+
+
+# -- throttled for ever
+
+
+@pytest.mark.sshd
+@pytest.mark.parametrize("operation", ["TerminateInstances", "DescribeInstances"])
+async def test_removing_an_instance_has_an_end_while_ec2_throttles(
+    ec2: Ec2Standin, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
+        made = await substrate.create(spec(), Marks())
+        [handle] = ec2.machines
+        left = Found(name="taxtui-r1-1", handle=handle, run_id="r1", age_s=0.0)
+        ec2.refuse(operation, EC2_THROTTLE, times=math.inf)
+        with monkeypatch.context() as patch:
+            patch.setattr(removal, "REMOVE_S", 0.5)
+            with pytest.raises(CleanupFailed, match=f"instance {handle} may still exist"):
+                await made.destroy()
+            with pytest.raises(CleanupFailed, match=f"instance {handle} may still exist"):
+                await substrate.reap(left)
+        ec2.faults.clear()
+        await substrate.reap(left)
+    assert not any(ec2.leftovers().values()), ec2.leftovers()
+
+
+@pytest.mark.parametrize("operation", ["StopTask", "DescribeTasks"])
+async def test_removing_a_task_has_an_end_while_ecs_throttles(
+    ecs: EcsStandin, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    async with EcsSubstrate(ecs_standin_setup.options(ecs)) as substrate:
+        made = await substrate.create(spec(), Marks())
+        [arn] = ecs.tasks
+        ecs.refuse(operation, ECS_THROTTLE, times=math.inf)
+        with monkeypatch.context() as patch:
+            patch.setattr(removal, "REMOVE_S", 0.5)
+            with pytest.raises(CleanupFailed, match=f"task {arn.rpartition('/')[2]} may still exist"):
+                await made.destroy()
+            with pytest.raises(CleanupFailed, match="may still exist"):
+                await substrate.reap(Found(name="taxtui-r1-1", handle=arn, run_id="r1", age_s=0.0))
+        ecs.faults.clear()
+        await made.destroy()
+    assert ecs.running() == []

@@ -1,0 +1,279 @@
+"""The EC2 adapter against moto with a real sshd: its life, and every way in which it can end."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from taxtui.errors import (
+    CleanupFailed,
+    CreateFailed,
+    ExecTimeout,
+    QuotaExceeded,
+    SandboxLost,
+    SubstrateError,
+    Throttled,
+)
+from taxtui.plan.spec import Command, Limits
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
+from taxtui.substrates.aws.failure import AccessDenied, AgentNeverConnected, CapacityUnavailable, SpotInterrupted
+from tests.support.standins.ec2_standin_setup import options, sandbox, standin
+from tests.support.standins.ecs_standin_setup import CREDENTIALS, spec
+from tests.support.waiting import until
+
+if TYPE_CHECKING:
+    from tests.support.standins.ec2_standin import Ec2Standin
+
+pytestmark = [pytest.mark.sshd, pytest.mark.processes]
+
+
+@pytest.fixture(autouse=True)
+def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key, value in CREDENTIALS.items():
+        monkeypatch.setenv(key, value)
+
+
+@pytest.fixture
+def ec2() -> Iterator[Ec2Standin]:
+    with standin() as running:
+        yield running
+
+
+async def test_a_life(ec2: Ec2Standin) -> None:
+    marks = Marks()
+    async with Ec2Substrate(options(ec2)) as substrate:
+        assert substrate.provenance == "stand_in"
+        made = await substrate.create(spec(env={"NONCE": "a b'c"}), marks)
+        assert [each.name for each in await substrate.find("r1")] == ["taxtui-r1-1"]
+        await made.wait_ready(marks)
+        result = await made.exec(Command(script='printf %s "$NONCE"; echo err >&2; exit 7'))
+        assert (result.exit_code, result.stdout, result.stderr) == (7, b"a b'c", b"err\n")
+        names = [name for name, _, _ in marks.seen]
+        assert names == ["accepted", "running", "port open", "authenticated", "first exec"]
+        at = [at_ns for _, at_ns, _ in marks.seen]
+        assert at == sorted(at)
+        await made.destroy()
+        await made.destroy()
+        assert await substrate.find("r1") == []
+    assert not any(ec2.leftovers().values()), ec2.leftovers()
+
+
+async def test_the_instance_has_its_guards(ec2: Ec2Standin) -> None:
+    client = ec2.client("ec2")
+    async with sandbox(ec2):
+        (instance,) = client.describe_instances()["Reservations"][0]["Instances"]
+        assert instance["MetadataOptions"]["HttpTokens"] == "required"
+        asked = client.describe_instance_attribute(
+            InstanceId=instance["InstanceId"], Attribute="instanceInitiatedShutdownBehavior"
+        )
+        assert asked["InstanceInitiatedShutdownBehavior"]["Value"] == "terminate"
+        asked = client.describe_instance_attribute(InstanceId=instance["InstanceId"], Attribute="userData")
+        assert b'"shutdown"' in base64.b64decode(asked["UserData"]["Value"])
+        (volume,) = client.describe_volumes()["Volumes"]
+        assert {"Key": "taxtui.run", "Value": "r1"} in volume["Tags"]
+        groups = client.describe_security_groups(Filters=[{"Name": "tag:taxtui.run", "Values": ["r1"]}])
+        ((rule,),) = [group["IpPermissions"] for group in groups["SecurityGroups"]]
+        assert [each["CidrIp"] for each in rule["IpRanges"]] == ["127.0.0.1/32"]
+        assert rule["FromPort"] == rule["ToPort"] == ec2.port
+
+
+async def test_many_at_once_share_one_group_and_it_goes_with_the_run(ec2: Ec2Standin) -> None:
+    async with Ec2Substrate(options(ec2)) as substrate:
+        made = await asyncio.gather(*(substrate.create(spec(f"taxtui-r1-{number}"), Marks()) for number in range(4)))
+        assert len(ec2.leftovers()["security groups"]) == 1
+        await asyncio.gather(*(each.wait_ready(Marks()) for each in made))
+        await asyncio.gather(*(each.destroy() for each in made))
+    assert not any(ec2.leftovers().values()), ec2.leftovers()
+
+
+async def test_a_given_group_is_never_touched(ec2: Ec2Standin) -> None:
+    client = ec2.client("ec2")
+    vpc = client.describe_subnets(SubnetIds=[ec2.subnet])["Subnets"][0]["VpcId"]
+    given = client.create_security_group(GroupName="mine", Description="mine", VpcId=vpc)["GroupId"]
+    rule = {"IpProtocol": "tcp", "FromPort": ec2.port, "ToPort": ec2.port, "IpRanges": [{"CidrIp": "127.0.0.1/32"}]}
+    client.authorize_security_group_ingress(GroupId=given, IpPermissions=[rule])
+    async with sandbox(ec2, security_group=given) as made:
+        assert (await made.exec(Command(script="true"))).exit_code == 0
+    assert ec2.leftovers()["security groups"] == ["mine"]
+
+
+async def test_a_dead_runs_instance_volume_and_group_are_swept(ec2: Ec2Standin) -> None:
+    dead = Ec2Substrate(options(ec2))
+    await dead.__aenter__()
+    await dead.create(spec(), Marks())
+    ec2.client("ec2").create_volume(
+        AvailabilityZone="us-east-1a",
+        Size=8,
+        TagSpecifications=[{"ResourceType": "volume", "Tags": [{"Key": "taxtui.run", "Value": "r1"}]}],
+    )
+    async with Ec2Substrate(options(ec2)) as sweeper:
+        assert {each.handle.split("-")[0] for each in await sweeper.find()} == {"i", "vol"}
+        (group,) = [each["GroupId"] for each in await sweeper.api.tagged("security_groups", "r1")]
+        with pytest.raises(CleanupFailed, match="dependent"):
+            await sweeper._network.delete(group)
+        for _ in range(2):  # the group shows once nothing uses it
+            for left in await sweeper.find("r1"):
+                assert left.run_id == "r1"
+                await sweeper.reap(left)
+                await sweeper.reap(left)
+        assert await sweeper.find() == []
+    assert not any(ec2.leftovers().values()), ec2.leftovers()
+    await dead.__aexit__(None, None, None)
+
+
+# -- the ways in which it can end
+
+
+async def test_throttling_is_told_and_waited_out_only_when_cleaning_up(ec2: Ec2Standin) -> None:
+    ec2.refuse("RunInstances", "RequestLimitExceeded")
+    async with Ec2Substrate(options(ec2)) as substrate:
+        with pytest.raises(Throttled):
+            await substrate.create(spec(), Marks())
+        assert ec2.calls["RunInstances"] == 1  # the SDK did not retry behind our back
+        made = await substrate.create(spec(), Marks())
+        ec2.refuse("TerminateInstances", "RequestLimitExceeded", times=2)
+        await made.destroy()
+    assert not any(ec2.leftovers().values()), ec2.leftovers()
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "kind"),
+    [
+        ("UnauthorizedOperation", "You are not authorized to perform: ec2:RunInstances", AccessDenied),
+        ("VcpuLimitExceeded", "You have requested more vCPU than your limit", QuotaExceeded),
+        ("InsufficientInstanceCapacity", "We do not have sufficient capacity", CapacityUnavailable),
+        ("SpotMaxPriceTooLow", "Your price is too low", CapacityUnavailable),
+        ("Unsupported", "m7i.large is not supported in this zone", CreateFailed),
+    ],
+)
+async def test_refusals_of_a_create(ec2: Ec2Standin, code: str, message: str, kind: type[Exception]) -> None:
+    ec2.refuse("RunInstances", code, message)
+    async with Ec2Substrate(options(ec2)) as substrate:
+        with pytest.raises(kind) as caught:
+            await substrate.create(spec(), Marks())
+    assert type(caught.value) is kind
+    assert not any(ec2.leftovers().values()), ec2.leftovers()
+
+
+@pytest.mark.parametrize(("subnet", "complaint"), [("", "option subnet"), ("subnet-9", "subnet-9")])
+async def test_a_missing_subnet_is_named(ec2: Ec2Standin, subnet: str, complaint: str) -> None:
+    async with Ec2Substrate(options(ec2, subnet=subnet)) as substrate:
+        answer = await substrate.check()
+        assert not answer.ok
+        assert complaint in answer.detail
+        assert answer.fix
+        with pytest.raises(SubstrateError, match=complaint):
+            await substrate.create(spec(), Marks())
+
+
+async def test_a_port_that_stays_closed_says_what_to_check(ec2: Ec2Standin) -> None:
+    ec2.sshd_starts = False
+    async with Ec2Substrate(options(ec2, login_timeout_s=0.5)) as substrate:
+        made = await substrate.create(spec(), Marks())
+        with pytest.raises(AgentNeverConnected, match="security group"):
+            await made.wait_ready(Marks())
+        await made.destroy()
+
+
+async def test_another_host_key_is_never_accepted(ec2: Ec2Standin) -> None:
+    ec2.host_key_from_user_data = False
+    async with Ec2Substrate(options(ec2, login_timeout_s=3.0)) as substrate:
+        made = await substrate.create(spec(), Marks())
+        with pytest.raises(AgentNeverConnected, match="another host key"):
+            await made.wait_ready(Marks())
+        await made.destroy()
+
+
+async def test_a_refused_login_says_what_to_check(ec2: Ec2Standin) -> None:
+    async with Ec2Substrate(options(ec2, user="nobody-of-this-name", login_timeout_s=3.0)) as substrate:
+        made = await substrate.create(spec(), Marks())
+        with pytest.raises(AgentNeverConnected, match="login is refused"):
+            await made.wait_ready(Marks())
+        await made.destroy()
+
+
+@pytest.mark.parametrize("mode", ["exec", "session"])
+async def test_a_spot_interruption_is_its_own_outcome(ec2: Ec2Standin, mode: str, tmp_path: Path) -> None:
+    async with Ec2Substrate(options(ec2, spot=True)) as substrate:
+        assert substrate.variant == "m7i.large spot private"
+        made = await substrate.create(spec(), Marks())
+        await made.wait_ready(Marks())
+        runner = made if mode == "exec" else await made.open_session()
+        running = asyncio.create_task(runner.exec(Command(script=f"touch {tmp_path}/begun; sleep 600")))
+        await until((tmp_path / "begun").exists, "the command runs")
+        await asyncio.to_thread(ec2.end, ec2.running()[0].instance, "Server.SpotInstanceTermination")
+        with pytest.raises(SpotInterrupted, match="on-demand"):
+            await running
+        await made.destroy()
+
+
+async def test_a_connection_cut_in_the_middle_is_its_own_outcome(ec2: Ec2Standin, tmp_path: Path) -> None:
+    async with sandbox(ec2) as made:
+        session = await made.open_session()
+        running = asyncio.create_task(session.exec(Command(script=f"touch {tmp_path}/begun; sleep 600")))
+        await until((tmp_path / "begun").exists, "the command runs")
+        await asyncio.to_thread(ec2.running()[0].restart_sshd)
+        with pytest.raises(SandboxLost, match="SSH"):
+            await running
+        with pytest.raises(SandboxLost):
+            await made.exec(Command(script="true"))
+
+
+async def test_the_deadline_needs_nobody(ec2: Ec2Standin) -> None:
+    ec2.minute_s = 0.5
+    async with Ec2Substrate(options(ec2)) as substrate:
+        await substrate.create(spec(ttl_s=60), Marks())
+        while await substrate.find("r1"):
+            await asyncio.sleep(0.1)
+    assert not any(ec2.leftovers().values()), ec2.leftovers()
+
+
+async def test_a_timeout_kills_what_left_the_group(ec2: Ec2Standin) -> None:
+    async with sandbox(ec2) as made:
+        with pytest.raises(ExecTimeout):
+            await made.exec(Command(script="setsid sleep 986 & sleep 986", timeout_s=0.3))
+        listed = await made.exec(Command(script="ps -eo args | grep '[s]leep 986'"))
+        assert listed.stdout == b""
+
+
+async def test_prepare_makes_what_instances_share_before_the_first_create(ec2: Ec2Standin) -> None:
+    async with Ec2Substrate(options(ec2)) as substrate:
+        await substrate.prepare("r1", Limits())
+        await substrate.prepare("r1", Limits())
+        assert ec2.calls["CreateSecurityGroup"] == 1
+        ec2.calls.clear()
+        made = await substrate.create(spec(), Marks())
+        assert set(ec2.calls) == {"RunInstances"}
+        await made.destroy()
+    assert not any(ec2.leftovers().values()), ec2.leftovers()
+
+
+async def test_check_tells_the_size_of_the_instance_type_and_an_open_network(ec2: Ec2Standin) -> None:
+    async with Ec2Substrate(options(ec2, instance_type="m7i.large")) as substrate:
+        effective = (await substrate.check()).effective
+        assert (effective.network, effective.limits(Limits(pids=7))) == (
+            "full",
+            Limits(cpus=2, memory_mib=8192, pids=7),
+        )
+        ec2.refuse("DescribeInstanceTypes", "UnauthorizedOperation", "no")
+        answer = await substrate.check()
+        assert answer.ok
+        assert answer.effective.limits(Limits()) == Limits()
+
+
+@pytest.mark.parametrize("operation", ["GetCallerIdentity", "DescribeImages", "CreateSecurityGroup", "RunInstances"])
+async def test_check_names_the_permission_that_is_missing(ec2: Ec2Standin, operation: str) -> None:
+    ec2.refuse(operation, "UnauthorizedOperation" if operation != "GetCallerIdentity" else "AccessDenied", "no")
+    async with Ec2Substrate(options(ec2)) as substrate:
+        answer = await substrate.check()
+        assert not answer.ok
+        assert operation in answer.detail
+        assert "policy" in answer.fix
+        assert (await substrate.check()).ok
+    assert not any(ec2.leftovers().values()), "check made something"

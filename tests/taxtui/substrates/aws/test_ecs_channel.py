@@ -1,0 +1,222 @@
+"""The data channel under any interleaving of drop, duplicate, reorder and delay."""
+
+from __future__ import annotations
+
+import random
+import struct
+import time
+import uuid
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from taxtui.errors import ExecFailed
+from taxtui.substrates.aws.ecs import frame as ecs_frame
+from taxtui.substrates.aws.ecs.exec import RESENDS, Channel
+from taxtui.substrates.aws.ecs.frame import Frame, FrameError
+from tests.support.standins.ecs_peer import AgentEnd, closed, message, rune_loop
+
+MS = 1_000_000
+DATA = st.binary(min_size=1, max_size=3000).map(lambda data: data.replace(b"\xef", b"."))  # the agent damages U+FFFD
+
+
+class Interleavings(RuleBasedStateMachine):
+    """A client and an agent with two bags of frames between them, from which any frame may come next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0
+        self.client = Channel("token", now_ns=0, unix_ns=10**18)
+        self.bags: tuple[list[bytes], list[bytes]] = ([], [])  # to the agent, to the client
+        self.typed, self.printed = b"", b""
+        self.arrived, self.shown = b"", b""
+
+    @initialize(handshake=st.sampled_from(["none", "plain"]), terminal=st.booleans())
+    def connect(self, handshake: str, terminal: bool) -> None:
+        self.agent = AgentEnd(handshake=handshake, terminal=terminal)  # type: ignore[arg-type]
+
+    def collect(self) -> None:
+        self.bags[0].extend(self.client.take())
+        self.bags[1].extend(self.agent.take())
+
+    def hand_over(self, to_client: bool, frame: bytes) -> None:
+        if to_client:
+            self.shown += self.client.receive(frame, self.now)
+        else:
+            self.arrived += self.agent.receive(frame, self.now)
+        self.collect()
+
+    @rule(data=DATA)
+    def client_writes(self, data: bytes) -> None:
+        self.typed += data
+        self.client.write(data, self.now)
+        self.collect()
+
+    @rule(data=DATA)
+    def agent_writes(self, data: bytes) -> None:
+        self.printed += data
+        self.agent.write(data, self.now)
+        self.collect()
+
+    @rule()
+    def terminal_appears(self) -> None:
+        self.agent.terminal = True
+
+    @rule(ms=st.integers(1, 5000))
+    def time_passes(self, ms: int) -> None:
+        self.now += ms * MS
+        self.client.tick(self.now)
+        self.agent.tick(self.now)
+        self.collect()
+
+    @precondition(lambda self: any(self.bags))
+    @rule(data=st.data(), fate=st.sampled_from(["deliver", "deliver", "deliver", "drop", "duplicate", "damage"]))
+    def network(self, data: st.DataObject, fate: str) -> None:
+        to_client = data.draw(st.sampled_from([side for side in (0, 1) if self.bags[side]]))
+        bag = self.bags[to_client]
+        at = data.draw(st.integers(0, len(bag) - 1))
+        if fate == "duplicate":
+            self.hand_over(bool(to_client), bag[at])
+            return
+        frame = bag.pop(at)
+        if fate == "damage" and to_client and len(frame) > 120:
+            self.hand_over(True, frame[:-1] + bytes([frame[-1] ^ 1]))
+        elif fate != "drop":
+            self.hand_over(bool(to_client), frame)
+
+    @invariant()
+    def once_and_in_order(self) -> None:
+        assert self.typed.startswith(self.arrived)
+        assert self.printed.startswith(self.shown)
+        assert self.client.end is None
+
+    def teardown(self) -> None:
+        """Once the network behaves, everything arrives within a bounded time."""
+        if not hasattr(self, "agent"):
+            return
+        self.agent.terminal = True
+        self.printed += b"\n"
+        self.agent.write(b"\n", self.now)  # frees what the agent holds back of a torn character
+        for _ in range(2000):
+            self.collect()
+            while any(self.bags):
+                for to_client in (0, 1):
+                    frames, self.bags[to_client][:] = list(self.bags[to_client]), []
+                    for frame in frames:
+                        self.hand_over(bool(to_client), frame)
+            if (self.arrived, self.shown) == (self.typed, self.printed):
+                break
+            self.time_passes(1000)
+        assert self.agent.discarded == b"", "input was sent during the handshake"
+        assert (self.arrived, self.shown) == (self.typed, self.printed)
+
+
+TestInterleavings = Interleavings.TestCase
+TestInterleavings.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+
+
+def test_an_agent_that_never_acknowledges_ends_the_channel_with_a_named_error() -> None:
+    client = Channel("token", now_ns=0, unix_ns=10**18)
+    client.receive(message(ecs_frame.OUTPUT_DATA, b"$ ", payload_type=ecs_frame.OUTPUT), 0)
+    client.write(b"echo\n", 0)
+    wakes = 0
+    while client.end is None:
+        now = client.wake_at_ns
+        assert now is not None
+        client.tick(now)
+        wakes += 1
+        assert wakes <= RESENDS + 2
+    assert isinstance(client.end, ExecFailed)
+    assert "acknowledged nothing" in str(client.end)
+    assert now >= 300 * 1000 * MS  # five minutes of attempts
+
+
+@given(st.lists(st.binary(max_size=1200), max_size=30), st.randoms(use_true_random=False))
+def test_the_agents_loop_over_characters_loses_nothing_but_replacement_characters(
+    pieces: list[bytes], rng: random.Random
+) -> None:
+    whole = b"".join(piece.replace(b"\xef\xbf\xbd", b"?") for piece in pieces)
+    cuts = sorted(rng.randint(0, len(whole)) for _ in range(5))
+    passed, tail = b"", b""
+    for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
+        out, tail = rune_loop(tail + whole[start:end])
+        passed += out
+    if b"\xef\xbf\xbd" not in whole:
+        assert passed + tail == whole
+        assert len(tail) < 4
+
+
+@given(
+    st.builds(
+        Frame,
+        kind=st.sampled_from([ecs_frame.INPUT_DATA, ecs_frame.ACKNOWLEDGE, "x", "a" * 32]),
+        created_ms=st.integers(1, 2**64 - 1),
+        sequence=st.integers(-(2**63), 2**63 - 1),
+        flags=st.integers(0, 2**64 - 1),
+        id=st.uuids(),
+        payload_type=st.integers(0, 2**32 - 1),
+        payload=st.binary(max_size=2000),
+    )
+)
+def test_a_frame_survives_its_encoding(frame: Frame) -> None:
+    assert Frame.decode(frame.encode()) == frame
+
+
+def test_mutated_frames_raise_only_the_documented_error() -> None:
+    """1e5 mutations: the parser raises FrameError or nothing; the channel never raises at all."""
+    rng = random.Random(5)
+    seeds = [
+        message(ecs_frame.OUTPUT_DATA, b"hello", payload_type=1),
+        message(ecs_frame.OUTPUT_DATA, b'{"RequestedClientActions":[{"ActionType":"SessionType"}]}', payload_type=5),
+        message(ecs_frame.ACKNOWLEDGE, b'{"AcknowledgedMessageSequenceNumber":0}', flags=3),
+        message("start_publication", b""),
+        closed("reason"),
+    ]
+    begin = time.monotonic()
+    refused = 0
+    for round_ in range(100_000):
+        if round_ % 50 == 0:
+            channel = Channel("token", now_ns=0, unix_ns=10**18)
+        frame = bytearray(rng.choice(seeds))
+        for _ in range(rng.randint(1, 4)):
+            where = rng.randrange(len(frame))
+            match rng.randrange(4):
+                case 0:
+                    frame[where] = rng.randrange(256)
+                case 1:
+                    del frame[where:]
+                case 2:
+                    frame[where:where] = rng.randbytes(rng.randint(1, 8))
+                case _:
+                    struct.pack_into(">Q", frame, min(where, max(0, len(frame) - 8)), rng.getrandbits(64)) if len(
+                        frame
+                    ) >= 8 else frame.extend(b"\0" * 8)
+            if not frame:
+                break
+        try:
+            Frame.decode(bytes(frame))
+        except FrameError:
+            refused += 1
+        channel.receive(bytes(frame), round_)
+    assert 0 < refused < 100_000
+    print(f"100000 mutations, {refused} refused, {time.monotonic() - begin:.1f} s")
+
+
+@pytest.mark.parametrize("payload", [b"[" * 100_000, b'{"Output":' + b"[" * 100_000, b"\xff" * 50, b"null", b"3", b""])
+def test_hostile_json_under_a_valid_digest_is_counted_and_dropped(payload: bytes) -> None:
+    for kind, payload_type in ((ecs_frame.ACKNOWLEDGE, 0), (ecs_frame.CHANNEL_CLOSED, 0)):
+        channel = Channel("token", now_ns=0, unix_ns=10**18)
+        assert channel.receive(message(kind, payload, payload_type=payload_type), 1) == b""
+        assert channel.malformed == 1
+        assert channel.end is None
+    channel = Channel("token", now_ns=0, unix_ns=10**18)
+    channel.receive(message(ecs_frame.OUTPUT_DATA, payload, payload_type=ecs_frame.HANDSHAKE_REQUEST), 1)
+    assert isinstance(channel.end, ExecFailed)
+
+
+def test_identifiers_travel_with_their_halves_swapped() -> None:
+    id_ = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
+    wire = Frame(kind="x", created_ms=1, id=id_).encode()
+    assert wire[64:80].hex() == "8899aabbccddeeff0011223344556677"

@@ -1,0 +1,148 @@
+"""Commands through a data channel whose network misbehaves, and whose agent does what real ones do."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from taxtui.errors import ExecTimeout, SandboxLost, SubstrateUnavailable
+from taxtui.plan.spec import Command
+from taxtui.substrates.aws.ecs.channel import DataChannel
+from taxtui.substrates.aws.ecs.exec import SessionCut
+from tests.support.standins.ecs_peer_pty import Behaviour
+from tests.support.standins.ecs_standin import EcsStandin
+from tests.support.standins.ecs_standin_setup import CREDENTIALS, sandbox, standin
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.processes
+
+
+@pytest.fixture(autouse=True)
+def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key, value in CREDENTIALS.items():
+        monkeypatch.setenv(key, value)
+
+
+@pytest.fixture
+def ecs() -> Iterator[EcsStandin]:
+    with standin() as running:
+        yield running
+
+
+def quick(**changed: object) -> Behaviour:
+    return Behaviour(first_output_s=0.0, chunk_s=0.0, **changed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        quick(drop=0.05, duplicate=0.05, seed=1),
+        quick(reorder=0.3, seed=2),
+        quick(delay_s=0.03, seed=3),
+        quick(drop=0.05, duplicate=0.1, reorder=0.1, delay_s=0.01, seed=4),
+        quick(terminal_after_s=0.5),
+        quick(handshake="plain"),
+        quick(handshake="plain", drop=0.1, seed=5),
+    ],
+    ids=lambda behaviour: " ".join(f"{k}={v}" for k, v in vars(behaviour).items() if v and k != "seed"),
+)
+async def test_every_command_arrives_once_and_whole(ecs: EcsStandin, behaviour: Behaviour) -> None:
+    ecs.behaviour = behaviour
+    async with sandbox(ecs) as made:
+        session = await made.open_session()
+        for number in range(15):
+            result = await session.exec(Command(script=f"echo {number}; echo {number} >>log; exit {number}"))
+            assert (result.exit_code, result.stdout) == (number, b"%d\n" % number)
+        lines = (await session.exec(Command(script="cat log"))).stdout.split()
+        assert lines == [b"%d" % number for number in range(15)]
+        await session.close()
+
+
+async def test_five_megabytes_of_anything_arrive_intact(ecs: EcsStandin) -> None:
+    async with sandbox(ecs) as made:
+        session = await made.open_session()
+        result = await session.exec(Command(script="head -c 5000000 /dev/urandom | tee f"))
+        digest = (await session.exec(Command(script="sha256sum f"))).stdout.split()[0].decode()
+        assert hashlib.sha256(result.stdout).hexdigest() == digest
+        assert len(result.stdout) == 5_000_000
+        await session.close()
+
+
+async def test_what_the_agents_loop_over_characters_damages_arrives_all_the_same(ecs: EcsStandin) -> None:
+    script = r"printf '\357\277\275 \357\277\275\357 \342\202'; printf '\357\277\275\303' >&2"
+    async with sandbox(ecs) as made:
+        result = await made.exec(Command(script=script))
+    assert result.stdout == b"\xef\xbf\xbd \xef\xbf\xbd\xef \xe2\x82"
+    assert result.stderr == b"\xef\xbf\xbd\xc3"
+
+
+async def test_a_long_line_of_input_survives_the_terminal(ecs: EcsStandin) -> None:
+    async with sandbox(ecs) as made:
+        result = await made.exec(Command(script="wc -c; : " + "x" * 6000, stdin=b"y" * 100_000))
+    assert result.stdout.strip() == b"100000"
+
+
+async def test_a_session_cut_in_the_middle_is_its_own_outcome(ecs: EcsStandin) -> None:
+    ecs.behaviour = quick(cut_after=25)
+    async with sandbox(ecs) as made:
+        session = await made.open_session()
+        with pytest.raises(SessionCut, match="cut"):
+            await session.exec(Command(script="for i in $(seq 200); do echo $i; sleep 0.02; done", stdin=b"x" * 50_000))
+        with pytest.raises(SandboxLost):
+            await session.exec(Command(script="true"))
+        ecs.behaviour = quick()
+        assert (await made.exec(Command(script="true"))).exit_code == 0  # the container is still there
+
+
+async def test_an_agent_that_never_acknowledges_fails_within_the_deadline(ecs: EcsStandin) -> None:
+    async with sandbox(ecs) as made:
+        ecs.behaviour = quick(drop=1.0)
+        channel = await made._api.open_channel(made._arn, "/bin/sh")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await channel.read()
+        await channel.close()
+        ecs.behaviour = quick(never_acknowledge=True)
+        session = await made.open_session()  # acknowledgements are lost, all else works
+        with pytest.raises(ExecTimeout):
+            await session.exec(Command(script="sleep 60", timeout_s=0.5))
+
+
+async def test_kms_is_refused_with_what_to_change(ecs: EcsStandin) -> None:
+    ecs.behaviour = quick(handshake="kms")
+    async with sandbox(ecs) as made:
+        for _ in range(2):
+            with pytest.raises(SubstrateUnavailable, match="kmsKeyId"):
+                await made.exec(Command(script="true"))
+
+
+async def test_a_wrong_token_is_an_error_with_a_name(ecs: EcsStandin) -> None:
+    async with sandbox(ecs) as made:
+        channel = await made._api.open_channel(made._arn, "/bin/sh")
+        await channel.close()
+        id_ = next(iter(ecs._sessions))
+        ecs._sessions[id_]._killed = False
+        stranger = await DataChannel.open(
+            f"ws://127.0.0.1:{ecs.port}/v1/data-channel/{id_}?role=publish_subscribe", "no"
+        )
+        with pytest.raises(SessionCut):
+            await stranger.read()
+        await stranger.close()
+
+
+async def test_closing_twice_and_while_cancelled_leaves_no_task(ecs: EcsStandin, tmp_path: Path) -> None:
+    before = asyncio.all_tasks()
+    async with sandbox(ecs) as made:
+        session = await made.open_session()
+        running = asyncio.create_task(session.exec(Command(script=f"touch {tmp_path}/begun; sleep 600")))
+        await until((tmp_path / "begun").exists, "the command runs")
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await session.close()
+        await session.close()
+    assert asyncio.all_tasks() == before

@@ -1,0 +1,279 @@
+"""What docker sandboxes promise beyond the conformance suite: limits, hardening, and one clear line for each fault."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from taxtui.errors import CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateUnavailable, UsageError
+from taxtui.plan.spec import Command, Limits, SubstrateRef
+from taxtui.sandboxes import registry
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.docker import DockerOptions
+from taxtui.substrates.docker.endpoint import endpoint
+from taxtui.substrates.docker.substrate import DockerSubstrate
+from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, output, sandbox_of, spec
+
+pytestmark = pytest.mark.processes
+
+TIGHT = Limits(cpus=0.5, memory_mib=256, pids=32)
+docker = pytest.mark.docker
+
+
+@docker
+@pytest.mark.parametrize("mode", ["exec", "session"])
+async def test_limits_are_in_force(mode: str) -> None:
+    async with sandbox_of(DockerSubstrate(), limits=TIGHT) as sandbox:
+        path = sandbox if mode == "exec" else await sandbox.open_session()
+        assert (await path.exec(Command(script=f"{MEMORY_HOG}; exit $?"))).exit_code == 137
+        assert float((await path.exec(Command(script=CPU_SHARE))).stdout) < 2 * TIGHT.cpus
+        assert 0 < int((await path.exec(Command(script=FORKS))).stdout) < TIGHT.pids
+
+
+@docker
+async def test_hardening() -> None:
+    async with sandbox_of(DockerSubstrate()) as sandbox:
+        status = dict(line.split(":\t", 1) for line in (await output(sandbox, "cat /proc/self/status")).splitlines())
+        assert int(status["CapBnd"], 16) == 0
+        assert status["NoNewPrivs"] == "1"
+        assert (await output(sandbox, "ls /sys/class/net")).split() == ["lo"]
+        assert "docker-init" in await output(sandbox, "tr '\\0' ' ' < /proc/1/cmdline")
+
+
+@docker
+async def test_a_timeout_also_ends_what_left_the_process_group() -> None:
+    async with sandbox_of(DockerSubstrate()) as sandbox:
+        beat = "while :; do echo x >> beat; sleep 0.05; done"
+        with pytest.raises(ExecTimeout):
+            await sandbox.exec(Command(script=f"setsid sh -c '{beat}' & sleep 60", timeout_s=0.5))
+        sizes = await output(sandbox, "wc -c < beat; sleep 0.3; wc -c < beat")
+        assert len(set(sizes.split())) == 1
+
+
+@docker
+async def test_a_command_that_removes_its_working_folder() -> None:
+    """What follows cannot be started there; it fails as that, and what runs can still be killed."""
+    async with sandbox_of(DockerSubstrate(DockerOptions(image=_bare_image()))) as sandbox:
+        session = await sandbox.open_session()
+        endless = asyncio.ensure_future(sandbox.exec(Command(script="touch /tmp/begun; exec sleep 300")))
+        await output(sandbox, "until test -e /tmp/begun; do sleep 0.01; done")
+        await sandbox.exec(Command(script='cd / && rm -rf "$OLDPWD"'))
+        with pytest.raises(ExecFailed, match="directory"):
+            await sandbox.exec(Command(script="true"))
+        endless.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await endless
+        left = await session.exec(Command(script="grep -lsz '^sleep' /proc/[0-9]*/cmdline | grep -v ^/proc/1/"))
+        assert left.stdout.count(b"/proc") == 1  # the container's own, under its init
+        with pytest.raises(ExecTimeout):
+            await session.exec(Command(script="sleep 300", timeout_s=0.2))
+        with pytest.raises(SandboxLost):
+            await sandbox.open_session()
+        with pytest.raises(ExecFailed, match="restore its folder"):
+            await sandbox.reset(Marks())
+
+
+@docker
+async def test_the_client_s_proxies_stay_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """They are in its configuration with their passwords; so are variables in the environment of taxtui itself."""
+    proxies = {"httpProxy": "http://user:canary@proxy", "httpsProxy": "http://user:canary@proxy", "noProxy": "canary"}
+    (tmp_path / "config.json").write_text(json.dumps({"proxies": {"default": proxies}}))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:canary@proxy")
+    async with sandbox_of(DockerSubstrate(DockerOptions(image=_bare_image()))) as sandbox:
+        for path in (sandbox, await sandbox.open_session()):
+            seen = await path.exec(Command(script="env; tr '\\0' '\\n' < /proc/1/environ"))
+            assert b"TAXTUI_SANDBOX" in seen.stdout
+            assert b"canary" not in seen.stdout
+            assert b"proxy" not in seen.stdout.lower()
+
+
+@docker
+@pytest.mark.parametrize("user", ["", "12345:12345"])
+async def test_an_image_that_names_no_folder(user: str) -> None:
+    """The sandbox's own folder is then made, and may be written to by whoever the commands run as."""
+    async with sandbox_of(DockerSubstrate(DockerOptions(image=_bare_image(), user=user))) as sandbox:
+        assert (await output(sandbox, "pwd; echo x > note; cat note; cd ~ && pwd")).split() == [
+            "/sandbox",
+            "x",
+            "/sandbox",
+        ]
+        assert (await output(sandbox, "id -u")).strip() == (user.partition(":")[0] or "0")
+        await sandbox.reset(Marks())
+        assert await output(sandbox, "ls -A") == ""
+
+
+def _bare_image() -> str:
+    """The base under the sandbox image: it sets neither user nor folder."""
+    import docker as sdk
+
+    client = sdk.from_env()
+    try:
+        tags = [tag for image in client.images.list() for tag in image.tags if tag.startswith("taxtui-base:")]
+    finally:
+        client.close()
+    if not tags:
+        pytest.skip("no base image: taxtui setup")
+    return tags[0]
+
+
+@docker
+async def test_a_container_that_is_killed_from_outside_is_lost() -> None:
+    substrate = DockerSubstrate()
+    async with sandbox_of(substrate) as sandbox:
+        session = await sandbox.open_session()
+        killer = threading.Timer(0.3, lambda: substrate.containers.client.kill(sandbox.container))  # type: ignore[attr-defined]
+        killer.start()
+        with pytest.raises(SandboxLost):
+            await sandbox.exec(Command(script="sleep 20"))
+        killer.join()
+        with pytest.raises(SandboxLost):
+            await session.exec(Command(script="true"))
+
+
+@docker
+async def test_missing_things_are_said_in_one_line() -> None:
+    runtime = await DockerSubstrate(DockerOptions(runtime="no-such")).check()
+    assert not runtime.ok
+    assert "no runtime 'no-such'" in runtime.detail
+    assert "runc" in runtime.fix
+    image = await DockerSubstrate(DockerOptions(image="no-such:image")).check()
+    assert (image.ok, image.fix) == (False, "docker pull no-such:image")
+    async with DockerSubstrate(DockerOptions(image="no-such:image")) as substrate:
+        with pytest.raises(SubstrateUnavailable, match="docker pull"):
+            await substrate.create(spec(), Marks())
+    async with DockerSubstrate(DockerOptions(network="no-such-network")) as substrate:
+        with pytest.raises(CreateFailed, match="no-such-network"):
+            await substrate.create(spec(), Marks())
+        assert await substrate.find(f"it{os.getpid()}") == []
+
+
+async def test_the_default_image_is_built_by_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taxtui.substrates.docker.containers.DEFAULT_IMAGE", "no-such:default")
+    assert DockerSubstrate(DockerOptions(image="no-such:default")).containers.image_fix == "taxtui setup"
+
+
+class TestNoDaemon:
+    async def test_nothing_listens(self, tmp_path: Path) -> None:
+        substrate = DockerSubstrate(DockerOptions(host=f"unix://{tmp_path}/docker.sock"))
+        answer = await substrate.check()
+        assert (answer.ok, answer.detail) == (False, "no docker daemon is running there")
+        assert "DOCKER_HOST" in answer.fix
+        with pytest.raises(SubstrateUnavailable, match="no docker daemon"):
+            await substrate.__aenter__()
+
+    async def test_no_permission(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        def refuse(path: str) -> None:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr("taxtui.substrates.docker.containers._knock", refuse)
+        answer = await DockerSubstrate(DockerOptions(host=f"unix://{tmp_path}/docker.sock")).check()
+        assert "no permission" in answer.detail
+        assert "group docker" in answer.fix
+
+    async def test_something_else_listens(self, tmp_path: Path) -> None:
+        path = tmp_path / "docker.sock"
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(path))
+            server.listen()
+
+            def answer_nonsense() -> None:
+                for _ in range(2):  # the first only knocks
+                    connection, _ = server.accept()
+                    with connection, contextlib.suppress(OSError):
+                        connection.recv(1000)
+                        connection.sendall(b"not http\r\n\r\n")
+
+            thread = threading.Thread(target=answer_nonsense)
+            thread.start()
+            found = await DockerSubstrate(DockerOptions(host=f"unix://{path}")).check()
+            thread.join()
+        assert not found.ok
+        assert "does not answer" in found.detail
+        assert "\n" not in found.detail
+
+
+class TestEndpoint:
+    def test_what_is_understood(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("DOCKER_HOST", raising=False)
+        assert endpoint().address.path == "/var/run/docker.sock"
+        assert endpoint("unix:///run/other.sock").address.path == "/run/other.sock"
+        monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:2375")
+        assert endpoint().address[1:3] == ("127.0.0.1", 2375)
+
+    def test_a_docker_context_is_used_as_the_docker_command_uses_it(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """Docker Desktop, rootless docker and colima set a context, not DOCKER_HOST."""
+        monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+        for variable in ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"):
+            monkeypatch.delenv(variable, raising=False)
+        for name, host in (("rootless", "unix:///run/user/1000/docker.sock"), ("lab", "tcp://192.0.2.1:2375")):
+            meta = tmp_path / "contexts/meta" / hashlib.sha256(name.encode()).hexdigest()
+            meta.mkdir(parents=True)
+            about = {"Name": name, "Metadata": {}, "Endpoints": {"docker": {"Host": host, "SkipTLSVerify": False}}}
+            (meta / "meta.json").write_text(json.dumps(about))
+        (tmp_path / "config.json").write_text('{"currentContext": "rootless"}')
+        assert endpoint().address.path == "/run/user/1000/docker.sock"
+        monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:2375")
+        assert endpoint().address[1:3] == ("127.0.0.1", 2375)
+        monkeypatch.setenv("DOCKER_CONTEXT", "lab")
+        assert endpoint().address[1:3] == ("192.0.2.1", 2375)
+        assert endpoint("unix:///run/other.sock").address.path == "/run/other.sock"
+        monkeypatch.setenv("DOCKER_CONTEXT", "default")
+        assert endpoint().address[1:3] == ("127.0.0.1", 2375)
+        monkeypatch.setenv("DOCKER_CONTEXT", "nowhere")
+        with pytest.raises(SubstrateUnavailable, match="there is no docker context 'nowhere'; see: docker context ls"):
+            endpoint()
+
+    @pytest.mark.parametrize("host", ["ssh://somewhere", "npipe:////./pipe/docker", "fd://", "tcp://"])
+    def test_what_is_not(self, host: str) -> None:
+        with pytest.raises(SubstrateUnavailable, match=r"; "):
+            endpoint(host)
+
+    def test_certificates_that_are_not_there(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("DOCKER_TLS_VERIFY", "1")
+        monkeypatch.setenv("DOCKER_CERT_PATH", str(tmp_path))
+        with pytest.raises(SubstrateUnavailable, match=r"DOCKER_CERT_PATH|certificate"):
+            endpoint("tcp://127.0.0.1:2376")
+
+
+async def test_a_daemon_that_goes_away_between_requests(tmp_path: Path) -> None:
+    """A kept-alive connection that the daemon has closed is replaced; one that refuses is an error of ours."""
+    from taxtui.substrates.docker.http import Address, Daemon
+
+    path = str(tmp_path / "docker.sock")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        server.listen()
+
+        def serve() -> None:
+            for _ in range(2):
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(1000)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        daemon = Daemon(Address(path=path))
+        assert (await daemon.request("GET", "/one")).body == {}
+        assert (await daemon.request("GET", "/two")).status == 200
+        thread.join()
+    Path(path).unlink()
+    with pytest.raises(ExecFailed, match=r"cannot be reached|does not answer"):
+        await daemon.request("GET", "/three")
+    await daemon.close()
+
+
+def test_an_option_that_docker_does_not_have() -> None:
+    with pytest.raises(UsageError, match="did you mean 'runtime'"):
+        registry.build(SubstrateRef(name="docker", options={"runtme": "runsc"}))

@@ -1,0 +1,278 @@
+"""The Kubernetes substrate against a stand-in API server: TLS, token, real commands."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from taxtui.errors import ExecTimeout, SandboxLost, SubstrateUnavailable
+from taxtui.plan.spec import Command, Limits, SandboxSpec
+from taxtui.recording import digest
+from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
+from taxtui.sandboxes.kit.shell.captured_command import CapturedProgram
+from taxtui.sandboxes.protocol import Marks, Sandbox
+from taxtui.substrates.kubernetes.options import KubernetesOptions
+from taxtui.substrates.kubernetes.sandbox import LOST_S
+from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
+from tests.support.standins.kubernetes_cluster import NODE
+from tests.support.standins.kubernetes_standin import TOKEN, VERSION, KubernetesStandin
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.processes
+
+
+def spec(trial: int = 1, run: str = "r1", ttl_s: float = 60.0) -> SandboxSpec:
+    labels = {LABEL_RUN: run, LABEL_TRIAL: str(trial), LABEL_DEADLINE: "1900000000"}
+    return SandboxSpec(name=f"taxtui-{run}-{trial}", labels=labels, limits=Limits(), ttl_s=ttl_s)
+
+
+def options(standin: KubernetesStandin, **changes: object) -> KubernetesOptions:
+    return KubernetesOptions(kubeconfig=str(standin.kubeconfig), **changes)  # type: ignore[arg-type]
+
+
+async def ready(substrate: KubernetesSubstrate, trial: int = 1) -> Sandbox:
+    marks = Marks()
+    sandbox = await substrate.create(spec(trial), marks)
+    await sandbox.wait_ready(marks)
+    return sandbox
+
+
+@pytest.fixture
+async def standin() -> AsyncIterator[KubernetesStandin]:
+    async with KubernetesStandin() as server:
+        yield server
+
+
+@pytest.fixture
+async def substrate(standin: KubernetesStandin) -> AsyncIterator[KubernetesSubstrate]:
+    async with KubernetesSubstrate(options(standin)) as connected:
+        yield connected
+
+
+async def test_check_reports_version_permissions_and_quota(
+    standin: KubernetesStandin, substrate: KubernetesSubstrate
+) -> None:
+    standin.quota = 7
+    found = await substrate.check()
+    assert (found.ok, found.version) == (True, VERSION)
+    assert found.facts["pods"] == "0 of 7"
+    assert found.latency_ns > 0
+    assert standin.left() == (0, 0)
+
+
+async def test_check_names_each_missing_permission(standin: KubernetesStandin, substrate: KubernetesSubstrate) -> None:
+    standin.denied = {"watch pods", "create pods/exec", "list resourcequotas"}
+    found = await substrate.check()
+    assert not found.ok
+    assert found.detail.endswith("watch pods, create pods/exec")
+    assert "docs/substrates/kubernetes.md" in found.fix
+    assert "unknown" in found.facts["quota"]
+
+
+async def test_a_stand_in_is_never_taken_for_a_provider(substrate: KubernetesSubstrate) -> None:
+    assert substrate.provenance == "stand_in"
+
+
+async def test_wrong_token_and_unknown_authority_are_refused(standin: KubernetesStandin) -> None:
+    text = standin.kubeconfig.read_text()
+    standin.kubeconfig.write_text(text.replace(TOKEN, "another"))
+    with pytest.raises(SubstrateUnavailable, match="401"):
+        await KubernetesSubstrate(options(standin)).__aenter__()
+    async with KubernetesStandin() as other:
+        standin.kubeconfig.write_text(text.replace(str(standin.port), str(other.port)))
+        with pytest.raises(SubstrateUnavailable, match="Certificate"):
+            await KubernetesSubstrate(options(standin)).__aenter__()
+        assert other.requests == []
+
+
+async def test_marks_come_in_order_and_from_one_watch(
+    standin: KubernetesStandin, substrate: KubernetesSubstrate
+) -> None:
+    marks = [Marks() for _ in range(5)]
+    boxes = [await substrate.create(spec(trial), mark) for trial, mark in enumerate(marks)]
+    await asyncio.gather(*(box.wait_ready(mark) for box, mark in zip(boxes, marks, strict=True)))
+    for mark in marks:
+        assert [name for name, _, _ in mark.seen] == [
+            "accepted",
+            "scheduled",
+            "initialized",
+            "sandbox ready",
+            "running",
+            "ready",
+        ]
+        assert [at for _, at, _ in mark.seen] == sorted(at for _, at, _ in mark.seen)
+        assert mark.node == digest(NODE)
+    assert standin.requests.count("watch") == 1
+    assert "get" not in standin.requests
+    await asyncio.gather(*(box.destroy() for box in boxes))
+    assert standin.left() == (0, 0)
+
+
+async def test_streams_exit_codes_and_input(substrate: KubernetesSubstrate) -> None:
+    box = await ready(substrate)
+    got = await box.exec(Command(script="printf 'a\\0\\377'; echo b >&2; exit 7"))
+    assert (got.exit_code, got.stdout, got.stderr) == (7, b"a\0\xff", b"b\n")
+    assert (await box.exec(Command(script="no-such-program"))).exit_code == 127
+    assert (await box.exec(Command(script="cat; exit 3", stdin=b"\0\1\xff" * 70_000))).stdout == b"\0\1\xff" * 70_000
+    assert (await box.exec(Command(script="true", stdin=b"x" * 500_000))).exit_code == 0
+    assert (await box.exec(Command(script="cat"))).stdout == b""
+    assert len((await box.exec(Command(script="head -c 5000000 /dev/zero"))).stdout) == 5_000_000
+    assert (await box.exec(Command(script=f"#{'x' * 200_000}\necho 'long +%20 ümlaut'"))).stdout == (
+        "long +%20 ümlaut\n".encode()
+    )
+
+
+async def test_a_command_killed_by_a_signal_is_a_result(substrate: KubernetesSubstrate) -> None:
+    box = await ready(substrate)
+    began_ns = time.monotonic_ns()
+    got = await box.exec(Command(script="kill -9 $$"))
+    waited_ns = (time.monotonic_ns() - began_ns) - (got.ended_ns - got.started_ns)
+    assert got.exit_code == 137
+    assert waited_ns >= LOST_S * 1e9, "waiting for the pod's fate is not the command's time"
+
+
+async def test_an_old_server_without_v5(standin: KubernetesStandin, substrate: KubernetesSubstrate) -> None:
+    standin.exec_protocols = ("v4.channel.k8s.io",)
+    box = await ready(substrate)
+    assert (await box.exec(Command(script="cat; exit 4", stdin=b"in"))).stdout == b"in"
+
+
+async def test_a_timeout_kills_the_remote_process_group(
+    standin: KubernetesStandin, substrate: KubernetesSubstrate
+) -> None:
+    box = await ready(substrate)
+    with pytest.raises(ExecTimeout):
+        await box.exec(Command(script="sleep 60 & (sleep 61; true) | sleep 62", timeout_s=0.3))
+    assert standin.left() == (1, 1), "one pod, and in it PID 1 alone"
+
+
+async def test_closing_a_connection_leaves_the_process_so_the_kill_is_ours(
+    standin: KubernetesStandin, substrate: KubernetesSubstrate
+) -> None:
+    box = await ready(substrate)
+    process = await box._runner.start(CapturedProgram(["sleep", "60"], b"", b"", ""), stdin=False)  # type: ignore[attr-defined]
+    await until(lambda: standin.left() == (1, 2), "the process runs")
+    await process.drop()
+    await asyncio.sleep(0.1)
+    assert standin.left() == (1, 2)
+
+
+async def test_a_session_is_one_websocket_and_dies_whole(
+    standin: KubernetesStandin, substrate: KubernetesSubstrate
+) -> None:
+    box = await ready(substrate)
+    session = await box.open_session()
+    for code in (0, 7):
+        got = await session.exec(Command(script=f"echo out; echo err >&2; exit {code}"))
+        assert (got.exit_code, got.stdout, got.stderr) == (code, b"out\n", b"err\n")
+    assert standin.requests.count("exec") == 1
+    with pytest.raises(ExecTimeout):
+        await session.exec(Command(script="sleep 60 & sleep 61", timeout_s=0.3))
+    await standin.leaves(1, 1)
+    with pytest.raises(SandboxLost):
+        await session.exec(Command(script="true"))
+    await session.close()
+
+
+async def test_destroy_is_idempotent_and_sees_the_pod_gone(
+    standin: KubernetesStandin, substrate: KubernetesSubstrate
+) -> None:
+    box = await ready(substrate)
+    await box.destroy()
+    assert standin.left() == (0, 0)
+    await box.destroy()
+    with pytest.raises(SandboxLost):
+        await box.exec(Command(script="true"))
+
+
+async def test_another_pod_with_the_same_name_is_left_alone(
+    standin: KubernetesStandin, substrate: KubernetesSubstrate
+) -> None:
+    box = await ready(substrate)
+    found = await substrate.find()
+    await box.destroy()
+    await ready(substrate)
+    await substrate.reap(found[0])
+    assert standin.left() == (1, 1)
+
+
+async def test_find_and_reap_get_what_another_process_left(
+    standin: KubernetesStandin, substrate: KubernetesSubstrate
+) -> None:
+    began_s = time.monotonic()
+    await ready(substrate, 1)
+    await ready(substrate, 2)
+    async with KubernetesSubstrate(options(standin)) as later:
+        assert await later.find("another") == []
+        found = await later.find("r1")
+        assert sorted(each.name for each in found) == ["taxtui-r1-1", "taxtui-r1-2"]
+        assert {each.deadline_unix_s for each in found} == {1_900_000_000}
+        assert all(0 <= each.age_s <= time.monotonic() - began_s + 1 for each in found)  # it is told in whole seconds
+        for each in found:
+            await later.reap(each)
+            await later.reap(each)
+    assert standin.left() == (0, 0)
+
+
+async def test_without_a_cluster_role_find_looks_in_our_namespace(
+    standin: KubernetesStandin, substrate: KubernetesSubstrate
+) -> None:
+    standin.denied = {"list pods *"}
+    await ready(substrate)
+    assert [each.name for each in await substrate.find()] == ["taxtui-r1-1"]
+
+
+async def test_find_reads_every_page(
+    standin: KubernetesStandin, substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("taxtui.substrates.kubernetes.api.PAGE", 2)
+    for trial in range(5):
+        await substrate.create(spec(trial), Marks())
+    assert len(await substrate.find("r1")) == 5
+
+
+async def test_the_server_ends_a_pod_at_its_deadline(
+    standin: KubernetesStandin, substrate: KubernetesSubstrate
+) -> None:
+    marks = Marks()
+    box = await substrate.create(spec(ttl_s=1.0), marks)
+    await box.wait_ready(marks)
+    with pytest.raises(SandboxLost, match="DeadlineExceeded"):
+        await box.exec(Command(script="sleep 30"))
+    await standin.leaves(1, 0)
+    await box.destroy()
+    assert standin.left() == (0, 0)
+
+
+async def test_a_token_from_a_credential_plug_in(standin: KubernetesStandin, tmp_path: Path) -> None:
+    plugin = tmp_path / "plugin"
+    plugin.write_text(
+        "#!/bin/sh\n"
+        'echo \'{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", '
+        f'"status": {{"token": "{TOKEN}"}}}}\'\n'
+    )
+    plugin.chmod(0o755)
+    call = f'{{"exec": {{"apiVersion": "client.authentication.k8s.io/v1", "command": "{plugin}"}}}}'
+    text = standin.kubeconfig.read_text()
+    standin.kubeconfig.write_text(text.replace(f'{{"token": "{TOKEN}"}}', call))
+    async with KubernetesSubstrate(options(standin)) as substrate:
+        assert (await substrate.check()).ok
+
+
+@pytest.mark.parametrize("session", [False, True])
+async def test_a_node_that_dies_silently_does_not_hold_a_command_until_its_timeout(
+    standin: KubernetesStandin, substrate: KubernetesSubstrate, session: bool
+) -> None:
+    box = await ready(substrate)
+    shell = await box.open_session() if session else box
+    running = asyncio.ensure_future(shell.exec(Command(script="touch begun; sleep 60", timeout_s=60)))
+    (place,) = standin.pods.places.values()
+    await until(place.begun, "the command has begun")
+    standin.pods.vanish(box.name)
+    with pytest.raises(SandboxLost, match="NodeLost"):
+        await running
+    await box.destroy()

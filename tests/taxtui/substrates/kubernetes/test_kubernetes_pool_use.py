@@ -1,0 +1,235 @@
+"""Each way in which a claim from a warm pool goes wrong: before it is ready, in use, at its removal."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taxtui.errors import CreateFailed, SandboxLost
+from taxtui.plan.spec import Command, Limits
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.kubernetes import sandbox as kubernetes_sandbox
+from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
+from tests.support.cancelling import cancellations
+from tests.support.cost_model.pooled import ACQUIRE, emptied, filled, measured, pod_of, ready, spec, standin, substrate
+from tests.support.standins.api_faults import NO_OPS
+from tests.support.standins.kubernetes_pool_standin import PoolStandin
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.processes
+
+__all__ = ["standin", "substrate"]
+
+
+# -------------------------------------------------------------------------------------------------------------- ready
+
+
+async def test_a_claim_waits_for_the_pools_controller(
+    standin: PoolStandin, substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubernetes_sandbox, "QUIET_S", 0.05)
+    await standin.sandboxes.stop()
+    marks = Marks()
+    box = await substrate.create(spec(), marks)
+    waiting = asyncio.ensure_future(box.wait_ready(marks))
+    await until(lambda: marks.obstacle, "it says what it waits for")
+    assert "does agent-sandbox run" in marks.obstacle
+    standin.sandboxes.start()
+    await waiting
+    await box.destroy()
+
+
+async def test_a_quota_of_pods_is_what_the_claim_waits_for(
+    standin: PoolStandin, substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubernetes_sandbox, "QUIET_S", 0.05)
+    await emptied(standin)
+    standin.sandboxes.pods_quota = 0
+    marks = Marks()
+    box = await substrate.create(spec(), marks)
+    waiting = asyncio.ensure_future(box.wait_ready(marks))
+    await until(lambda: "exceeded quota" in marks.obstacle, "it says so")
+    standin.sandboxes.pods_quota = None
+    await waiting
+    await box.destroy()
+
+
+async def test_controllers_that_start_anew_go_on(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    await emptied(standin)
+    standin.pods.start_s = 0.2
+    marks = Marks()
+    box = await substrate.create(spec(), marks)
+    await until(lambda: any(name == "made" for name, _, _ in marks.seen), "a sandbox is made for it")
+    await standin.sandboxes.stop()
+    standin.sandboxes.start()
+    await box.wait_ready(marks)
+    await standin.sandboxes.stop()
+    ending = asyncio.ensure_future(box.destroy())
+    await until(lambda: "claims.delete" in standin.requests, "its deletion is asked for")
+    standin.sandboxes.start()
+    await ending
+    assert standin.left() == (0, 0)
+
+
+@pytest.mark.parametrize(("gone", "reason"), [("pools", "WarmPoolNotFound"), ("templates", "TemplateNotFound")])
+async def test_a_pool_that_goes_away_during_the_run(
+    standin: PoolStandin, substrate: KubernetesSubstrate, gone: str, reason: str
+) -> None:
+    await substrate.check_acquire(ACQUIRE, Limits())
+    await emptied(standin)
+    getattr(standin.sandboxes, gone).clear()
+    box = await substrate.create(spec(), Marks())
+    with pytest.raises(CreateFailed, match=reason):
+        await box.wait_ready(Marks())
+    await box.destroy()
+
+
+async def test_a_sandbox_whose_configuration_is_refused_is_not_waited_for(
+    standin: PoolStandin, substrate: KubernetesSubstrate
+) -> None:
+    await emptied(standin)
+    standin.sandboxes.invalid = "spec.podTemplate: volume is not mounted"
+    box = await substrate.create(spec(), Marks())
+    with pytest.raises(CreateFailed, match="the claim gets no sandbox: InvalidConfiguration: spec"):
+        async with asyncio.timeout(30):
+            await box.wait_ready(Marks())
+    await box.destroy()
+
+
+@pytest.mark.parametrize(
+    ("fate", "why"), [("unschedulable", "no node takes the pod"), ("image_pull_backoff", "ImagePullBackOff")]
+)
+async def test_a_cold_pod_that_does_not_start(
+    standin: PoolStandin, substrate: KubernetesSubstrate, fate: str, why: str
+) -> None:
+    await emptied(standin)
+    standin.pods.fate = fate
+    box = await substrate.create(spec(), Marks())
+    with pytest.raises(CreateFailed, match=why):
+        await box.wait_ready(Marks())
+    await box.destroy()
+    assert standin.left() == (0, 0)
+
+
+async def test_a_pod_that_is_replaced_before_the_claim_is_ready_is_no_loss(
+    standin: PoolStandin, substrate: KubernetesSubstrate
+) -> None:
+    await emptied(standin)
+    standin.pods.start_s = 0.2
+    box = await substrate.create(spec(), Marks())
+    await until(lambda: (standin.namespace, box.name) in standin.pods.objects, "its pod is made")
+    standin.pods.delete(standin.namespace, box.name, 0, None)
+    await box.wait_ready(Marks())
+    assert (await box.exec(Command(script="echo well"))).stdout == b"well\n"
+    await box.destroy()
+    assert standin.left() == (0, 0)
+
+
+async def test_a_pod_that_dies_before_its_claim_is_ready(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    await emptied(standin)
+    standin.pods.start_s = 0.2
+    box = await substrate.create(spec(), Marks())
+    await until(lambda: (standin.namespace, box.name) in standin.pods.objects, "its pod is made")
+    standin.pods.evict(box.name)
+    with pytest.raises(SandboxLost, match="PodFailed"):
+        await box.wait_ready(Marks())
+    await box.destroy()
+
+
+# ----------------------------------------------------------------------------------------------------------------- use
+
+
+@pytest.mark.parametrize("session", [False, True])
+@pytest.mark.parametrize("end", ["evict", "oom_kill", "vanish", "replace", "expire"])
+async def test_a_pod_that_is_lost_in_use(
+    standin: PoolStandin, substrate: KubernetesSubstrate, end: str, session: bool
+) -> None:
+    await filled(standin)
+    box = await ready(substrate)
+    pod = pod_of(standin, box.name)
+    place = standin.pods.places[standin.pods.objects[standin.namespace, pod]["metadata"]["uid"]]
+    shell = await box.open_session() if session else box
+    running = asyncio.ensure_future(shell.exec(Command(script="touch begun; sleep 60", timeout_s=60)))
+    await until(place.begun, "the command has begun")
+    if end == "replace":
+        standin.pods.delete(standin.namespace, pod, 0, None)
+    elif end == "expire":
+        standin.sandboxes.delete(standin.namespace, box.name, None, foreground=True)
+    else:
+        getattr(standin.pods, end)(pod)
+    with pytest.raises(SandboxLost):
+        await running
+    with pytest.raises(SandboxLost):
+        await box.exec(Command(script="true"))
+    await box.destroy()
+    assert standin.left() == (0, 0)
+
+
+async def test_a_container_that_was_restarted_is_another_sandbox(
+    standin: PoolStandin, substrate: KubernetesSubstrate
+) -> None:
+    await filled(standin)
+    standin.fail("list", times=3, status=500)  # the claim is ready before the watch of pods has begun
+    box = await ready(substrate)
+    await until(lambda: box._pod is not None, "the watch has seen the container before its restart")  # type: ignore[attr-defined]
+    pod = standin.pods.objects[standin.namespace, pod_of(standin, box.name)]
+    pod["status"]["containerStatuses"][0]["restartCount"] = 1
+    standin.pods.emit("MODIFIED", pod)
+    await until(lambda: box._lost() is not None, "the watch has told of it")  # type: ignore[attr-defined]
+    with pytest.raises(SandboxLost, match="was restarted"):
+        await box.exec(Command(script="true"))
+    await box.destroy()
+
+
+@pytest.mark.parametrize("fault", [{"status": 500}, {"status": 429, "retry_after_s": 0}, {"reset": "before"}])
+async def test_broken_watches_are_made_again(
+    standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: dict[str, Any]
+) -> None:
+    standin.fail("claims.watch", times=2, **fault)
+    standin.fail("watch", times=2, **fault)
+    assert (await measured(standin, tmp_path, monkeypatch)).end.outcome == "ok"
+
+
+async def test_watching_claims_is_forbidden(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    standin.fail("claims.watch", status=403)
+    await standin.sandboxes.stop()  # or the list before the watch may tell that the claim is ready
+    box = await substrate.create(spec(), Marks())
+    with pytest.raises(CreateFailed, match="can't be watched"):
+        await box.wait_ready(Marks())
+    standin.sandboxes.start()
+    await box.destroy()
+
+
+async def test_an_api_server_that_restarts_loses_no_trial(
+    standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(standin)
+    trial = asyncio.ensure_future(measured(standin, tmp_path, monkeypatch, "sleep 0.4", "sleep 0.4"))
+    await until(lambda: standin.requests.count("exec") > NO_OPS, "the first command runs")
+    await standin.restart(refuses_s=0.5)
+    assert (await trial).end.outcome == "ok"
+
+
+# ------------------------------------------------------------------------------------------------------------- removal
+
+
+@pytest.mark.parametrize("fault", [{"status": 429, "retry_after_s": 0}, {"status": 500}, {"reset": "after"}])
+async def test_a_refused_deletion_is_asked_for_again(
+    standin: PoolStandin, substrate: KubernetesSubstrate, fault: dict[str, Any]
+) -> None:
+    box = await ready(substrate)
+    standin.fail("claims.delete", **fault)
+    await box.destroy()
+    assert standin.left() == (0, 0)
+
+
+async def test_cancelled_at_each_await_of_create(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    async for _ in cancellations(lambda number: substrate.create(spec(number), Marks())):
+        for _ in range(4):
+            for found in await substrate.find("r1"):
+                await substrate.reap(found)
+            await asyncio.sleep(0.02)
+    for found in await substrate.find("r1"):
+        await substrate.reap(found)
+    await standin.leaves(0, 0)

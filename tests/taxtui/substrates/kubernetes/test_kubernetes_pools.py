@@ -1,0 +1,261 @@
+"""Sandboxes claimed from a warm pool: warm and cold ones, and what is refused before anything is made."""
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taxtui.errors import QuotaExceeded, SandboxLost, SubstrateUnavailable, UsageError
+from taxtui.plan.spec import Command, Limits, SandboxSpec
+from taxtui.recording import digest
+from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
+from tests.support.command_line import Home
+from tests.support.cost_model.pooled import (
+    ACQUIRE,
+    COLD,
+    emptied,
+    filled,
+    measured,
+    options,
+    ready,
+    spec,
+    standin,
+    substrate,
+)
+from tests.support.standins.api_faults import told
+from tests.support.standins.kubernetes_cluster import NODE
+from tests.support.standins.kubernetes_pool_standin import POOL, PoolStandin
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.processes
+
+__all__ = ["standin", "substrate"]
+
+
+# ------------------------------------------------------------------------------------------------------- warm and cold
+
+
+async def test_a_warm_trial_and_a_cold_one_say_so(
+    standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(standin)
+    got = await measured(standin, tmp_path, monkeypatch)
+    assert got.end.outcome == "ok"
+    assert [mark.name for mark in got.marks] == ["accepted", "adopted", "ready"]
+    assert got.end.node == digest(NODE)
+    await emptied(standin)
+    (tmp_path / "cold").mkdir()
+    got = await measured(standin, tmp_path / "cold", monkeypatch)
+    assert got.end.outcome == "ok"
+    assert sorted(mark.name for mark in got.marks) == sorted(COLD)
+    at = {mark.name: mark.at_ns for mark in got.marks}
+    assert at["accepted"] <= at["scheduled"] <= at["running"] <= at["ready"]
+    assert standin.pods.made >= 4
+
+
+async def test_claims_that_are_more_than_the_pool_are_all_served(
+    standin: PoolStandin, substrate: KubernetesSubstrate
+) -> None:
+    await filled(standin)
+    standin.sandboxes.refills = False
+    marks = [Marks() for _ in range(8)]
+    boxes = await asyncio.gather(*(ready(substrate, trial, mark) for trial, mark in enumerate(marks)))
+    how = [[name for name, _, _ in mark.seen][1] for mark in marks]
+    assert how.count("adopted") == 3
+    assert len({(await box.exec(Command(script="pwd"))).stdout for box in boxes}) == 8, "each has a pod of its own"
+    assert (standin.requests.count("claims.watch"), standin.requests.count("watch")) == (1, 1)
+    await asyncio.gather(*(box.destroy() for box in boxes))
+    assert standin.left() == (0, 0)
+
+
+async def test_the_pod_is_gone_when_destroy_returns_however_late(
+    standin: PoolStandin, substrate: KubernetesSubstrate
+) -> None:
+    box = await ready(substrate)
+    standin.sandboxes.late_s = 0.3
+    await box.destroy()
+    assert standin.left() == (0, 0)
+    await box.destroy()
+    with pytest.raises(SandboxLost):
+        await box.exec(Command(script="true"))
+
+
+async def test_find_and_reap_get_claims_that_another_process_left(
+    standin: PoolStandin, substrate: KubernetesSubstrate
+) -> None:
+    await ready(substrate, 1)
+    await substrate.create(spec(2), Marks())
+    async with KubernetesSubstrate(options(standin)) as later:
+        assert await later.find("another") == []
+        found = await later.find("r1")
+        assert sorted(each.name for each in found) == ["taxtui-r1-1", "taxtui-r1-2"]
+        assert {each.deadline_unix_s for each in found} == {1_900_000_000}
+        for each in [*found, *found]:
+            await later.reap(each)
+    assert standin.left() == (0, 0)
+
+
+async def test_another_claim_of_the_same_name_is_left_alone(
+    standin: PoolStandin, substrate: KubernetesSubstrate
+) -> None:
+    box = await ready(substrate)
+    found = await substrate.find()
+    await box.destroy()
+    await ready(substrate)
+    await substrate.reap(found[0])
+    assert standin.left() == (1, 1)
+
+
+@pytest.mark.parametrize("refusal", ["installed", "denied"])
+async def test_a_cluster_without_claims_is_swept_of_pods(standin: PoolStandin, refusal: str) -> None:
+    if refusal == "installed":
+        standin.installed = False
+    else:
+        standin.denied = {"list sandboxclaims", "list sandboxclaims *"}
+    async with KubernetesSubstrate(options(standin)) as plain:
+        labels = {LABEL_RUN: "r1"}
+        await plain.create(SandboxSpec(name="taxtui-r1-1", labels=labels, limits=Limits(), ttl_s=60), Marks())
+        found = await plain.find("r1")
+        assert [each.name for each in found] == ["taxtui-r1-1"]
+        await plain.reap(found[0])
+        assert await plain.find("r1") == []
+
+
+# ----------------------------------------------------------------------------------------------------- before anything
+
+
+async def refusal(substrate: KubernetesSubstrate, acquire: str = ACQUIRE, limits: Limits | None = None) -> str:
+    with pytest.raises(SubstrateUnavailable) as caught:
+        await substrate.check_acquire(acquire, limits or Limits())
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+async def test_a_pool_that_is_not_there(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    assert "there is no SandboxWarmPool 'cold' in namespace 'sandboxes'" in await refusal(substrate, "pool:cold")
+    standin.sandboxes.templates.clear()
+    assert "there is no SandboxTemplate 'taxtui'" in await refusal(substrate)
+
+
+async def test_a_cluster_without_agent_sandbox(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    standin.installed = False
+    said = await refusal(substrate)
+    assert "does not have sandboxwarmpools" in said
+    assert "install agent-sandbox" in said
+
+
+async def test_each_missing_right_is_named(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    standin.denied = {"watch sandboxclaims", "get sandboxtemplates"}
+    assert "not allowed in namespace 'sandboxes': watch sandboxclaims, get sandboxtemplates" in await refusal(substrate)
+
+
+async def test_a_template_of_something_else(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    assert "gives cpu 1 to 1, not 2" in await refusal(substrate, limits=Limits(cpus=2))
+    container = standin.sandboxes.templates["taxtui"]["spec"]["podTemplate"]["spec"]["containers"][0]
+    container["image"] = "example.org/other"
+    assert "has the image example.org/other, not docker.io" in await refusal(substrate)
+    del container["image"]
+    assert "names no image" in await refusal(substrate)
+
+
+async def test_a_pool_without_a_name_and_other_kinds_are_refused(substrate: KubernetesSubstrate) -> None:
+    with pytest.raises(UsageError, match="names no pool"):
+        await substrate.check_acquire("pool:", Limits())
+    await substrate.check_acquire("create", Limits())
+
+
+async def test_nothing_is_recorded_of_a_run_that_cannot_begin(
+    standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SubstrateUnavailable, match="no SandboxWarmPool 'cold'"):
+        await measured(standin, tmp_path, monkeypatch, acquire="pool:cold")
+    with pytest.raises(UsageError, match="cannot acquire sandboxes by 'reset'; it can: create, pool"):
+        await measured(standin, tmp_path, monkeypatch, acquire="reset:x")
+    assert "claims.create" not in standin.requests
+    assert not list(tmp_path.glob("*.msgpack"))
+
+
+# ------------------------------------------------------------------------------------------------------------- create
+
+
+@pytest.mark.parametrize("fault", [{"status": 429, "retry_after_s": 0}, {"status": 503, "retry_after_s": 0}])
+async def test_a_throttled_claim_is_asked_for_again(
+    standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: dict[str, Any]
+) -> None:
+    standin.fail("claims.create", times=2, **fault)
+    got = await measured(standin, tmp_path, monkeypatch)
+    assert got.end.outcome == "ok"
+    assert got.end.queued_ns > 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        ({"status": 409}, "CreateFailed"),
+        ({"status": 403}, "SubstrateUnavailable"),
+        ({"status": 500}, "CreateFailed"),
+        ({"reset": "before"}, "CreateFailed"),
+        ({"reset": "after"}, "CreateFailed"),
+    ],
+)
+async def test_a_refused_claim_leaves_nothing(
+    standin: PoolStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: dict[str, Any], error: str
+) -> None:
+    standin.fail("claims.create", **fault)
+    got = await measured(standin, tmp_path, monkeypatch)
+    assert told(got.end) == ("failed", "create", error)
+
+
+async def test_the_quota_of_claims(standin: PoolStandin, substrate: KubernetesSubstrate) -> None:
+    standin.claims_quota = 0
+    with pytest.raises(QuotaExceeded, match="count/sandboxclaims"):
+        await substrate.create(spec(), Marks())
+    standin.claims_quota = 1
+    first, marks = await ready(substrate, 1), Marks()
+    second = asyncio.ensure_future(ready(substrate, 2, marks))
+    await until(lambda: marks.notices, "the second one waits for room")
+    await first.destroy()
+    await (await second).destroy()
+    assert marks.queued_ns > 0
+
+
+# -------------------------------------------------------------------------------------------- as a command of its own
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    own = Home(tmp_path / "home")
+    yield own
+    own.close()
+
+
+def asked(standin: PoolStandin, pool: str = POOL) -> tuple[str, ...]:
+    place = f"kubernetes:kubeconfig={standin.kubeconfig}"
+    return ("run", "-s", place, "-t", "T0", "-n", "2", "--acquire", f"pool:{pool}", "--progress", "none")
+
+
+async def test_a_command_that_names_no_pool_of_the_cluster_is_one_line(standin: PoolStandin, home: Home) -> None:
+    got = await asyncio.to_thread(home.run, *asked(standin, "cold"))
+    assert got.code == SubstrateUnavailable.exit_code
+    assert "there is no SandboxWarmPool 'cold' in namespace 'sandboxes'" in got.complaint
+    assert home.ledger() == []
+
+
+@pytest.mark.parametrize("kill", range(3))
+async def test_a_run_that_is_killed_leaves_no_claim(standin: PoolStandin, home: Home, kill: int) -> None:
+    scenario = home.cwd / "scenario.toml"
+    place = f'substrates = ["kubernetes:kubeconfig={standin.kubeconfig}"]'
+    cell = f'tiers = ["T0"]\nactions = [2]\nconcurrency = 2\ntrials = 100000\nacquire = "{ACQUIRE}"'
+    scenario.write_text(f'create_timeout = "2s"\n[[cells]]\n{place}\n{cell}\n')
+    process = home.start("run", str(scenario), "--progress", "none", "-o", str(home.cwd / "run.msgpack"))
+    await until(lambda: standin.requests.count("claims.create") > 2 * kill, "claims are made")
+    process.send_signal(signal.SIGKILL)
+    await asyncio.to_thread(process.wait)
+    await until(lambda: not home.processes(), "its watchdog has ended")
+    assert standin.left() == (0, 0)
+    assert home.ledger() == []

@@ -1,0 +1,183 @@
+"""Limits of local sandboxes: that they are in force, and which means is chosen where."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from taxtui.errors import CreateFailed, SubstrateUnavailable
+from taxtui.plan.spec import Command, Limits
+from taxtui.sandboxes.kit import kill
+from taxtui.sandboxes.kit import limits as local_limits
+from taxtui.sandboxes.kit.limits import CgroupLimiter, NoLimiter, RlimitLimiter, best_limiter
+from taxtui.sandboxes.kit.process import Process
+from taxtui.sandboxes.protocol import Marks
+from taxtui.substrates.local import LocalOptions, disk
+from taxtui.substrates.local.substrate import LocalSubstrate
+from tests.support.sandboxes import CPU_SHARE, FORKS, MEMORY_HOG, sandbox_of, spec
+
+pytestmark = pytest.mark.processes
+
+ISOLATION = [pytest.param("bwrap", marks=pytest.mark.bwrap), "plain"]
+TIGHT = Limits(cpus=0.5, memory_mib=256, pids=32)
+
+
+@pytest.fixture
+async def _cgroups() -> None:
+    if not isinstance(await best_limiter(), CgroupLimiter):
+        pytest.skip("no cgroup may be made here")
+
+
+@pytest.mark.usefixtures("_cgroups")
+@pytest.mark.parametrize("isolation", ISOLATION)
+@pytest.mark.parametrize("mode", ["exec", "session"])
+async def test_limits_are_in_force(isolation: str, mode: str) -> None:
+    substrate = LocalSubstrate(LocalOptions(isolation=isolation))  # type: ignore[arg-type]
+    async with sandbox_of(substrate, limits=TIGHT) as sandbox:
+        path = sandbox if mode == "exec" else await sandbox.open_session()
+        hog = await path.exec(Command(script=f"{MEMORY_HOG}; exit $?"))
+        assert hog.exit_code == 137
+        share = float((await path.exec(Command(script=CPU_SHARE))).stdout)
+        assert share < 2 * TIGHT.cpus  # three processes on unlimited CPUs have twice that and more
+        forks = await path.exec(Command(script=FORKS))
+        assert 0 < int(forks.stdout) < TIGHT.pids
+
+
+@pytest.mark.usefixtures("_cgroups")
+@pytest.mark.parametrize("isolation", ISOLATION)
+async def test_no_limit_is_left_behind(isolation: str) -> None:
+    substrate = LocalSubstrate(LocalOptions(isolation=isolation))  # type: ignore[arg-type]
+    async with sandbox_of(substrate) as sandbox:
+        limiter = substrate.limiter
+        assert isinstance(limiter, CgroupLimiter)
+        groups = limiter.groups(sandbox.name)
+        assert all(group.is_dir() for group in groups)
+    assert not any(group.exists() for group in groups)
+
+
+@pytest.mark.bwrap
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a file system")
+async def test_a_limit_of_the_disk_holds_from_create_over_reset_to_the_end() -> None:
+    substrate = LocalSubstrate(LocalOptions(isolation="bwrap", disk_mib=8))
+    async with sandbox_of(substrate) as sandbox:
+        folder = substrate.root / sandbox.name
+        assert (substrate.variant, os.path.ismount(folder / "disk")) == ("bwrap 8MiB", True)
+        for where in ("/tmp", "$HOME", "."):
+            full = await sandbox.exec(Command(script=f"head -c 20m /dev/zero >{where}/big; stat -c %s {where}/big"))
+            assert b"No space left" in full.stderr
+            assert int(full.stdout) < 8 << 20
+            many = f"i=0; while [ $i -lt 3000 ] && : >{where}/$i; do i=$((i+1)); done; echo $i; rm -f {where}/*"
+            assert int((await sandbox.exec(Command(script=many))).stdout) < 8 * 256
+        await sandbox.exec(Command(script="echo kept >$HOME/a"))
+        assert (await sandbox.exec(Command(script="cat $HOME/a"))).stdout == b"kept\n"
+        await sandbox.reset(Marks())
+        assert (await sandbox.exec(Command(script="ls -A $HOME . /tmp | wc -w"))).stdout == b"3\n"
+    assert not folder.exists()
+
+
+@pytest.mark.bwrap
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a file system")
+async def test_a_sweep_that_knows_no_options_takes_the_file_system_away() -> None:
+    async with LocalSubstrate(LocalOptions(isolation="bwrap", disk_mib=8)) as substrate:
+        sandbox = await substrate.create(spec(), Marks())
+    async with LocalSubstrate(LocalOptions(isolation="plain")) as sweeping:
+        [found] = [each for each in await sweeping.find() if each.name == sandbox.name]
+        await sweeping.reap(found)
+        assert not (sweeping.root / sandbox.name).exists()
+    assert sandbox.name not in Path("/proc/self/mounts").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (LocalOptions(isolation="bwrap", disk_mib=-1), "disk_mib=-1 is negative; 0 is no limit"),
+        (LocalOptions(isolation="plain", disk_mib=8), "disk_mib requires isolation=bwrap"),
+        (
+            LocalOptions(isolation="bwrap", disk_mib=8),
+            "disk_mib needs root, who may mount a file system",
+        ),
+    ],
+)
+async def test_where_there_is_no_limit_of_the_disk_that_is_said(
+    options: LocalOptions, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(folder: Path, size_mib: int) -> Path:
+        raise PermissionError(1, os.strerror(1))
+
+    monkeypatch.setattr("taxtui.substrates.local.bubblewrap.complaint", lambda: "")
+    monkeypatch.setattr("taxtui.substrates.local.disk.limited", refuse)
+    disk.complaint.cache_clear()
+    assert (await LocalSubstrate(options).check()).detail.startswith(why)
+    with pytest.raises(SubstrateUnavailable, match=f"local: {why}"):
+        async with LocalSubstrate(options):
+            raise AssertionError
+    disk.complaint.cache_clear()
+
+
+async def test_an_address_space_limit_where_there_is_nothing_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def only_rlimits() -> RlimitLimiter:
+        return RlimitLimiter()
+
+    monkeypatch.setattr("taxtui.substrates.local.substrate.best_limiter", only_rlimits)
+    substrate = LocalSubstrate(LocalOptions(isolation="plain"))
+    async with sandbox_of(substrate, limits=TIGHT) as sandbox:
+        hog = await sandbox.exec(Command(script=MEMORY_HOG))
+        assert b"MemoryError" in hog.stderr
+        assert hog.exit_code == 1
+
+
+class TestChoice:
+    """On directories that look like a cgroup file system."""
+
+    def test_version_2_takes_the_nearest_ancestor_that_hands_all_controllers_down(self, tmp_path: Path) -> None:
+        own = next(line[3:] for line in Path("/proc/self/cgroup").read_text().splitlines() if line.startswith("0::"))
+        (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
+        group = tmp_path / own.lstrip("/")
+        group.mkdir(parents=True, exist_ok=True)
+        assert local_limits._version_2(tmp_path) is None
+        (tmp_path / "cgroup.subtree_control").write_text("cpu memory pids io\n")
+        found = local_limits._version_2(tmp_path)
+        assert found is not None
+        assert found.label == "cgroup v2"
+        enter = found.prepare("box", Limits(cpus=1.5, memory_mib=64, pids=7))
+        assert enter == f"echo 0 >{tmp_path}/box/cgroup.procs && "
+
+    def test_limits_are_written_where_their_files_are(self, tmp_path: Path) -> None:
+        box = tmp_path / "box"
+        box.mkdir()
+        for name in ("cpu.max", "memory.max", "pids.max"):
+            (box / name).touch()
+        limiter = CgroupLimiter("cgroup v2", (tmp_path,), ("cpu.max", "memory.max", "pids.max"))
+        limiter.prepare("box", Limits(cpus=1.5, memory_mib=64, pids=7))
+        assert (box / "cpu.max").read_text() == "150000 100000"
+        assert (box / "memory.max").read_text() == str(64 << 20)
+        assert (box / "pids.max").read_text() == "7"
+
+    def test_a_parent_that_cannot_be_written_to(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        limiter = CgroupLimiter("cgroup v2", (tmp_path / "file",), ("cpu.max", "memory.max", "pids.max"))
+        with pytest.raises(CreateFailed, match="cgroup v2 limits"):
+            limiter.prepare("box", Limits())
+
+    async def test_nothing_usable(self, tmp_path: Path) -> None:
+        limiter = await best_limiter(tmp_path)
+        assert isinstance(limiter, RlimitLimiter)
+        assert isinstance(limiter, NoLimiter) == (sys.platform != "linux")
+        assert NoLimiter().prepare("box", Limits()) == ""
+
+
+@pytest.mark.parametrize("by_ps", [False, True])
+async def test_marked_processes_are_killed_wherever_they_went(monkeypatch: pytest.MonkeyPatch, by_ps: bool) -> None:
+    if by_ps:  # as on macOS, where there is no /proc
+        monkeypatch.setattr(kill, "marked", kill._marked_by_ps)
+    value = f"{os.getpid()}.{by_ps}"
+    process = Process(["/bin/sh", "-c", "setsid sleep 300 & sleep 300"], {**os.environ, "MARK": value}, stdin=False)
+    while len(kill.marked(f"MARK={value}".encode())) < 3:
+        await asyncio.sleep(0.01)
+    await asyncio.gather(kill.kill_marked(f"MARK={value}"), process.output())
+    assert process.returncode == 137
+    assert kill.marked(f"MARK={value}".encode()) == set()

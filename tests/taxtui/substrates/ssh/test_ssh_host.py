@@ -1,0 +1,179 @@
+"""A bare host by a real sshd: what keeps us out, what is left of a run, and what flees from its clean-up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from taxtui.errors import CreateFailed, SandboxLost
+from taxtui.plan.spec import Command, Limits, SandboxSpec
+from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.sandboxes.protocol import Availability, Marks
+from taxtui.substrates.ssh.scripts import mark_of
+from taxtui.substrates.ssh.substrate import SshSandbox, SshSubstrate
+from tests.support.command_line import Home
+from tests.support.standins.private_sshd import SshBox, new_key, ssh_box
+
+pytestmark = [pytest.mark.sshd, pytest.mark.processes]
+RUN = "r1"
+
+
+@pytest.fixture
+def box() -> Iterator[SshBox]:
+    with ssh_box() as made:
+        yield made
+
+
+async def said(box: SshBox, **changed: object) -> Availability:
+    return await SshSubstrate(box.options(**changed)).check()
+
+
+async def made_in(substrate: SshSubstrate, number: int = 1) -> SshSandbox:
+    spec = SandboxSpec(name=f"taxtui-{RUN}-{number}", labels={LABEL_RUN: RUN}, limits=Limits(), ttl_s=600)
+    sandbox = await substrate.create(spec, Marks())
+    await sandbox.wait_ready(Marks())
+    return sandbox
+
+
+def having(text: str) -> list[int]:
+    """Processes of this machine with a text in their environment or arguments."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if text.encode() in (folder / "environ").read_bytes() + (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+async def test_a_check_says_what_it_is_and_makes_nothing(box: SshBox) -> None:
+    found = await said(box)
+    assert (found.ok, found.limits) == (True, "none")
+    assert found.version.startswith("OpenSSH")
+    assert found.tools is not None
+    assert "bash" in found.tools
+    assert not box.sandboxes.exists()
+
+
+async def test_a_host_that_is_not_there(box: SshBox) -> None:
+    box.sshd.kill()
+    found = await said(box)
+    assert (found.ok, found.detail) == (False, "the host refuses the connection: no SSH server on that port")
+    assert found.fix == "start sshd there, or name its port with port=NUMBER"
+    found = await said(box, host="no-such-host.invalid")
+    assert (found.ok, found.detail) == (False, "host name not found")
+
+
+async def test_a_refused_key(box: SshBox) -> None:
+    new_key(box.folder / "other")
+    found = await said(box, key=str(box.folder / "other"))
+    assert (found.ok, found.detail) == (False, "the host refuses the login")
+    locked = box.folder / "locked"
+    new_key(locked, passphrase="secret")
+    found = await said(box, key=str(locked))
+    assert (found.ok, found.fix) == (False, "run ssh-add if the key has a passphrase")
+
+
+@pytest.mark.parametrize("kind", ["ed25519", "ecdsa"])
+async def test_a_changed_host_key_is_told_from_an_unknown_one(box: SshBox, kind: str) -> None:
+    (box.folder / "known_hosts").write_text("")
+    found = await said(box)
+    assert (found.ok, found.detail) == (False, "the host's key is not in known_hosts")
+    box.know(new_key(box.folder / "changed", kind))
+    found = await said(box)
+    assert (found.ok, found.detail) == (False, "the host shows another key than known_hosts has")
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"host": ""}, "option host is missing; -s ssh:host=NAME"),
+        ({"port": 70_000}, "port=70000 is no port; leave it out for 22"),
+        ({"logins": 0}, "logins=0 allows no login; write logins=8"),
+        ({"key": "/nowhere/key"}, "key=/nowhere/key is not a file; name one with key=FILE"),
+        ({"known_hosts": "/nowhere"}, "known_hosts=/nowhere is not a file; name one with known_hosts=FILE"),
+        ({"folder": "~/x"}, "folder=~/x cannot be used; write an absolute path of letters, digits, dots, - and _"),
+        ({"fixtures": "/nowhere"}, "the host has no /nowhere/attrs.git; install there: /nowhere/attrs.git"),
+        (
+            {"folder": "/nowhere/at/all"},
+            "the folder of the sandboxes cannot be made there; name one in a folder that is there with folder=PATH",
+        ),
+    ],
+)
+async def test_options_that_cannot_be_are_one_line(box: SshBox, changed: dict[str, object], words: str) -> None:
+    found = await said(box, **changed)
+    assert not found.ok
+    assert f"{found.detail}; {found.fix}" == words
+
+
+async def test_start_up_files_that_print_are_refused(box: SshBox) -> None:
+    (box.sshd.folder / "home" / ".bashrc").write_text("echo welcome\n")
+    found = await said(box)
+    assert (found.ok, found.detail[:59]) == (False, "commands cannot be run there: its login shell says 'welcome")
+
+
+async def test_a_folder_that_others_may_look_into_is_not_used(box: SshBox) -> None:
+    box.sandboxes.mkdir(mode=0o755)
+    async with SshSubstrate(box.options()) as substrate:
+        with pytest.raises(CreateFailed, match="is not yours alone; remove it, or name one with folder=PATH"):
+            await made_in(substrate)
+
+
+async def test_nothing_flees_from_a_clean_up(box: SshBox) -> None:
+    """Not what has left its group and session, nor what has emptied its environment as well."""
+    async with SshSubstrate(box.options()) as substrate:
+        sandbox, other = await made_in(substrate), await made_in(substrate, 11)
+        fled = (
+            "setsid sleep 88600 & env -i setsid sh -c 'sleep 88601; true' & mkdir a; cd a; env -i setsid sleep 88602 &"
+        )
+        await sandbox.exec(Command(script=f"({fled}) >/dev/null 2>&1 </dev/null"))
+        await other.exec(Command(script="sleep 88603 >/dev/null 2>&1 </dev/null &"))
+        await sandbox.destroy()
+        assert [having(f"sleep\0{seconds}\0") for seconds in (88600, 88601, 88602)] == [[], [], []]
+        assert having(mark_of(sandbox.name)) == []
+        assert having("sleep\x0088603\0")
+        assert (await other.exec(Command(script="echo here"))).stdout == b"here\n"
+        await other.destroy()
+    assert box.left() == []
+
+
+async def test_a_cut_connection_loses_its_sandbox_and_the_next_is_made(box: SshBox) -> None:
+    async with SshSubstrate(box.options()) as substrate:
+        sandbox = await made_in(substrate)
+        box.sshd.cut()
+        with pytest.raises(SandboxLost):
+            await sandbox.exec(Command(script="true"))
+        await sandbox.destroy()
+        again = await made_in(substrate, 2)
+        assert (await again.exec(Command(script="echo here"))).stdout == b"here\n"
+        await again.destroy()
+    assert box.left() == []
+
+
+async def test_a_record_that_a_sandbox_has_spoilt_does_not_hide_it(box: SshBox) -> None:
+    async with SshSubstrate(box.options()) as substrate:
+        sandbox = await made_in(substrate)
+        spoil = "rm ../record; mkfifo ../record; mkdir '../../a b' ../../taxtui-other-7"
+        await sandbox.exec(Command(script=spoil))
+        found = await substrate.find()
+        assert {(each.name, each.run_id) for each in found} == {("taxtui-other-7", "other"), (sandbox.name, RUN)}
+        for each in found:
+            await substrate.reap(each)
+    assert box.left() == ["a b"]
+
+
+def test_a_sweep_finds_it_by_its_run(box: SshBox, home: Home) -> None:
+    for folder in ("taxtui-left-1/work", "taxtui-else-1/work"):
+        (box.sandboxes / folder).mkdir(parents=True)
+    box.sandboxes.chmod(0o700)
+    done = home.run("clean", "-s", box.named(), "--run", "left", "--force")
+    assert (done.code, box.left()) == (0, ["taxtui-else-1"])
+
+
+def test_a_run_in_both_modes_ends_well(box: SshBox, home: Home) -> None:
+    done = home.run("run", "-s", box.named(), "-t", "T0", "-n", "2", "--trials", "2", "--warmup", "0")
+    assert done.code == 0, done.err
+    assert box.left() == []

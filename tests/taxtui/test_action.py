@@ -1,0 +1,116 @@
+"""The GitHub action: what its script makes of its inputs and of the check's exit codes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+from tests.support.cost_model.costmodel_files import S, cell, trial, write
+
+pytestmark = pytest.mark.processes
+
+ACTION = Path(__file__).parents[2] / "action.yml"
+
+
+class Done(NamedTuple):
+    """How the step ended and what it told the workflow."""
+
+    code: int
+    outputs: str
+    summary: str
+    log: str
+
+
+def stepped(folder: Path, **inputs: str) -> Done:
+    """Run the action's last step as a runner does, with its defaults."""
+    action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
+    given = {name: str(one.get("default", "")) for name, one in action["inputs"].items()} | inputs
+    step = action["runs"]["steps"][-1]
+    variables = {
+        name: given[value.removeprefix("${{ inputs.").removesuffix(" }}")] for name, value in step["env"].items()
+    }
+    told = {name: folder / name.lower() for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    for path in told.values():
+        path.touch()
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        cwd=folder,
+        env={**os.environ, **variables, **{name: str(path) for name, path in told.items()}, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return Done(done.returncode, *(path.read_text() for path in told.values()), done.stdout + done.stderr)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Recordings of four runs each, of which one took 30 % longer."""
+    for name, took in (("base", S), ("same", S + 1), ("slow", 13 * S // 10)):
+        trials = [
+            trial(n, create=took, actions=(took - n % 3, took, took + n % 5), repetition=n // 4) for n in range(16)
+        ]
+        write(tmp_path / f"{name}.msgpack", trials, cell(), run_id=name)
+    return tmp_path
+
+
+def test_it_passes_and_says_so(folder: Path) -> None:
+    done = stepped(folder, after="same.msgpack", before="base.msgpack\n", junit="j.xml")
+    assert (done.code, done.outputs) == (0, "verdict=ok\n"), done.log
+    assert "### 3 comparisons: 0 worse" in done.summary
+    assert (folder / "j.xml").exists()
+
+
+def test_a_regression_fails_the_job(folder: Path) -> None:
+    done = stepped(folder, after="slow.msgpack", before="base.msgpack", metrics="mean:trajectory\n\n")
+    assert (done.code, done.outputs) == (5, "verdict=worse\n"), done.log
+    assert "1 of 1 comparisons got worse" in done.log
+
+
+@pytest.mark.parametrize(("wanted", "code"), [("warn", 0), ("fail", 6)])
+def test_too_little_data_is_a_warning_or_a_failure_as_asked_for(folder: Path, wanted: str, code: int) -> None:
+    inputs = {"metrics": "p95:cold_start=25%", "inconclusive": wanted}
+    done = stepped(folder, after="same.msgpack", before="base.msgpack", **inputs)
+    assert (done.code, done.outputs) == (code, "verdict=inconclusive\n"), done.log
+    assert ("::warning::" in done.log) == (wanted == "warn")
+
+
+def test_inputs_are_data_and_never_commands(folder: Path) -> None:
+    hostile = "$(touch pwned) `touch pwned`; touch pwned"
+    done = stepped(folder, after=hostile, before=hostile, metrics=hostile)
+    assert (done.code, done.outputs) == (2, ""), done.log
+    assert not (folder / "pwned").exists()
+    assert stepped(folder, after="--help", before="base.msgpack").code == 4
+    assert stepped(folder, after="a", before="b", **{"inconclusive": "ignore"}).code == 2
+
+
+@pytest.mark.parametrize(
+    "line", ["-h", "--help", "base.msgpack\n-h", "--junit=pwned", "base.msgpack\n--fail-above=5000%"]
+)
+def test_a_line_of_against_is_a_recording_and_never_an_option(folder: Path, line: str) -> None:
+    done = stepped(folder, after="slow.msgpack", before=line, metrics="mean:trajectory")
+    assert (done.code, done.outputs) == (4, ""), done.log
+    assert "taxtui: there is no -" in done.log
+    assert not (folder / "pwned").exists()
+
+
+def test_names_in_recordings_are_no_commands_to_the_runner(folder: Path) -> None:
+    lines = stepped(folder, after="slow.msgpack", before="base.msgpack").log.splitlines()
+    stop = next(number for number, line in enumerate(lines) if line.startswith("::stop-commands::"))
+    again = lines.index(f"::{lines[stop].removeprefix('::stop-commands::')}::")
+    table = next(number for number, line in enumerate(lines) if "comparisons:" in line)
+    assert stop < table < again
+    token = lines[stop]
+    assert token not in stepped(folder, after="slow.msgpack", before="base.msgpack").log
+
+
+def test_no_input_is_text_of_a_script() -> None:
+    steps = yaml.safe_load(ACTION.read_text(encoding="utf-8"))["runs"]["steps"]
+    assert [step["run"] for step in steps if "${{" in step["run"]] == []

@@ -1,0 +1,167 @@
+"""Every command on recordings that an enemy wrote: a table or one line with exit 4, and harmless to a terminal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, seed, settings
+from hypothesis import strategies as st
+
+import costmodel
+from costmodel.errors import SourceError
+from costmodel.recording.framing import frame
+from taxtui.cli import app
+from taxtui.commands import clean, run
+from taxtui.errors import RecordingError, TaxtuiError, UsageError
+from taxtui.live import catalogue
+from taxtui.sandboxes.conformance import __main__ as conformance
+from taxtui.sandboxes.protocol import Availability
+from taxtui.substrates.local.substrate import LocalSubstrate
+from taxtui.terminal_text import UNPRINTABLE, width
+from taxtui.tui.live.replay import ReplayFeed
+from tests.support.cost_model.costmodel_files import FINISHED, cell, header, trial, write
+from tests.support.fuzz import hostile
+
+DEMAND = ("--trajectories", "1000", "--workers", "10")
+GOLDEN = str(hostile.GOLDEN)
+COMMANDS = (
+    ("recordings", "info", "FILE"),
+    ("recordings", "verify", "FILE"),
+    ("report", "FILE"),
+    ("report", "FILE", "--format", "json"),
+    ("compare", GOLDEN, "FILE"),
+    ("compare", "FILE", GOLDEN),
+    ("project", "FILE", *DEMAND),
+    ("project", "FILE", *DEMAND, "--explain"),
+    ("project", "FILE", *DEMAND, "--think", "lognormal:8s,0.6"),
+)
+
+
+def output(*words: str) -> str:
+    """What a command prints, or nothing where it refuses; anything but one of our own errors is raised."""
+    done = CliRunner().invoke(app, words, standalone_mode=False)
+    if isinstance(done.exception, TaxtuiError | costmodel.errors.CostModelError):
+        assert "\n" not in str(done.exception)
+        assert done.exception.exit_code in (UsageError.exit_code, RecordingError.exit_code)
+        return ""
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.output
+
+
+def assert_harmless(text: str) -> None:
+    assert not UNPRINTABLE.search(text.replace("\n", ""))
+
+
+@seed(18)
+@settings(max_examples=60, deadline=None)
+@given(hostile.recordings, st.sampled_from(COMMANDS))
+def test_no_recording_ends_a_command_in_anything_but_one_line(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, command: tuple[str, ...]
+) -> None:
+    path = tmp_path_factory.mktemp("r") / "r.msgpack"
+    path.write_bytes(data)
+    assert_harmless(output(*(str(path) if word == "FILE" else word for word in command)))
+
+
+@seed(18)
+@settings(max_examples=60, deadline=None)
+@given(hostile.recordings)
+def test_no_recording_ends_the_list_a_verification_or_a_replay(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("r") / "r.msgpack"
+    path.write_bytes(data)
+    entry = catalogue.inspect(path)
+    assert entry is not None
+    assert_harmless(f"{entry.words} {entry.detail}")
+    try:
+        feed = ReplayFeed(path, 0.0)
+    except SourceError:
+        return
+    for place in ("0:01", "50%", "#1"):
+        while feed.advance():
+            pass
+        feed.go_to(place)
+    feed.close()
+
+
+def test_a_header_and_nothing_more_can_be_replayed(tmp_path: Path) -> None:
+    path = tmp_path / "r.msgpack"
+    for rest in (b"", frame(msgspec.msgpack.encode([FINISHED]))[:-3]):
+        path.write_bytes(frame(msgspec.msgpack.encode([header()])) + rest)
+        feed = ReplayFeed(path)
+        while feed.advance():
+            pass
+        assert (feed.over, feed.standing.length_ns) == (True, 0)
+        feed.close()
+
+
+def test_a_cell_without_trials_has_no_think_time(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.msgpack", [trial(1)], cell(), cell(1, substrate="local"))
+    text = output("project", str(path), *DEMAND, "--think", "lognormal:8s,0.6")
+    assert "docker" in text
+    none = write(tmp_path / "none.msgpack", [])
+    assert_harmless(output("project", str(none), *DEMAND, "--think", "lognormal:8s,0.6"))
+
+
+def test_wide_names_stay_within_the_table(tmp_path: Path) -> None:
+    wide = cell(arrival="漢" * 100, tier="漢" * 100)
+    path, other = (str(write(tmp_path / name, [trial(1)], wide, run_id=name)) for name in ("r.msgpack", "s.msgpack"))
+    for words in (("report", path), ("project", path, *DEMAND), ("compare", path, other)):
+        assert max(map(width, output(*words).splitlines()), default=0) <= 80
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("project", GOLDEN, *DEMAND, "--set", "baseline=\x1b]52;c;aGk=\x07"),
+        ("project", GOLDEN, *DEMAND, "--prices", "\x1b]52;c;aGk=\x07"),
+        ("project", GOLDEN, "--trajectories", "\x1b[31m", "--workers", "1"),
+        ("recordings", "verify", "\x1b[31m"),
+        ("report", "--\x1b[31m"),
+        ("\x1b[31m",),
+        ("replay", os.fsdecode(b"\xff\x1b")),
+    ],
+)
+def test_an_error_that_quotes_arguments_does_not_steer_the_terminal(words: tuple[str, ...]) -> None:
+    done = subprocess.run([sys.executable, "-m", "taxtui", *words], capture_output=True, check=False)
+    said = done.stderr.decode()
+    assert done.returncode in (2, 4)
+    assert said.startswith("taxtui: ")
+    assert "\ufffd" in said or "\\x" in said
+    assert_harmless(said)
+
+
+def test_what_a_provider_says_does_not_steer_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def swept(*_: object) -> tuple[list[object], list[str], int]:
+        return [], ["docker x\x1b[2J: no\u202e"], 1
+
+    async def check(_: LocalSubstrate) -> Availability:
+        return Availability(ok=False, detail="gone\x1b[2J", fix="look\u202e")
+
+    monkeypatch.setattr(clean, "_sweep", swept)
+    monkeypatch.setattr(LocalSubstrate, "check", check)
+    outputs = [
+        CliRunner().invoke(clean.command, ["-s", "local"]).output,
+        CliRunner().invoke(conformance.main, ["local"]).output,
+    ]
+    run.tell("fake:x=\x1b[2J: costs money\u202e")
+    for text in (*outputs, capsys.readouterr().err):
+        assert "\N{REPLACEMENT CHARACTER}" in text
+        assert_harmless(text)
+
+
+@pytest.mark.parametrize("name", ["../x", "", "a b", "x" * 41, "ÄÖ"])
+def test_a_run_id_that_could_name_something_else_is_refused(name: str) -> None:
+    done = CliRunner().invoke(app, ["run", "--run-id", name])
+    assert isinstance(done.exception, UsageError)
+    assert "--run-id" in str(done.exception)

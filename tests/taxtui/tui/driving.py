@@ -1,0 +1,81 @@
+"""What the tests of screens share: runs to look at, waiting for the app, its screens as their types, which actions have
+a test."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from textual.app import ComposeResult
+from textual.pilot import Pilot
+from textual.widget import Widget
+
+from taxtui.tui.app import TaxtuiApp
+from taxtui.tui.live.screen import LiveScreen
+from taxtui.tui.numbered_screen import NumberedScreen
+from taxtui.tui.setup.screen import SetupScreen
+from tests.support import waiting
+from tests.taxtui.tui import story
+from tests.taxtui.tui.feeds import StoryRun, answers
+
+SIZE = (80, 24)
+TESTED: set[str] = set()
+
+
+def covers(*names: str) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., Awaitable[None]]]:
+    TESTED.update(names)
+    return lambda function: function
+
+
+def running() -> StoryRun:
+    return StoryRun(story.run(20, until=10, finish=False))
+
+
+def finished() -> StoryRun:
+    return StoryRun(story.run(20), exit_code=0)
+
+
+def live(pilot: Pilot[None]) -> LiveScreen:
+    screen = pilot.app.screen
+    assert isinstance(screen, LiveScreen)
+    return screen
+
+
+def setup(pilot: Pilot[None]) -> SetupScreen:
+    screen = pilot.app.screen
+    assert isinstance(screen, SetupScreen)
+    return screen
+
+
+class Nothing(NumberedScreen):
+    """Where an app begins that a test looks at elsewhere; Setup would first be filled in."""
+
+    scope = "setup"
+    CSS_PATH = None
+
+    def contents(self) -> ComposeResult:
+        yield from ()
+
+    foot = contents
+
+
+def looking_at(*paths: Path) -> TaxtuiApp:
+    """An app whose Results and Projection are about these; it has no Setup."""
+    app = TaxtuiApp(None, answers)
+    app.get_default_screen = Nothing  # type: ignore[method-assign]
+    app.chosen = paths
+    return app
+
+
+async def until(pilot: Pilot[None], holds: Callable[[], object]) -> None:
+    """Let the app work until something holds: what is computed in a thread comes when it comes."""
+    while not holds():
+        waiting.still("what the app was to come to")
+        await pilot.pause(0.02)
+    await pilot.pause()
+
+
+async def focus(pilot: Pilot[None], widget: Widget) -> None:
+    """Focus a widget; a key that is pressed before Textual has got round to it goes to another."""
+    widget.focus()
+    await until(pilot, lambda: widget.has_focus)

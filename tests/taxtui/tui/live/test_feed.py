@@ -1,0 +1,224 @@
+"""The feeds: a child process that stands in for ``taxtui run``, and a recording that is played back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from costmodel.errors import SourceError
+from taxtui.live.state import RunState
+from taxtui.recording.writer import Recorder
+from taxtui.tui.live.feed import NICENESS, RunFeed, RunStarter
+from taxtui.tui.live.replay import ReplayFeed
+from tests.support.waiting import block_until
+from tests.taxtui.tui import story
+
+STAND_IN = """
+import sys
+from pathlib import Path
+from costmodel.errors import SourceError
+from costmodel.recording import events
+from taxtui.recording.writer import Recorder
+from tests.taxtui.tui import story
+plan, path = sys.argv[sys.argv.index("run") + 1], Path(sys.argv[sys.argv.index("-o") + 1])
+if "refuse" in plan:
+    sys.exit("taxtui: no such scenario")
+with Recorder(path) as recorder:
+    for event in story.run(20, until=5, finish=False):
+        recorder.add(event)
+    recorder.flush()
+    for line in sys.stdin:
+        recorder.add(events.Notice(1, "info", line.strip()))
+        recorder.flush()
+        if "cancel" in line:
+            break
+    recorder.add(events.RunFinished("cancelled", {}))
+sys.exit(130)
+"""
+
+
+@pytest.fixture
+def launcher(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RunStarter:
+    """One whose children are the stand-in."""
+    script = tmp_path / "stand_in.py"
+    script.write_text(STAND_IN)
+    start = RunStarter.start
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[4]))
+
+    def stand_in(self: RunStarter, command: list[str], stderr: object) -> object:
+        assert command[:3] == [sys.executable, "-m", "taxtui"]
+        assert command[command.index("--run-id") + 1] == Path(command[command.index("-o") + 1]).stem
+        assert command[-4:] == ["--control", "stdin", "--progress", "none"]
+        return start(self, [sys.executable, str(script), *command[3:]], stderr)
+
+    monkeypatch.setattr(RunStarter, "start", stand_in)
+    return RunStarter()
+
+
+def until(feed: RunFeed, what: str) -> None:
+    def seen() -> bool:
+        feed.advance()
+        return what in repr(feed.state.log) or (what == "over" and feed.over)
+
+    block_until(seen, what)
+
+
+def test_a_run_is_followed_paused_resumed_and_cancelled(launcher: RunStarter, tmp_path: Path) -> None:
+    feed = RunFeed({"cells": []}, tmp_path / "run.msgpack", launcher)
+    until(feed, "present")
+    assert not feed.over
+    feed.pause()
+    assert feed.paused
+    until(feed, '"pause"')
+    feed.pause()
+    until(feed, '"resume"')
+    feed.cancel()
+    until(feed, "over")
+    ending = (feed.state.outcome, feed.exit_code)
+    assert ending == ("cancelled", 130)
+    assert feed.ending is feed.state
+    assert feed.size_bytes > 0
+    feed.cancel()  # too late, and no error
+    feed.close()
+    feed.close()
+
+
+def test_an_interface_that_is_killed_leaves_no_file_behind(
+    launcher: RunStarter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    feed = RunFeed({"cells": []}, tmp_path / "run.msgpack", launcher)
+    until(feed, "present")
+    assert list((tmp_path / "temporary").iterdir()) == []
+    until(feed, '{"cells":[]}')  # the child has it from its standard input
+    feed.close()
+
+
+def test_closing_is_an_end_of_file_for_the_child_and_waits_for_it(launcher: RunStarter, tmp_path: Path) -> None:
+    feed = RunFeed("quick", tmp_path / "run.msgpack", launcher)
+    until(feed, "present")
+    feed.close()
+    assert feed.exit_code == 130
+
+
+def test_a_child_that_refuses_is_over_and_its_words_are_kept(launcher: RunStarter, tmp_path: Path) -> None:
+    feed = RunFeed("refuse", tmp_path / "run.msgpack", launcher)
+    until(feed, "over")
+    assert feed.complaint == ["taxtui: no such scenario"]
+    assert feed.size_bytes == 0
+    assert feed.ending is None
+    feed.close()
+
+
+INTERFACE = """
+import os
+import subprocess
+import sys
+import threading
+from taxtui.tui.live.feed import RunStarter
+
+def niceness(name):
+    print(name, os.getpriority(os.PRIO_PROCESS, 0))
+
+computes = threading.Event()
+thread = threading.Thread(target=lambda: (computes.wait(), niceness("thread")))
+thread.start()
+launcher = RunStarter()
+launcher.yield_cpu()
+computes.set()
+thread.join()
+niceness("interface")
+later = threading.Thread(target=niceness, args=["later"])
+later.start()
+later.join()
+launcher.yield_cpu()
+child = launcher.start([sys.executable, "-c", "import os,sys; sys.exit(os.nice(0))"], subprocess.DEVNULL).result()
+print("child", child.wait())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a thread's own niceness is Linux's")
+def test_all_of_the_interface_is_niced_alike_and_its_children_are_not() -> None:
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    done = subprocess.run([sys.executable, "-c", INTERFACE], capture_output=True, text=True, check=True)
+    told = dict(line.split() for line in done.stdout.splitlines())
+    nice = str(max(before, NICENESS))
+    assert told == {"thread": nice, "interface": nice, "later": nice, "child": str(before)}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "story.msgpack"
+    with Recorder(path) as recorder:
+        for event in story.run(20):
+            recorder.add(event)
+    return path
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The clock that a replay reads."""
+    at = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: at[0])
+    return at
+
+
+def whole() -> RunState:
+    state = RunState()
+    for event in story.run(20):
+        state.apply(event)
+    return state
+
+
+@pytest.mark.parametrize("speed", [0.5, 1.0, 7.0, 100.0, 0.0])
+def test_a_replay_at_any_speed_ends_in_the_state_of_the_run(path: Path, now: list[float], speed: float) -> None:
+    feed = ReplayFeed(path, speed)
+    for _ in range(2000):
+        feed.advance()
+        if feed.over:
+            break
+        now[0] += 0.1
+    assert feed.over
+    assert feed.state == whole()
+    feed.close()
+
+
+def test_a_replay_shows_nothing_before_its_time(path: Path, now: list[float]) -> None:
+    feed = ReplayFeed(path)
+    start = feed.state.now_unix_ns
+    for _ in range(50):
+        now[0] += 0.1
+        feed.advance()
+        assert feed.state.now_unix_ns <= start + (now[0] - 100.0) * 1e9 + 1
+    feed.pause()
+    stopped = feed.state.now_unix_ns
+    now[0] += 60
+    feed.advance()
+    assert feed.state.now_unix_ns == stopped
+    feed.pause()
+    now[0] += 1
+    feed.advance()
+    assert stopped < feed.state.now_unix_ns <= stopped + 1.2e9
+    feed.close()
+
+
+def test_the_speed_ladder_has_ends(path: Path) -> None:
+    feed = ReplayFeed(path, 3.0)
+    feed.faster(-10)
+    assert feed.speed == ReplayFeed.SPEEDS[0]
+    feed.faster(100)
+    assert feed.speed == 0.0
+    feed.close()
+
+
+def test_a_replay_of_what_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"no")
+    with pytest.raises(SourceError):
+        ReplayFeed(tmp_path / "x")

@@ -1,0 +1,87 @@
+"""What the interface asks of other processes, and what it says in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from costmodel.recording import events
+from costmodel.recording.events import Event
+from taxtui.errors import SubstrateUnavailable
+from taxtui.live.state import RunState
+from taxtui.tui.live.summary import as_markdown, farewell
+from taxtui.tui.setup import lookups
+from taxtui.tui.setup.form import about_tier
+from tests.taxtui.tui import story
+
+Says = Callable[..., None]
+
+
+def fold(told: list[Event]) -> RunState:
+    state = RunState()
+    for event in told:
+        state.apply(event)
+    return state
+
+
+@pytest.fixture
+def taxtui_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Says:
+    """``python -m taxtui`` prints this instead."""
+
+    def says(out: str, err: str = "") -> None:
+        package = tmp_path / "taxtui"
+        package.mkdir(exist_ok=True)
+        body = f"import sys; sys.stdout.write({out!r}); sys.stderr.write({err!r})"
+        (package / "__init__.py").write_text("")
+        (package / "__main__.py").write_text(body)
+        monkeypatch.chdir(tmp_path)
+
+    return says
+
+
+async def test_the_rows_of_the_check_are_read_and_cleaned(taxtui_says: Says) -> None:
+    rows = [
+        {"name": "docker", "ok": True, "detail": "ready,\x1b[2J 27.1", "capabilities": {"paid": True}, "new": 1},
+        {"name": "ecs", "ok": True, "prices": "aws-\x1b[2Jfargate"},
+        {"name": "ec2", "ok": False, "detail": "no", "fix": "do"},
+    ]
+    taxtui_says(json.dumps(rows))
+    found = await lookups.check()
+    assert list(found) == ["docker", "ecs", "ec2"]
+    assert found["ecs"].prices == "aws-�[2Jfargate"
+    assert (found["docker"].detail, found["docker"].paid) == ("ready,�[2J 27.1", True)
+    assert (found["ec2"].ok, found["ec2"].fix, found["ec2"].paid) == (False, "do", False)
+
+
+async def test_a_check_that_fails_is_one_line(taxtui_says: Says) -> None:
+    taxtui_says("", "Traceback\nsomething\nboom\n")
+    with pytest.raises(SubstrateUnavailable, match=r"taxtui doctor: boom$"):
+        await lookups.check()
+
+
+def test_the_farewell_has_the_counts_the_cells_the_file_and_the_next_command() -> None:
+    state = fold([*story.run(20), *story.trial(900, 0, 0, outcome=events.CANCELLED)])
+    text = farewell(state, Path("recordings/x.msgpack"))
+    assert "run 7f3a0c11 finished after 00:00:16: 38 ok, 2 failed, 1 cut off" in text
+    assert "local:bwrap  T0×10 exec     20 ok, 0 failed  cold start p50 ≈" in text
+    assert text.endswith("next: taxtui project recordings/x.msgpack --trajectories 1000000 --workers 500")
+    assert "disturbed" not in text
+
+
+def test_the_farewell_says_when_the_runner_was_disturbed() -> None:
+    state = fold([*story.run(3), story.health(1, lag_p99_ns=6_000_000)])
+    assert "the runner was disturbed (loop lag)" in farewell(state, Path("x"))
+
+
+def test_markdown_cells_cannot_break_the_table() -> None:
+    state = fold([story.cell(0, "a|b"), *story.trial(1, 0, 0)])
+    assert as_markdown(state, "cold_start").splitlines()[2].startswith("| a\\|b | T0×10 exec c1 | 1 | 0 | ≈60.")
+
+
+def test_a_tier_is_described_by_what_it_does() -> None:
+    assert about_tier("T2").startswith("T2  attrs, a bug fixed · ")
+    assert "a cycle of 10: ls" in about_tier("T1")
+    assert "no tier 'T99'" in about_tier("T99")

@@ -1,0 +1,315 @@
+"""Every action of Projection, by its key, on an app with a recording; and what follows while a person types."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from textual.containers import ScrollableContainer
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+
+from costmodel import Row
+from taxtui.commands.project import command
+from taxtui.report.bars import Bar
+from taxtui.report.numbers import number
+from taxtui.tui.command_dialog import CommandProgress
+from taxtui.tui.dialogs import Choose, LaidOut, Tell
+from taxtui.tui.projection.form import MORE
+from taxtui.tui.projection.form_panel import LABEL_WIDTH, FormPanel
+from taxtui.tui.projection.pictures import CurvePlot
+from taxtui.tui.projection.screen import ProjectionScreen
+from taxtui.tui.stacked_bars import StackedBars
+from tests.support.cost_model.simulating import run_coarsely
+from tests.taxtui.tui.driving import SIZE, covers, looking_at, until
+from tests.taxtui.tui.story import record
+
+ESSAY = Path(__file__).parents[4] / "scenarios" / "published" / "essay.toml"
+
+
+@pytest.fixture(autouse=True)
+def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here looks at how exact a simulation is."""
+    run_coarsely(monkeypatch)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return record(tmp_path / "story.msgpack")
+
+
+def projection(pilot: Pilot[None]) -> ProjectionScreen:
+    screen = pilot.app.screen
+    assert isinstance(screen, ProjectionScreen)
+    return screen
+
+
+def panel(pilot: Pilot[None]) -> FormPanel:
+    return pilot.app.screen.query_one(FormPanel)
+
+
+def rows(pilot: Pilot[None]) -> Sequence[Row]:
+    found = projection(pilot).answered
+    return found.rows if found else ()
+
+
+async def answered(pilot: Pilot[None], *, trajectories: int = 1_000_000, workers: int = 500) -> None:
+    def holds() -> bool:
+        answer = projection(pilot).answered
+        asked = answer is not None and (answer.training_run.trajectories, answer.training_run.workers)
+        return asked == (trajectories, workers) and not projection(pilot)._numbers.busy
+
+    await until(pilot, holds)
+
+
+@covers("go('projection')")
+async def test_4_projects_what_is_looked_at_to_a_million_trajectories(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        printed = CliRunner().invoke(
+            command, [str(path), "--trajectories", "1000000", "--workers", "500", "--format", "json"]
+        )
+        assert len(rows(pilot)) == 2
+        for row in rows(pilot):
+            assert row.worker_hours is not None
+            assert repr(row.worker_hours.value) in printed.output
+
+
+@covers("adjust(-1)", "adjust(1)")
+async def test_arrows_move_the_slider_and_the_numbers_follow(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        before = [row.worker_hours for row in rows(pilot)]
+        await pilot.press("right")
+        await answered(pilot, trajectories=2_000_000)
+        assert all(
+            now.worker_hours and then and now.worker_hours.value == pytest.approx(2 * then.value)
+            for now, then in zip(rows(pilot), before, strict=True)
+        )
+        await pilot.press("left", "left")
+        await answered(pilot, trajectories=500_000)
+        await pilot.press("down", "left")
+        await answered(pilot, trajectories=500_000, workers=200)
+
+
+async def test_enter_types_an_exact_value_that_is_answered_while_it_is_typed(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        await pilot.press("enter", *"77")
+        await answered(pilot, trajectories=77)
+        await pilot.press(*"7")
+        await answered(pilot, trajectories=777)
+        await pilot.press("enter")
+        assert pilot.app.focused is panel(pilot)
+        await pilot.press("enter", *"5", "escape")  # thought better of it
+        await answered(pilot, trajectories=777)
+        assert not projection(pilot).query_one("#exact", Input).display
+
+
+async def test_enter_turns_a_switch(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        panel(pilot).put(panel(pilot).items.index(MORE))
+        await pilot.press("enter")  # opens the group
+        place = next(n for n, item in enumerate(panel(pilot).items) if getattr(item, "name", "") == "include_cleanup")
+        panel(pilot).put(place)
+        await pilot.press("enter")
+        assert panel(pilot).values["include_cleanup"]
+        await until(pilot, lambda: (a := projection(pilot).answered) and a.training_run.include_cleanup)
+        await pilot.press("enter")
+        assert "include_cleanup" not in panel(pilot).values
+
+
+async def test_what_cannot_be_answered_is_refused_in_the_words_of_the_command_line(path: Path) -> None:
+    async with looking_at(path).run_test(size=(120, 40)) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        before = rows(pilot)
+        panel(pilot).values["train_seconds"] = "60"
+        projection(pilot).ask()
+        await until(pilot, lambda: projection(pilot).refusal)
+        printed = CliRunner().invoke(
+            command, [str(path), "--trajectories=1000000", "--workers=500", "--train-seconds=60"]
+        )
+        assert str(printed.exception) == projection(pilot).refusal
+        assert "add --batch B" in str(projection(pilot).query_one("#words", Static).render())
+        assert rows(pilot) == before  # what was answered last stays
+        assert projection(pilot).has_class("-refused")  # dim
+        await pilot.press("enter", *"x")
+        await until(pilot, lambda: "is no count" in projection(pilot).refusal)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+async def test_what_published_rows_cannot_answer_is_refused_by_name(path: Path, mixed: bool) -> None:
+    async with looking_at(*[path] * mixed, ESSAY).run_test(size=(80, 24)) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        before = rows(pilot)
+        panel(pilot).set("think", "8s")
+        await until(pilot, lambda: projection(pilot).refusal)
+        words = str(projection(pilot).query_one("#words", Static).render())
+        assert "essay.toml" in words
+        assert "--think" in words
+        assert rows(pilot) == before
+        panel(pilot).set("think", "")
+        await until(pilot, lambda: not projection(pilot).refusal)
+
+
+@covers("why")
+async def test_w_takes_the_row_under_the_cursor_apart(path: Path) -> None:
+    async with looking_at(path).run_test(size=(120, 40)) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        await pilot.press("tab", "down", "w")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, Tell)
+        told = str(pilot.app.screen.query_one(LaidOut).render())
+        assert "local:bwrap" in told
+        assert "docker:runc" in told
+        assert "N, trajectories" in told
+
+
+@covers("full")
+async def test_f_shows_all_tables_of_the_command_line(path: Path) -> None:
+    async with looking_at(path).run_test(size=(120, 40)) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        await pilot.press("f")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, Tell)
+        assert "Causes of the worker-hours" in pilot.app.export_screenshot().replace("&#160;", " ")
+
+
+@pytest.mark.parametrize("key", ["w", "f"])
+async def test_what_a_dialog_says_is_laid_out_for_its_room(path: Path, key: str) -> None:
+    """Nothing is beyond the right edge at 80 columns, nor after the terminal has changed."""
+    async with looking_at(path).run_test(size=(120, 40)) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        await pilot.press(key)
+        told = pilot.app.screen.query_one(LaidOut)
+        await until(pilot, lambda: told.size.height > 0)
+        roomy = told.size
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: told.size.height > roomy.height)
+        assert pilot.app.screen.query_one(ScrollableContainer).max_scroll_x == 0
+        assert max(map(len, str(told.render()).split("\n"))) <= told.size.width < roomy.width
+
+
+@covers("copy")
+async def test_y_copies_a_command_line_that_asks_the_same(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        panel(pilot).values.update({"deltas": "-100ms/action +1s/rollout", "include_cleanup": "yes", "quota": "50"})
+        await pilot.press("right", "y")
+        await answered(pilot, trajectories=2_000_000)
+        words = shlex.split(pilot.app.clipboard)
+        assert words[:3] == ["taxtui", "project", str(path)]
+        result = CliRunner().invoke(command, [*words[2:], "--format", "json"], catch_exceptions=False)
+        shown = [row.worker_hours.value for row in rows(pilot) if row.worker_hours]
+        assert all(repr(value) in result.output for value in shown)
+
+
+async def test_a_click_on_a_track_takes_the_value_there(path: Path) -> None:
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        await pilot.click(FormPanel, offset=(2 + LABEL_WIDTH, 2))  # its left end, below the border and trajectories
+        await answered(pilot, workers=1)
+
+
+async def test_without_a_recording_it_says_how_to_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taxtui.live.catalogue.newest", lambda **_: None)
+    async with looking_at().run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await until(pilot, lambda: "no recording yet" in projection(pilot).refusal)
+        await pilot.press("v", "w", "f", "m")  # nothing to show, and no error
+
+
+async def test_a_damaged_recording_is_said_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "broken.msgpack"
+    path.write_bytes(b"not a recording")
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await until(pilot, lambda: "not a taxtui recording" in projection(pilot).refusal)
+
+
+@covers("view")
+async def test_v_draws_causes_then_time_over_actions_and_for_steps_their_costs(path: Path) -> None:
+    async with looking_at(path).run_test(size=(160, 50)) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        plot, bars = pilot.app.screen.query_one(CurvePlot), pilot.app.screen.query_one(StackedBars)
+        await until(pilot, lambda: bars.display and not plot.display)
+        drawn = [item for item in bars.items if isinstance(item, Bar)]
+        assert [bar.name for bar in drawn] == ["docker:runc", "local:bwrap"]
+        assert drawn[0].text == number(rows(pilot)[1].worker_hours.value)  # type: ignore[union-attr]
+        await pilot.press("v")
+        await until(pilot, lambda: plot.display and plot.curves)
+        assert [curve.label for curve in plot.curves] == ["local:bwrap", "docker:runc"]
+        assert "no break-even" in str(plot.border_title)
+        await pilot.press("v")
+        await until(pilot, lambda: bars.display)
+        panel(pilot).set("batch", "64")
+        await until(pilot, lambda: all(row.attribution for row in rows(pilot)) and projection(pilot).settled)
+        await pilot.press("v", "v")
+        await until(pilot, lambda: "what the sandbox costs" in str(bars.border_title))
+
+
+@covers("load")
+async def test_l_loads_a_training_file_whose_values_are_shown(path: Path) -> None:
+    (path.parent / "lab.toml").write_text('[run]\ntrajectories = "2M"\nworkers = 7\n')
+    async with looking_at(path).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        await pilot.press("l", *str(path.parent / "lab.toml"), "enter")
+        await answered(pilot, trajectories=2_000_000, workers=7)
+        assert "2M" in pilot.app.export_screenshot()
+
+
+@covers("decide")
+async def test_m_shows_the_page_of_decide_and_escape_ends_its_process(
+    path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program, began, goes_on = tmp_path / "python", tmp_path / "began", tmp_path / "goes-on"
+    program.write_text(
+        f"#!/bin/sh\necho $$ > {began}\nprintf '\\rsimulating 40 %%' >&2\n"
+        f'while [ ! -e {goes_on} ]; do sleep 0.05; done\necho "STAY: $*"\nexit 6\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr("taxtui.tui.numbered_screen.sys.executable", str(program))
+    async with looking_at(path).run_test(size=(120, 40)) as pilot:
+        await pilot.press("4")
+        await answered(pilot)
+        await pilot.press("m")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
+        await pilot.press("enter")  # to local, the first measured substrate
+        await until(pilot, lambda: isinstance(pilot.app.screen, CommandProgress))
+        progress = pilot.app.screen.query_one("#progress", Static)
+        await until(pilot, lambda: "simulating 40 %" in str(progress.render()))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ProjectionScreen) and not alive(began))
+        goes_on.touch()
+        await pilot.press("m")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Tell))
+        words = f"decide {path} --to local:bwrap --from docker:runc --tier T0 --mode exec -n 10"
+        assert f"STAY: -m taxtui {words} --trajectories 1000000" in str(pilot.app.screen.query_one(LaidOut).render())
+        await pilot.press("y")
+        assert pilot.app.clipboard.startswith(f"taxtui {words}")
+
+
+def alive(began: Path) -> bool:
+    try:
+        os.kill(int(began.read_text()), 0)
+    except ProcessLookupError:
+        return False
+    return True

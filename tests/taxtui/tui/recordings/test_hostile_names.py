@@ -1,0 +1,116 @@
+"""Whatever a recording calls things, every screen shows it as text: no markup, no control character, no end."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, seed, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from textual.pilot import Pilot
+
+from costmodel.recording.framing import FrameParser, frame
+from taxtui.terminal_text import UNPRINTABLE
+from taxtui.tui.actions import SCREENS
+from taxtui.tui.results.model import TABLES
+from tests.support.fuzz import hostile
+from tests.taxtui.tui import story
+from tests.taxtui.tui.driving import until
+from tests.taxtui.tui.feeds import app
+from tests.taxtui.tui.screens_text import shown
+from tests.taxtui.tui.shelf import names, open_shelf, taxtui, text
+from tests.taxtui.tui.story import record
+
+SIZE = (118, 30)
+
+
+@pytest.mark.slow
+@seed(18)
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(one=hostile.names, other=st.text(max_size=40))
+@example(one="[/]", other="[red]\x1b[31m")
+@example(one=hostile.WIDE, other=hostile.WIDE)
+def test_no_name_ends_a_screen_or_reaches_the_terminal(folder: Path, one: str, other: str) -> None:
+    for path in folder.iterdir():
+        path.unlink()
+    record(folder / "a.msgpack", [hostile.renamed(event, one, other) for event in story.run(8)], run_id=one)
+    record(folder / "b.msgpack", [hostile.renamed(event, one, other) for event in story.run(8)], run_id=f"{one}b")
+    asyncio.run(_visit())
+
+
+async def _visit() -> None:
+    async with app().run_test(size=SIZE) as pilot:
+        screen = await open_shelf(pilot)
+        assert sorted(names(screen)) == ["a", "b"]
+        visit = "d escape 3 right_square_bracket o enter enter escape escape 4 v v o w escape f escape"
+        for key in f"{visit} 5 enter right v enter enter escape escape tab tab enter escape".split():
+            await _pressed(pilot, key)
+        feed = taxtui(pilot).feed
+        assert feed is not None
+        feed.close()
+
+
+async def _pressed(pilot: Pilot[None], key: str) -> None:
+    await pilot.press(key)
+    await shown(pilot)
+    lines = text(pilot).split("\n")
+    assert not any(map(UNPRINTABLE.search, lines))
+    assert {cell_len(line) for line in lines} == {SIZE[0]}, "what is wider than it counts moves what stands beside it"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", hostile.MARKUP)
+async def test_markup_in_a_name_is_shown_as_it_stands_on_every_screen(folder: Path, name: str) -> None:
+    (folder / "a.msgpack").unlink(missing_ok=True)
+    record(folder / "a.msgpack", [hostile.renamed(event, name, name) for event in story.run(8)], run_id=name)
+    stands = set()
+    async with app().run_test(size=SIZE) as pilot:
+        await open_shelf(pilot)
+        for key in (
+            "5",
+            "enter",
+            *["full_stop"] * 9,
+            *(tab.key for tab in SCREENS),
+            "3",
+            *["right_square_bracket"] * len(TABLES),
+        ):
+            await _pressed(pilot, key)
+            if name in text(pilot):
+                stands.add(type(pilot.app.screen).__name__)
+        feed = taxtui(pilot).feed
+        assert feed is not None
+        feed.close()
+    assert stands >= {tab.screen for tab in SCREENS} - {"SetupScreen"}, "Setup shows nothing of a recording"
+
+
+async def test_a_file_that_is_not_utf_8_stands_in_the_list_beside_the_others(folder: Path) -> None:
+    data = record(folder / "a.msgpack").read_bytes()
+    payloads = [payload for _, payload in FrameParser().feed(data)]
+    for name, number, before in (("header", 0, b"story"), ("body", 1, b"cgroup")):
+        bad = [p.replace(before, b"\xff" * len(before)) if n == number else p for n, p in enumerate(payloads)]
+        assert bad != payloads
+        (folder / f"{name}.msgpack").write_bytes(b"".join(map(frame, bad)))
+    async with app().run_test(size=SIZE) as pilot:
+        screen = await open_shelf(pilot)
+        assert {entry.name: entry.state for entry in screen.entries} == {
+            "a": "complete",
+            "header": "not a recording",
+            "body": "damaged",
+        }
+        for key in "345":
+            await pilot.press(key)
+            await shown(pilot)
+
+
+async def test_a_bad_header_alone_leaves_results_and_projection_open(folder: Path) -> None:
+    data = record(folder / "a.msgpack").read_bytes()
+    payloads = [payload for _, payload in FrameParser().feed(data)]
+    payloads[0] = payloads[0].replace(b"story", b"\xff" * 5)
+    (folder / "a.msgpack").write_bytes(b"".join(map(frame, payloads)))
+    async with app().run_test(size=SIZE) as pilot:
+        for key in "34":
+            await pilot.press(key)
+            await shown(pilot)
+            await until(pilot, lambda: "no recording" in text(pilot))

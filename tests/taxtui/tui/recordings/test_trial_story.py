@@ -1,0 +1,116 @@
+"""One trial in full, and the slowest ones: what is read of a recording, and how it is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from costmodel.errors import SourceError
+from costmodel.recording import events
+from taxtui.cli import app
+from taxtui.errors import RecordingError
+from taxtui.live.trial_story import read_story, slowest, story_of
+from taxtui.report.trial_timeline import lines, strip
+from taxtui.terminal_text import widest
+from tests.taxtui.tui import story
+from tests.taxtui.tui.story import MS, S, record
+
+FAILED = {
+    "outcome": events.FAILED,
+    "phase": "create",
+    "error": "Throttled",
+    "message": "429 [bold], waits \x1b[31m 4 s",
+}
+
+
+def told() -> list[events.Event]:
+    began = [story.header([story.planned("docker")]), story.clock(), story.cell(0, "docker", "runc")]
+    good = story.trial(1, 0, 1 * S, durations_ns=[(1 + n) * MS for n in range(40)], think_ns=[2 * MS] * 40)
+    bad = story.trial(2, 0, 3 * S, durations_ns=[], **FAILED)  # type: ignore[arg-type]  # texts all
+    return [*began, *good, story.health(2 * S, lag_p99_ns=9 * MS), *bad, story.health(4 * S), story.health(5 * S)]
+
+
+def test_a_trial_is_told_from_its_start_to_the_second_in_which_it_ended() -> None:
+    found = story_of(told(), 1)
+    assert [phase.phase for phase in found.phases] == ["create", "ready", "ready_again", "cleanup"]
+    assert found.durations_ns == [(1 + n) * MS for n in range(40)]
+    assert (found.lag_p99_ns, found.late) == (9 * MS, True)
+    assert found.began_unix_ns == story.UNIX_NS + 1 * S
+    other = story_of(told(), 2)
+    assert (other.end and other.end.error, other.lag_p99_ns, other.late) == ("Throttled", 900_000, False)
+    with pytest.raises(RecordingError, match="#3 is not in this recording"):
+        story_of(told(), 3)
+
+
+@pytest.mark.parametrize("width", [50, 100])
+def test_its_timeline_has_phases_actions_marks_and_the_runners_lag(width: int) -> None:
+    text = lines(story_of(told(), 1), width)
+    assert widest(text.split("\n")) <= width
+    assert "docker:runc T0×10 exec · ok" in " ".join(text.split())
+    for words in (
+        "create",
+        "40.0 ms",
+        "40 actions",
+        "longest 40.0 ms (action 40)",
+        "think time 80.0 ms",
+        "running +40",
+    ):
+        assert words in " ".join(text.split())
+    assert "lag p99 of its worst second 9.00 ms above 5.00 ms" in " ".join(text.split())
+
+
+def test_an_error_is_told_in_full_and_cannot_harm_a_terminal() -> None:
+    text = lines(story_of(told(), 2), 60)
+    assert "failed in create" in text
+    assert "Throttled: 429 [bold], waits" in text
+    assert "\x1b" not in text
+
+
+def test_a_trial_that_has_not_ended_is_told_as_far_as_it_came() -> None:
+    begun = told()[:6]
+    assert "still runs, or was cut off" in lines(story_of(begun, 1), 80)
+    assert "no second of it was reported" in lines(story_of(begun[:4], 1), 80)
+
+
+def test_the_command_prints_phases_and_a_line_per_action(tmp_path: Path) -> None:
+    path = str(record(tmp_path / "a.msgpack", told()))
+    result = CliRunner().invoke(app, ["recordings", "trial", path, "1"])
+    lines_of_output = result.output.splitlines()
+    assert result.exit_code == 0, result.exception
+    assert any(line.startswith("create") and "40.0 ms" in line for line in lines_of_output)
+    actions = [line.split() for line in lines_of_output if line.startswith("action ")]
+    assert [line[1:4] for line in actions[:2]] == [["1", "1.00", "ms"], ["2", "2.00", "ms"]]
+    assert len(actions) == 40
+    missing = CliRunner().invoke(app, ["recordings", "trial", path, "9"])
+    assert isinstance(missing.exception, RecordingError)
+
+
+def test_a_strip_shows_the_longest_of_each_few() -> None:
+    assert strip([1, 2, 4, 8], 4) == "▂▃▅█"
+    assert strip([1, 1, 1, 9, 1, 1], 3) == "▁█▁"
+    assert strip([5], 80) == "█"
+
+
+def test_the_slowest_trials_come_first_and_warm_ups_do_not_count(tmp_path: Path) -> None:
+    path = record(tmp_path / "a.msgpack", story.run(10))
+    found = slowest([path], lambda cell: cell.label == "docker:runc")
+    held = [one.held_ns for _, one in found]
+    assert held == sorted(held, reverse=True)
+    assert len(found) == 10
+    assert read_story(path, found[0][1].trial).cell.label == "docker:runc"
+    assert slowest([path], lambda cell: False) == []
+
+
+def test_what_stands_before_damage_is_told(tmp_path: Path) -> None:
+    path = record(tmp_path / "a.msgpack", story.run(30))
+    whole = len(slowest([path], lambda cell: True))
+    data = bytearray(path.read_bytes())
+    data[-2000] ^= 4
+    path.write_bytes(data)
+    assert 0 <= len(slowest([path], lambda cell: True)) <= whole
+    path.write_bytes(msgspec.msgpack.encode("nothing"))
+    with pytest.raises(SourceError):
+        slowest([path], lambda cell: True)

@@ -1,0 +1,414 @@
+"""What the ends of a file tell of a recording, and which recordings there are."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from costmodel.errors import SourceError
+from costmodel.recording import events
+from costmodel.recording.follower import read_events
+from costmodel.recording.framing import frame
+from taxtui.cli import app
+from taxtui.errors import UsageError
+from taxtui.live import catalogue
+from taxtui.live.catalogue import END_BYTES, HOPELESS, CatalogueEntry, inspect, newest, scan
+from taxtui.live.state import RunState
+from taxtui.recording.writer import Sealer
+from taxtui.tui.recordings.list import progress
+from tests.taxtui.tui import story
+from tests.taxtui.tui.story import record
+
+LONG_AGO_S = story.UNIX_NS // 10**9
+
+
+def aged(path: Path, seconds: float = LONG_AGO_S) -> Path:
+    os.utime(path, (seconds, seconds))
+    return path
+
+
+def written(path: Path, *frames: list[events.Event] | bytes) -> Path:
+    """A file of these frames, or bytes, that nobody has written to for long."""
+    path.write_bytes(b"".join(f if isinstance(f, bytes) else b"".join(Sealer().seal(f)) for f in frames))
+    return aged(path)
+
+
+def told(path: Path, **options: Any) -> CatalogueEntry:
+    entry = inspect(path, **options)
+    assert entry is not None
+    return entry
+
+
+HEADER = story.header([story.planned("local")])
+
+
+def test_a_complete_recording_tells_what_it_holds(folder: Path) -> None:
+    entry = told(aged(record(folder / "a.msgpack", story.run(20))))
+    assert (entry.state, entry.detail) == ("complete", "")
+    assert (entry.run_id, entry.scenario, entry.outcome) == ("7f3a0c11", "story", "finished")
+    assert entry.substrates == ("local:bwrap", "docker:runc")
+    assert (entry.trials, entry.cells, entry.workloads, entry.modes) == (40, 2, ("T0×10",), ("exec",))
+    assert entry.counts == {"ok": 38, "failed": 2}
+    assert entry.started_unix_ns == entry.when_ns == story.UNIX_NS
+    assert entry.software == {"python": "3.11", "kernel": "6.1"}
+    assert entry.size_bytes == entry.path.stat().st_size
+
+
+def test_the_command_lists_a_folder_the_newest_first(folder: Path, tmp_path: Path) -> None:
+    aged(record(folder / "a.msgpack", story.run(20)))
+    (folder / "junk.msgpack").write_bytes(b"no recording")
+    result = CliRunner().invoke(app, ["recordings", "list", str(folder)])
+    assert result.exit_code == 0, result.exception
+    words = [line.split() for line in result.output.splitlines()]
+    assert any(line[:2] == ["a", "finished"] and "40" in line for line in words)
+    assert any(line[:4] == ["junk", "not", "a", "recording"] for line in words)
+    assert "local:bwrap, docker:runc" in result.output
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    refused = CliRunner().invoke(app, ["recordings", "list", str(empty)])
+    assert isinstance(refused.exception, UsageError)
+
+
+def test_how_long_the_run_lasted_is_read_from_the_end_of_the_file(folder: Path) -> None:
+    run = story.run(400)
+    last_ns = max(e.end_ns for e in run if isinstance(e, events.TrialEnded))
+    entry = told(record(folder / "long.msgpack", run))
+    assert entry.size_bytes > 3 * END_BYTES
+    assert last_ns <= entry.elapsed_ns <= last_ns + 10**9
+
+
+def test_of_a_repeated_run_the_last_repetition_s_length_is_not_told_as_the_whole_run_s(folder: Path) -> None:
+    def repeated(name: str, trials: int) -> tuple[CatalogueEntry, int]:
+        header, clock, *rest = story.run(trials)
+        assert isinstance(header, events.Header)
+        assert isinstance(clock, events.Clock)
+        header.scenario["repeat"] = 2
+        later = clock.unix_ns + 3600 * 10**9
+        again = events.Clock(1, clock.monotonic_ns, later, clock.host)
+        cut = next(number for number, event in enumerate(rest) if isinstance(event, events.TrialStarted))
+        path = record(folder / name, [header, clock, *rest[:cut], again, *rest[cut:]])
+        state = RunState()
+        read_events(path, state.apply)
+        return told(path), state.elapsed_ns
+
+    short, whole_ns = repeated("short.msgpack", 1)
+    assert whole_ns > 3600 * 10**9
+    assert short.elapsed_ns in (0, whole_ns)
+    long, _ = repeated("long.msgpack", 400)  # its second clock stands before the end that is looked at
+    assert long.size_bytes > 3 * END_BYTES
+    assert long.elapsed_ns == 0
+
+
+def test_in_a_clone_no_recording_is_one_s_own_and_the_first_answer_is_of_the_reference(
+    monkeypatch: pytest.MonkeyPatch, clone: Path
+) -> None:
+    named = sorted(path.stem for path in (clone / "recordings").iterdir())
+    assert named == sorted(Path(shipped).stem for shipped in catalogue.SHIPPED)
+    monkeypatch.chdir(clone)
+    found = newest(succeeded=True)
+    assert found is not None
+    assert found.name == "run.msgpack"
+
+
+def test_without_its_end_a_recording_is_incomplete(folder: Path) -> None:
+    entry = told(aged(record(folder / "a.msgpack", story.run(20, until=10, finish=False))))
+    assert (entry.state, entry.outcome, entry.counts) == ("incomplete", "", {})
+
+
+def test_what_is_written_to_just_now_and_has_no_end_is_running(folder: Path) -> None:
+    path = record(folder / "a.msgpack", story.run(20, until=10, finish=False))
+    assert told(aged(path, time.time() - 1)).state == "running"
+    assert told(aged(path, time.time() - 60)).state == "incomplete"
+    assert told(path, running=True).state == "running"  # a run that says so may be silent
+    assert told(record(folder / "b.msgpack")).state == "complete"
+
+
+def test_a_torn_frame_at_the_end_is_a_crash_and_not_damage(folder: Path) -> None:
+    data = b"".join(b"".join(Sealer().seal([event])) for event in story.run(20, until=10, finish=False))
+    assert told(written(folder / "a.msgpack", data[:-7])).state == "incomplete"
+
+
+@pytest.mark.parametrize("back", [5, 400, 3000])
+def test_a_flipped_bit_near_the_end_is_damage_with_its_place(folder: Path, back: int) -> None:
+    path = record(folder / "a.msgpack", story.run(400))
+    data = bytearray(path.read_bytes())
+    data[-back] ^= 4
+    entry = told(written(path, bytes(data)))
+    assert entry.state == "damaged"
+    where = int(entry.detail.removeprefix("damaged at byte ").partition(":")[0])
+    assert len(data) - back - 3000 < where <= len(data) - back
+    assert (entry.run_id, entry.cells) == ("7f3a0c11", 2)  # what the intact part says is still shown
+
+
+def test_frames_that_cannot_be_decoded_are_damage(folder: Path) -> None:
+    for number, payload in enumerate((b"\x01", b"\xc1", b"\x91" * 5000)):
+        assert told(written(folder / f"{number}.msgpack", [HEADER], frame(payload))).state == "damaged"
+
+
+def test_bytes_behind_the_last_frame_are_damage(folder: Path) -> None:
+    path = written(folder / "a.msgpack", [HEADER], [events.RunFinished("finished", {})], b"and then this")
+    assert told(path).state == "damaged"
+
+
+@pytest.mark.parametrize("content", [b"hello", b"\xc9", bytes(100), frame(b"\x90"), frame(msgspec.msgpack.encode(7))])
+def test_what_does_not_begin_with_a_header_is_no_recording(folder: Path, content: bytes) -> None:
+    assert told(written(folder / "a.msgpack", content)).state == "not a recording"
+
+
+def test_an_empty_file_is_empty_or_a_run_that_begins(folder: Path) -> None:
+    path = written(folder / "a.msgpack")
+    assert told(path).state == "empty"
+    assert told(aged(path, time.time())).state == "running"
+
+
+def test_a_newer_version_is_named(folder: Path) -> None:
+    newer = msgspec.structs.replace(HEADER, version=9)
+    entry = told(written(folder / "a.msgpack", [newer], frame(b"whatever it is by then")))
+    assert entry.state == "newer version"
+    assert "format version 9" in entry.detail
+
+
+def test_events_of_a_newer_minor_version_are_stepped_over(folder: Path) -> None:
+    unknown = frame(msgspec.msgpack.encode([[99, "new"]]))
+    path = written(folder / "a.msgpack", [HEADER], unknown, [events.RunFinished("finished", {"ok": 1})], unknown)
+    assert told(path).state == "complete"
+
+
+def test_what_cannot_be_opened_says_why(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = record(folder / "a.msgpack")
+
+    def refuse(*args: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    entry = told(path)
+    assert (entry.state, entry.detail) == ("unreadable", "Permission denied")
+
+
+def test_what_is_gone_or_no_file_is_not_listed(folder: Path) -> None:
+    (folder / "folder.msgpack").mkdir()
+    (folder / "gone.msgpack").symlink_to("nowhere")
+    (folder / "loop.msgpack").symlink_to("loop.msgpack")
+    os.mkfifo(folder / "pipe.msgpack")  # to open it would wait for a writer
+    (folder / "README.md").write_text("")
+    listing = scan()
+    assert [(entry.name, entry.state) for entry in listing.entries] == [("loop", "unreadable")]
+    assert inspect(folder / "never.msgpack") is None
+
+
+def test_text_from_the_file_is_safe_for_a_screen(folder: Path) -> None:
+    header = events.Header(
+        events.MAGIC, 1, "run\x1b[31m", {"name": "a\nb", "cells": [story.planned("lo\x07cal")]}, {"cpu": "\u202eUPC"}
+    )
+    entry = told(written(folder / "a.msgpack", [header]))
+    shown = " ".join([entry.run_id, entry.scenario, *entry.substrates, *entry.software.values()])
+    assert shown.isprintable()
+
+
+def test_a_header_larger_than_what_is_read_at_once(folder: Path) -> None:
+    cells = [story.planned(f"docker-{n}", image="x" * 300) for n in range(400)]
+    path = written(folder / "a.msgpack", [story.header(cells)], [events.RunFinished("finished", {})])
+    assert path.stat().st_size > 2 * END_BYTES
+    assert told(path).cells == 400
+    assert newest() == path
+
+
+def test_only_the_ends_of_a_file_are_read(folder: Path) -> None:
+    path = record(folder / "a.msgpack", story.run(400))
+    os.truncate(path, 10**12)  # a hole of a terabyte: to read all of it would run into the time limit
+    entry = told(aged(path))
+    assert (entry.run_id, entry.cells, entry.state) == ("7f3a0c11", 2, "incomplete")
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_recording_cut_anywhere_is_never_called_complete_and_never_raises(
+    tmp_path: Path, data: st.DataObject
+) -> None:
+    whole = b"".join(Sealer().seal([event])[0] for event in story.run(3))
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    entry = told(written(tmp_path / "cut.msgpack", whole[:cut]))
+    header = len(Sealer().seal([story.run(3)[0]])[0])
+    expected = "empty" if cut == 0 else "not a recording" if cut < header else "incomplete"
+    assert entry.state == expected
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_small_recording_with_any_bit_flipped_is_never_called_complete(tmp_path: Path, data: st.DataObject) -> None:
+    whole = bytearray(b"".join(Sealer().seal([event])[0] for event in story.run(3)))
+    whole[data.draw(st.integers(0, len(whole) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    entry = told(written(tmp_path / "flipped.msgpack", bytes(whole)))
+    assert entry.state in {"damaged", "incomplete", "not a recording"}
+
+
+def test_the_listing_is_newest_first(folder: Path) -> None:
+    for number, name in enumerate("bca"):
+        run = story.run(2)
+        run[1] = story.clock(unix_ns=story.UNIX_NS + number * 10**9)
+        aged(record(folder / f"{name}.msgpack", run))
+    listing = scan()
+    assert [entry.name for entry in listing.entries] == ["a", "c", "b"]
+    assert (listing.folder, listing.problem) == (folder, "")
+
+
+def test_shipped_recordings_come_last_and_once(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bundle").mkdir()
+    paths = {
+        "../recordings/run.msgpack": record(tmp_path / "bundle/run.msgpack"),
+        "../recordings/small.msgpack": record(folder / "small.msgpack"),  # as in a checkout
+    }
+    monkeypatch.setattr(catalogue, "SHIPPED", tuple(paths))
+    monkeypatch.setattr(catalogue, "bundled", lambda name: paths[name].absolute())
+    mine = aged(record(folder / "mine.msgpack", story.run(2)))
+    listing = scan()
+    assert [(entry.name, entry.shipped) for entry in listing.entries] == [
+        ("mine", False),
+        ("small", True),
+        ("run", True),
+    ]
+    assert [entry.path for entry in listing.entries][:2] == [mine, folder / "small.msgpack"]
+
+
+def test_what_live_shows_is_listed_wherever_it_lies(folder: Path, tmp_path: Path) -> None:
+    elsewhere = aged(record(tmp_path / "elsewhere.msgpack", story.run(2, finish=False)))
+    own = aged(record(folder / "own.msgpack", story.run(2, finish=False)))
+    assert [(e.path, e.state) for e in scan(elsewhere, running=True).entries] == [
+        (own, "incomplete"),
+        (elsewhere, "running"),
+    ]
+    assert [(e.path, e.state) for e in scan(own.absolute(), running=True).entries] == [(own, "running")]
+    assert len(scan(Path("no-such-folder/a.msgpack"), running=True).entries) == 1
+
+
+def test_only_what_has_changed_is_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("same", "changed", "gone", "growing"):
+        aged(record(folder / f"{name}.msgpack", story.run(2, finish=name != "growing")))
+    listing = scan(folder / "growing.msgpack", running=True)
+    read = []
+    inspected = catalogue.inspect
+
+    def inspect(path: Path, **options: Any) -> CatalogueEntry | None:
+        read.append(path.stem)
+        return inspected(path, **options)
+
+    monkeypatch.setattr(catalogue, "inspect", inspect)
+    (folder / "gone.msgpack").unlink()
+    aged(folder / "changed.msgpack", LONG_AGO_S + 1)
+    again = scan(folder / "growing.msgpack", running=True, known=listing.entries)
+    assert read == ["changed", "growing"]
+    assert [entry.name for entry in again.entries] == ["changed", "growing", "same"]
+    assert [entry.state for entry in scan(known=again.entries).entries] == ["complete", "incomplete", "complete"]
+
+
+def test_a_folder_that_cannot_be_listed_is_one_line_and_the_rest_is_there(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = record(tmp_path / "run.msgpack")
+    monkeypatch.setattr(catalogue, "bundled", lambda name: shipped)
+
+    def refuse(self: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    listing = scan()
+    assert listing.problem == "cannot list recordings: Permission denied"
+    assert [entry.path for entry in listing.entries] == [shipped]
+    assert newest() == shipped
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(catalogue, "bundled", lambda name: None)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
+    listing = scan()
+    assert listing.entries == ()
+    assert listing.problem.startswith("cannot create ")
+    assert newest() is None
+
+
+def test_newest_steps_over_what_is_no_recording(folder: Path) -> None:
+    good = aged(record(folder / "good.msgpack"), LONG_AGO_S)
+    aged(record(folder / "older.msgpack"), LONG_AGO_S - 1)
+    aged(written(folder / "empty.msgpack"), LONG_AGO_S + 1)
+    aged(written(folder / "text.msgpack", b"hello"), LONG_AGO_S + 2)
+    aged(written(folder / "newer.msgpack", [msgspec.structs.replace(HEADER, version=9)]), LONG_AGO_S + 3)
+    (folder / "gone.msgpack").symlink_to("nowhere")
+    assert newest() == good
+
+
+def test_what_became_of_a_run_is_apart_from_whether_its_file_is_whole(folder: Path) -> None:
+    def entry(name: str, *end: events.Event) -> CatalogueEntry:
+        return told(aged(record(folder / name, [*story.run(20, until=10, finish=False), *end])))
+
+    cancelled = entry("a.msgpack", events.RunFinished("cancelled", {"ok": 18, "failed": 1, "cancelled": 1}))
+    assert (cancelled.fate, cancelled.state, cancelled.done, cancelled.trials) == ("cancelled", "complete", 20, 40)
+    broken = entry("b.msgpack")
+    assert (broken.fate, broken.state, broken.done) == ("broken off", "incomplete", None)
+    spent = entry("c.msgpack", events.RunFinished("budget", {"ok": 19, "failed": 1}))
+    assert (spent.fate, progress(spent), progress(broken)) == ("budget", "20/40", "?/40")
+    assert told(written(folder / "d.msgpack", b"hello")).fate == ""
+
+
+def test_the_newest_that_can_be_projected_has_a_success(folder: Path) -> None:
+    good = aged(record(folder / "good.msgpack"), LONG_AGO_S)
+    header, clock, cell = story.run(1)[0], story.clock(), story.cell(0, "local")
+    failed = story.trial(1, 0, 0, outcome=events.FAILED)
+    warm_up = story.trial(2, 0, 10**9, warm_up=True)
+    told_badly = [header, clock, cell, *failed, *warm_up]
+    bad = aged(record(folder / "bad.msgpack", told_badly), LONG_AGO_S + 2)
+    ended = [*told_badly, events.RunFinished("finished", {"failed": 1})]
+    aged(record(folder / "worse.msgpack", ended), LONG_AGO_S + 1)
+    assert newest() == bad
+    assert newest(succeeded=True) == good
+    assert catalogue.others([good]) == ["bad", "worse"]
+    good.unlink()
+    assert newest(succeeded=True) == bad  # which says what is amiss
+
+
+def test_in_a_checkout_newest_is_the_reference_until_there_is_one_of_ones_own(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There what is shipped lies in the folder for one's own, all as new as the checkout."""
+    for age, name in enumerate(("run", "gvisor", "small")):
+        aged(record(folder / f"{name}.msgpack"), LONG_AGO_S + age)
+    monkeypatch.setattr(catalogue, "bundled", lambda name: Path.cwd() / name.removeprefix("../"))
+    assert newest() == Path.cwd() / "recordings/run.msgpack"
+    own = aged(record(folder / "own.msgpack"), LONG_AGO_S - 1)
+    assert newest() == own
+
+
+def test_newest_takes_what_is_shipped_where_there_is_nothing_else(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = record(tmp_path / "small.msgpack")
+    monkeypatch.setattr(catalogue, "bundled", lambda name: shipped if "small" in name else None)
+    assert newest() == shipped
+
+
+def test_paths_are_shown_from_here_and_are_safe_for_a_screen(folder: Path) -> None:
+    assert catalogue.shown(folder.absolute() / "a.msgpack") == "recordings/a.msgpack"
+    assert catalogue.shown(Path("/elsewhere/a.msgpack")) == "/elsewhere/a.msgpack"
+    assert catalogue.command(Path("recordings/a b.msgpack")) == "taxtui replay 'recordings/a b.msgpack'"
+    path = written(folder / os.fsdecode(b"\xff\x1b.msgpack"), [HEADER])
+    entry = told(path)
+    assert (entry.name + catalogue.shown(path)).isprintable()
+    entry.name.encode()
+
+
+def test_hopeless_states_are_those_that_reading_refuses(folder: Path) -> None:
+    newer = Sealer().seal([msgspec.structs.replace(HEADER, version=9)])[0]
+    for content in (b"", b"hello", newer):
+        path = written(folder / "a.msgpack", content)
+        assert told(path).state in HOPELESS
+        with pytest.raises(SourceError):
+            read_events(path, lambda event: None)

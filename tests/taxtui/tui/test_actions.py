@@ -1,0 +1,109 @@
+"""The actions of the whole app, by key; and that every action of the table has a test."""
+
+from __future__ import annotations
+
+import importlib
+
+from costmodel.recording import events
+from taxtui.tui import actions
+from taxtui.tui import app as app_module
+from taxtui.tui.colours import THEMES
+from taxtui.tui.dialogs import Confirm, Tell
+from tests.taxtui.tui.driving import SIZE, TESTED, covers, finished, live, running, setup
+from tests.taxtui.tui.feeds import app
+
+
+@covers("go('setup')", "go('live')")
+async def test_digits_go_to_the_screens() -> None:
+    async with app().run_test(size=SIZE) as pilot:
+        await pilot.press("2")
+        live(pilot)
+        await pilot.press("1")
+        setup(pilot)
+
+
+@covers("help")
+async def test_help_lists_every_action_of_the_screen() -> None:
+    async with app(running()).run_test(size=(160, 50)) as pilot:
+        await pilot.press("question_mark")
+        assert isinstance(pilot.app.screen, Tell)
+        svg = pilot.app.export_screenshot().replace("&#160;", " ")
+        for action in actions.of("live", "app"):
+            assert action.label in svg
+        await pilot.press("escape")
+        live(pilot)
+
+
+@covers("command_palette")
+async def test_the_palette_finds_an_action_by_name_and_does_it() -> None:
+    feed = running()
+    async with app(feed).run_test(size=SIZE) as pilot:
+        await pilot.press("ctrl+p")
+        await pilot.press(*"Pause")
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause(0.3)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert feed.sent == ["pause"]
+
+
+def test_the_palette_has_every_action_of_each_screen() -> None:
+    tui = app()
+    for tab in actions.SCREENS:
+        screen, scope = app_module.make_screen(tab), tab.scope
+        titles = [command.title for command in tui.get_system_commands(screen)]
+        wanted = [a for a in actions.ACTIONS if {scope, "app"} & set(a.scopes) and a.name != "command_palette"]
+        assert sorted(titles) == sorted(f"{a.label} ({a.shown})" for a in wanted)
+
+
+@covers("next_theme")
+async def test_t_goes_through_the_themes_and_back() -> None:
+    async with app(running()).run_test(size=SIZE) as pilot:
+        seen = []
+        for _ in THEMES:
+            await pilot.press("t")
+            seen.append(pilot.app.theme)
+        assert sorted(seen) == sorted(THEMES)
+
+
+@covers("quit")
+async def test_q_leaves_at_once_when_nothing_runs() -> None:
+    async with app(finished()).run_test(size=SIZE) as pilot:
+        await pilot.press("q")
+        await pilot.pause()
+    assert pilot.app.return_code == 0
+
+
+async def test_q_asks_while_a_run_goes_on_cancels_it_and_leaves_when_it_is_cleaned_up() -> None:
+    feed = running()
+    async with app(feed).run_test(size=SIZE) as pilot:
+        await pilot.press("q", "n")
+        assert feed.sent == []
+        await pilot.press("q")
+        assert isinstance(pilot.app.screen, Confirm)
+        await pilot.press("y")
+        await pilot.pause()
+        assert feed.sent == ["cancel"]
+        assert pilot.app.is_running
+        assert "CLEANING UP" in pilot.app.export_screenshot().replace("&#160;", " ")
+        feed.goes_on([events.RunFinished("cancelled", {})], exit_code=130)
+        live(pilot).advance()
+        await pilot.pause()
+        assert not pilot.app.is_running
+
+
+def test_there_are_few_actions_and_a_key_has_one_meaning_everywhere() -> None:
+    assert len(actions.ACTIONS) <= 40
+    keys = [action.keys for action in actions.ACTIONS]
+    assert len(set(keys)) == len(keys)
+    assert len({action.name for action in actions.ACTIONS}) == len(keys)
+    for tab in actions.SCREENS:
+        shown = {one.keys for one in actions.of(tab.scope, "app") if {tab.scope, "app"} & set(one.footer)}
+        assert len(shown - {"enter", "y", "h", "question_mark", "q"}) == 1
+
+
+def test_every_action_has_a_test() -> None:
+    screens = [f"{tab.scope}.test_actions_{tab.scope}" for tab in actions.SCREENS]
+    for name in (*screens, "test_actions_page", "results.test_ecdf"):
+        importlib.import_module(f"tests.taxtui.tui.{name}")  # adds what it covers
+    assert {action.name for action in actions.ACTIONS} == TESTED

@@ -1,0 +1,270 @@
+"""What goes wrong around the screens: names made of markup, folders that cannot be used, answers that come too late."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from textual.widgets import Input
+
+from costmodel.errors import PriceError, SourceError
+from costmodel.recording import events
+from taxtui.commands.replay import command as replay_command
+from taxtui.errors import RecordingError, UsageError
+from taxtui.report import plan_cost
+from taxtui.tui.answer_table import AnswerTable
+from taxtui.tui.background import Newest, Unfolding
+from taxtui.tui.dialogs import Confirm
+from taxtui.tui.live import feed as feed_module
+from taxtui.tui.projection.form_panel import FormPanel
+from taxtui.tui.projection.screen import ProjectionScreen
+from taxtui.tui.setup import form
+from tests.support.cost_model.simulating import run_coarsely
+from tests.taxtui.tui import story
+from tests.taxtui.tui.driving import SIZE, finished, live, looking_at, running, setup, until
+from tests.taxtui.tui.feeds import StoryRun, app
+from tests.taxtui.tui.story import record
+
+
+class Pump:
+    """Keeps what would be delivered as messages, until it is delivered."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], None]] = []
+        self.came = threading.Semaphore(0)
+
+    def call_later(self, callback: Callable[..., None], *arguments: Any) -> bool:
+        self.waiting.append(lambda: callback(*arguments))
+        self.came.release()
+        return True
+
+    def deliver(self) -> None:
+        assert self.came.acquire()
+        self.waiting.pop(0)()
+
+
+def test_an_overtaken_answer_is_not_shown_and_the_newest_is_awaited() -> None:
+    pump, go, heard = Pump(), threading.Semaphore(0), []
+
+    def work(request: str) -> str:
+        assert go.acquire()
+        return request.upper()
+
+    newest = Newest[str, str](
+        work, lambda request, result: heard.append((request, result)), lambda request, why: None, on=pump
+    )  # type: ignore[arg-type]  # a pump
+    assert not newest.busy
+    newest.ask("a")
+    go.release()
+    assert pump.came.acquire()  # the answer to "a" is on its way
+    newest.ask("b")
+    pump.waiting.pop(0)()
+    assert heard == []
+    assert newest.busy
+    newest.ask("c")
+    go.release()
+    go.release()
+    for _ in range(2):
+        if newest.busy:
+            pump.deliver()
+    assert heard == [("c", "C")]
+    assert not newest.busy
+    newest.close()
+
+
+def test_an_answer_in_parts_ends_with_a_newer_request() -> None:
+    pump, heard, closed = Pump(), [], []
+
+    def parts(request: str) -> Iterator[str]:
+        try:
+            yield from request
+        finally:
+            closed.append(request)
+
+    unfolding = Unfolding[str, str](
+        parts,
+        lambda request, part: heard.append(part),
+        lambda request, why: heard.append(why),
+        lambda request: heard.append(f"end of {request}"),
+        on=pump,
+    )  # type: ignore[arg-type]  # a pump
+    unfolding.ask("ab")
+    for _ in "ab":
+        pump.deliver()
+    assert unfolding.busy  # nobody knows yet that this was the last
+    pump.deliver()
+    assert heard == ["a", "b", "end of ab"]
+    assert not unfolding.busy
+    unfolding.ask("cd")
+    assert pump.came.acquire()  # a part of it is on its way
+    pump.came.release()
+    unfolding.ask("e")
+    while unfolding.busy:
+        pump.deliver()
+    assert heard[3:] == ["e", "end of e"]
+    assert closed == ["ab", "cd", "e"]
+    unfolding.close()
+
+
+def test_what_fails_in_the_background_is_said_and_the_next_request_is_answered() -> None:
+    pump, heard = Pump(), []
+
+    def work(number: int) -> float:
+        if number < 0:
+            raise RecordingError("negative")
+        return 1 / number
+
+    newest = Newest[int, float](
+        work, lambda request, result: heard.append(result), lambda request, why: heard.append(why), on=pump
+    )  # type: ignore[arg-type]  # a pump
+    for number in (-1, 0, 4):
+        newest.ask(number)
+        pump.deliver()
+    assert heard == ["negative", "ZeroDivisionError: division by zero", 0.25]
+    newest.close()
+
+
+TIER = "[/red][b]T0"
+
+
+def made_of_markup() -> list[events.Event]:
+    told = [story.header([story.planned("docker", TIER, trials=4)], name=TIER), story.clock()]
+    told.append(story.cell(0, "docker", "runc", TIER))
+    for key in range(4):
+        told += story.trial(key, 0, key * 10**9)
+    return [*told, events.RunFinished("finished", {"ok": 4})]
+
+
+@pytest.mark.parametrize("key", ["2", "3", "4", "5"])
+async def test_a_tier_made_of_markup_is_shown_as_it_is(
+    tmp_path: Path, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "recordings").mkdir()
+    monkeypatch.chdir(tmp_path)
+    path = record(Path("recordings/odd.msgpack"), made_of_markup())
+    tui = looking_at(path)
+    tui.feed = StoryRun(made_of_markup(), exit_code=0)
+    async with tui.run_test(size=(120, 40)) as pilot:
+        await pilot.press(key)
+        await until(pilot, lambda: TIER in pilot.app.export_screenshot().replace("&#160;", " "))
+
+
+async def test_escape_takes_back_the_option_that_was_typed_wherever_the_cursor_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_coarsely(monkeypatch)
+    async with looking_at(record(tmp_path / "x.msgpack")).run_test(size=SIZE) as pilot:
+        await pilot.press("4", "enter", *"77")
+        panel = pilot.app.screen.query_one(FormPanel)
+        await until(pilot, lambda: panel.values["trajectories"] == "77")
+        panel.put(2)  # a click on workers
+        await pilot.press("escape")
+        await until(pilot, lambda: panel.values == {"trajectories": "1000000", "workers": "500"})
+
+
+async def test_another_recording_is_not_shown_with_the_rows_of_the_one_before(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.msgpack"
+    broken.write_bytes(b"no recording")
+    tui = looking_at(record(tmp_path / "x.msgpack"))
+    async with tui.run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        screen = pilot.app.screen
+        assert isinstance(screen, ProjectionScreen)
+        await until(pilot, lambda: screen.answered)
+        tui.chosen = (broken,)
+        screen.arrive()
+        await until(pilot, lambda: screen.refusal)
+        assert screen.answered is None
+        assert not screen.query_one(AnswerTable).items
+
+
+@pytest.mark.parametrize("key", ["2", "5"])
+async def test_where_there_is_nothing_to_filter_slash_opens_no_hidden_field(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "recordings").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("taxtui.live.catalogue.SHIPPED", ())
+    async with app().run_test(size=SIZE) as pilot:
+        await pilot.press(key)
+        await pilot.pause(0.2)
+        await pilot.press("slash")
+        assert not isinstance(pilot.app.focused, Input)
+        await pilot.press("1")
+        setup(pilot)
+
+
+async def test_a_run_that_cannot_be_started_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise UsageError("cannot create recordings: read-only; name the recording with -o")
+
+    monkeypatch.setattr("taxtui.folders.recordings", nowhere)
+    async with app().run_test(size=SIZE) as pilot:
+        await pilot.pause(0.2)
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: any("read-only" in note.message for note in pilot.app._notifications))
+        setup(pilot)
+
+
+async def test_q_leaves_at_once_if_the_run_has_ended_while_it_asked() -> None:
+    feed = running()
+    async with app(feed).run_test(size=SIZE) as pilot:
+        await pilot.press("q")
+        assert isinstance(pilot.app.screen, Confirm)
+        feed.goes_on([events.RunFinished("finished", {})], exit_code=0)
+        feed.advance()
+        await pilot.press("y")
+        await pilot.pause()
+    assert pilot.app.return_code == 0
+
+
+def test_a_run_whose_file_cannot_be_read_any_more_does_not_keep_one_from_leaving(tmp_path: Path) -> None:
+    class Exited:
+        stdin = None
+
+        def poll(self) -> int:
+            return 0
+
+    feed = feed_module.RunFeed.__new__(feed_module.RunFeed)
+    feed.path = tmp_path / "x.msgpack"
+    feed.path.write_bytes(b"damaged")
+    feed._child, feed._follower = Exited(), None  # type: ignore[assignment]  # a child that has gone
+    feed._drained = feed._unreadable = False
+    assert not feed.over
+    with pytest.raises(SourceError):
+        feed.advance()
+    assert feed.over
+    assert feed._follower is not None
+    feed._follower.close()
+
+
+def test_presets_pass_over_what_is_no_readable_file(tmp_path: Path) -> None:
+    (tmp_path / "folder.toml").mkdir()
+    (tmp_path / ".#lock.toml").symlink_to("nobody@nowhere.1234")
+    (tmp_path / "mine.toml").write_text('[[cells]]\nsubstrates = ["local"]\ntiers = ["T0"]\nactions = [10]\n')
+    names = [preset.name for preset in form.presets(tmp_path)]
+    assert "mine" in names
+    assert not {"folder", ".#lock"} & set(names)
+
+
+def test_a_price_sheet_whose_name_is_too_long_is_refused() -> None:
+    with pytest.raises(PriceError):
+        plan_cost._load("x" * 5000)
+
+
+@pytest.mark.parametrize("speed", ["inf", "nan"])
+def test_a_replay_has_a_finite_speed(speed: str, tmp_path: Path) -> None:
+    path = record(tmp_path / "x.msgpack")
+    with pytest.raises(UsageError, match="is no speed"):
+        CliRunner().invoke(replay_command, [str(path), "--speed", speed], catch_exceptions=False)
+
+
+async def test_a_finished_run_is_painted_when_one_comes_back_to_it() -> None:
+    async with app(finished()).run_test(size=SIZE) as pilot:
+        await pilot.press("1", "2")
+        await until(pilot, lambda: "FINISHED" in pilot.app.export_screenshot())
+        live(pilot)
