@@ -3,8 +3,8 @@
     python -m tests.benchmarks.bench_policies [FILE [CASES]]
 
 Random training runs combine two to five policies (tests/support/cost_model/policy_cases.py). Each is projected once
-and simulated many times by the twin. A quantity is inside where the two differ by no more than what is stated, the twin's own noise
-(three standard errors) and a thousandth. Prints a table, and writes it to FILE where one is given.
+and simulated many times by the twin. A quantity is inside where the two differ by no more than what is stated, the
+twin's own noise (three standard errors) and a thousandth. Prints a table, and writes it to FILE where one is given.
 """
 
 from __future__ import annotations

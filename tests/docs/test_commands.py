@@ -67,7 +67,7 @@ def test_every_command_is_accepted_as_it_stands(line: str, tmp_path: Path, monke
 def printed(line: str) -> str:
     """What a command prints that is run in a folder which has what a checkout has; it must end with exit 0.
 
-    In this process: that ``taxtui`` is one of its own is tried in tests/taxtui/commands, and most of what these commands
+    In this process: that ``taxtui`` is one of its own is tried in taxtui/commands, and most of what these commands
     took was to import what draws a page.
     """
     with tempfile.TemporaryDirectory() as folder:
