@@ -129,7 +129,6 @@ def command(
         if scenario is not None and scenario.endswith(".msgpack"):
             raise UsageError(f"{scenario} is a recording, not a scenario", fix=f"print it: taxtui report {scenario}")
         plan = _plan(scenario, options)
-        chosen = outline(plan)
     if dry:
         from taxtui.commands.run_plan import describe
 

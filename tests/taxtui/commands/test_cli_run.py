@@ -64,7 +64,7 @@ def test_progress_goes_to_stderr_in_the_form_asked_for(home: Home, kind: str) ->
         return
     if kind != "none":
         assert next(filter(None, lines)).startswith(
-            ("0/2 trials, 0 failed", "1/2 trials, 0 failed", "2/2 trials, 0 failed", "What one")
+            ("0/2 trials, 0 failed", "1/2 trials, 0 failed", "2/2 trials, 0 failed", "Time that one")
         )
     else:
         assert not any("trials, 0 failed, 0:" in line for line in lines)

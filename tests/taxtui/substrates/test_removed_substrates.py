@@ -41,7 +41,7 @@ def test_it_is_projected_beside_the_others() -> None:
 def test_its_trials_are_exported_and_read_by_the_library(tmp_path: Path) -> None:
     output_of("export", str(RECORDING), "--format", "csv", "-o", str(tmp_path / "rows.csv"))
     assert "nspawn" in (tmp_path / "rows.csv").read_text()
-    assert {"nspawn", "runsc", "uml"} <= {cell.identity.substrate for cell in cm.read(RECORDING).cells}
+    assert {"nspawn", "runsc", "uml"} <= {cell.identity.substrate for cell in cm.load(RECORDING).cells}
 
 
 def test_it_cannot_be_measured_again() -> None:
