@@ -86,7 +86,6 @@ STOPS: Final[Mapping[str, tuple[str, ...]]] = {
     "on_failure": ON_FAILURE,
     "max_attempts": _SMALL,
     "backoff_seconds": _SECONDS,
-    "build_seconds": _SECONDS,
     "timeout_seconds": _SECONDS,
     "quota": _rounds(0, 5),
     "create_rate": _RATES,

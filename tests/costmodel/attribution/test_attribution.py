@@ -314,7 +314,7 @@ def test_steps_stand_for_all_of_a_run(varied: Path) -> None:
 def test_a_run_without_steps_imports_nothing_of_them(same: Path) -> None:
     code = (
         "import sys, costmodel as c; "
-        f"c.project([c.read({str(same)!r})], c.TrainingRun(trajectories=10, workers=2)); "
+        f"c.project([c.load({str(same)!r})], c.TrainingRun(trajectories=10, workers=2)); "
         "sys.exit(any(name.startswith('costmodel.attribution') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
