@@ -30,7 +30,7 @@ async def test_two_hundred_trials_at_once_all_succeed_and_leave_nothing(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DAYTONA_API_KEY", KEY)
-    async with serving(f"tests.support.{name}_standin") as at:
+    async with serving(f"tests.support.standins.{name}_standin") as at:
         got = await crowd(lambda ref: SUBSTRATES[name](at), tmp_path, 200, actions=2)
         assert (got.trials, got.failures) == (200 + 1, [])  # and one warm-up
         async with SUBSTRATES[name](at) as substrate:
