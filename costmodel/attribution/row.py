@@ -14,7 +14,6 @@ from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import no_surer, nodes_usd, plus
 from costmodel.projection.row import Attribution, Cost, PoolUse, Row, Share, Steps, WallClock
-from costmodel.projection.tail_limits import LEAST_TRIALS
 from costmodel.simulation.makespan import Makespan
 from costmodel.simulation.rules import StepRules
 from costmodel.simulation.timeline import StepTaken
@@ -25,8 +24,8 @@ from costmodel.workload.pool import Pool
 
 COARSE: Final = 0.01
 """The effort for a row of which no attribution is wanted, and that nothing else answers."""
-
-
+LEAST_TRIALS: Final = 149
+"""Successes that contain an event of 2 % with 95 % probability."""
 NOTHING: Final = Interval(0.0, 0.0, 0.0)
 """What a cause costs that does not act."""
 

@@ -19,8 +19,6 @@ from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import LEVEL
 
 RISK: Final = (1 - LEVEL) / 2
-LEAST_TRIALS: Final = 149
-"""Successes that contain an event of 2 % with 95 % probability."""
 TOP: Final = 200
 """Trials with the longest durations that are used one by one; the others are as many quantiles."""
 NORMAL: Final = NormalDist().inv_cdf(1 - RISK)
