@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from textual import work
 from textual.app import App, SystemCommand
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from taxtui.terminal_text import clean_lines
@@ -43,7 +43,12 @@ class TaxtuiApp(App[None]):
 
     CSS_PATH = ["app.tcss", f"{FIRST.scope}/screen.tcss"]  # noqa: RUF012  # one parse for both before the first frame
     TITLE = "taxtui"
-    BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("app")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *actions.bindings("app"),
+        # With priority the app moves the focus itself, before it hands the next key to what has the focus.
+        Binding("tab", "focus_next", "Focus next", show=False, priority=True),
+        Binding("shift+tab", "focus_previous", "Focus previous", show=False, priority=True),
+    ]
     MODES: ClassVar = {tab.scope: partial(make_screen, tab) for tab in actions.SCREENS if tab != FIRST}
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (MINIMUM[0], "-normal"), (120, "-wide")]  # noqa: RUF012  # Textual declares them per instance
     VERTICAL_BREAKPOINTS = [(0, "-low"), (MINIMUM[1], "-medium"), (30, "-high")]  # noqa: RUF012  # Textual declares them per instance

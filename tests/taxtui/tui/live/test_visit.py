@@ -71,10 +71,9 @@ def test_from_the_start_to_the_answer_of_a_fresh_run_with_bars_in_two_keys(tmp_p
 def test_a_whole_visit(tmp_path: Path) -> None:
     """Start with every SDK, pick, launch, watch, pause, results, project, recordings, replay, quit."""
     with Terminal(tmp_path, width=80, height=24, sdks=True) as terminal:
-        terminal.until(r"\[x\] ○ local +\S")
-        terminal.keys("Tab")
-        terminal.until("▸ Tiers")  # a key right behind Tab may still go to the list before
-        terminal.keys("Tab")
+        terminal.until(r"\[x\] ○ local +bubblewrap")
+        terminal.until("-n 50")
+        terminal.keys("Tab", "Tab")
         terminal.until("▸ Mode")
         terminal.keys("Tab", "1", "0")  # actions
         terminal.until("-n 10")
@@ -96,7 +95,7 @@ def test_a_whole_visit(tmp_path: Path) -> None:
         terminal.keys("Right")
         terminal.until(rf"(?s)2,000,000(?!.*{before})")
         terminal.keys("Down", "Enter")
-        terminal.until("(?m)^500 ")  # the field is open
+        terminal.until(r"(?m)^500\b")  # the field is open
         terminal.keys("7", "7", "Enter")
         terminal.until(r"workers +├.*┤ +77\b")
         terminal.keys("5")
