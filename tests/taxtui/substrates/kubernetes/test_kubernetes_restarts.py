@@ -58,11 +58,11 @@ def lost(got: Recorded) -> list[tuple[str, str, str]]:
 async def test_an_outage_is_said_in_a_notice(
     standin: KubernetesStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kubernetes_access, "OUTAGE_S", 0.2)
+    monkeypatch.setattr(kubernetes_access, "OUTAGE_S", 0.05)
 
     async def strike() -> None:
         await until(lambda: standin.pods.made >= 3, "three pods")
-        await standin.restart(refuses_s=0.0, down_s=1.0, hang_up=True)
+        await standin.restart(refuses_s=0.0, down_s=3.0, hang_up=True)
 
     got = await measure(standin, tmp_path, monkeypatch, strike(), trials=12, concurrency=2)
     assert [text for text in got.notices if "the API server did not answer for at least" in text]
