@@ -7,6 +7,8 @@
 # make docs   the site, in site/; every link and every name in it must exist (make test builds it too)
 # make reference  reference tables, outputs of commands and examples in README and docs, written anew from the code
 # make bench  all figures beside their baselines of the same run, as one table: tests/benchmarks/RESULTS.md
+# make study  seeded studies of intervals, verdicts and models, each with its table in tests/studies; about an hour
+# make mutants  a seeded sample of 200 changes of code that computes; the tests should notice 90 %; survivors are listed
 # make fuzz   a million mangled inputs: counts, and the seed of each failure
 # make chaos  500 runs that are struck by kills, full disks, broken daemons and the like, and 50 kills on every real place
 # make resolve  plain pip finds versions for `.[all]` in two minutes; new releases of others can change that
@@ -22,7 +24,7 @@ WORKERS ?= 7
 
 COVERED := 'costmodel/*,taxtui/recording/*,taxtui/live/state.py,taxtui/sandboxes/kit/shell/framed_shell.py,taxtui/runner/*'
 
-.PHONY: run ready lint suite bare test docs reference lock snapshots screenshots bench fuzz chaos resolve newest clean
+.PHONY: run ready lint suite bare test docs reference lock snapshots screenshots bench study mutants fuzz chaos resolve newest clean
 .NOTPARALLEL: # one after the other, whatever MAKEFLAGS say
 
 run: $(VENV)/.run
@@ -59,6 +61,14 @@ docs: $(VENV)/.test
 # All figures, each beside a baseline of the same run, as one table; ARGS="dispatch peers" runs these alone.
 bench: $(VENV)/.test
 	$(BIN)/python -m tests.benchmarks --json tests/benchmarks/results.json --page tests/benchmarks/RESULTS.md $(ARGS)
+
+# Seeded studies of intervals, verdicts and models, each with its table; ARGS="tails power" runs these alone.
+study: $(VENV)/.test
+	$(BIN)/python -m tests.studies $(ARGS)
+
+# A seeded sample of mutants of the rooms that compute; ARGS="--count 20 --seed 2". Survivors are listed.
+mutants: $(VENV)/.test
+	$(BIN)/python -m tests.support.mutants $(ARGS)
 
 fuzz: $(VENV)/.test
 	$(BIN)/python -m tests.support.fuzz.fuzzing $(if $(SEED),--seed $(SEED))

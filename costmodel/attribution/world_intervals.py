@@ -13,7 +13,7 @@ CHANCE_AT_MOST: Final = 0.5
 interval that put all of it down to that would hold the truth in 8 of 10 cases only."""
 LONGEST: Final = math.sqrt(2)
 """Half of the trials tell too little about a difference of the longest of a step. With this factor an equal pair is a
-verdict in at most 5 % (``tests/benchmarks/bench_decide.py``)."""
+verdict in at most 5 % (``tests/studies/study_decide.py``)."""
 ANOTHER: Final = math.sqrt(2)
 """An interval holds what other random numbers would have told, which are as far off as these."""
 Steps = list[float]

@@ -1,4 +1,4 @@
-"""A few combinations of policies against the SimPy twin; all of them are in tests/benchmarks/bench_policies.py."""
+"""A few combinations of policies against the SimPy twin; all of them are in tests/studies/study_policies.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.support.cost_model.policy_cases import POLICIES, a_case, compared
 
 SEEDS = (4, 8, 16, 21, 22)
-"""Together they have every policy; every kind of pool is in tests/benchmarks/bench_policies.py."""
+"""Together they have every policy; every kind of pool is in tests/studies/study_policies.py."""
 
 
 def test_the_seeds_cover_every_policy() -> None:

@@ -1,4 +1,4 @@
-"""How often a check is wrong where the truth is known; tests/benchmarks/bench_compare.py has the large version."""
+"""How often a check is wrong where the truth is known; tests/studies/study_compare.py has the large version."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_check_finds_what_a_comparison_finds() -> None:
 def test_the_repetitions_that_compare_asks_for_find_the_change() -> None:
     """Three a side find half of + 20 % at an sd of 6 %; as many as they ask for find it, and equal sides stay equal.
 
-    tests/benchmarks/bench_power.py has the large version, and what would narrow the intervals.
+    tests/studies/study_power.py has the large version, and what would narrow the intervals.
     """
     few, needs = noisy_rates(60, 3, 0.06, 1.2)
     assert 0.35 <= few <= 0.65

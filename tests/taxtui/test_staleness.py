@@ -15,7 +15,7 @@ from tests.support.staleness import MEAN_S, STEPS, SYSTEMS, asynchronous, mean_p
 def test_mean_staleness_is_what_is_in_flight_over_the_batch_and_the_trainers_share(
     in_flight: int, batch: int, busy: float, spread: float
 ) -> None:
-    """tests/benchmarks/bench_staleness.py has all systems."""
+    """tests/studies/study_staleness.py has all systems."""
     period_s = MEAN_S * batch / in_flight
     steps = asynchronous(in_flight, batch, busy * period_s, spread)
     assert len(steps) == STEPS

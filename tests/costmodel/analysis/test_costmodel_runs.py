@@ -107,7 +107,7 @@ def test_verdicts() -> None:
 
 @pytest.mark.parametrize("run_sd", [0.05, 0.10])
 def test_rates_of_false_and_found_differences(run_sd: float) -> None:
-    """The small version of tests/benchmarks/bench_runs.py."""
+    """The small version of tests/studies/study_runs.py."""
     rounds = 60
     false_across = false_inside = found_inside = held = 0
     for seed in range(rounds):

@@ -108,7 +108,7 @@ def test_a_worse_provider_never_makes_the_verdict_surer_to_move(recording: Recor
 
 
 def test_the_verdict_on_planted_truths_is_hardly_ever_wrong(tmp_path: Path) -> None:
-    """The small version of tests/benchmarks/bench_decide.py."""
+    """The small version of tests/studies/study_decide.py."""
     found = [planted(tmp_path, seed) for seed in range(6)]
     assert not any(world.wrong for world in found)
     assert sum(world.decision.verdict != CANNOT_TELL for world in found) >= 1, "it answers where it can"

@@ -353,7 +353,7 @@ def test_what_would_hardly_ever_end_is_refused(same: Path, hopeless: dict[str, A
 
 @pytest.mark.slow
 def test_intervals_hold_the_truth_where_repetitions_differ(tmp_path: Path) -> None:
-    """The small version of tests/benchmarks/bench_attribution.py: three repetitions with an sd of 5 % between them."""
+    """The small version of tests/studies/study_attribution.py: three repetitions with an sd of 5 % between them."""
     truth = attributed_run(recorded(tmp_path, 0, 1, 0.0, trials=2_000), effort=0.5)
     found = [attributed_run(recorded(tmp_path, seed, 3, 0.05, trials=600), seed=seed) for seed in range(1, 11)]
     for amount in AMOUNTS:

@@ -17,7 +17,7 @@ from costmodel.simulation.makespan import expected_max
 from costmodel.statistics.distribution import Distribution
 from taxtui.commands.project import command
 from taxtui.report.numbers import duration
-from tests.benchmarks.bench_costmodel_tails import LAWS, coverage, true_wall_s
+from tests.studies.study_tails import LAWS, coverage, true_wall_s
 from tests.support.cost_model.costmodel_files import S, trial, write
 
 BY_NAME = {law.name: law for law in LAWS}

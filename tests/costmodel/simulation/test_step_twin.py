@@ -1,4 +1,4 @@
-"""Runs in steps against the SimPy twin of docs/simulation.md; tests/benchmarks/bench_step_twin.py has many more."""
+"""Runs in steps against the SimPy twin of docs/simulation.md; tests/studies/study_step_twin.py has many more."""
 
 from __future__ import annotations
 

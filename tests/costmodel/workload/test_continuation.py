@@ -8,7 +8,7 @@ import pytest
 
 from costmodel import Recording, TrainingRun, load, project
 from costmodel.workload.length_extrapolation import FIRST_CYCLE, Continuation, doubt
-from tests.benchmarks.bench_length import held_out
+from tests.studies.study_length import held_out
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 

@@ -2,7 +2,7 @@
 
 A wrong verdict is a MOVE or a STAY that costs money. At most 5 % may be wrong; of equal pairs any verdict is.
 
-python -m tests.benchmarks.bench_decide [WORLDS] > tests/benchmarks/decide.txt
+python -m tests.studies.study_decide [WORLDS]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How often the wall-clock's interval contains the expected wall-clock of the law that the trials came from.
 
-python -m tests.benchmarks.bench_costmodel_tails [FILE]
+python -m tests.studies.study_tails
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import math
 import sys
 from collections.abc import Callable
 from heapq import heapify, heapreplace
-from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
@@ -161,7 +160,4 @@ def main() -> str:
 
 
 if __name__ == "__main__":
-    report = main()
-    print(report)
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(f"{report}\n", encoding="utf-8")
+    print(main())

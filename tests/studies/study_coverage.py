@@ -1,15 +1,13 @@
 """How often the 95 % interval of a mean contains it: seeded simulation, Hall's interval beside Student's.
 
-python -m tests.benchmarks.bench_costmodel_coverage [FILE]
+python -m tests.studies.study_coverage
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from random import Random
 
 from costmodel.statistics.intervals import mean_interval, student_t
@@ -67,7 +65,4 @@ def main() -> str:
 
 
 if __name__ == "__main__":
-    report = main()
-    print(report)
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(f"{report}\n", encoding="utf-8")
+    print(main())

@@ -1,11 +1,10 @@
 """How well one recorded length predicts another: every step of the recordings that ship, held out.
 
-python -m tests.benchmarks.bench_length [FILE]
+python -m tests.studies.study_length
 """
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -51,7 +50,4 @@ def main() -> str:
 
 
 if __name__ == "__main__":
-    report = main()
-    print(report)
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(f"{report}\n", encoding="utf-8")
+    print(main())

@@ -1,6 +1,6 @@
 """Mean staleness and period of asynchronous runs: the step model against the closed form of tests/support/staleness.py.
 
-python -m tests.benchmarks.bench_staleness > tests/benchmarks/staleness.txt
+python -m tests.studies.study_staleness
 """
 
 from __future__ import annotations

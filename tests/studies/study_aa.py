@@ -2,7 +2,7 @@
 
 A 95 % interval is of the truth: the mean of another run, which is as uncertain as its own, lies in it in 83 %.
 
-python -m tests.benchmarks.bench_aa
+python -m tests.studies.study_aa
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How often ``taxtui compare`` finds +20 %, how often it errs, and what would narrow its intervals.
 
-python -m tests.benchmarks.bench_power [ROUNDS] > tests/benchmarks/power.txt
+python -m tests.studies.study_power [ROUNDS]
 
 The first table asks ``compare``: one cell, 30 lognormal trials (sigma .3) a repetition. The second one draws means of
 repetitions alone and compares what could narrow an interval at three repetitions a side: an sd between repetitions

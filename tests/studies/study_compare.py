@@ -2,7 +2,7 @@
 
 A check compares every cell by the default metrics; of real repetitions 13 cells, of simulated ones one.
 
-python -m tests.benchmarks.bench_compare [RECORDING] > tests/benchmarks/compare.txt
+python -m tests.studies.study_compare [RECORDING]
 """
 
 from __future__ import annotations

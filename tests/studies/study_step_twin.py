@@ -1,6 +1,6 @@
 """Runs in steps that combine all of docs/simulation.md: the step model against a second implementation of that page.
 
-    python -m tests.benchmarks.bench_step_twin [FILE [CASES [CASES_WITH_CAUSES]]]
+    python -m tests.studies.study_step_twin [CASES [CASES_WITH_CAUSES]]
 
 Each case combines two to six kinds of what may be asked for
 (tests/support/cost_model/step_cases.py). The model answers in 16 worlds, the SimPy twin
@@ -53,7 +53,4 @@ def main(cases: int = CASES, with_causes: int = WITH_CAUSES) -> str:
 
 
 if __name__ == "__main__":
-    report = main(*map(int, sys.argv[2:4]))
-    print(report)
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(f"{report}\n", encoding="utf-8")
+    print(main(*map(int, sys.argv[1:3])))

@@ -3,7 +3,7 @@
 Before: as if every trial were independent and runs did not differ. A run has 20 cells of 100 trials, whose residuals
 correlate .61 between neighbours of the run and next to nothing after 100 trials.
 
-python -m tests.benchmarks.bench_runs > tests/benchmarks/runs.txt
+python -m tests.studies.study_runs
 """
 
 from __future__ import annotations

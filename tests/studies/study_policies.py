@@ -1,10 +1,10 @@
 """Every combination of policies against the SimPy twin, and how many attempts a second are simulated.
 
-    python -m tests.benchmarks.bench_policies [FILE [CASES]]
+    python -m tests.studies.study_policies [CASES]
 
 Random training runs combine two to five policies (tests/support/cost_model/policy_cases.py). Each is projected once
 and simulated many times by the twin. A quantity is inside where the two differ by no more than what is stated, the
-twin's own noise (three standard errors) and a thousandth. Prints a table, and writes it to FILE where one is given.
+twin's own noise (three standard errors) and a thousandth.
 """
 
 from __future__ import annotations
@@ -89,7 +89,4 @@ def main(cases: int = CASES) -> str:
 
 
 if __name__ == "__main__":
-    report = main(*map(int, sys.argv[2:3]))
-    print(report)
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(f"{report}\n", encoding="utf-8")
+    print(main(*map(int, sys.argv[1:2])))
