@@ -81,9 +81,13 @@ def _mutable(tree: ast.Module) -> Iterator[ast.AST]:
             continue
         yield node
         for name, value in ast.iter_fields(node):
-            if name in ("annotation", "returns", "decorator_list", "type_params", "args") and not isinstance(node, ast.Call):
+            if name in ("annotation", "returns", "decorator_list", "type_params", "args") and not isinstance(
+                node, ast.Call
+            ):
                 continue
-            stack.extend(child for child in (value if isinstance(value, list) else [value]) if isinstance(child, ast.AST))
+            stack.extend(
+                child for child in (value if isinstance(value, list) else [value]) if isinstance(child, ast.AST)
+            )
 
 
 def _change(node: ast.AST) -> str | None:
@@ -138,7 +142,12 @@ def draw(root: Path, count: int, seed: int) -> list[Mutant]:
 def tests_by_line(checkout: Path, workers: int) -> dict[tuple[str, int], list[str]]:
     """Run the tests once and return, for each line of a room, the tests that run it, the most specific first."""
     arguments = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "-m", "not slow and not real_tools"]
-    arguments += ["--cov", "--cov-context=test", "--cov-report=", *(test for test in TESTS if (checkout / test).exists())]
+    arguments += [
+        "--cov",
+        "--cov-context=test",
+        "--cov-report=",
+        *(test for test in TESTS if (checkout / test).exists()),
+    ]
     subprocess.run(arguments, cwd=checkout, check=False)
     data = CoverageData(str(checkout / ".coverage"))
     data.read()
