@@ -32,7 +32,7 @@ READABLE: Final = frozenset({"complete", "incomplete", "running"})
 SUFFIX: Final = ".msgpack"
 SHIPPED: Final = tuple(
     f"../recordings/{name}.msgpack"
-    for name in ("run", "gvisor", "layers", "busy", "short", "small", "aa", "kubernetes", "kubernetes2")
+    for name in ("run", "gvisor", "layers", "short", "small", "aa", "drift", "kubernetes", "kubernetes2")
 )
 """What came with taxtui, the one that is looked at where there is none of one's own first."""
 END_BYTES: Final = 64 << 10  # read at each end of a file

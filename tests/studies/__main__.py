@@ -9,7 +9,6 @@ the table replaces ``tests/studies/NAME.txt`` where the study succeeds. Exit cod
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -35,7 +34,7 @@ def main() -> int:
         print(f"== {name}", flush=True)
         study = subprocess.run(
             [sys.executable, "-m", f"tests.studies.study_{name}"],
-            cwd=HERE.parents[1], stdout=subprocess.PIPE, text=True, check=False, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            cwd=HERE.parents[1], stdout=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
         print(study.stdout, flush=True)
         if study.returncode == 0:

@@ -12,7 +12,7 @@ from costmodel import TrainingRun, load, project
 from costmodel.projection.row import HeldOut
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
-SITTINGS = ("run", "busy", "short", "gvisor")
+SITTINGS = ("run", "short", "gvisor")
 """Files that are projected, each by itself."""
 
 Steps = dict[tuple[int, int], list[tuple[str, HeldOut]]]

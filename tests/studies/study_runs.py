@@ -8,13 +8,9 @@ python -m tests.studies.study_runs
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from random import Random
 
-from costmodel.analysis.compared_metrics import parse_metric
-from costmodel.analysis.comparison import COMPARISON_VERDICTS, compare
-from costmodel.recording.reader import read_recording
 from costmodel.statistics.intervals import Interval, difference, mean_interval
 from costmodel.statistics.repetitions import Assumed, assumed, interval
 from costmodel.statistics.verdict import DIFFERS, judge
@@ -90,12 +86,6 @@ def main() -> None:
         line(f"{name}: +5 % inside one run", inside(1, run_sd, "slower by 5 %", "a"), "≥ .90")
         line(f"{name}: A/A inside three runs", inside(3, run_sd, "b", "a"), "≤ .05")
         line(f"{name}: +5 % inside three runs", inside(3, run_sd, "slower by 5 %", "a"), "≥ .90")
-    before, after = ([read_recording(RECORDINGS / f"{name}.msgpack")] for name in ("short", "busy"))
-    metrics = [parse_metric("mean:trajectory")]
-    print("short.msgpack against busy.msgpack, mean:trajectory of each common cell:")
-    for run_sd, name in ((0.0, "without repetitions (--run-sd 0)"), (None, "now")):
-        verdicts = Counter(one.verdict for one in compare(before, after, metrics, run_sd).comparisons)
-        print(f"  {name}: {', '.join(f'{verdicts[verdict]} {verdict}' for verdict in COMPARISON_VERDICTS)}")
 
 
 def line(what: str, rates: tuple[float, float], wanted: str) -> None:

@@ -1,8 +1,8 @@
 """Change one expression at a time and see whether a test fails: ``make mutants``.
 
 A seeded sample of mutants is drawn over the rooms whose results are numbers. Each mutant is written into a copy of the
-checkout, never into the checkout. Only tests that run the changed line are started, the most specific first. A mutant that
-no test notices is listed as a survivor, with file and line.
+checkout, never into the checkout. Only tests that run the changed line are started, the most specific first. A mutant
+that no test notices is listed as a survivor, with file and line.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def test_a_report_format_is_one_file_and_one_line(copy: Copy, place: Path) -> No
         ASKED
         + """
 name, scale = "recordings/small.msgpack", ("--trajectories", "10", "--workers", "2")
-others = "recordings/short.msgpack", "recordings/busy.msgpack"
+others = "recordings/short.msgpack", "recordings/run.msgpack"
 commands = {
     "project": (name, *scale), "report": (name,), "compare": others, "doctor": (),
 }

@@ -17,7 +17,7 @@ AA: Final = Path(__file__).parents[3] / "recordings" / "aa.msgpack"
 PLANTED: Final = {"local": ("local-5", "local-20"), "docker": ("docker-20",)}
 
 
-class UsdRates(NamedTuple):
+class Rates(NamedTuple):
     """Shares, and of how many each is one."""
 
     falsely_different: float  # of pairs of repetitions, cell by cell
@@ -49,7 +49,7 @@ def _ok(trial: RecordedTrial) -> int:
     return int(trial.ok)
 
 
-def rates(path: Path) -> UsdRates:
+def rates(path: Path) -> Rates:
     """What the acceptance asks of the recording."""
     cells = pools([read_recording(path)])
     runs = sorted({trial.run.repetition for pool in cells for trial in pool.trials})
@@ -73,7 +73,7 @@ def rates(path: Path) -> UsdRates:
         for found in _inside(by_tier[substrate, tiers[-1]], by_tier[substrate, "sleep-0"], runs)
     ]
     whole = judge(held(slow, tuple(runs)), held(plain, tuple(runs)), assumed("local")).verdict.kind == DIFFERS
-    return UsdRates(
+    return Rates(
         sum(verdicts) / len(verdicts),
         len(verdicts),
         sum(inside) / len(inside),

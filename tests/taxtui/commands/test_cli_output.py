@@ -71,7 +71,7 @@ SMALL = ["small.msgpack", "--trajectories", "100", "--workers", "5"]
 
 
 @pytest.mark.parametrize(
-    "command", [["report", "small.msgpack"], ["project", *SMALL], ["compare", "short.msgpack", "busy.msgpack"]]
+    "command", [["report", "small.msgpack"], ["project", *SMALL], ["compare", "short.msgpack", "run.msgpack"]]
 )
 def test_a_locale_that_lacks_a_character(command: list[str]) -> None:
     done = subprocess.run([sys.executable, "-m", "taxtui", *command], env=LATIN, capture_output=True, check=False)
