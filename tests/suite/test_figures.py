@@ -11,6 +11,7 @@ import pytest
 from tests.benchmarks import __main__ as bench
 from tests.benchmarks import figures
 from tests.benchmarks.figures import Figure
+from tests.studies import __main__ as studies
 
 
 def test_nothing_is_kept_where_nobody_collects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,13 +79,11 @@ def test_what_is_not_measured_anew_stays_with_its_own_date(tmp_path: Path, monke
     assert page.index("## dispatch\n\nBegun day 0") < page.index("| dispatch |") < page.index("## peers\n\nBegun day 4")
 
 
-def test_every_benchmark_tells_or_is_a_study() -> None:
-    studies = {"aa", "attribution", "compare", "costmodel_coverage", "costmodel_tails", "length", "policies", "runs"}
-    studies |= {
-        "step_twin",
-        "decide",
-        "power",
-        "staleness",
-    }  # how often something is right: no speed, and their tables are beside them
-    for name in set(bench.names()) - studies:
+def test_every_benchmark_tells() -> None:
+    for name in bench.names():
         assert "figures import" in (bench.HERE / f"bench_{name}.py").read_text(encoding="utf-8"), name
+
+
+def test_every_study_has_a_main() -> None:
+    for name in studies.names():
+        assert "__main__" in (studies.HERE / f"study_{name}.py").read_text(encoding="utf-8"), name

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import os
 import random
 import shutil
 import subprocess
@@ -24,6 +25,8 @@ from queue import SimpleQueue
 from typing import Final
 
 from coverage import CoverageData
+
+from tests.support.tracing import ALL
 
 ROOT: Final = Path(__file__).parents[2]
 ROOMS: Final = (
@@ -148,7 +151,7 @@ def tests_by_line(checkout: Path, workers: int) -> dict[tuple[str, int], list[st
         "--cov-report=",
         *(test for test in TESTS if (checkout / test).exists()),
     ]
-    subprocess.run(arguments, cwd=checkout, check=False)
+    subprocess.run(arguments, cwd=checkout, check=False, env={**os.environ, ALL: "1"})
     data = CoverageData(str(checkout / ".coverage"))
     data.read()
     tests: dict[tuple[str, int], set[str]] = defaultdict(set)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 from collections.abc import Iterator
 from types import FrameType
@@ -17,6 +18,8 @@ CPU time of their own, so that a loaded machine sees the same lines as an idle o
 """
 TRACED_AGAIN_CPU_S: Final = 0.02
 """And of each further case of the same test."""
+ALL: Final = "TAXTUI_TRACE_ALL"
+"""Environment variable: trace every test to its end, and never pause."""
 
 _measured: Coverage | None = None
 
@@ -27,6 +30,8 @@ def pause() -> None:
     Goes on with the last of the measurements that were begun: in a worker of xdist's pytest-cov begins two and forgets
     the first, which would be resumed by whoever stops the second.
     """
+    if os.environ.get(ALL):
+        return
     global _measured
     _measured = Coverage.current() or _measured
     _stop()
