@@ -62,7 +62,6 @@ class SimpleSubstrate(ABC):
     """Whether ``run`` can send standard input. If not, taxtui sends long scripts in several commands."""
 
     def __init__(self, options: Any = None) -> None:
-        """``options``: an instance of ``Options``; the default values without it."""
         self.options: Any = options if options is not None else self.Options()
         self._created: dict[str, dict[str, str]] = {}
         self._connected = False
@@ -111,7 +110,6 @@ class SimpleSubstrate(ABC):
     # ------------------------------------------------------------------------------------- the protocol, from hooks
 
     async def __aenter__(self) -> Self:
-        """As ``Substrate.__aenter__``."""
         try:
             await self.connect()
         except Exception as error:
@@ -120,12 +118,10 @@ class SimpleSubstrate(ABC):
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """As ``Substrate.__aexit__``."""
         self._connected = False
         await self.disconnect()
 
     async def check(self) -> Availability:
-        """As ``Substrate.check``, by ``ping``."""
         try:
             if self._connected:
                 return Availability(ok=True, detail=await self.ping())
@@ -154,7 +150,6 @@ class SimpleSubstrate(ABC):
             await self.remove(await creating, name)
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``."""
         return [
             labels.found(
                 labels_of,
@@ -173,7 +168,6 @@ class SimpleSubstrate(ABC):
             raise self.translate(error, SubstrateUnavailable, "list sandboxes") from error
 
     async def reap(self, entry: Found) -> None:
-        """As ``Substrate.reap``."""
         await self.remove(entry.handle, entry.name)
 
     async def remove(self, handle: str, name: str) -> None:
@@ -208,7 +202,6 @@ class SimpleSandbox:
     """One sandbox of a ``SimpleSubstrate``."""
 
     def __init__(self, substrate: SimpleSubstrate, spec: SandboxSpec, handle: str) -> None:
-        """``handle``: the provider's id."""
         self.name = spec.name
         self._substrate = substrate
         self._handle = handle
@@ -216,7 +209,7 @@ class SimpleSandbox:
         self._removed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def wait_ready(self, marks: Marks) -> None:
-        """As ``Sandbox.wait_ready``: the runner's first no-op finds out."""
+        pass
 
     async def exec(self, command: Command) -> ExecResult:
         """As ``Sandbox.exec``: one ``run``."""
@@ -246,7 +239,6 @@ class SimpleSandbox:
         return read(out.decode(errors="replace"), wrapped.nonce) or await self._without_answer(code)
 
     async def open_session(self) -> Session:
-        """As ``Sandbox.open_session``, by ``start``."""
         self._require_existing()
         mark = new_mark()
         environment = [f"{key}={value}" for key, value in {**self._env, MARK: mark}.items()]
@@ -268,7 +260,6 @@ class SimpleSandbox:
         return ExplainedSession(await FramedShell.open(OwnedStream(stream, end)), self._explain)
 
     async def reset(self, marks: Marks) -> None:
-        """Not among the capabilities."""
         raise ExecFailed(f"{self.name}: {self._substrate.name} cannot reset a sandbox")
 
     async def destroy(self) -> None:

@@ -42,7 +42,6 @@ class Check(NamedTuple):
     run: Callable[[Bench], Awaitable[None]]
 
     def __str__(self) -> str:
-        """Unique among all checks: ``exec: exit codes``."""
         return f"{self.mode}: {self.name}" if self.mode else self.name
 
     async def __call__(
@@ -123,7 +122,6 @@ class Bench:
     """One open substrate with its own run id; an async context manager that removes every sandbox."""
 
     def __init__(self, factory: Factory, mode: Mode, short_ttl_s: float | None, acquire: str = "create") -> None:
-        """Build the substrate; entering the bench opens it."""
         self.factory = factory
         self.substrate = factory()
         self.capabilities = self.substrate.capabilities
@@ -175,7 +173,6 @@ class Bench:
         )
 
     async def create(self, spec: SandboxSpec | None = None) -> Sandbox:
-        """A ready sandbox."""
         sandbox = await self.substrate.create(spec or self.spec(), Marks())
         await sandbox.wait_ready(Marks())
         return sandbox
@@ -194,7 +191,6 @@ class Bench:
         await self.eventually_gone(reap=True)
 
     async def names(self) -> set[str]:
-        """The names of this run's sandboxes, as ``find`` lists them."""
         return {listed.name for listed in await self.substrate.find(self.run_id)}
 
     async def eventually_gone(self, *names: str, reap: bool = False) -> None:
@@ -222,7 +218,6 @@ class Shell(NamedTuple):
     path: Sandbox | Session
 
     async def run(self, script: str, *, stdin: bytes = b"", timeout_s: float = COMMAND_TIMEOUT_S) -> ExecResult:
-        """One command."""
         return await self.path.exec(Command(script=script, stdin=stdin, timeout_s=timeout_s))
 
     async def output(self, script: str, *, stdin: bytes = b"") -> bytes:

@@ -91,7 +91,6 @@ class _Step:
         self.cancelled = False
 
     def suspended(self, task: asyncio.Task[Any]) -> None:
-        """Called at each suspension, before the task knows the future: ``cancel`` takes effect there."""
         self.seen += 1
         if self.cancelled or self.seen < self.number:
             return

@@ -52,11 +52,9 @@ class BlockingPool:
         self._calls: queue.SimpleQueue[_Call] = queue.SimpleQueue()
 
     async def __aenter__(self) -> Self:
-        """Nothing to open."""
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Drop calls that have not begun, wait for the others."""
         with self._lock:
             self._closed = True
         with contextlib.suppress(queue.Empty):

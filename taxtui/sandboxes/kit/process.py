@@ -147,7 +147,6 @@ class Process:
     # -- reading ------------------------------------------------------------------------------------------------
 
     async def read(self) -> tuple[int, bytes]:
-        """As ``ByteStream.read``."""
         while not self._chunks:
             if self.returncode is not None:
                 return ENDED, b""
@@ -168,7 +167,6 @@ class Process:
             self._watch.add_reader(fd, self._readable)
 
     def _readable(self) -> None:
-        """Read both pipes once."""
         if any([self._take(fd) for fd in tuple(self._outputs)]):
             self._wake()
 
@@ -197,7 +195,6 @@ class Process:
     # -- writing ------------------------------------------------------------------------------------------------
 
     async def write(self, data: bytes) -> None:
-        """As ``ByteStream.write``, but the rest that does not fit into the pipe is sent in the background."""
         if self._stdin < 0:
             raise SandboxLost("the shell no longer reads")
         self.feed(data)

@@ -34,7 +34,6 @@ class Refused(Exception):
         return self.status in (401, 403)
 
     def __str__(self) -> str:
-        """One line, with the HTTP status if there is one, else with the reason."""
         code = self.status or self.reason
         return f"{self.message} ({code})" if code else self.message
 
@@ -60,7 +59,6 @@ class Meaning(NamedTuple):
     says: Callable[[Any, str], str] | None = None  # else ``Refused.told``
 
     def error(self, refusal: Refused, doing: str) -> SubstrateError:
-        """The error for a refusal that matches."""
         text = self.says(refusal, doing) if self.says else refusal.describe(doing)
         return Throttled(text, refusal.retry_after_s) if self.becomes is Throttled else self.becomes(text, fix=self.fix)
 

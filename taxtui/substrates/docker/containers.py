@@ -75,7 +75,6 @@ class Containers:
     daemon: Daemon
 
     def __init__(self, options: DockerOptions) -> None:
-        """Nothing is opened yet."""
         self.pool = BlockingPool(_THREADS, "docker")
         self._options = options
         self._pristine: bytes | None = None
@@ -89,14 +88,12 @@ class Containers:
         self.daemon = Daemon(self.endpoint.address, self.client.api_version)
 
     async def close(self) -> None:
-        """Wait for calls under way, then disconnect."""
         await self.pool.__aexit__()
         await self.daemon.close()
         self.client.close()
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a client."""
         return self._client is not None
 
     @property

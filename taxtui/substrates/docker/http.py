@@ -44,7 +44,6 @@ class Connection(NamedTuple):
     writer: asyncio.StreamWriter
 
     def drop(self) -> None:
-        """Close at once, without sending the rest."""
         self.writer.transport.abort()
 
 
@@ -56,7 +55,6 @@ class Reply(NamedTuple):
 
     @property
     def message(self) -> str:
-        """The daemon's own words, on one line."""
         text = self.body.get("message", "") if isinstance(self.body, dict) else ""
         return " ".join(str(text)[:_MESSAGE_MAX].split()) or f"HTTP {self.status}"
 
@@ -160,7 +158,6 @@ class Multiplexed:
     """The stdout and stderr on a taken-over connection, interleaved by the daemon."""
 
     def __init__(self, connection: Connection) -> None:
-        """Take the connection over."""
         self._reader, self._writer = connection
         self._channel = STDOUT
         self._rest_bytes = 0

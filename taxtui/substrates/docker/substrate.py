@@ -55,22 +55,18 @@ class DockerSubstrate:
     )
 
     def __init__(self, options: DockerOptions | None = None) -> None:
-        """Nothing is opened yet."""
         self.options = options or DockerOptions()
         self.variant: str = self.options.runtime
         self.containers = Containers(self.options)
 
     async def __aenter__(self) -> Self:
-        """Connect. Raises ``SubstrateUnavailable``."""
         await self.containers.open()
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Wait for calls under way, then disconnect."""
         await self.containers.close()
 
     async def check(self) -> Availability:
-        """As ``Substrate.check``."""
         pool, ours = self.containers.pool, self.containers.client if self.containers.is_open else None
         try:
             where = endpoint(self.options.host)
@@ -184,7 +180,6 @@ class DockerSubstrate:
         }
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``."""
         label = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
         rows = await self.containers.labelled(label)
         try:
@@ -194,7 +189,6 @@ class DockerSubstrate:
         return [*found, *await images.labelled(self.containers.daemon, label)]
 
     async def reap(self, entry: Found) -> None:
-        """As ``Substrate.reap``; an image is removed once its containers are gone."""
         if entry.handle.startswith(images.ID_PREFIX):
             await images.remove(self.containers.daemon, entry.handle)
         else:
@@ -205,7 +199,6 @@ class DockerSubstrate:
         return await images.build(self.containers.daemon, name, dockerfile, labels)
 
     def dockerfile(self) -> str:
-        """This substrate's image and one file."""
         return f"FROM {self.options.image}\nRUN echo built > /tmp/taxtui-built\n"
 
 

@@ -105,10 +105,9 @@ class LocalSandbox:
         self._entering = f"{BEGIN}; {or_exit(prologue)}"
 
     async def wait_ready(self, marks: Marks) -> None:
-        """There is nothing to wait for."""
+        pass
 
     async def exec(self, command: Command) -> ExecResult:
-        """As ``Sandbox.exec``."""
         process, mark = self._launch_shell(command)
         try:
             async with asyncio.timeout(command.timeout_s):
@@ -127,7 +126,6 @@ class LocalSandbox:
         return exec_result(code, stdout, stderr)
 
     async def open_session(self) -> Session:
-        """As ``Sandbox.open_session``."""
         process, mark = self._launch(launch_argv(), stdin=True)
         return await FramedShell.open(OwnedStream(process, lambda: _end(process, mark)))
 
@@ -156,17 +154,14 @@ class LocalSandbox:
         return Process(argv, {**self._env, MARK: mark}, stdin=stdin, program=enters), mark
 
     async def suspend(self, marks: Marks) -> None:
-        """Stop every process, by the cgroup's freezer or by SIGSTOP."""
         self._suspended = True
         await freezing.stop(self._folders.limiter, self.name)
 
     async def resume(self, marks: Marks) -> None:
-        """Continue every process."""
         await freezing.go_on(self._folders.limiter, self.name)
         self._suspended = False
 
     async def usage(self) -> Usage:
-        """As the cgroup reports it."""
         return freezing.usage(self._folders.limiter, self.name)
 
     async def reset(self, marks: Marks) -> None:
@@ -179,7 +174,6 @@ class LocalSandbox:
             raise not_emptied(self.name, error) from error
 
     async def destroy(self) -> None:
-        """As ``Sandbox.destroy``."""
         await self._folders.remove(self.name)
 
 

@@ -247,11 +247,9 @@ class ExplainedSession:
         self._silent = silent
 
     async def exec(self, command: Command) -> ExecResult:
-        """As ``Session.exec``."""
         return await self._explained(self._shell.exec(command))
 
     async def only(self, command: Command) -> ExecResult:
-        """As ``FramedShell.only``."""
         return await self._explained(self._shell.only(command))
 
     async def _explained(self, running: Awaitable[ExecResult]) -> ExecResult:
@@ -266,7 +264,6 @@ class ExplainedSession:
             raise explained from error
 
     async def close(self) -> None:
-        """As ``Session.close``; where the sandbox is lost there is nothing to end."""
         try:
             await self._shell.close()
         except ExecFailed as error:
@@ -292,7 +289,6 @@ class OwnedStream:
         self._end: Callable[[], Awaitable[None]] | None = end
 
     async def close(self) -> None:
-        """As ``ByteStream.close``."""
         end, self._end = self._end, None
         if end is not None:
             await end()

@@ -50,7 +50,6 @@ class DataChannel:
     """A ``framed_shell.ByteStream``. The terminal merges both streams, so its shell must be opened as merged."""
 
     def __init__(self, socket: websockets.ClientConnection, channel: Channel, session: str) -> None:
-        """Use :meth:`open`."""
         self.session = session
         self.doubtful = asyncio.Event()  # the service hints that nobody is at the other end
         self._socket = socket

@@ -157,7 +157,6 @@ class Channel:
         )
 
     def write(self, data: bytes, now_ns: int) -> None:
-        """Queue input for the terminal."""
         self._waiting.extend(data[at : at + CHUNK] for at in range(0, len(data), CHUNK))
         self._release(now_ns)
 

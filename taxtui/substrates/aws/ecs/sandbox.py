@@ -26,7 +26,6 @@ class EcsSandbox:
     """One task."""
 
     def __init__(self, api: EcsApi, name: str, arn: str) -> None:
-        """For a task that ECS has accepted."""
         self.name = name
         self._api = api
         self._arn = arn
@@ -83,7 +82,6 @@ class EcsSandbox:
         return result
 
     async def open_session(self) -> Session:
-        """As ``Sandbox.open_session``."""
         terminal = await self._open()
         try:
             shell = await FramedShell.open(terminal, merged=True)
@@ -121,7 +119,6 @@ class EcsSandbox:
         return state.failure() or error
 
     async def reset(self, marks: Marks) -> None:
-        """Not among the capabilities."""
         raise ExecFailed("ecs cannot reset a sandbox")
 
     async def destroy(self) -> None:

@@ -128,7 +128,6 @@ class TaskState(NamedTuple):
 
     @classmethod
     def of(cls, task: Mapping[str, Any]) -> TaskState:
-        """From an element of DescribeTasks."""
         container: Mapping[str, Any] = next(
             (item for item in task.get("containers", []) if item.get("name") == CONTAINER), {}
         )

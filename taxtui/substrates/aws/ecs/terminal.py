@@ -95,14 +95,12 @@ class TaskTerminal:
         self._channel = await self._api.open_channel(self._arn, entry)
 
     async def read(self) -> tuple[int, bytes]:
-        """As ``ByteStream.read``."""
         assert self._channel is not None
         item = await self._channel.read()
         self.spoke_ns = self.spoke_ns or time.monotonic_ns()
         return item
 
     async def write(self, data: bytes) -> None:
-        """As ``ByteStream.write``."""
         assert self._channel is not None
         await self._channel.write(data)
 
