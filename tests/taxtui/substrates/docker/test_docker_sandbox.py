@@ -191,18 +191,17 @@ class TestNoDaemon:
             server.listen()
 
             def answer_nonsense() -> None:
-                for _ in range(2):  # the first only knocks
-                    connection, _ = server.accept()
-                    with connection, contextlib.suppress(OSError):
-                        connection.recv(1000)
-                        connection.sendall(b"not http\r\n\r\n")
+                connection, _ = server.accept()
+                with connection, contextlib.suppress(OSError):
+                    connection.recv(1000)
+                    connection.sendall(b"not http\r\n\r\n")
 
             thread = threading.Thread(target=answer_nonsense)
             thread.start()
             found = await DockerSubstrate(DockerOptions(host=f"unix://{path}")).check()
             thread.join()
         assert not found.ok
-        assert "does not answer" in found.detail
+        assert found.detail == "the daemon's answer does not follow the Engine API: not HTTP"
         assert "\n" not in found.detail
 
 
