@@ -23,6 +23,8 @@ CHECK_TIMEOUT_S: Final = 600.0
 GONE_WITHIN_S: Final = 60.0
 SPEC_TTL_S: Final = 900.0
 _POLL_S: Final = 0.05
+DELAYS_S: Final = (0.0, 0.2)
+"""Durations of a suspension before its cancellation."""
 
 
 class Violation(AssertionError):
@@ -65,7 +67,7 @@ class Check(NamedTuple):
 
 
 _CHECKS: Final[list[Check]] = []
-_MODULES: Final = ("declarations", "commands", "sessions", "lifecycle", "suspension", "copies", "cancellation")
+_MODULES: Final = ("declarations", "commands", "lifecycle", "operations", "cancellation")
 
 
 def check(
@@ -172,6 +174,11 @@ class Bench:
             env={"TAXTUI_CONFORMANCE": "a value with 'quotes' and spaces"},
         )
 
+    def requires(self, promised: bool, reason: str) -> None:
+        """Raise ``NotApplicable`` unless the substrate promises what a check needs."""
+        if not promised:
+            raise NotApplicable(reason)
+
     async def create(self, spec: SandboxSpec | None = None) -> Sandbox:
         sandbox = await self.substrate.create(spec or self.spec(), Marks())
         await sandbox.wait_ready(Marks())
@@ -221,10 +228,19 @@ class Shell(NamedTuple):
         return await self.path.exec(Command(script=script, stdin=stdin, timeout_s=timeout_s))
 
     async def output(self, script: str, *, stdin: bytes = b"") -> bytes:
-        """Standard output of a successful command."""
-        result = await self.run(script, stdin=stdin)
-        equal(result.exit_code, 0, f"exit code of {_short(script)} ({result.stderr.decode(errors='replace')[:200]})")
-        return result.stdout
+        return await output_of(self.path, script, stdin)
+
+
+async def output_of(path: Sandbox | Session, script: str, stdin: bytes = b"") -> bytes:
+    """Standard output of a successful command."""
+    result = await path.exec(Command(script=script, stdin=stdin, timeout_s=COMMAND_TIMEOUT_S))
+    equal(result.exit_code, 0, f"exit code of {_short(script)} ({result.stderr.decode(errors='replace')[:200]})")
+    return result.stdout
+
+
+async def works(path: Sandbox | Session) -> None:
+    """Raise ``Violation`` unless the sandbox or the session still takes commands."""
+    equal(await output_of(path, "echo works"), b"works\n", "a command after what was checked")
 
 
 BEAT: Final = """

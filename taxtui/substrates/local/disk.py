@@ -14,8 +14,6 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from taxtui.substrates.local.failure import no_file_system
-
 _NAME: Final = "disk"
 _NO_SETUID_NO_DEVICES: Final = 2 | 4
 _NOW_AND_HERE: Final = 2 | 8  # MNT_DETACH: whoever still has a file open keeps that alone; UMOUNT_NOFOLLOW
@@ -55,6 +53,6 @@ def complaint() -> str:
         try:
             limited(Path(name), _PROBE_MIB)
         except OSError as error:
-            return no_file_system(error)
+            return f"disk_mib needs root, who may mount a file system: {error.strerror}"
         released(Path(name))
     return ""

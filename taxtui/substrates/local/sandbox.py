@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from taxtui.errors import CleanupFailed, ExecFailed
+from taxtui.errors import CleanupFailed, ExecFailed, SandboxLost
 from taxtui.plan.spec import FIXTURES_ENV, Command, SandboxSpec
 from taxtui.sandboxes.kit import freezing
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
@@ -25,8 +25,7 @@ from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.local import bubblewrap as local_bwrap
 from taxtui.substrates.local import disk
-from taxtui.substrates.local.bubblewrap import FIXTURES_INSIDE, INSIDE, PATH
-from taxtui.substrates.local.failure import no_working_folder, not_emptied, not_started
+from taxtui.substrates.local.bubblewrap import FIXTURES_INSIDE, INSIDE, PATH, not_started
 
 _FOLDERS: Final = ("work", "home", "tmp")
 
@@ -146,7 +145,9 @@ class LocalSandbox:
         if self._suspended:
             raise ExecFailed(f"{self.name} is suspended")
         if not self._work.is_dir():
-            raise no_working_folder(self.name, removed=not self._folder.exists())
+            if not self._folder.exists():
+                raise SandboxLost(f"{self.name} has been removed")
+            raise ExecFailed(f"{self.name}: a command has removed its working folder")
         mark = new_mark()
         if not enters:
             argv = [*self._prefix, *argv]
@@ -171,7 +172,7 @@ class LocalSandbox:
         try:
             await finish_despite_cancel(self._folders.pool.run(lambda: self._folders.furnish(self._folder)))
         except OSError as error:
-            raise not_emptied(self.name, error) from error
+            raise ExecFailed(f"{self.name}: cannot empty its folders: {error.strerror}") from error
 
     async def destroy(self) -> None:
         await self._folders.remove(self.name)

@@ -74,8 +74,8 @@ def launch_argv(*, terminal: bool = False) -> list[str]:
     return ["sh", "-c", (_RAW_TERMINAL if terminal else "") + _LAUNCHER, "sh", _BASH_DRIVER, _SH_DRIVER]
 
 
-class ByteStream(Protocol):
-    """A running program's streams, and the power to end it. A substrate writes one for its sessions."""
+class Streams(Protocol):
+    """The streams of a running program."""
 
     async def read(self) -> tuple[int, bytes]:
         """The next chunk and its channel: ``STDOUT`` (also for merged streams) or ``STDERR``.
@@ -88,20 +88,16 @@ class ByteStream(Protocol):
         """Send all of ``data`` to standard input. Raises ``SandboxLost``."""
         ...
 
+
+class ByteStream(Streams, Protocol):
+    """The streams of a running program, and the power to end it. A substrate writes one for its sessions."""
+
     async def close(self) -> None:
         """Kill the program with all its processes, and close the connection. Idempotent."""
         ...
 
 
-class Readable(Protocol):
-    """The reading half of a :class:`ByteStream`."""
-
-    async def read(self) -> tuple[int, bytes]:
-        """As ``ByteStream.read``."""
-        ...
-
-
-async def outputs(stream: Readable) -> tuple[KeptOutput, KeptOutput]:
+async def outputs(stream: Streams) -> tuple[KeptOutput, KeptOutput]:
     """Stdout and stderr of a program, read to their end."""
     out, err = KeptOutput(), KeptOutput()
     while (item := await stream.read())[0] != ENDED:
@@ -271,18 +267,10 @@ class ExplainedSession:
                 raise
 
 
-class _Streams(Protocol):
-    """A ``ByteStream`` without its end."""
-
-    async def read(self) -> tuple[int, bytes]: ...
-
-    async def write(self, data: bytes) -> None: ...
-
-
 class OwnedStream:
     """A ``ByteStream`` with another way to end it, for example by killing all its processes."""
 
-    def __init__(self, stream: _Streams, end: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, stream: Streams, end: Callable[[], Awaitable[None]]) -> None:
         """``end`` is called once, by the first ``close``."""
         self.read = stream.read
         self.write = stream.write
