@@ -1,4 +1,4 @@
-"""A substrate without sandboxes, for tests of one's own: instant, in this process, and it fails where a test says so.
+"""A substrate without sandboxes, for your own tests: instant, in this process, with failures that a test sets.
 
 ::
 

@@ -208,7 +208,7 @@ async def _disk(place: ProbedPlace) -> Tried:
     output = await _output_of(place.inside, script)
     *numbers, longest_file = output.split() or [""]
     if len(numbers) < 2 or len(numbers) % 2 or not all(map(_SIZE.fullmatch, numbers)):
-        return Tried("disk", None, output or "df tells nothing")
+        return Tried("disk", None, output or "df prints nothing")
     sizes_kib, free_kib = ([int(number) for number in numbers[at::2]] for at in range(2))
     ours = {os.statvfs(path).f_blocks * os.statvfs(path).f_frsize >> 10 for path in ("/", tempfile.gettempdir())}
     shared = not ours.isdisjoint(sizes_kib) and longest_file == "unlimited"
@@ -223,8 +223,8 @@ async def _pids(place: ProbedPlace) -> Tried:
     try:
         all_started = "all" in await _output_of(place.inside, f"timeout 10 {script}")
     except SubstrateError:
-        all_started = False  # it could not even start what ends it
-    detail = f"{wanted} processes {'run' if all_started else 'do not run'} where {LIMITS.pids} may"
+        all_started = False  # the probe could not start ``timeout``
+    detail = f"{wanted} processes {'run' if all_started else 'do not run'}, and the limit is {LIMITS.pids}"
     return Tried("pids", not all_started, detail)
 
 
@@ -235,7 +235,7 @@ async def _memory(place: ProbedPlace) -> Tried:
     except SubstrateError:
         held = ""  # it was killed for it
     got = held == str(wanted)
-    detail = f"{wanted >> 20} MiB are {'' if got else 'not '}to be had where {LIMITS.memory_mib} are"
+    detail = f"{wanted >> 20} MiB are {'' if got else 'not '}available, and the limit is {LIMITS.memory_mib}"
     return Tried("memory", not got, detail)
 
 

@@ -82,7 +82,7 @@ class Availability(msgspec.Struct, frozen=True, kw_only=True):
     fix: str = ""  # one line: the command or setting that helps
     version: str = ""  # of the provider and runtime; part of a cell's identity
     image: str = ""  # digest of what sandboxes are made from, "" where there is no image
-    image_bytes: int = -1  # of that image, unpacked; −1 where nobody tells
+    image_bytes: int = -1  # of that image, unpacked; −1 where unknown
     cache: Literal["cold", "node", "unknown"] = "unknown"
     holds_fixtures: bool = False  # the image already holds what the shipped tiers need: no preload
     tools: frozenset[str] | None = None  # programs in the sandbox; None = cannot be known without making one

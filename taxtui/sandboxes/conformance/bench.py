@@ -250,9 +250,9 @@ sh -c "$beat" beat.talkative &
 if command -v setsid >/dev/null; then setsid sh -c "$beat" beat.fled </dev/null >/dev/null 2>&1 & fi
 sh -c "$beat" beat.foreground
 """
-"""Runs for ever, in processes that each prove their life by a growing file: one has left its group and session.
+"""A command without an end. Each of its processes appends to a file; one process has left its group and session.
 
-They beat slowly, because each beat is a process; fast while a check listens.
+The processes append slowly, because each beat is a process, and fast while a check counts the bytes.
 """
 
 BEATEN: Final = """

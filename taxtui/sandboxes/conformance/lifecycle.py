@@ -47,7 +47,7 @@ async def whole_life(bench: Bench) -> None:
 
 @check("destroy twice")
 async def destroy_twice(bench: Bench) -> None:
-    """Destroy is idempotent, at once, afterwards, and after somebody else's reap."""
+    """Destroy is idempotent: called twice at once, called again, and called after a reap."""
     sandbox = await bench.create()
     await asyncio.gather(sandbox.destroy(), sandbox.destroy())
     await sandbox.destroy()

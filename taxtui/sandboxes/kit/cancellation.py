@@ -24,7 +24,7 @@ HOLD_CANCEL_S: Final = 60.0
 async def finish_despite_cancel(work: Coroutine[Any, Any, _T], within_s: float = HOLD_CANCEL_S) -> _T:
     """Run ``work`` to its end even if the caller is cancelled meanwhile; raise the cancellation afterwards.
 
-    Work that takes longer than ``within_s`` is cancelled and not awaited, so that it cannot block a run for ever.
+    Work that takes longer than ``within_s`` is cancelled and not awaited, so that no run waits without a limit.
 
     Raises:
         ExecFailed: the work took longer, and the caller was not cancelled.

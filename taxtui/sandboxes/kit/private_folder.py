@@ -29,7 +29,7 @@ def delete(folder: Path) -> None:
     only unlinked.
     """
     if folder.is_dir() and not folder.is_symlink():
-        with contextlib.suppress(OSError):  # whatever stays is told by whoever asked
+        with contextlib.suppress(OSError):  # the caller reports a folder that remains
             _unlock(folder)
             while entries := _entries(folder):
                 if not sum(_lift_or_unlink(folder, entry) for entry in entries):

@@ -24,7 +24,7 @@ from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, outputs
 from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
 
-_AT_ONCE: Final = 256  # of what is ready; the rest is told in the loop's next turn
+_AT_ONCE: Final = 256  # ready descriptors; the others have their callbacks in the loop's next turn
 
 
 class DescriptorWatch(Protocol):
@@ -76,7 +76,7 @@ def watch_of(loop: asyncio.AbstractEventLoop) -> DescriptorWatch:
 
 _CHUNK: Final = 1 << 18
 _PIPE_MAX: Final = 1 << 20  # the most that Linux lets a pipe hold without privilege
-_READ_AHEAD: Final = 4 << 20  # bytes kept while nobody reads; beyond that the child has to wait
+_READ_AHEAD: Final = 4 << 20  # unread bytes; beyond this limit the child waits
 _OWN_GROUP: Final[dict[str, Any]] = {"setsid": True} if sys.platform == "linux" else {"setpgroup": 0}
 _NO_INPUT: Final = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
 _DEFAULTS: Final = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
@@ -212,7 +212,7 @@ class Process:
             del self._outgoing[: os.write(self._stdin, self._outgoing)]
         except BlockingIOError:
             pass
-        except OSError:  # nobody reads any more: the command's business, as in any pipe
+        except OSError:  # the command has closed its input, as in any pipe
             self._outgoing.clear()
             self._end_input = True
         if self._outgoing:
@@ -256,7 +256,7 @@ class Process:
 
         def wait() -> None:  # macOS
             os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._exited)
 
         threading.Thread(target=wait, daemon=True).start()
@@ -269,7 +269,7 @@ class Process:
             os.close(self._exit_fd)
         status = os.waitpid(self.pid, 0)[1]
         for fd in tuple(self._outputs):
-            # All that the child wrote fits one pipe. A background process may go on writing for ever.
+            # The output of the child itself fits one pipe. A background process may write without an end.
             for _ in range(_PIPE_MAX // _CHUNK):
                 if not self._take(fd):
                     break

@@ -53,10 +53,10 @@ class Meaning(NamedTuple):
     """A row of a provider's table: a condition for refusals, and the error for them."""
 
     becomes: type[SubstrateError]
-    when: Callable[[Any], object]  # is given the ``Refused``; whatever is true matches
-    fix: str = ""  # what to do about it; not of a ``Throttled``
-    before_a_sandbox: bool = False  # only where one was to be made: a bad set-up then, in use just a failure
-    says: Callable[[Any, str], str] | None = None  # else ``Refused.told``
+    when: Callable[[Any], object]  # of the ``Refused``; any true value matches
+    fix: str = ""  # unused for a ``Throttled``
+    before_a_sandbox: bool = False  # only for a create: there the refusal means a wrong set-up, in use a plain failure
+    says: Callable[[Any, str], str] | None = None  # else ``Refused.describe``
 
     def error(self, refusal: Refused, doing: str) -> SubstrateError:
         text = self.says(refusal, doing) if self.says else refusal.describe(doing)
@@ -81,7 +81,7 @@ connecting: ContextVar[Marks | None] = ContextVar("connecting", default=None)
 
 
 def tell_cold(trace: T) -> T:
-    """Have an ``aiohttp.TraceConfig`` tell ``connecting`` whenever a connection was made; returns the same trace."""
+    """Have an ``aiohttp.TraceConfig`` report each new connection to ``connecting``; returns the same trace."""
 
     async def connected(*_: object) -> None:
         if marks := connecting.get():

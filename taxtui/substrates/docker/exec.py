@@ -105,7 +105,7 @@ class Exec:
         """The exit code of a program whose streams have ended; a runtime that cannot start it says so on ``stdout``.
 
         Raises:
-            NoSuchProgram, ExecFailed, SandboxLost: the program did not end by itself.
+            NoSuchProgram, ExecFailed, SandboxLost: the program never ran, or its container ended.
         """
         give_up, pause_s = time.monotonic() + _SETTLES_WITHIN_S, _FIRST_POLL_S
         while (state := await self._state()).Running or state.ExitCode is None:

@@ -24,7 +24,7 @@ class DaemonRefused(Refused):
     """The daemon answered a request about an exec with an error."""
 
     table: ClassVar[tuple[Meaning, ...]] = (
-        # 404 without the container, 409 once it has stopped, and a 500 that only its words tell while it is removed.
+        # 404 without the container, 409 after its stop, and during its removal a 500 with only these words.
         Meaning(
             SandboxLost,
             lambda refusal: (
@@ -55,17 +55,17 @@ def exec_refused(status: int, message: str) -> SubstrateError:
 
 
 def unanswered(error: BaseException) -> ExecFailed:
-    """A request of ours was sent, and no answer came."""
+    """The error for a request without an answer."""
     return ExecFailed(f"the docker daemon does not answer: {reason(error)}")
 
 
 def unreached(error: BaseException) -> ExecFailed:
-    """Not even a connection was made."""
+    """The error for a failed connection."""
     return ExecFailed(f"the docker daemon cannot be reached: {reason(error)}")
 
 
 def cut(error: BaseException) -> SandboxLost:
-    """The connection of a running exec broke: the first sign of a container's end."""
+    """The error for the broken connection of a running exec: the first sign of a container's end."""
     return SandboxLost(f"the connection to the container is gone: {reason(error)}")
 
 

@@ -76,7 +76,7 @@ def furnish_etc(folder: Path) -> None:
     for name, content in _etc_files().items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
-        (folder / name).chmod(0o644)  # whatever the umask: it is nobody's to read
+        (folder / name).chmod(0o644)  # with any umask: the sandbox's user reads it
     for path in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
         path.chmod(0o755)
 
@@ -101,7 +101,7 @@ def no_bubblewrap(exit_code: int, stderr: bytes) -> str:
 
 @functools.cache
 def complaint() -> str:
-    """Why bubblewrap can't be used here, "" when a probe run succeeds."""
+    """The reason why bubblewrap does not work here, by a trial; "" if it works."""
     if not shutil.which("bwrap", path=PATH):
         return "bubblewrap is not installed"
     if _root() and not shutil.which("setpriv", path=PATH):

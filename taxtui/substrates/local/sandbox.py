@@ -11,7 +11,6 @@ from typing import Final
 
 from taxtui.errors import CleanupFailed, ExecFailed, SandboxLost
 from taxtui.plan.spec import FIXTURES_ENV, Command, SandboxSpec
-from taxtui.sandboxes.kit import freezing
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.kept_output import exec_result
@@ -24,7 +23,7 @@ from taxtui.sandboxes.kit.wrapper_clock import BEGIN
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.local import bubblewrap as local_bwrap
-from taxtui.substrates.local import disk
+from taxtui.substrates.local import disk, freezing
 from taxtui.substrates.local.bubblewrap import FIXTURES_INSIDE, INSIDE, PATH, not_started
 
 _FOLDERS: Final = ("work", "home", "tmp")
@@ -159,7 +158,7 @@ class LocalSandbox:
         await freezing.stop(self._folders.limiter, self.name)
 
     async def resume(self, marks: Marks) -> None:
-        await freezing.go_on(self._folders.limiter, self.name)
+        await freezing.continue_all(self._folders.limiter, self.name)
         self._suspended = False
 
     async def usage(self) -> Usage:

@@ -19,11 +19,11 @@ import msgspec
 
 from taxtui.errors import SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.kit import freezing, private_folder
+from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.limits import Limiter, best_limiter
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
-from taxtui.substrates.local import LocalOptions, disk
+from taxtui.substrates.local import LocalOptions, disk, freezing
 from taxtui.substrates.local import bubblewrap as local_bwrap
 from taxtui.substrates.local.bubblewrap import PATH
 from taxtui.substrates.local.sandbox import LocalSandbox, SandboxFolders

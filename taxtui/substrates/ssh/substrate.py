@@ -52,7 +52,7 @@ class SshSandbox(OverSsh):
         try:
             code, out, err = await self._host.run(scripts.make(self._folder, spec, math.ceil(spec.ttl_s)))
         except (SandboxLost, ExecFailed) as error:  # it may be made nevertheless, and is found by its name then
-            raise CreateFailed(f"nobody knows whether {self.name} was made: {error}") from error
+            raise CreateFailed(f"{self.name} may exist or not: {error}") from error
         if code:
             raise not_made(spec.name, spec.labels.get(LABEL_RUN, ""), code, err or out)
         marks("folder made")

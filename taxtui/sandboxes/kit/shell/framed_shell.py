@@ -1,4 +1,4 @@
-"""The framed persistent shell behind every ``session`` mode, whatever carries its bytes.
+"""The framed persistent shell behind every ``session`` mode, over any stream of bytes.
 
 A small program in the sandbox's own shell (:func:`launch_argv`) keeps a subshell ready for the next command, so that
 no command waits for a fork. The subshell takes one frame and evaluates it; when it has exited, the shell itself takes
@@ -12,7 +12,7 @@ streams; the one for the shell prints a marker after it, with the exit code::
     shell → client    … noise … BEGIN{ the command's own bytes END}0:1700000000.123456
 
 
-Behind the exit code stands when the shell printed it, on bash's own clock: :mod:`taxtui.sandboxes.kit.wrapper_clock`.
+The time after the exit code is that of the print, by bash's own clock: :mod:`taxtui.sandboxes.kit.wrapper_clock`.
 
 Both nonces are new for each command and are sent in two halves, so that neither an echo of the frames nor a command
 that prints its shell's variables can look like a marker. Output between two commands, for example of
@@ -202,13 +202,13 @@ def _evaluated(command: Command, *, merged: bool) -> tuple[str, str, bytes]:
         return run, "</dev/null", b""
     if not merged or len(command.stdin) <= _PRINTED_BYTES:
         return f"printf '{_printf_escaped(command.stdin)}' | {run}", "", b""
-    fed = base64.b64encode(command.stdin)  # all of it is taken, whatever the command reads
+    fed = base64.b64encode(command.stdin)  # the shell takes all bytes, also those that the command leaves unread
     decoded = f"{{ base64 -d 2>/dev/null | {run}; _r=$?; cat >/dev/null; exit $_r; }}"
     return f"head -c {len(fed)} | {decoded}", "", fed
 
 
 def quoted(script: str) -> str:
-    """A script as one word of ASCII for any POSIX shell, whatever its locale or the terminal in between."""
+    """A script as one word of ASCII for any POSIX shell, in any locale and through any terminal."""
     if script.isascii() and "\r" not in script and "\0" not in script:
         return "'" + script.replace("'", "'\\''") + "'"
     return f"\"$(printf '{_printf_escaped(script.encode())}')\""

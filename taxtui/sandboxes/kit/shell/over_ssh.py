@@ -32,7 +32,7 @@ CONNECTION_ERRORS: Final = (OSError, asyncssh.Error)
 """Exceptions of asyncssh for a broken network or an unusual peer."""
 
 
-_CONNECT_FAILED: Final = 2  # RFC 4254, 5.1: also what asyncssh tells of a connection that is closed
+_CONNECT_FAILED: Final = 2  # RFC 4254, 5.1: asyncssh reports a closed connection by the same code
 
 
 async def log_in(address: str, **options: Any) -> asyncssh.SSHClientConnection:
@@ -179,7 +179,7 @@ class OverSsh(ABC):
         """The cause of a failed connection: the end of its sandbox if that is the reason, else the same error."""
 
     async def unanswered(self) -> None:  # noqa: B027 - most have nothing to look for
-        """A command has ended without a last word: killed by itself, unless this raises why else."""
+        """Called after a command ended without a marker. Raises the reason unless the command killed its own shell."""
 
     @property
     def _open(self) -> asyncssh.SSHClientConnection:

@@ -51,7 +51,7 @@ class DataChannel:
 
     def __init__(self, socket: websockets.ClientConnection, channel: Channel, session: str) -> None:
         self.session = session
-        self.doubtful = asyncio.Event()  # the service hints that nobody is at the other end
+        self.doubtful = asyncio.Event()  # the service hints that the agent is gone
         self._socket = socket
         self._channel = channel
         self._output = bytearray()

@@ -9,7 +9,7 @@ bytes are still delivered once and in order, or the channel ends with an error t
     writer --write--> waiting --(open, window)--> unacked --take--> socket
     reader <--bytes-- expected <-- early <-------- receive <------- socket
 
-Instants are nanoseconds of any monotonic clock that the caller sticks to. ``ecs_channel.py`` puts a socket around it.
+Instants are nanoseconds of any monotonic clock that the caller sticks to. ``channel.py`` connects it to a socket.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ class Channel:
         sent = self._unacked.pop(_parse(frame, _Acknowledgement).acknowledged_message_sequence_number, None)
         if sent is None:
             return
-        if sent.resends == 0:  # of a frame sent twice nobody knows which one was acknowledged
+        if sent.resends == 0:  # the acknowledgement of a frame sent twice belongs to either
             self._timer.sample(now_ns - sent.at_ns)
         self._release(now_ns)
 

@@ -124,5 +124,5 @@ class EcsSandbox:
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: returns when the task is STOPPED."""
         for terminal in self._terminals:
-            terminal.drop()  # whose session nobody has closed: its connection would outlive the task
+            terminal.drop()  # an open session's connection would outlive the task
         await self._api.remove(self._arn, self._launched_s)

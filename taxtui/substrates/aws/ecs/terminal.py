@@ -130,7 +130,7 @@ class TaskTerminal:
             self._slots.release()
 
     def drop(self) -> None:
-        """Drop the connection at once, whatever the state of the session."""
+        """Drop the connection at once, in any state of the session."""
         if self._channel is not None:
             self._channel.drop()
 
