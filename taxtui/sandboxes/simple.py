@@ -7,7 +7,6 @@ complete output, exact bytes, standard input, timeouts, kill, cancellation, remo
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ import msgspec
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import Command, SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
-from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, undo_if_cancelled, with_cleanup
 from taxtui.sandboxes.kit.kill import MARK, kill_script, kill_until_done, new_mark, require_killed
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import remove
@@ -38,6 +37,7 @@ _KILL_S: Final = 30.0
 _KILL_AGAIN_S: Final = 1.0
 _LOOK_S: Final = 0.2  # between the first two looks at a deletion that takes its time
 _ARGUMENT_BYTES: Final = 90_000  # Linux takes no argument beyond 128 KiB
+_PIECE: Final = 30_000  # characters, of up to three bytes each
 _SIGNALLED: Final = 128
 
 
@@ -134,20 +134,12 @@ class SimpleSubstrate(ABC):
         """As ``Substrate.create``. A cancelled create runs to its end, and its sandbox is removed."""
         own_labels = {LABEL_NAME: spec.name, LABEL_CREATED: str(int(time.time()))}
         spec = msgspec.structs.replace(spec, labels={**spec.labels, **own_labels})
-        creating = asyncio.ensure_future(self.create_sandbox(spec))
         try:
-            handle = await asyncio.shield(creating)
-        except asyncio.CancelledError as cancelled:
-            await with_cleanup(self._undo(creating, spec.name), cancelled)
-            raise
+            handle = await undo_if_cancelled(self.create_sandbox(spec), lambda made: self.remove(made, spec.name))
         except Exception as error:
             raise self.translate(error, CreateFailed, f"create {spec.name}") from error
         self._created[handle] = spec.labels
         return SimpleSandbox(self, spec, handle)
-
-    async def _undo(self, creating: asyncio.Future[str], name: str) -> None:
-        with contextlib.suppress(Exception):
-            await self.remove(await creating, name)
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         return [
@@ -242,12 +234,9 @@ class SimpleSandbox:
         self._require_existing()
         mark = new_mark()
         environment = [f"{key}={value}" for key, value in {**self._env, MARK: mark}.items()]
-        starting = asyncio.ensure_future(self._substrate.start(self._handle, ["env", *environment, *launch_argv()]))
+        starting = self._substrate.start(self._handle, ["env", *environment, *launch_argv()])
         try:
-            stream = await asyncio.shield(starting)
-        except asyncio.CancelledError as cancelled:
-            await with_cleanup(self._close_started(starting), cancelled)
-            raise
+            stream = await undo_if_cancelled(starting, lambda started: started.close())
         except Exception as error:
             raise self._substrate.translate(error, ExecFailed, "open a session") from error
 
@@ -323,13 +312,6 @@ class SimpleSandbox:
                 return
             raise failure from error
         require_killed(code, err or out)
-
-    async def _close_started(self, starting: asyncio.Future[ByteStream]) -> None:
-        with contextlib.suppress(Exception):
-            await (await starting).close()
-
-
-_PIECE: Final = 30_000  # characters, of up to three bytes each
 
 
 async def _abandon(running: asyncio.Future[Ran]) -> None:

@@ -9,8 +9,6 @@ the deadline without taxtui. A daemon that is down at that time removes it late.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -18,10 +16,10 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 import msgspec
 
-from taxtui.errors import SubstrateError, SubstrateUnavailable
+from taxtui.errors import SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import labels
-from taxtui.sandboxes.kit.cancellation import with_cleanup
+from taxtui.sandboxes.kit.cancellation import undo_if_cancelled
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.lifecycle import reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
@@ -111,12 +109,9 @@ class DockerSubstrate:
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> DockerSandbox:
         """As ``Substrate.create``: made and started. A cancelled create ends, and its container is removed."""
-        making = asyncio.ensure_future(self._make(spec, marks))
-        try:
-            return await asyncio.shield(making)
-        except asyncio.CancelledError as cancelled:
-            await with_cleanup(self._undo(making), cancelled)
-            raise
+        return await undo_if_cancelled(
+            self._make(spec, marks), lambda sandbox: self.containers.discard(sandbox.container)
+        )
 
     async def _make(self, spec: SandboxSpec, marks: Marks) -> DockerSandbox:
         containers = self.containers
@@ -126,10 +121,6 @@ class DockerSubstrate:
         await containers.start(container)
         marks("started")
         return DockerSandbox(containers, spec, container, image)
-
-    async def _undo(self, making: asyncio.Future[DockerSandbox]) -> None:
-        with contextlib.suppress(SubstrateError):
-            await self.containers.discard((await making).container)
 
     def _config(self, spec: SandboxSpec, image: Image) -> dict[str, Any]:
         """A container, as the Engine API takes it.

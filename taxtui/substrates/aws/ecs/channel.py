@@ -93,11 +93,6 @@ class DataChannel:
             raise
         return stream
 
-    @property
-    def resent(self) -> int:
-        """Number of frames that were sent again."""
-        return self._channel.resent
-
     async def read(self) -> tuple[int, bytes]:
         """The next output; after all output raises the reason of the channel's end."""
         while not self._output:

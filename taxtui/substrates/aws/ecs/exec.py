@@ -124,7 +124,6 @@ class Channel:
             :class:`SubstrateUnavailable` when it wants the session encrypted.
         malformed: number of unreadable frames; their sender repeats them.
         pauses: number of requests for a pause in a row: repeated requests may be the only sign of a dead agent.
-        resent: number of frames sent more than once.
     """
 
     def __init__(self, token: str, *, now_ns: int, unix_ns: int) -> None:
@@ -132,7 +131,6 @@ class Channel:
         self.end: SubstrateError | None = None
         self.malformed = 0
         self.pauses = 0
-        self.resent = 0
         self._token = token
         self._unix_offset_ns = unix_ns - now_ns
         self._open = False
@@ -194,7 +192,6 @@ class Channel:
             return
         oldest.at_ns = now_ns
         oldest.resends += 1
-        self.resent += 1
         self._outbox.append(oldest.data)
 
     def lost(self, reason: str) -> None:
