@@ -47,7 +47,7 @@ class RemoteSandbox(NamedTuple):
 
 
 class AsyncClient:
-    """A client for one account; ``account`` is the folder that its sandboxes are in."""
+    """A client for one account; ``account`` is the folder of the sandboxes."""
 
     def __init__(self, account: str = "") -> None:
         self._folder = Path(account or Path(tempfile.gettempdir()) / f"fake-sdk-{os.getuid()}")

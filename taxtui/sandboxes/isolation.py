@@ -157,7 +157,7 @@ async def _metadata(place: ProbedPlace) -> Tried:
 
 
 async def _neighbours(place: ProbedPlace) -> Tried:
-    half, rest = place.secret[:8], place.secret[8:]  # in two pieces, as what looks for it must not find itself
+    half, rest = place.secret[:8], place.secret[8:]  # in two pieces: the search must not match itself
     plant = Command(script=f"echo > /tmp/canary-{place.secret}; sleep 20; true", timeout_s=COMMAND_TIMEOUT_S)
     planted = asyncio.ensure_future(place.neighbour.exec(plant))
     look = (
@@ -233,7 +233,7 @@ async def _memory(place: ProbedPlace) -> Tried:
     try:
         held = await _output_of(place.inside, f"head -c {wanted} /dev/zero | tail -c {wanted} | wc -c")
     except SubstrateError:
-        held = ""  # it was killed for it
+        held = ""  # the limit ended the command
     got = held == str(wanted)
     detail = f"{wanted >> 20} MiB are {'' if got else 'not '}available, and the limit is {LIMITS.memory_mib}"
     return Tried("memory", not got, detail)

@@ -35,7 +35,7 @@ LABEL_CREATED: Final = "taxtui.created"
 _GRACE_S: Final = 30.0  # a provider's own timeout comes after ours: ours kills the command first
 _KILL_S: Final = 30.0
 _KILL_AGAIN_S: Final = 1.0
-_LOOK_S: Final = 0.2  # between the first two looks at a deletion that takes its time
+_LOOK_S: Final = 0.2  # between the first two looks at a slow deletion
 _ARGUMENT_BYTES: Final = 90_000  # Linux takes no argument beyond 128 KiB
 _PIECE: Final = 30_000  # characters, of up to three bytes each
 _SIGNALLED: Final = 128
@@ -315,7 +315,7 @@ class SimpleSandbox:
 
 
 async def _abandon(running: asyncio.Future[Ran]) -> None:
-    """Cancel a request, and retrieve its result so that asyncio does not report it."""
+    """Cancel a request, and retrieve the result: asyncio reports errors that no caller retrieves."""
     running.cancel()
     await finish_despite_cancel(_settled(running))
 

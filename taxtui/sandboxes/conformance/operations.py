@@ -198,7 +198,7 @@ async def snapshot_and_fork(bench: Bench) -> None:
 
 @check("build")
 async def build(bench: Bench) -> None:
-    """A built image has the files of its steps; a build that fails raises, and find lists what it leaves."""
+    """A built image has the files of its steps; a failed build raises, and find lists any remains."""
     builder = _builder(bench)
     base = builder.dockerfile().splitlines()[0]
     name, labels = _copied(bench.spec())

@@ -122,7 +122,7 @@ class BlockingPool:
         value = ended.result()
         try:
             self._submit(lambda: dispose(value))
-        except RuntimeError:  # the pool is closing: this is one of its own threads, which closing waits for
+        except RuntimeError:  # the pool is closing, and waits for this thread
             dispose(value)
 
 

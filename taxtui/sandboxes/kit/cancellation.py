@@ -62,7 +62,7 @@ async def with_cleanup(cleanup: Coroutine[Any, Any, object], error: _E) -> _E:
 
 
 async def undo_if_cancelled(work: Coroutine[Any, Any, _T], undo: Callable[[_T], Awaitable[object]]) -> _T:
-    """Run ``work``; if the caller is cancelled, run it to its end all the same, and undo its result."""
+    """Run ``work``; after a cancellation of the caller, wait for the end and undo the result."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""Limits of a command's output: its beginning, its end and its length are kept.
+"""Limits of a command's output: the beginning, the end and the length are kept.
 
 A command may print more than this machine has memory. The runner needs only the kept part: a tier's proof is at the
 beginning, the output of taxtui's wrappers at the end.

@@ -1,4 +1,4 @@
-"""The folder of this user's sandboxes on this machine: one folder each with a record of its owner, and its deletion."""
+"""The folder of this user's sandboxes on this machine: a folder and a record for each sandbox, and the deletion."""
 
 from __future__ import annotations
 
@@ -127,12 +127,12 @@ def _sandbox_in(folder: Path) -> Found | None:
     """The sandbox in a folder; None if it is removed meanwhile."""
     try:
         record = msgspec.json.decode(_read_small(folder / _RECORD), type=_Record)
-    except (OSError, ValueError, msgspec.DecodeError):  # its creator died before that, or it has spoilt this itself
+    except (OSError, ValueError, msgspec.DecodeError):  # the creator died earlier, or the sandbox changed the record
         try:
             record = _Record(labels={}, created_unix_s=folder.stat().st_mtime)
         except FileNotFoundError:
             return None
-    # Without isolation the sandbox can write there too: whose it is says the name that we gave it.
+    # Without isolation the sandbox can write there too: the folder's name decides the run.
     run_id = folder.name.removeprefix("taxtui-").rpartition("-")[0]
     age_s = time.time() - record.created_unix_s
     return labels.found({**record.labels, LABEL_RUN: run_id}, name=folder.name, handle=str(folder), age_s=age_s)

@@ -31,7 +31,7 @@ class DescriptorWatch(Protocol):
     """Calls back when a descriptor of one event loop is readable."""
 
     def add_reader(self, fd: int, callback: Callable[[], None]) -> object:
-        """Call ``callback`` whenever ``fd`` is readable, also at its end, until it is removed."""
+        """Call ``callback`` whenever ``fd`` is readable or at its end, until ``remove_reader``."""
         ...
 
     def remove_reader(self, fd: int) -> object:
@@ -58,7 +58,7 @@ class _Epoll:
 
     def _ready(self) -> None:
         for fd, _ in self._epoll.poll(0, _AT_ONCE):
-            if callback := self._callbacks.get(fd):  # not removed by one before it
+            if callback := self._callbacks.get(fd):  # an earlier callback may have removed this one
                 callback()
 
 

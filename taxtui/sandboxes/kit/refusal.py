@@ -1,4 +1,4 @@
-"""A provider's refusal in its own terms, and the table that turns it into one of taxtui's errors.
+"""A provider's refusal in the provider's terms, and the table from refusals to taxtui's errors.
 
 An adapter's client raises a subclass of ``Refused``. Its ``table`` has a row for each kind of answer with a special
 meaning; the first matching row decides, else the caller's error type. A table has no I/O and no SDK, so that tests need

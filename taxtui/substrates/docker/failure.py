@@ -1,7 +1,7 @@
 """Errors for a docker daemon's answers, its silence and a program's end. Plain data in, nothing is called.
 
 Source of the words: the ``message`` of the Engine API's errors, the operating system's errors on its socket,
-and what an OCI runtime prints where it could not start a program.
+and an OCI runtime's output if a program cannot start.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One container: its exec path, its sessions, and the kill of its processes."""
+"""One container: commands, sessions, and the kill of processes."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ The SDK finds the daemon (endpoint.py: DOCKER_HOST, contexts, TLS). Every reques
 the SDK's own path is slower than an exec.
 
 A container is a ``sleep`` of the sandbox's time to live under docker's init, removed by the daemon at its end: this is
-the deadline without taxtui. A daemon that is down at that time removes it late.
+the deadline without taxtui. After an outage at that time the daemon removes the container late.
 """
 
 from __future__ import annotations

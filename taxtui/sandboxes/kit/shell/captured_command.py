@@ -57,7 +57,7 @@ def wrap_program(argv: Sequence[str]) -> CapturedProgram:
 
 
 def _wrapped(shell: str, body: str, end: str, argv: Sequence[str], stdin: bytes) -> CapturedProgram:
-    # The nonce is the mark and a second half, so that a command which lists all that its shell knows prints no marker.
+    # The nonce has a second half beside the mark: a command that lists its shell's variables prints no marker.
     first_half, second_half = new_mark(), new_mark()
     program = _PROGRAM.replace("@MARK@", MARK).replace("@BODY@", body).replace("@END@", end)
     program = program.replace("@KILL@", kill_script(first_half))

@@ -136,7 +136,7 @@ class FramedShell:
         return await self._exchange(command, command.timeout_s)
 
     async def only(self, command: Command) -> ExecResult:
-        """Run the one command of a shell that then exits, in one exchange; replaces ``open`` and ``exec``.
+        """Run one command and exit the shell, in one exchange; replaces ``open`` and ``exec``.
 
         The owner of the stream ends it. Raises as ``exec``.
         """
@@ -225,7 +225,7 @@ def _printf_escaped(data: bytes) -> str:
 
 
 class ExplainedSession:
-    """A persistent shell that reports the fate of its sandbox when it breaks; a ``protocol.Session``."""
+    """A persistent shell whose errors name the end of the sandbox, if there is one; a ``protocol.Session``."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """The Session Manager data channel that ECS Exec runs over, without I/O: frames and instants in, frames and bytes out.
 
-A channel carries one terminal. Both directions number their stream messages from 0; each message is acknowledged by
-its receiver and sent again by its sender until it is. If the network drops, doubles, delays or reorders messages,
-bytes are still delivered once and in order, or the channel ends with an error that says why.
+A channel carries one terminal. Both directions number their stream messages from 0. The receiver acknowledges each
+message, and the sender repeats a message until then. If the network drops, doubles, delays or reorders messages, bytes
+are still delivered once and in order, or the channel ends with an error that says why.
 
 ::
 

@@ -65,7 +65,7 @@ LET_GO_S: Final = 3.0
 
 
 class TaskTerminal:
-    """A ``framed_shell.ByteStream``: a data channel; its end kills every process that was started through it."""
+    """A data channel as a ``framed_shell.ByteStream``; ``close`` kills every process of the session."""
 
     def __init__(self, api: EcsApi, arn: str, slots: asyncio.Semaphore) -> None:
         """``slots``: the caller has acquired one."""
