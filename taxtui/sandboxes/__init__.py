@@ -4,7 +4,7 @@
 
     from taxtui.sandboxes import Capabilities, SandboxSpec, SimpleSubstrate, Throttled
 
-The conformance suite is ``taxtui.sandboxes.conformance``, a substrate for tests of one's own
+The conformance suite is ``taxtui.sandboxes.conformance``, a substrate for your own tests
 ``taxtui.sandboxes.fake``. taxtui/sandboxes/example.py is a complete example,
 which ``taxtui setup --new NAME`` writes.
 """
@@ -95,7 +95,7 @@ _PUBLIC: Final = {
     "taxtui.sandboxes.protocol": "Availability Capabilities Effective ExecResult Found Marks Sandbox Session Substrate",
 }
 _HOMES: Final = {name: module for module, names in _PUBLIC.items() for name in names.split()}
-"""Public name → module. Imported on first use: whoever only lists substrates needs none of them."""
+"""Public name → module. Imported on first use: a list of substrates needs none of these modules."""
 
 __all__ = sorted(_HOMES)
 

@@ -1,4 +1,4 @@
-"""A substrate without sandboxes, for tests of one's own: instant, in this process, and it fails where a test says so.
+"""A substrate without sandboxes, for your own tests: instant, in this process, with failures that a test sets.
 
 ::
 
@@ -68,7 +68,6 @@ class FakeSubstrate:
     provenance: Literal["measured", "stand_in"] = "stand_in"
 
     def __init__(self, options: FakeOptions | None = None) -> None:
-        """Begin with no sandbox; without options every call is instant."""
         self.options = options or FakeOptions()
         self.capabilities = Capabilities(acquire=("create", "reset"))
         self.availability = Availability(ok=True, detail="ready", holds_fixtures=True)
@@ -98,15 +97,12 @@ class FakeSubstrate:
             raise self._failures[call].popleft()
 
     async def __aenter__(self) -> Self:
-        """Nothing to open."""
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Nothing to close."""
         self.calls.append("closed")
 
     async def check(self) -> Availability:
-        """As ``availability`` says."""
         return self.availability
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> FakeSandbox:
@@ -120,11 +116,9 @@ class FakeSubstrate:
         return FakeSandbox(self, spec.name)
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """The entries of ``alive``, also those that a test has added."""
         return [self._entry(name, run) for name, run in self.alive.items() if run_id in (None, run)]
 
     def gone(self, name: str) -> None:
-        """Forget a sandbox, so that a long run does not use more and more memory."""
         self.alive.pop(name, None)
         self._specs.pop(name, None)
 
@@ -137,7 +131,6 @@ class FakeSubstrate:
         return Found(name=name, handle=name, run_id=run, age_s=age_s, deadline_unix_s=until)
 
     async def reap(self, match: Found) -> None:
-        """Remove it."""
         self.calls.append(f"reap {match.name}")
         await self.passes("reap", 0.0)
         self.gone(match.name)
@@ -147,17 +140,14 @@ class FakeSandbox:
     """A name; the substrate's ``answer`` answers its commands."""
 
     def __init__(self, substrate: FakeSubstrate, name: str) -> None:
-        """The substrate has added it to ``alive``."""
         self.substrate = substrate
         self.name = name
 
     async def wait_ready(self, marks: Marks) -> None:
-        """Ready after ``ready_s``."""
         await self.substrate.passes("ready", self.substrate.options.ready_s, self.substrate.ready_hook)
         marks("running")
 
     async def exec(self, command: Command) -> ExecResult:
-        """The answer, after ``exec_s``. Raises ``ExecTimeout`` after the timeout, ``SandboxLost`` once removed."""
         self.substrate.commands.append(command)
         self._exists()
         try:
@@ -175,19 +165,16 @@ class FakeSandbox:
             raise SandboxLost(f"{self.name} is gone")
 
     async def open_session(self) -> FakeSession:
-        """A session with the sandbox's answers."""
         self.substrate.calls.append("open_session")
         self._exists()
         await self.substrate.passes("open_session", 0.0)
         return FakeSession(self)
 
     async def reset(self, marks: Marks) -> None:
-        """Nothing but the time and the failure asked for."""
         self.substrate.calls.append(f"reset {self.name}")
         await self.substrate.passes("reset", self.substrate.options.reset_s, self.substrate.reset_hook)
 
     async def destroy(self) -> None:
-        """No longer alive after ``destroy_s``."""
         self.substrate.calls.append(f"destroy {self.name}")
         await self.substrate.passes("destroy", self.substrate.options.destroy_s, self.substrate.destroy_hook)
         self.substrate.gone(self.name)
@@ -197,12 +184,10 @@ class FakeSession:
     """A persistent shell without state."""
 
     def __init__(self, sandbox: FakeSandbox) -> None:
-        """Of this sandbox."""
         self.sandbox = sandbox
         self._closed = False
 
     async def exec(self, command: Command) -> ExecResult:
-        """As the sandbox's. Raises ``SandboxLost`` once closed, and closes after ``ExecTimeout``."""
         if self._closed:
             raise SandboxLost("the session is closed")
         try:
@@ -212,7 +197,6 @@ class FakeSession:
             raise
 
     async def close(self) -> None:
-        """Idempotent."""
         self._closed = True
         self.sandbox.substrate.calls.append("close_session")
         await asyncio.sleep(0)

@@ -26,7 +26,6 @@ class ApiError(Exception):
     """The provider refused a request."""
 
     def __init__(self, status: int, message: str, retry_after_s: float | None = None) -> None:
-        """``status``: of HTTP."""
         super().__init__(message)
         self.status = status
         self.retry_after_s = retry_after_s
@@ -48,17 +47,15 @@ class RemoteSandbox(NamedTuple):
 
 
 class AsyncClient:
-    """A client for one account; ``account`` is the folder that its sandboxes are in."""
+    """A client for one account; ``account`` is the folder of the sandboxes."""
 
     def __init__(self, account: str = "") -> None:
-        """Nothing is opened yet."""
         self._folder = Path(account or Path(tempfile.gettempdir()) / f"fake-sdk-{os.getuid()}")
 
     async def close(self) -> None:
-        """Nothing to close."""
+        pass
 
     async def version(self) -> str:
-        """The version of the service."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return "1.0"
 
@@ -72,7 +69,6 @@ class AsyncClient:
         return sandbox
 
     async def list(self) -> list[RemoteSandbox]:
-        """Every sandbox of the account."""
         return [
             RemoteSandbox(path.parent.name, json.loads(path.read_text())) for path in self._folder.glob("*/tags.json")
         ]
@@ -97,7 +93,6 @@ class AsyncClient:
         return Completed(await process.wait(), stdout, stderr)
 
     async def delete(self, sandbox_id: str) -> None:
-        """Remove a sandbox with its processes."""
         folder = self._existing(sandbox_id)
         (folder / "tags.json").unlink(missing_ok=True)
         await kill_marked(f"{_VARIABLE}={sandbox_id}")

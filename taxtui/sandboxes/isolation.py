@@ -157,7 +157,7 @@ async def _metadata(place: ProbedPlace) -> Tried:
 
 
 async def _neighbours(place: ProbedPlace) -> Tried:
-    half, rest = place.secret[:8], place.secret[8:]  # in two pieces, as what looks for it must not find itself
+    half, rest = place.secret[:8], place.secret[8:]  # in two pieces: the search must not match itself
     plant = Command(script=f"echo > /tmp/canary-{place.secret}; sleep 20; true", timeout_s=COMMAND_TIMEOUT_S)
     planted = asyncio.ensure_future(place.neighbour.exec(plant))
     look = (
@@ -208,7 +208,7 @@ async def _disk(place: ProbedPlace) -> Tried:
     output = await _output_of(place.inside, script)
     *numbers, longest_file = output.split() or [""]
     if len(numbers) < 2 or len(numbers) % 2 or not all(map(_SIZE.fullmatch, numbers)):
-        return Tried("disk", None, output or "df tells nothing")
+        return Tried("disk", None, output or "df prints nothing")
     sizes_kib, free_kib = ([int(number) for number in numbers[at::2]] for at in range(2))
     ours = {os.statvfs(path).f_blocks * os.statvfs(path).f_frsize >> 10 for path in ("/", tempfile.gettempdir())}
     shared = not ours.isdisjoint(sizes_kib) and longest_file == "unlimited"
@@ -223,8 +223,8 @@ async def _pids(place: ProbedPlace) -> Tried:
     try:
         all_started = "all" in await _output_of(place.inside, f"timeout 10 {script}")
     except SubstrateError:
-        all_started = False  # it could not even start what ends it
-    detail = f"{wanted} processes {'run' if all_started else 'do not run'} where {LIMITS.pids} may"
+        all_started = False  # the probe could not start ``timeout``
+    detail = f"{wanted} processes {'run' if all_started else 'do not run'}, and the limit is {LIMITS.pids}"
     return Tried("pids", not all_started, detail)
 
 
@@ -233,9 +233,9 @@ async def _memory(place: ProbedPlace) -> Tried:
     try:
         held = await _output_of(place.inside, f"head -c {wanted} /dev/zero | tail -c {wanted} | wc -c")
     except SubstrateError:
-        held = ""  # it was killed for it
+        held = ""  # the limit ended the command
     got = held == str(wanted)
-    detail = f"{wanted >> 20} MiB are {'' if got else 'not '}to be had where {LIMITS.memory_mib} are"
+    detail = f"{wanted >> 20} MiB are {'' if got else 'not '}available, and the limit is {LIMITS.memory_mib}"
     return Tried("memory", not got, detail)
 
 

@@ -1,4 +1,4 @@
-"""Protocols that a substrate author writes, and the values that pass through them.
+"""Protocols for a substrate author, and their values.
 
 A substrate does not time, log, retry or emit: the runner does. It raises only the errors of ``taxtui.errors``; each
 method lists them. ``python -m taxtui.sandboxes.conformance NAME[:key=value]`` checks a class against this page.
@@ -49,7 +49,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Effective(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits and network of a substrate's sandboxes, where they differ from those that a run requests.
+    """Limits and network of a substrate's sandboxes, where different from the request of a run.
 
     None: as requested, or unknown.
     """
@@ -82,15 +82,15 @@ class Availability(msgspec.Struct, frozen=True, kw_only=True):
     fix: str = ""  # one line: the command or setting that helps
     version: str = ""  # of the provider and runtime; part of a cell's identity
     image: str = ""  # digest of what sandboxes are made from, "" where there is no image
-    image_bytes: int = -1  # of that image, unpacked; −1 where nobody tells
+    image_bytes: int = -1  # of that image, unpacked; −1 where unknown
     cache: Literal["cold", "node", "unknown"] = "unknown"
     holds_fixtures: bool = False  # the image already holds what the shipped tiers need: no preload
     tools: frozenset[str] | None = None  # programs in the sandbox; None = cannot be known without making one
     limits: str = ""  # what is in force: "cgroup v2", "prlimit", "none" …
-    effective: Effective = Effective()  # what sandboxes get instead of the limits and network that a run asks for
+    effective: Effective = Effective()  # limits and network where different from the request
     region: str = ""
     latency_ns: int = 0  # round trip to the control plane; 0 = there is none
-    prices: str = ""  # the shipped price sheet that holds for it, as ``--prices`` takes it; "" where none does
+    prices: str = ""  # the name of the shipped price sheet, as for ``--prices``; "" without one
     facts: dict[str, str] = {}  # anything else worth recording: daemon, kernel and SDK versions
 
     @classmethod
@@ -251,7 +251,7 @@ class Substrate(Protocol):
     name: ClassVar[str]
     Options: ClassVar[type[msgspec.Struct]]
     capabilities: Capabilities
-    variant: str  # what distinguishes it from the default: runtime, transport, instance type …; else ""
+    variant: str  # the difference from the default: runtime, transport, instance type …; else ""
     provenance: Literal["measured", "stand_in"]  # stand_in when the endpoint is a protocol stand-in
 
     async def __aenter__(self) -> Self:

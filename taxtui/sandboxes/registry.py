@@ -44,7 +44,7 @@ def load(name: str) -> type[Substrate]:
         cls: type[Substrate] = point.load()
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "taxtui":
-            raise  # a bug of ours, not a missing extra
+            raise  # a bug in taxtui, not a missing extra
         if too_old := needs_newer_python(name):
             raise too_old from error
         extra = shipped.row_of(name).extra

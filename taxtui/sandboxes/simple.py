@@ -7,7 +7,6 @@ complete output, exact bytes, standard input, timeouts, kill, cancellation, remo
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ import msgspec
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import Command, SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
-from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, undo_if_cancelled, with_cleanup
 from taxtui.sandboxes.kit.kill import MARK, kill_script, kill_until_done, new_mark, require_killed
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import remove
@@ -36,8 +35,9 @@ LABEL_CREATED: Final = "taxtui.created"
 _GRACE_S: Final = 30.0  # a provider's own timeout comes after ours: ours kills the command first
 _KILL_S: Final = 30.0
 _KILL_AGAIN_S: Final = 1.0
-_LOOK_S: Final = 0.2  # between the first two looks at a deletion that takes its time
+_LOOK_S: Final = 0.2  # between the first two looks at a slow deletion
 _ARGUMENT_BYTES: Final = 90_000  # Linux takes no argument beyond 128 KiB
+_PIECE: Final = 30_000  # characters, of up to three bytes each
 _SIGNALLED: Final = 128
 
 
@@ -62,7 +62,6 @@ class SimpleSubstrate(ABC):
     """Whether ``run`` can send standard input. If not, taxtui sends long scripts in several commands."""
 
     def __init__(self, options: Any = None) -> None:
-        """``options``: an instance of ``Options``; the default values without it."""
         self.options: Any = options if options is not None else self.Options()
         self._created: dict[str, dict[str, str]] = {}
         self._connected = False
@@ -111,7 +110,6 @@ class SimpleSubstrate(ABC):
     # ------------------------------------------------------------------------------------- the protocol, from hooks
 
     async def __aenter__(self) -> Self:
-        """As ``Substrate.__aenter__``."""
         try:
             await self.connect()
         except Exception as error:
@@ -120,12 +118,10 @@ class SimpleSubstrate(ABC):
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """As ``Substrate.__aexit__``."""
         self._connected = False
         await self.disconnect()
 
     async def check(self) -> Availability:
-        """As ``Substrate.check``, by ``ping``."""
         try:
             if self._connected:
                 return Availability(ok=True, detail=await self.ping())
@@ -138,23 +134,14 @@ class SimpleSubstrate(ABC):
         """As ``Substrate.create``. A cancelled create runs to its end, and its sandbox is removed."""
         own_labels = {LABEL_NAME: spec.name, LABEL_CREATED: str(int(time.time()))}
         spec = msgspec.structs.replace(spec, labels={**spec.labels, **own_labels})
-        creating = asyncio.ensure_future(self.create_sandbox(spec))
         try:
-            handle = await asyncio.shield(creating)
-        except asyncio.CancelledError as cancelled:
-            await with_cleanup(self._undo(creating, spec.name), cancelled)
-            raise
+            handle = await undo_if_cancelled(self.create_sandbox(spec), lambda made: self.remove(made, spec.name))
         except Exception as error:
             raise self.translate(error, CreateFailed, f"create {spec.name}") from error
         self._created[handle] = spec.labels
         return SimpleSandbox(self, spec, handle)
 
-    async def _undo(self, creating: asyncio.Future[str], name: str) -> None:
-        with contextlib.suppress(Exception):
-            await self.remove(await creating, name)
-
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``."""
         return [
             labels.found(
                 labels_of,
@@ -173,7 +160,6 @@ class SimpleSubstrate(ABC):
             raise self.translate(error, SubstrateUnavailable, "list sandboxes") from error
 
     async def reap(self, entry: Found) -> None:
-        """As ``Substrate.reap``."""
         await self.remove(entry.handle, entry.name)
 
     async def remove(self, handle: str, name: str) -> None:
@@ -208,7 +194,6 @@ class SimpleSandbox:
     """One sandbox of a ``SimpleSubstrate``."""
 
     def __init__(self, substrate: SimpleSubstrate, spec: SandboxSpec, handle: str) -> None:
-        """``handle``: the provider's id."""
         self.name = spec.name
         self._substrate = substrate
         self._handle = handle
@@ -216,7 +201,7 @@ class SimpleSandbox:
         self._removed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def wait_ready(self, marks: Marks) -> None:
-        """As ``Sandbox.wait_ready``: the runner's first no-op finds out."""
+        pass
 
     async def exec(self, command: Command) -> ExecResult:
         """As ``Sandbox.exec``: one ``run``."""
@@ -246,16 +231,12 @@ class SimpleSandbox:
         return read(out.decode(errors="replace"), wrapped.nonce) or await self._without_answer(code)
 
     async def open_session(self) -> Session:
-        """As ``Sandbox.open_session``, by ``start``."""
         self._require_existing()
         mark = new_mark()
         environment = [f"{key}={value}" for key, value in {**self._env, MARK: mark}.items()]
-        starting = asyncio.ensure_future(self._substrate.start(self._handle, ["env", *environment, *launch_argv()]))
+        starting = self._substrate.start(self._handle, ["env", *environment, *launch_argv()])
         try:
-            stream = await asyncio.shield(starting)
-        except asyncio.CancelledError as cancelled:
-            await with_cleanup(self._close_started(starting), cancelled)
-            raise
+            stream = await undo_if_cancelled(starting, lambda started: started.close())
         except Exception as error:
             raise self._substrate.translate(error, ExecFailed, "open a session") from error
 
@@ -268,7 +249,6 @@ class SimpleSandbox:
         return ExplainedSession(await FramedShell.open(OwnedStream(stream, end)), self._explain)
 
     async def reset(self, marks: Marks) -> None:
-        """Not among the capabilities."""
         raise ExecFailed(f"{self.name}: {self._substrate.name} cannot reset a sandbox")
 
     async def destroy(self) -> None:
@@ -333,16 +313,9 @@ class SimpleSandbox:
             raise failure from error
         require_killed(code, err or out)
 
-    async def _close_started(self, starting: asyncio.Future[ByteStream]) -> None:
-        with contextlib.suppress(Exception):
-            await (await starting).close()
-
-
-_PIECE: Final = 30_000  # characters, of up to three bytes each
-
 
 async def _abandon(running: asyncio.Future[Ran]) -> None:
-    """Cancel a request, and retrieve its result so that asyncio does not report it."""
+    """Cancel a request, and retrieve the result: asyncio reports errors that no caller retrieves."""
     running.cancel()
     await finish_despite_cancel(_settled(running))
 

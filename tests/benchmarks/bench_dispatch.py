@@ -97,7 +97,7 @@ async def docker(actions: int) -> bool:
     async with DockerSubstrate() as substrate:
         sandbox = await sandbox_of(substrate)
         try:
-            raw = RawDocker(substrate.containers.endpoint.address.path, sandbox.container)  # type: ignore[attr-defined]
+            raw = RawDocker(substrate.containers.endpoint.path, sandbox.container)  # type: ignore[attr-defined]
             session = await sandbox.open_session()
             floor, ours, persistent = await p50s_ms(
                 actions, raw.exec, lambda: sandbox.exec(PLAIN), lambda: session.exec(PLAIN)

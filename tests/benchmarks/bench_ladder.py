@@ -72,7 +72,7 @@ async def raw_per_s(levels: Sequence[int], execs: int) -> list[float]:
             for one in spec:
                 sandboxes.append(await substrate.create(one, Marks()))
                 await sandboxes[-1].wait_ready(Marks())
-            socket = substrate.containers.endpoint.address.path  # type: ignore[attr-defined]
+            socket = substrate.containers.endpoint.path  # type: ignore[attr-defined]
             lanes = [RawDocker(socket, sandbox.container) for sandbox in sandboxes]
             return [await asyncio.to_thread(_drive, lanes[:level], execs) for level in levels]
         finally:

@@ -1,4 +1,4 @@
-"""The suite that every substrate passes, shipped so that a third party can hold its own against it.
+"""The conformance suite: every substrate passes it, and a third party runs it on a new substrate.
 
 ::
 

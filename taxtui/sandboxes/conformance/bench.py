@@ -23,6 +23,8 @@ CHECK_TIMEOUT_S: Final = 600.0
 GONE_WITHIN_S: Final = 60.0
 SPEC_TTL_S: Final = 900.0
 _POLL_S: Final = 0.05
+DELAYS_S: Final = (0.0, 0.2)
+"""Durations of a suspension before its cancellation."""
 
 
 class Violation(AssertionError):
@@ -42,7 +44,6 @@ class Check(NamedTuple):
     run: Callable[[Bench], Awaitable[None]]
 
     def __str__(self) -> str:
-        """Unique among all checks: ``exec: exit codes``."""
         return f"{self.mode}: {self.name}" if self.mode else self.name
 
     async def __call__(
@@ -66,7 +67,7 @@ class Check(NamedTuple):
 
 
 _CHECKS: Final[list[Check]] = []
-_MODULES: Final = ("declarations", "commands", "sessions", "lifecycle", "suspension", "copies", "cancellation")
+_MODULES: Final = ("declarations", "commands", "lifecycle", "operations", "cancellation")
 
 
 def check(
@@ -123,7 +124,6 @@ class Bench:
     """One open substrate with its own run id; an async context manager that removes every sandbox."""
 
     def __init__(self, factory: Factory, mode: Mode, short_ttl_s: float | None, acquire: str = "create") -> None:
-        """Build the substrate; entering the bench opens it."""
         self.factory = factory
         self.substrate = factory()
         self.capabilities = self.substrate.capabilities
@@ -174,8 +174,12 @@ class Bench:
             env={"TAXTUI_CONFORMANCE": "a value with 'quotes' and spaces"},
         )
 
+    def requires(self, promised: bool, reason: str) -> None:
+        """Raise ``NotApplicable`` unless the substrate promises what a check needs."""
+        if not promised:
+            raise NotApplicable(reason)
+
     async def create(self, spec: SandboxSpec | None = None) -> Sandbox:
-        """A ready sandbox."""
         sandbox = await self.substrate.create(spec or self.spec(), Marks())
         await sandbox.wait_ready(Marks())
         return sandbox
@@ -194,7 +198,6 @@ class Bench:
         await self.eventually_gone(reap=True)
 
     async def names(self) -> set[str]:
-        """The names of this run's sandboxes, as ``find`` lists them."""
         return {listed.name for listed in await self.substrate.find(self.run_id)}
 
     async def eventually_gone(self, *names: str, reap: bool = False) -> None:
@@ -222,14 +225,22 @@ class Shell(NamedTuple):
     path: Sandbox | Session
 
     async def run(self, script: str, *, stdin: bytes = b"", timeout_s: float = COMMAND_TIMEOUT_S) -> ExecResult:
-        """One command."""
         return await self.path.exec(Command(script=script, stdin=stdin, timeout_s=timeout_s))
 
     async def output(self, script: str, *, stdin: bytes = b"") -> bytes:
-        """Standard output of a successful command."""
-        result = await self.run(script, stdin=stdin)
-        equal(result.exit_code, 0, f"exit code of {_short(script)} ({result.stderr.decode(errors='replace')[:200]})")
-        return result.stdout
+        return await output_of(self.path, script, stdin)
+
+
+async def output_of(path: Sandbox | Session, script: str, stdin: bytes = b"") -> bytes:
+    """Standard output of a successful command."""
+    result = await path.exec(Command(script=script, stdin=stdin, timeout_s=COMMAND_TIMEOUT_S))
+    equal(result.exit_code, 0, f"exit code of {_short(script)} ({result.stderr.decode(errors='replace')[:200]})")
+    return result.stdout
+
+
+async def works(path: Sandbox | Session) -> None:
+    """Raise ``Violation`` unless the sandbox or the session still takes commands."""
+    equal(await output_of(path, "echo works"), b"works\n", "a command after what was checked")
 
 
 BEAT: Final = """
@@ -239,9 +250,9 @@ sh -c "$beat" beat.talkative &
 if command -v setsid >/dev/null; then setsid sh -c "$beat" beat.fled </dev/null >/dev/null 2>&1 & fi
 sh -c "$beat" beat.foreground
 """
-"""Runs for ever, in processes that each prove their life by a growing file: one has left its group and session.
+"""A command without an end. Each of its processes appends to a file; one process has left its group and session.
 
-They beat slowly, because each beat is a process; fast while a check listens.
+The processes append slowly, because each beat is a process, and fast while a check counts the bytes.
 """
 
 BEATEN: Final = """

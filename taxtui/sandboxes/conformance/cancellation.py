@@ -8,17 +8,12 @@ from functools import partial
 from typing import Final
 
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.conformance.bench import ALL_BEAT, BEAT, Bench, NotApplicable, beats_stop, check, equal, expect
+from taxtui.sandboxes.conformance.bench import ALL_BEAT, BEAT, DELAYS_S, Bench, beats_stop, check, expect, works
 from taxtui.sandboxes.conformance.walker import cancellations
 from taxtui.sandboxes.protocol import Marks, Sandbox
 
-_DELAYS_S: Final = (0.0, 0.2)
 _FOREVER: Final = Command(script=BEAT, timeout_s=120)
 _ALL_BEAT: Final = Command(script=ALL_BEAT)
-
-
-async def _works(sandbox: Sandbox) -> None:
-    equal((await sandbox.exec(Command(script="echo works"))).stdout, b"works\n", "a command after the cancellation")
 
 
 async def _cancelled_in_full_swing(sandbox: Sandbox, running: Awaitable[object]) -> None:
@@ -33,24 +28,24 @@ async def _cancelled_in_full_swing(sandbox: Sandbox, running: Awaitable[object])
 @check("cancel create")
 async def cancel_create(bench: Bench) -> None:
     """A cancelled create leaves no sandbox, or a sandbox that find lists by its labels."""
-    for delay_s in _DELAYS_S:
+    for delay_s in DELAYS_S:
         async for _ in cancellations(lambda: bench.substrate.create(bench.spec(), Marks()), delay_s=delay_s):
             listed = await bench.names()
             expect(all(name.startswith(f"taxtui-{bench.run_id}-") for name in listed), f"unknown names: {listed}")
             await bench.clear()
         await bench.clear()
-    await _works(await bench.create())
+    await works(await bench.create())
 
 
 @check("cancel ready")
 async def cancel_ready(bench: Bench) -> None:
     """Waiting for readiness can be cancelled and begun again."""
     sandbox = await bench.substrate.create(bench.spec(), Marks())
-    for delay_s in _DELAYS_S:
+    for delay_s in DELAYS_S:
         async for _ in cancellations(lambda: sandbox.wait_ready(Marks()), delay_s=delay_s):
             pass
     await sandbox.wait_ready(Marks())
-    await _works(sandbox)
+    await works(sandbox)
 
 
 @check("cancel a command", modes=("exec",))
@@ -58,14 +53,14 @@ async def cancel_exec(bench: Bench) -> None:
     """A cancelled command leaves no process, and the sandbox usable."""
     sandbox = await bench.create()
     running = partial(sandbox.exec, _ALL_BEAT)
-    for delay_s in _DELAYS_S:
+    for delay_s in DELAYS_S:
         async with beats_stop(sandbox, "after the last cancellation"):
             async for number in cancellations(lambda: sandbox.exec(_FOREVER), delay_s=delay_s, running=running):
                 async with beats_stop(sandbox, f"after cancelling at await {number}"):
                     pass
     async with beats_stop(sandbox, "after cancelling what runs"):
         await _cancelled_in_full_swing(sandbox, sandbox.exec(_FOREVER))
-    await _works(sandbox)
+    await works(sandbox)
 
 
 @check("cancel a command", modes=("session",))
@@ -73,7 +68,7 @@ async def cancel_session_exec(bench: Bench) -> None:
     """A cancelled command ends its session with all its processes; the sandbox stays usable."""
     sandbox = await bench.create()
     running = partial(sandbox.exec, _ALL_BEAT)
-    for delay_s in _DELAYS_S:
+    for delay_s in DELAYS_S:
         session = await sandbox.open_session()
         command = lambda: session.exec(_FOREVER)  # noqa: B023, E731  # same turn
         async for number in cancellations(command, delay_s=delay_s, running=running):
@@ -85,27 +80,26 @@ async def cancel_session_exec(bench: Bench) -> None:
     async with beats_stop(sandbox, "after cancelling what runs"):
         await _cancelled_in_full_swing(sandbox, session.exec(_FOREVER))
         await session.close()
-    await _works(sandbox)
+    await works(sandbox)
 
 
 @check("cancel opening a session")
 async def cancel_open(bench: Bench) -> None:
     """Opening a session can be cancelled; the next session opens."""
-    if "session" not in bench.capabilities.modes:
-        raise NotApplicable("the substrate has no session mode")
+    bench.requires("session" in bench.capabilities.modes, "the substrate has no session mode")
     sandbox = await bench.create()
-    for delay_s in _DELAYS_S:
+    for delay_s in DELAYS_S:
         async for _ in cancellations(sandbox.open_session, delay_s=delay_s, dispose=lambda session: session.close()):
             pass
     session = await sandbox.open_session()
-    equal((await session.exec(Command(script="echo works"))).stdout, b"works\n", "a command in the next session")
+    await works(session)
     await session.close()
 
 
 @check("cancel destroy")
 async def cancel_destroy(bench: Bench) -> None:
     """A cancelled destroy can be repeated, and then the sandbox is gone."""
-    for delay_s in _DELAYS_S:
+    for delay_s in DELAYS_S:
         sandbox = await bench.create()
         async for _ in cancellations(lambda: sandbox.destroy(), delay_s=delay_s):  # noqa: B023  # same turn
             await sandbox.destroy()
@@ -117,11 +111,10 @@ async def cancel_destroy(bench: Bench) -> None:
 @check("cancel reset")
 async def cancel_reset(bench: Bench) -> None:
     """A cancelled reset can be repeated."""
-    if "reset" not in bench.capabilities.acquire:
-        raise NotApplicable("the substrate cannot reset")
+    bench.requires("reset" in bench.capabilities.acquire, "the substrate cannot reset")
     sandbox = await bench.create()
-    for delay_s in _DELAYS_S:
+    for delay_s in DELAYS_S:
         async for _ in cancellations(lambda: sandbox.reset(Marks()), delay_s=delay_s):
             pass
     await sandbox.reset(Marks())
-    await _works(sandbox)
+    await works(sandbox)

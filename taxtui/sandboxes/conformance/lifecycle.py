@@ -47,7 +47,7 @@ async def whole_life(bench: Bench) -> None:
 
 @check("destroy twice")
 async def destroy_twice(bench: Bench) -> None:
-    """Destroy is idempotent, at once, afterwards, and after somebody else's reap."""
+    """Destroy is idempotent: called twice at once, called again, and called after a reap."""
     sandbox = await bench.create()
     await asyncio.gather(sandbox.destroy(), sandbox.destroy())
     await sandbox.destroy()
@@ -100,8 +100,7 @@ async def find_and_reap(bench: Bench) -> None:
 @check("the same name twice")
 async def same_name(bench: Bench) -> None:
     """A second create under one name makes no second sandbox, if the capability says so."""
-    if not bench.capabilities.idempotent_create:
-        raise NotApplicable("the substrate does not promise it")
+    bench.requires(bench.capabilities.idempotent_create, "the substrate does not promise it")
     spec = bench.spec()
     first = await bench.create(spec)
     with contextlib.suppress(CreateFailed):
@@ -124,8 +123,7 @@ async def two_at_once(bench: Bench) -> None:
 @check("deadline")
 async def deadline(bench: Bench) -> None:
     """A sandbox ends at its time to live without taxtui, unless the capability ``deadline`` is ``none``."""
-    if bench.capabilities.deadline == "none":
-        raise NotApplicable("the substrate has no deadline")
+    bench.requires(bench.capabilities.deadline != "none", "the substrate has no deadline")
     if bench.short_ttl_s is None:
         raise NotApplicable("not waited for; --ttl SECONDS or short_ttl_s says how long")
     sandbox = await bench.create(bench.spec(ttl_s=bench.short_ttl_s))
@@ -145,8 +143,7 @@ async def deadline(bench: Bench) -> None:
 @check("reset")
 async def reset(bench: Bench) -> None:
     """A reset sandbox has the files of its create, and no later process."""
-    if "reset" not in bench.capabilities.acquire:
-        raise NotApplicable("the substrate cannot reset")
+    bench.requires("reset" in bench.capabilities.acquire, "the substrate cannot reset")
     sandbox = await bench.create()
     listing = Command(script="find . | sort; find \"${TMPDIR:-/tmp}\" -mindepth 1 -name 'left*'")
     before = await sandbox.exec(listing)

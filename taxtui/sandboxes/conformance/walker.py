@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 MAX_AWAITS: Final = 40
 STUCK_S: Final = 2.0
-"""Suspended for so long is suspended for ever, where nothing else tells."""
+"""A suspension this long counts as endless, unless ``running`` decides."""
 QUIET_S: Final = 0.3
 """Additional time once the endless part is seen to run."""
 
@@ -29,7 +29,7 @@ async def cancellations(
     """Make and cancel a coroutine at its 1st, 2nd, … suspension; the caller checks after each.
 
     ``delay_s``: duration of a suspension before its cancellation; after a shorter one the next suspension counts. The
-    walk ends when a run completes, or is suspended for ever; ``dispose`` gets the result of a completed run.
+    walk ends when a run completes, or has an endless suspension; ``dispose`` gets the result of a completed run.
     ``running`` returns once the endless part has begun; without it a suspension of ``STUCK_S`` is endless.
 
     Raises:
@@ -60,7 +60,7 @@ async def cancellations(
 
 
 async def _stuck(task: asyncio.Task[T], step: _Step, running: Callable[[], Awaitable[object]] | None) -> bool:
-    """Wait until the task has ended, or is suspended for ever."""
+    """Wait until the task has ended, or its suspension is endless."""
     if running is None:
         await asyncio.wait({task}, timeout=STUCK_S + step.delay_s)
         return not task.done()
@@ -91,7 +91,6 @@ class _Step:
         self.cancelled = False
 
     def suspended(self, task: asyncio.Task[Any]) -> None:
-        """Called at each suspension, before the task knows the future: ``cancel`` takes effect there."""
         self.seen += 1
         if self.cancelled or self.seen < self.number:
             return

@@ -52,11 +52,9 @@ class BlockingPool:
         self._calls: queue.SimpleQueue[_Call] = queue.SimpleQueue()
 
     async def __aenter__(self) -> Self:
-        """Nothing to open."""
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Drop calls that have not begun, wait for the others."""
         with self._lock:
             self._closed = True
         with contextlib.suppress(queue.Empty):
@@ -124,7 +122,7 @@ class BlockingPool:
         value = ended.result()
         try:
             self._submit(lambda: dispose(value))
-        except RuntimeError:  # the pool is closing: this is one of its own threads, which closing waits for
+        except RuntimeError:  # the pool is closing, and waits for this thread
             dispose(value)
 
 

@@ -8,8 +8,9 @@ timeout is reported (:func:`kill_then_timeout`).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
@@ -24,7 +25,7 @@ HOLD_CANCEL_S: Final = 60.0
 async def finish_despite_cancel(work: Coroutine[Any, Any, _T], within_s: float = HOLD_CANCEL_S) -> _T:
     """Run ``work`` to its end even if the caller is cancelled meanwhile; raise the cancellation afterwards.
 
-    Work that takes longer than ``within_s`` is cancelled and not awaited, so that it cannot block a run for ever.
+    Work that takes longer than ``within_s`` is cancelled and not awaited, so that no run waits without a limit.
 
     Raises:
         ExecFailed: the work took longer, and the caller was not cancelled.
@@ -58,6 +59,21 @@ async def with_cleanup(cleanup: Coroutine[Any, Any, object], error: _E) -> _E:
         elif str(failure) not in str(error):
             error.problem = f"{error.problem}; {failure}"
     return error
+
+
+async def undo_if_cancelled(work: Coroutine[Any, Any, _T], undo: Callable[[_T], Awaitable[object]]) -> _T:
+    """Run ``work``; after a cancellation of the caller, wait for the end and undo the result."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError as cancelled:
+        await with_cleanup(_undo(task, undo), cancelled)
+        raise
+
+
+async def _undo(task: asyncio.Future[_T], undo: Callable[[_T], Awaitable[object]]) -> None:
+    with contextlib.suppress(Exception):  # the caller's cancellation is the error to raise
+        await undo(await task)
 
 
 async def kill_then_timeout(kill: Coroutine[Any, Any, object], timeout_s: float, suffix: str = "") -> SubstrateError:

@@ -1,4 +1,4 @@
-"""Limits of a command's output: its beginning, its end and its length are kept.
+"""Limits of a command's output: the beginning, the end and the length are kept.
 
 A command may print more than this machine has memory. The runner needs only the kept part: a tier's proof is at the
 beginning, the output of taxtui's wrappers at the end.
@@ -24,14 +24,12 @@ class KeptOutput:
     """One stream on arrival; ``length`` counts all bytes."""
 
     def __init__(self) -> None:
-        """Nothing has arrived yet."""
         self.length = 0
         self._head_bytes = min(HEAD_BYTES, KEPT_BYTES.get())
         self._head = bytearray()
         self._tail = bytearray()
 
     def add(self, data: bytes | bytearray | memoryview) -> None:
-        """Take the next bytes."""
         self.length += len(data)
         room = self._head_bytes - len(self._head)
         if room > 0:

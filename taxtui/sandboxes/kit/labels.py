@@ -1,4 +1,4 @@
-"""The labels of every sandbox: the run that it belongs to, and the end of its possible use."""
+"""The labels of every sandbox: the run, the trial, and the deadline."""
 
 from __future__ import annotations
 

@@ -90,11 +90,9 @@ class CgroupLimiter:
         return "".join(f"echo 0 >{group}/{self._enter} && " for group in self.groups(name))
 
     async def kill(self, name: str) -> None:
-        """As ``Limiter.kill``."""
         await kill_all(lambda: self.processes(name))
 
     async def remove(self, name: str) -> None:
-        """As ``Limiter.remove``."""
         give_up = time.monotonic() + _GONE_WITHIN_S
         for group in self.groups(name):
             while True:
@@ -110,11 +108,9 @@ class CgroupLimiter:
                     break
 
     def groups(self, name: str) -> list[Path]:
-        """The directories of one sandbox."""
         return [parent / name for parent in self._parents]
 
     def processes(self, name: str) -> set[int]:
-        """As ``Limiter.processes``."""
         pids: set[int] = set()
         for group in self.groups(name):
             with contextlib.suppress(OSError):
@@ -128,23 +124,19 @@ class RlimitLimiter:
     label = "prlimit (memory per process)"
 
     def prepare(self, name: str, limits: Limits) -> str:
-        """As ``Limiter.prepare``."""
         return f"ulimit -v {limits.memory_mib * 1024} && "
 
     def groups(self, name: str) -> list[Path]:
-        """None."""
         return []
 
     def processes(self, name: str) -> set[int]:
-        """As ``Limiter.processes``; a process with an empty environment is not found."""
         return marked(f"{SANDBOX_ENV}={name}".encode())
 
     async def kill(self, name: str) -> None:
-        """As ``Limiter.kill``; a process with an empty environment is not found."""
         await kill_marked(f"{SANDBOX_ENV}={name}")
 
     async def remove(self, name: str) -> None:
-        """Nothing was set up."""
+        pass
 
 
 class NoLimiter(RlimitLimiter):
@@ -153,7 +145,6 @@ class NoLimiter(RlimitLimiter):
     label = "none"
 
     def prepare(self, name: str, limits: Limits) -> str:
-        """As ``Limiter.prepare``."""
         return ""
 
 

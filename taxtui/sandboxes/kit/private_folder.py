@@ -1,4 +1,4 @@
-"""The folder of this user's sandboxes on this machine: one folder each with a record of its owner, and its deletion."""
+"""The folder of this user's sandboxes on this machine: a folder and a record for each sandbox, and the deletion."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def delete(folder: Path) -> None:
     only unlinked.
     """
     if folder.is_dir() and not folder.is_symlink():
-        with contextlib.suppress(OSError):  # whatever stays is told by whoever asked
+        with contextlib.suppress(OSError):  # the caller reports a folder that remains
             _unlock(folder)
             while entries := _entries(folder):
                 if not sum(_lift_or_unlink(folder, entry) for entry in entries):
@@ -127,12 +127,12 @@ def _sandbox_in(folder: Path) -> Found | None:
     """The sandbox in a folder; None if it is removed meanwhile."""
     try:
         record = msgspec.json.decode(_read_small(folder / _RECORD), type=_Record)
-    except (OSError, ValueError, msgspec.DecodeError):  # its creator died before that, or it has spoilt this itself
+    except (OSError, ValueError, msgspec.DecodeError):  # the creator died earlier, or the sandbox changed the record
         try:
             record = _Record(labels={}, created_unix_s=folder.stat().st_mtime)
         except FileNotFoundError:
             return None
-    # Without isolation the sandbox can write there too: whose it is says the name that we gave it.
+    # Without isolation the sandbox can write there too: the folder's name decides the run.
     run_id = folder.name.removeprefix("taxtui-").rpartition("-")[0]
     age_s = time.time() - record.created_unix_s
     return labels.found({**record.labels, LABEL_RUN: run_id}, name=folder.name, handle=str(folder), age_s=age_s)

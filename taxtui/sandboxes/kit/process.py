@@ -24,14 +24,14 @@ from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, outputs
 from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
 
-_AT_ONCE: Final = 256  # of what is ready; the rest is told in the loop's next turn
+_AT_ONCE: Final = 256  # ready descriptors; the others have their callbacks in the loop's next turn
 
 
 class DescriptorWatch(Protocol):
     """Calls back when a descriptor of one event loop is readable."""
 
     def add_reader(self, fd: int, callback: Callable[[], None]) -> object:
-        """Call ``callback`` whenever ``fd`` is readable, also at its end, until it is removed."""
+        """Call ``callback`` whenever ``fd`` is readable or at its end, until ``remove_reader``."""
         ...
 
     def remove_reader(self, fd: int) -> object:
@@ -58,7 +58,7 @@ class _Epoll:
 
     def _ready(self) -> None:
         for fd, _ in self._epoll.poll(0, _AT_ONCE):
-            if callback := self._callbacks.get(fd):  # not removed by one before it
+            if callback := self._callbacks.get(fd):  # an earlier callback may have removed this one
                 callback()
 
 
@@ -76,7 +76,7 @@ def watch_of(loop: asyncio.AbstractEventLoop) -> DescriptorWatch:
 
 _CHUNK: Final = 1 << 18
 _PIPE_MAX: Final = 1 << 20  # the most that Linux lets a pipe hold without privilege
-_READ_AHEAD: Final = 4 << 20  # bytes kept while nobody reads; beyond that the child has to wait
+_READ_AHEAD: Final = 4 << 20  # unread bytes; beyond this limit the child waits
 _OWN_GROUP: Final[dict[str, Any]] = {"setsid": True} if sys.platform == "linux" else {"setpgroup": 0}
 _NO_INPUT: Final = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
 _DEFAULTS: Final = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
@@ -147,7 +147,6 @@ class Process:
     # -- reading ------------------------------------------------------------------------------------------------
 
     async def read(self) -> tuple[int, bytes]:
-        """As ``ByteStream.read``."""
         while not self._chunks:
             if self.returncode is not None:
                 return ENDED, b""
@@ -168,7 +167,6 @@ class Process:
             self._watch.add_reader(fd, self._readable)
 
     def _readable(self) -> None:
-        """Read both pipes once."""
         if any([self._take(fd) for fd in tuple(self._outputs)]):
             self._wake()
 
@@ -197,7 +195,6 @@ class Process:
     # -- writing ------------------------------------------------------------------------------------------------
 
     async def write(self, data: bytes) -> None:
-        """As ``ByteStream.write``, but the rest that does not fit into the pipe is sent in the background."""
         if self._stdin < 0:
             raise SandboxLost("the shell no longer reads")
         self.feed(data)
@@ -215,7 +212,7 @@ class Process:
             del self._outgoing[: os.write(self._stdin, self._outgoing)]
         except BlockingIOError:
             pass
-        except OSError:  # nobody reads any more: the command's business, as in any pipe
+        except OSError:  # the command has closed its input, as in any pipe
             self._outgoing.clear()
             self._end_input = True
         if self._outgoing:
@@ -259,7 +256,7 @@ class Process:
 
         def wait() -> None:  # macOS
             os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._exited)
 
         threading.Thread(target=wait, daemon=True).start()
@@ -272,7 +269,7 @@ class Process:
             os.close(self._exit_fd)
         status = os.waitpid(self.pid, 0)[1]
         for fd in tuple(self._outputs):
-            # All that the child wrote fits one pipe. A background process may go on writing for ever.
+            # The output of the child itself fits one pipe. A background process may write without an end.
             for _ in range(_PIPE_MAX // _CHUNK):
                 if not self._take(fd):
                     break

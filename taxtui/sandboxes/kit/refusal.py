@@ -1,4 +1,4 @@
-"""A provider's refusal in its own terms, and the table that turns it into one of taxtui's errors.
+"""A provider's refusal in the provider's terms, and the table from refusals to taxtui's errors.
 
 An adapter's client raises a subclass of ``Refused``. Its ``table`` has a row for each kind of answer with a special
 meaning; the first matching row decides, else the caller's error type. A table has no I/O and no SDK, so that tests need
@@ -34,7 +34,6 @@ class Refused(Exception):
         return self.status in (401, 403)
 
     def __str__(self) -> str:
-        """One line, with the HTTP status if there is one, else with the reason."""
         code = self.status or self.reason
         return f"{self.message} ({code})" if code else self.message
 
@@ -54,13 +53,12 @@ class Meaning(NamedTuple):
     """A row of a provider's table: a condition for refusals, and the error for them."""
 
     becomes: type[SubstrateError]
-    when: Callable[[Any], object]  # is given the ``Refused``; whatever is true matches
-    fix: str = ""  # what to do about it; not of a ``Throttled``
-    before_a_sandbox: bool = False  # only where one was to be made: a bad set-up then, in use just a failure
-    says: Callable[[Any, str], str] | None = None  # else ``Refused.told``
+    when: Callable[[Any], object]  # of the ``Refused``; any true value matches
+    fix: str = ""  # unused for a ``Throttled``
+    before_a_sandbox: bool = False  # only for a create: there the refusal means a wrong set-up, in use a plain failure
+    says: Callable[[Any, str], str] | None = None  # else ``Refused.describe``
 
     def error(self, refusal: Refused, doing: str) -> SubstrateError:
-        """The error for a refusal that matches."""
         text = self.says(refusal, doing) if self.says else refusal.describe(doing)
         return Throttled(text, refusal.retry_after_s) if self.becomes is Throttled else self.becomes(text, fix=self.fix)
 
@@ -83,7 +81,7 @@ connecting: ContextVar[Marks | None] = ContextVar("connecting", default=None)
 
 
 def tell_cold(trace: T) -> T:
-    """Have an ``aiohttp.TraceConfig`` tell ``connecting`` whenever a connection was made; returns the same trace."""
+    """Have an ``aiohttp.TraceConfig`` report each new connection to ``connecting``; returns the same trace."""
 
     async def connected(*_: object) -> None:
         if marks := connecting.get():

@@ -1,4 +1,4 @@
-"""Remove a sandbox: request its end until accepted, look until it is gone, give up at a deadline."""
+"""Remove a sandbox: request the end until the provider accepts, look until the sandbox is gone, up to a deadline."""
 
 from __future__ import annotations
 

@@ -129,7 +129,6 @@ class Retry:
         return min(self._longest_s, longest_s) * self._source.uniform(0.5, 1.0)
 
     def reset(self) -> None:
-        """Begin again with the first pause."""
         self.refusals = 0
 
     def _next_pause_s(self, error: Exception, first_ns: int) -> float | None:
@@ -158,15 +157,12 @@ class LookupThrottle:
     """Throttled time of state lookups for many sandboxes: reported once, to the first sandbox that asks."""
 
     def __init__(self) -> None:
-        """Nothing was throttled yet."""
         self._waited_ns = 0
 
     def add(self, waited_ns: int) -> None:
-        """Lookups waited for this long."""
         self._waited_ns += waited_ns
 
     def at_least(self, waited_ns: int) -> None:
-        """One wait that several lookups noticed."""
         self._waited_ns = max(self._waited_ns, waited_ns)
 
     def report(self, marks: Marks) -> None:
@@ -221,7 +217,6 @@ class StatePoller(Generic[S]):
         self._throttle.report(marks)
 
     async def soon(self, handle: str) -> Lookup[S] | None:
-        """As ``next``, or None without an answer within ``SOON_S``."""
         with contextlib.suppress(SubstrateError, TimeoutError):
             async with asyncio.timeout(SOON_S):
                 return await self.next(handle)

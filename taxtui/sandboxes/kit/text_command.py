@@ -45,7 +45,7 @@ _FILES: Final = {
     "bash": (f"{UNLINKED}; {USABLE} || {{ {_NAMED}; }}", f"[[ $_o = /proc/* ]] || {_REMOVE}"),
     "sh": (_NAMED, _REMOVE),
 }
-# Its length, and beginning and end of what is too large.
+# The length, and the beginning and end of a larger file.
 _CODED: Final = rf"""_n=$(exec wc -c <"$1"); printf 'b%d\n' $_n; _t=$((_n - {HEAD_BYTES}))
 [ $_t -lt {TAIL_BYTES} ] || _t={TAIL_BYTES}
 if [ $_t -gt 0 ]; then {{ head -c {HEAD_BYTES} "$1"; tail -c $_t "$1"; }} | base64; else base64 <"$1"; fi"""
@@ -58,7 +58,7 @@ fi""",
 
 
 class TextCommand(NamedTuple):
-    """The script to send, the script that kills it, its mark, and the separator of its answer."""
+    """The script to send, the script that kills the command, the mark of both, and the separator of the answer."""
 
     script: str
     kill: str
@@ -68,7 +68,7 @@ class TextCommand(NamedTuple):
 
 def wrap(command: Command, shell: str, env: Mapping[str, str], *, inside: bool = False) -> TextCommand:
     """The program around a command. ``inside``: the text is for ``shell`` itself, without another shell."""
-    # The nonce is the mark and a second half, so that a command which lists all that its shell knows prints no marker.
+    # The nonce has a second half beside the mark: a command that lists its shell's variables prints no marker.
     first_half, second_half = new_mark(), new_mark()
     files, remove = _FILES[shell]
     program = _RUN.replace("@FILES@", files).replace("@SAY@", _SAY[shell]).replace("@REMOVE@", remove)
@@ -113,7 +113,7 @@ def read(answer: str, nonce: str) -> ExecResult | None:
             wrapper_ended_ns=ended_ns,
         )
     except ValueError:
-        raise ExecFailed("the command's answer is garbled: it is not what its shell program prints") from None
+        raise ExecFailed("the command's answer is garbled: the shell program prints no such text") from None
 
 
 def _decoded(text: str) -> tuple[bytes, int]:

@@ -124,35 +124,29 @@ class AwsApi(Generic[S]):
     """The first makes the sandboxes and names failures; "sts" reports the identity."""
 
     def __init__(self, options: AwsOptions, poller: StatePoller[S]) -> None:
-        """Nothing is opened yet."""
         self.poller = poller
         self._opened_with = options
         self._pool = BlockingPool(MAX_CALLS, self.services[0])
         self._clients: dict[str, Any] = {}
 
     async def open(self) -> None:
-        """Open clients. Raises ``SubstrateUnavailable``."""
         opening = partial(open_clients, self.services, self._opened_with)
         self._clients = await self._pool.run(opening)
 
     async def close(self) -> None:
-        """Stop looking, and wait for the calls under way."""
         await self.poller.close()
         await self._pool.__aexit__()
 
     @property
     def is_open(self) -> bool:
-        """Whether calls can be made."""
         return bool(self._clients)
 
     @property
     def region(self) -> str:
-        """The region of all calls."""
         return str(self._client.meta.region_name)
 
     @property
     def provenance(self) -> Literal["measured", "stand_in"]:
-        """Whether AWS answers the calls."""
         return provenance(self._client.meta.endpoint_url)
 
     @property

@@ -90,7 +90,6 @@ class AwsRefused(Refused):
 
     @property
     def words(self) -> str:
-        """Code and message."""
         return f"{self.reason} {self.message}"
 
     def describe(self, doing: str) -> str:

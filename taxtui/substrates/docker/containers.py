@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import json
-import socket
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import quote, urlencode
 
-import docker
 import msgspec
-import requests
-from docker.errors import DockerException
 
 from taxtui.errors import CleanupFailed, ExecFailed, SubstrateUnavailable, Throttled
 from taxtui.plan.spec import Recordable
 from taxtui.sandboxes.kit import removal
-from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.lifecycle import UNKNOWN, Usage
 from taxtui.substrates.docker import DockerOptions
-from taxtui.substrates.docker.endpoint import Endpoint, endpoint
+from taxtui.substrates.docker.endpoint import endpoint
 from taxtui.substrates.docker.failure import NONSENSE, create_refused, exec_refused, no_client, no_image, unusable
-from taxtui.substrates.docker.http import Daemon, Reply
+from taxtui.substrates.docker.http import Address, Daemon
 from taxtui.workloads.image import DEFAULT_IMAGE
 
 SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
@@ -30,8 +25,6 @@ SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
 OUR_FOLDER: Final = "/sandbox"
 """The working folder if the image has none."""
 
-_THREADS: Final = 4  # of the SDK: it connects and checks
-_TIMEOUT_S: Final = 60
 _ALREADY: Final = ("is already paused", "is not paused")
 _BUSY_S: Final = 0.01
 """Pause before a second request for a removal that is already under way, by the deadline or by another process."""
@@ -69,51 +62,53 @@ class _Stats(msgspec.Struct, frozen=True):
 
 
 class Containers:
-    """Containers of one image. ``client`` is the SDK's: it found the daemon, and answers ``check``."""
+    """Containers of one image."""
 
-    endpoint: Endpoint
+    endpoint: Address
     daemon: Daemon
+    is_open = False
 
     def __init__(self, options: DockerOptions) -> None:
-        """Nothing is opened yet."""
-        self.pool = BlockingPool(_THREADS, "docker")
         self._options = options
         self._pristine: bytes | None = None
         self._known_images: dict[str, Image] = {}
-        self._client: docker.APIClient | None = None
 
     async def open(self) -> None:
-        """Connect. Raises ``SubstrateUnavailable``."""
+        """Find the daemon and its version of the Engine API. Raises ``SubstrateUnavailable``."""
         self.endpoint = endpoint(self._options.host)
-        self._client = await self.pool.run(lambda: connect(self.endpoint))
-        self.daemon = Daemon(self.endpoint.address, self.client.api_version)
+        self.daemon = Daemon(self.endpoint)
+        try:
+            await self.daemon.negotiate()
+        except ExecFailed as error:
+            await self.daemon.close()
+            raise no_client(error) from error
+        self.is_open = True
 
     async def close(self) -> None:
-        """Wait for calls under way, then disconnect."""
-        await self.pool.__aexit__()
+        self.is_open = False
         await self.daemon.close()
-        self.client.close()
 
-    @property
-    def is_open(self) -> bool:
-        """Whether there is a client."""
-        return self._client is not None
+    async def facts(self, path: str) -> Any:
+        """The daemon's answer about itself. Raises ``SubstrateUnavailable``."""
+        reply = await self.daemon.ask("GET", path)
+        if reply.status != 200:
+            raise SubstrateUnavailable(f"docker: the daemon does not answer: {reply.message}", fix="restart it")
+        return reply.body
 
-    @property
-    def client(self) -> docker.APIClient:
-        """The SDK's low-level client; for use in a thread of the pool."""
-        assert self._client is not None, "used outside `async with`"
-        return self._client
+    async def inspected(self, name: str, image_fix: str) -> Any:
+        """The daemon's answer about an image. Raises ``SubstrateUnavailable``."""
+        reply = await self.daemon.ask("GET", f"/images/{quote(name, safe='/:@')}/json")
+        if reply.status == 404:
+            raise no_image(name, image_fix)
+        return reply.body
 
     async def image(self, reference: str = "") -> Image:
         """The image of the options or of a reference, looked up once. Raises ``SubstrateUnavailable``."""
         name = reference or self._options.image
         if name not in self._known_images:
-            reply = await self._request("GET", f"/images/{quote(name, safe='/:@')}/json")
-            if reply.status == 404:
-                raise no_image(name, f"docker pull {name}" if reference else self.image_fix)
+            body = await self.inspected(name, f"docker pull {name}" if reference else self.image_fix)
             try:
-                self._known_images[name] = self._image_of(name, reply.body["Config"] or {})
+                self._known_images[name] = self._image_of(name, body["Config"] or {})
             except NONSENSE as error:
                 raise unusable(error) from error
         return self._known_images[name]
@@ -141,7 +136,7 @@ class Containers:
         Raises ``CreateFailed``, ``SubstrateUnavailable``, ``Throttled``.
         """
         query = f"?{urlencode({'name': name})}" if name else ""
-        reply = await self._request("POST", f"/containers/create{query}", config)
+        reply = await self.daemon.ask("POST", f"/containers/create{query}", config)
         if reply.status != 201:
             raise create_refused(reply.status, reply.message, self._options.image, self.image_fix)
         try:
@@ -152,7 +147,7 @@ class Containers:
     async def start(self, container: str) -> None:
         """Start a container; remove it after a failure. Raises as ``create``."""
         try:
-            reply = await self._request("POST", f"/containers/{container}/start")
+            reply = await self.daemon.ask("POST", f"/containers/{container}/start")
             if reply.status not in (204, 304):
                 raise create_refused(reply.status, reply.message, self._options.image, self.image_fix)
         except BaseException:
@@ -162,7 +157,7 @@ class Containers:
     async def labelled(self, label: str) -> list[dict[str, Any]]:
         """Every container with a label, ``KEY`` or ``KEY=value``, in any state. Raises ``SubstrateUnavailable``."""
         filters = json.dumps({"label": [label]})
-        reply = await self._request("GET", f"/containers/json?{urlencode({'all': 1, 'filters': filters})}")
+        reply = await self.daemon.ask("GET", f"/containers/json?{urlencode({'all': 1, 'filters': filters})}")
         if reply.status != 200:
             raise SubstrateUnavailable(f"docker: cannot list containers: {reply.message}")
         rows: list[dict[str, Any]] = reply.body
@@ -170,17 +165,8 @@ class Containers:
 
     async def remove(self, container: str) -> None:
         """Kill and delete a container, and return when the container is gone. Raises ``CleanupFailed``."""
-
-        async def ask() -> bool:
-            try:
-                reply = await self.daemon.request("DELETE", f"/containers/{container}?force=1&v=1")
-            except ExecFailed as error:
-                raise CleanupFailed(error.problem) from error
-            if reply.status not in (204, 404):
-                raise Throttled(reply.message)
-            return True
-
-        await removal.remove(f"container {container[:12]}", ask, first_s=_BUSY_S)
+        path = f"/containers/{container}?force=1&v=1"
+        await delete(self.daemon, f"container {container[:12]}", path, _BUSY_S)
 
     async def pause(self, container: str, verb: Literal["pause", "unpause"]) -> None:
         """Pause or unpause a container; neither changes a container that already is. Raises as an exec."""
@@ -226,26 +212,17 @@ class Containers:
         finally:
             await self.discard(container)
 
-    async def _request(self, method: str, path: str, body: Any = None) -> Reply:
-        """As ``Daemon.request``, for requests without a container. Raises ``SubstrateUnavailable``."""
+
+async def delete(daemon: Daemon, subject: str, path: str, first_s: float) -> None:
+    """Delete a container or an image, and return when it is gone. Raises ``CleanupFailed``."""
+
+    async def ask() -> bool:
         try:
-            return await self.daemon.request(method, path, body)
+            reply = await daemon.request("DELETE", path)
         except ExecFailed as error:
-            raise unusable(error) from error
+            raise CleanupFailed(error.problem) from error
+        if reply.status not in (200, 204, 404):
+            raise Throttled(reply.message)
+        return True
 
-
-def connect(where: Endpoint) -> docker.APIClient:
-    """Blocking. Raises ``SubstrateUnavailable``."""
-    try:
-        if where.address.path:
-            _knock(where.address.path)
-        return docker.APIClient(base_url=where.url, tls=where.tls, version="auto", timeout=_TIMEOUT_S)
-    except (DockerException, requests.RequestException, OSError, *NONSENSE) as error:
-        raise no_client(error) from error
-
-
-def _knock(path: str) -> None:
-    """Connect once without the SDK: the SDK hides the reason of a failure, and leaves the socket open."""
-    with socket.socket(socket.AF_UNIX) as knocking:
-        knocking.settimeout(_TIMEOUT_S)
-        knocking.connect(path)
+    await removal.remove(subject, ask, first_s=first_s)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import ssl
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from docker.context import ContextAPI
@@ -22,15 +22,7 @@ from taxtui.substrates.docker.http import Address
 _UNIX: Final = "http+unix"
 
 
-class Endpoint(NamedTuple):
-    """The same daemon for both of our clients."""
-
-    url: str
-    tls: TLSConfig | bool
-    address: Address
-
-
-def endpoint(host: str = "") -> Endpoint:
+def endpoint(host: str = "") -> Address:
     """``host``, else DOCKER_CONTEXT, DOCKER_HOST, the current docker context, the local socket: the first one set.
 
     Raises ``SubstrateUnavailable``.
@@ -48,12 +40,12 @@ def endpoint(host: str = "") -> Endpoint:
         ) from error
     parts = urlsplit(url)
     if parts.scheme == _UNIX:
-        return Endpoint(url, False, Address(path=url.removeprefix(f"{_UNIX}://")))
+        return Address(path=url.removeprefix(f"{_UNIX}://"))
     if parts.scheme not in ("http", "https") or not parts.hostname:
         fix = "forward its socket with ssh -nNT -L ./docker.sock:/var/run/docker.sock HOST and use that"
         raise SubstrateUnavailable(f"docker: {parts.scheme}:// is not supported", fix=fix)
     ssl_context = _ssl_context(tls) if isinstance(tls, TLSConfig) else None
-    return Endpoint(url, tls, Address(host=parts.hostname, port=parts.port or 0, tls=ssl_context))
+    return Address(host=parts.hostname, port=parts.port or 0, tls=ssl_context)
 
 
 def _context(name: str) -> tuple[str, TLSConfig | bool] | None:

@@ -48,7 +48,6 @@ class Exec:
     """A program in a running container, with attached streams; its ``mark`` identifies its processes."""
 
     def __init__(self, daemon: Daemon, container: str) -> None:
-        """Nothing is asked for yet."""
         self.mark = new_mark()
         self._daemon = daemon
         self._container = container
@@ -84,7 +83,6 @@ class Exec:
         return self._stream
 
     async def read(self) -> tuple[int, bytes]:
-        """As ``ByteStream.read``; a stream ends when its container is gone."""
         try:
             return await self._streams.read()
         except ExecFailed:
@@ -93,7 +91,6 @@ class Exec:
             return ENDED, b""
 
     async def write(self, data: bytes) -> None:
-        """As ``ByteStream.write``."""
         await self._streams.write(data)
 
     def send(self, data: bytes) -> None:
@@ -108,7 +105,7 @@ class Exec:
         """The exit code of a program whose streams have ended; a runtime that cannot start it says so on ``stdout``.
 
         Raises:
-            NoSuchProgram, ExecFailed, SandboxLost: the program did not end by itself.
+            NoSuchProgram, ExecFailed, SandboxLost: the program never ran, or its container ended.
         """
         give_up, pause_s = time.monotonic() + _SETTLES_WITHIN_S, _FIRST_POLL_S
         while (state := await self._state()).Running or state.ExitCode is None:

@@ -1,12 +1,11 @@
 """Errors for a docker daemon's answers, its silence and a program's end. Plain data in, nothing is called.
 
 Source of the words: the ``message`` of the Engine API's errors, the operating system's errors on its socket,
-and what an OCI runtime prints where it could not start a program.
+and an OCI runtime's output if a program cannot start.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable, Throttled
@@ -25,7 +24,7 @@ class DaemonRefused(Refused):
     """The daemon answered a request about an exec with an error."""
 
     table: ClassVar[tuple[Meaning, ...]] = (
-        # 404 without the container, 409 once it has stopped, and a 500 that only its words tell while it is removed.
+        # 404 without the container, 409 after its stop, and during its removal a 500 with only these words.
         Meaning(
             SandboxLost,
             lambda refusal: (
@@ -56,17 +55,17 @@ def exec_refused(status: int, message: str) -> SubstrateError:
 
 
 def unanswered(error: BaseException) -> ExecFailed:
-    """A request of ours was sent, and no answer came."""
+    """The error for a request without an answer."""
     return ExecFailed(f"the docker daemon does not answer: {reason(error)}")
 
 
 def unreached(error: BaseException) -> ExecFailed:
-    """Not even a connection was made."""
+    """The error for a failed connection."""
     return ExecFailed(f"the docker daemon cannot be reached: {reason(error)}")
 
 
 def cut(error: BaseException) -> SandboxLost:
-    """The connection of a running exec broke: the first sign of a container's end."""
+    """The error for the broken connection of a running exec: the first sign of a container's end."""
     return SandboxLost(f"the connection to the container is gone: {reason(error)}")
 
 
@@ -81,7 +80,7 @@ def garbled(problem: str) -> ExecFailed:
 
 
 NONSENSE: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""Exceptions for an answer or a configuration of an unexpected shape."""
+"""Exceptions for an answer of an unexpected shape."""
 
 
 def reason(error: BaseException) -> str:
@@ -91,30 +90,20 @@ def reason(error: BaseException) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
-def no_client(error: BaseException) -> SubstrateUnavailable:
-    """The error for a failed client. The SDK wraps the operating system's error several times."""
-    causes = list(_causes(error))
-    if any(isinstance(cause, PermissionError) or "Permission denied" in str(cause) for cause in causes):
+def no_client(error: ExecFailed) -> SubstrateUnavailable:
+    """The error for a daemon that does not answer the first request, by the operating system's error behind it."""
+    cause = error.__cause__
+    if isinstance(cause, PermissionError):
         problem = "no permission on the daemon's socket"
         fix = "join the group docker, or set DOCKER_HOST to a daemon of yours"
-    elif any(isinstance(cause, FileNotFoundError | ConnectionRefusedError) for cause in causes):
+    elif isinstance(cause, FileNotFoundError | ConnectionRefusedError):
         problem, fix = "no docker daemon is running there", "start it, or set DOCKER_HOST"
-    elif isinstance(error, NONSENSE):  # also of credentials that it need not use
-        problem = f"the docker client cannot read its configuration: {type(error).__name__}"
-        fix = "check config.json in ~/.docker or DOCKER_CONFIG"
     else:
-        problem, fix = f"the daemon does not answer: {error_text(error)}", "check DOCKER_HOST and the daemon"
+        problem, fix = unusable(error).problem.removeprefix("docker: "), "check DOCKER_HOST and the daemon"
     return SubstrateUnavailable(f"docker: {problem}", fix=fix)
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        yield from (argument for argument in error.args if isinstance(argument, BaseException))
-        error = error.__cause__ or error.__context__
-
-
-# ------------------------------------------------------------------------------- what the SDK and requests amount to
+# ------------------------------------------------------------------------------- requests without a container
 
 
 def unusable(error: BaseException) -> SubstrateUnavailable:
@@ -133,14 +122,14 @@ def create_refused(status: int, message: str, image: str, image_fix: str) -> Sub
     """The error for a failed create: its image is missing, the daemon is busy, or it refused."""
     if status == 404 and message.startswith("No such image"):
         return no_image(image, image_fix)
+    return refused(status, message, "make a container")
+
+
+def refused(status: int, message: str, doing: str) -> SubstrateError:
+    """The error for a request that the daemon refused: it is busy, or it cannot."""
     if status in _BUSY:
         return Throttled(f"the docker daemon is busy: {message}")
-    return CreateFailed(f"docker cannot make a container: {message}")
-
-
-def error_text(error: BaseException) -> str:
-    """An error of the SDK or of the daemon on one line; the daemon's own words if it answered."""
-    return " ".join(str(getattr(error, "explanation", None) or error).split()) or type(error).__name__
+    return CreateFailed(f"docker cannot {doing}: {message}")
 
 
 # ------------------------------------------------------------------ a program ends: its own failure, or its runtime's

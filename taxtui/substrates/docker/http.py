@@ -1,20 +1,22 @@
-"""Every measured request, from a container's create to its removal, sent to the daemon directly.
+"""The client for the Engine API: asyncio and plain HTTP over Unix sockets and TCP, with or without TLS.
 
-The SDK adds 2.5 ms to each exec of three requests and blocks a thread meanwhile; this is asyncio and plain HTTP. Unix
-sockets and TCP, with or without TLS. Kept-alive connections are reused; a started exec takes over its connection.
+Docker's SDK adds 2.5 ms to each exec of three requests and blocks a thread meanwhile. Kept-alive connections are
+reused; a started exec takes over its connection.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from taxtui.errors import ExecFailed
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED
 from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
-from taxtui.substrates.docker.failure import cut, cut_short, garbled, unanswered, unreached
+from taxtui.substrates.docker.failure import cut, cut_short, garbled, unanswered, unreached, unusable
 
 _BUFFER: Final = 1 << 20
 _CONNECT_TIMEOUT_S: Final = 10.0
@@ -23,6 +25,7 @@ _BODY_MAX_BYTES: Final = 16 << 20
 _RAW_MAX_BYTES: Final = 1 << 30
 _OK: Final = 200
 _MESSAGE_MAX: Final = 500  # characters
+_API_VERSION: Final = re.compile(r"\d{1,3}\.\d{1,3}")
 _STREAMS: Final = {0: STDOUT, 1: STDOUT, 2: STDERR, 3: STDERR}  # 3: what the daemon itself has to say
 
 _T = TypeVar("_T")
@@ -44,7 +47,6 @@ class Connection(NamedTuple):
     writer: asyncio.StreamWriter
 
     def drop(self) -> None:
-        """Close at once, without sending the rest."""
         self.writer.transport.abort()
 
 
@@ -56,7 +58,6 @@ class Reply(NamedTuple):
 
     @property
     def message(self) -> str:
-        """The daemon's own words, on one line."""
         text = self.body.get("message", "") if isinstance(self.body, dict) else ""
         return " ".join(str(text)[:_MESSAGE_MAX].split()) or f"HTTP {self.status}"
 
@@ -71,13 +72,25 @@ class Reply(NamedTuple):
 class Daemon:
     """A client for one daemon. Raises ``ExecFailed`` when it does not answer."""
 
-    def __init__(self, address: Address, api_version: str = "") -> None:
-        """Nothing is opened yet. ``api_version``: of the Engine API, as 1.47; without one the daemon's latest."""
+    def __init__(self, address: Address) -> None:
+        self.api_version = ""
         self.half_closes = address.tls is None  # TLS cannot end one direction: standard input could not end
         self._address = address
-        self._prefix = f"/v{api_version}" if api_version else ""
         self._host = "docker" if address.path else f"{_bracketed(address.host)}:{address.port}"
         self._idle: list[Connection] = []
+
+    async def negotiate(self) -> None:
+        """Ask for the daemon's version of the Engine API, such as 1.47; later requests name it.
+
+        Until then a request means the daemon's latest version.
+        """
+        reply = await self.request("GET", "/version")
+        version = str(reply.body.get("ApiVersion")) if isinstance(reply.body, dict) else ""
+        if reply.status != _OK:
+            raise unanswered(OSError(reply.message))
+        if not _API_VERSION.fullmatch(version):
+            raise garbled("no version")
+        self.api_version = version
 
     async def request(
         self, method: str, path: str, body: Any = None, *, raw: bool = False, timeout_s: float = _REPLY_TIMEOUT_S
@@ -108,6 +121,13 @@ class Daemon:
             self._idle.append(connection)
             return reply
 
+    async def ask(self, method: str, path: str, body: Any = None, **options: Any) -> Reply:
+        """As ``request``, for requests without a container. Raises ``SubstrateUnavailable``."""
+        try:
+            return await self.request(method, path, body, **options)
+        except ExecFailed as error:
+            raise unusable(error) from error
+
     async def hijack(self, connection: Connection, path: str, body: Any) -> Reply | None:
         """A POST that turns a new ``connection`` into a raw stream; a :class:`Reply` if the daemon refused.
 
@@ -130,10 +150,10 @@ class Daemon:
             raise garbled("not HTTP") from error
 
     def _request(self, method: str, path: str, body: Any, *, upgrade: bool = False) -> bytes:
-        tar = isinstance(body, bytes)
+        tar, prefix = isinstance(body, bytes), f"/v{self.api_version}" if self.api_version else ""
         data = body if isinstance(body, bytes) else b"" if body is None else msgspec.json.encode(body)
         extra = "Connection: Upgrade\r\nUpgrade: tcp\r\n" if upgrade else ""
-        target = f"{method} {self._prefix}{path} HTTP/1.1\r\nHost: {self._host}\r\n"
+        target = f"{method} {prefix}{path} HTTP/1.1\r\nHost: {self._host}\r\n"
         kind = "x-tar" if tar else "json"
         return f"{target}{extra}Content-Type: application/{kind}\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data
 
@@ -160,7 +180,6 @@ class Multiplexed:
     """The stdout and stderr on a taken-over connection, interleaved by the daemon."""
 
     def __init__(self, connection: Connection) -> None:
-        """Take the connection over."""
         self._reader, self._writer = connection
         self._channel = STDOUT
         self._rest_bytes = 0

@@ -13,12 +13,13 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SubstrateUnavailable, Throttled
-from taxtui.sandboxes.kit import labels, removal
+from taxtui.errors import CreateFailed, ExecFailed, SubstrateUnavailable
+from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.protocol import Found
-from taxtui.substrates.docker.failure import NONSENSE, unusable
-from taxtui.substrates.docker.http import Daemon, Reply
+from taxtui.substrates.docker.containers import delete
+from taxtui.substrates.docker.failure import NONSENSE, refused, unusable
+from taxtui.substrates.docker.http import Daemon
 
 ID_PREFIX: Final = "sha256:"
 """The beginning of an image's id; a container's id has none."""
@@ -26,7 +27,6 @@ _BUILD_TIMEOUT_S: Final = 3600.0
 _BUILD_ENDS_S: Final = 1.0
 """The daemon needs up to half a second to end a build whose client is gone, and may leave a labelled image then."""
 _BUSY_S: Final = 0.05
-_BUSY: Final = (429, 503)
 
 
 class _Committed(msgspec.Struct):
@@ -36,9 +36,9 @@ class _Committed(msgspec.Struct):
 async def commit(daemon: Daemon, container: str, name: str, image_labels: Mapping[str, str]) -> str:
     """Copy a container's files into a new image, and return the image's id. Raises as ``Snapshots.snapshot``."""
     query = urlencode({"container": container, "repo": name, "pause": 1})
-    reply = await _request(daemon, "POST", f"/commit?{query}", {"Labels": dict(image_labels)})
+    reply = await daemon.ask("POST", f"/commit?{query}", {"Labels": dict(image_labels)})
     if reply.status != 201:
-        raise _refused(reply.status, reply.message, "commit the container")
+        raise refused(reply.status, reply.message, "commit the container")
     try:
         return reply.read(_Committed).Id
     except ExecFailed as error:
@@ -53,12 +53,12 @@ async def build(daemon: Daemon, name: str, dockerfile: str, image_labels: Mappin
     query = urlencode({"t": name, "nocache": 1, "rm": 1, "forcerm": 1, "labels": json.dumps(dict(image_labels))})
     archive = _archive(_labelled(dockerfile, image_labels))
     try:
-        reply = await _request(daemon, "POST", f"/build?{query}", archive, raw=True, timeout_s=_BUILD_TIMEOUT_S)
+        reply = await daemon.ask("POST", f"/build?{query}", archive, raw=True, timeout_s=_BUILD_TIMEOUT_S)
     except asyncio.CancelledError:
         await finish_despite_cancel(asyncio.sleep(_BUILD_ENDS_S))
         raise
     if reply.status != 200:
-        raise _refused(reply.status, reply.message, "build the image")
+        raise refused(reply.status, reply.message, "build the image")
     image = ""
     try:
         for line in filter(None, bytes(reply.body).splitlines()):
@@ -75,7 +75,7 @@ async def build(daemon: Daemon, name: str, dockerfile: str, image_labels: Mappin
 
 async def labelled(daemon: Daemon, label: str) -> list[Found]:
     """Every image with a label, ``KEY`` or ``KEY=value``. Raises ``SubstrateUnavailable``."""
-    reply = await _request(daemon, "GET", f"/images/json?{urlencode({'filters': json.dumps({'label': [label]})})}")
+    reply = await daemon.ask("GET", f"/images/json?{urlencode({'filters': json.dumps({'label': [label]})})}")
     if reply.status != 200:
         raise SubstrateUnavailable(f"docker: cannot list images: {reply.message}")
     try:
@@ -92,17 +92,7 @@ def _entry(row: dict[str, Any]) -> Found:
 
 async def remove(daemon: Daemon, image: str) -> None:
     """Delete an image with all its tags, once no container uses it. Raises ``CleanupFailed``."""
-
-    async def ask() -> bool:
-        try:
-            reply = await daemon.request("DELETE", f"/images/{quote(image, safe=':')}?force=1")
-        except ExecFailed as error:
-            raise CleanupFailed(error.problem) from error
-        if reply.status not in (200, 404):
-            raise Throttled(reply.message)
-        return True
-
-    await removal.remove(f"image {image[:19]}", ask, first_s=_BUSY_S)
+    await delete(daemon, f"image {image[:19]}", f"/images/{quote(image, safe=':')}?force=1", _BUSY_S)
 
 
 def _labelled(dockerfile: str, image_labels: Mapping[str, str]) -> str:
@@ -123,16 +113,3 @@ def _archive(dockerfile: str) -> bytes:
         entry.size = len(content)
         tar.addfile(entry, io.BytesIO(content))
     return archive.getvalue()
-
-
-def _refused(status: int, message: str, purpose: str) -> Exception:
-    if status in _BUSY:
-        return Throttled(f"the docker daemon is busy: {message}")
-    return CreateFailed(f"docker cannot {purpose}: {message}")
-
-
-async def _request(daemon: Daemon, method: str, path: str, body: Any = None, **options: Any) -> Reply:
-    try:
-        return await daemon.request(method, path, body, **options)
-    except ExecFailed as error:
-        raise unusable(error) from error

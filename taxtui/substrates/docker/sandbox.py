@@ -1,4 +1,4 @@
-"""One container: its exec path, its sessions, and the kill of its processes."""
+"""One container: commands, sessions, and the kill of processes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ class DockerSandbox:
     """A running container."""
 
     def __init__(self, containers: Containers, spec: SandboxSpec, container: str, image: Image) -> None:
-        """``container``: the daemon's id."""
         self.name = spec.name
         self._labels = spec.labels
         self.container = container
@@ -53,7 +52,6 @@ class DockerSandbox:
             marks("folder prepared")
 
     async def exec(self, command: Command) -> ExecResult:
-        """As ``Sandbox.exec``."""
         if command.stdin and not self._containers.daemon.half_closes:
             session = await self.open_session()
             try:
@@ -69,7 +67,6 @@ class DockerSandbox:
             return await self.exec(command)
 
     async def open_session(self) -> Session:
-        """As ``Sandbox.open_session``."""
         running = self._exec()
         try:
             await running.start(launch_argv(), stdin=True)
@@ -95,11 +92,9 @@ class DockerSandbox:
         await finish_despite_cancel(self._containers.pause(self.container, "pause"))
 
     async def resume(self, marks: Marks) -> None:
-        """Thaw the container. Raises as ``Suspends.resume``."""
         await finish_despite_cancel(self._containers.pause(self.container, "unpause"))
 
     async def usage(self) -> Usage:
-        """Memory and CPU time of the container's cgroup."""
         return await self._containers.usage(self.container)
 
     async def snapshot(self, name: str, labels: Mapping[str, str], marks: Marks) -> str:
@@ -108,7 +103,6 @@ class DockerSandbox:
         return await finish_despite_cancel(committing)
 
     async def destroy(self) -> None:
-        """As ``Sandbox.destroy``."""
         await self._containers.remove(self.container)
         for running in tuple(self._running):  # runsc leaves their connections open
             self._release(running)

@@ -1,37 +1,31 @@
 """Sandboxes in Docker containers, by any OCI runtime: ``docker:runtime=runsc`` is the same adapter with gVisor.
 
-The SDK finds the daemon (DOCKER_HOST, TLS, API version) and answers ``check``. Every measured request, from create to
-removal, is sent to the daemon directly (http.py): the SDK's own path is slower than an exec.
+The SDK finds the daemon (endpoint.py: DOCKER_HOST, contexts, TLS). Every request goes to the daemon directly (http.py):
+the SDK's own path is slower than an exec.
 
 A container is a ``sleep`` of the sandbox's time to live under docker's init, removed by the daemon at its end: this is
-the deadline without taxtui. A daemon that is down at that time removes it late.
+the deadline without taxtui. After an outage at that time the daemon removes the container late.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import math
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, Self
 
-import docker
 import msgspec
-import requests
-from docker.errors import DockerException, ImageNotFound
 
-from taxtui.errors import SubstrateError, SubstrateUnavailable
+from taxtui.errors import SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import labels
-from taxtui.sandboxes.kit.cancellation import with_cleanup
+from taxtui.sandboxes.kit.cancellation import undo_if_cancelled
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.lifecycle import reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.docker import DockerOptions, images
-from taxtui.substrates.docker.containers import SANDBOX_ENV, Containers, Image, connect
-from taxtui.substrates.docker.endpoint import endpoint
-from taxtui.substrates.docker.failure import NONSENSE, error_text, unusable
+from taxtui.substrates.docker.containers import SANDBOX_ENV, Containers, Image
+from taxtui.substrates.docker.failure import NONSENSE, unusable
 from taxtui.substrates.docker.sandbox import DockerSandbox
 from taxtui.workloads.image import DIGEST, FIXTURES_LABEL
 
@@ -55,55 +49,39 @@ class DockerSubstrate:
     )
 
     def __init__(self, options: DockerOptions | None = None) -> None:
-        """Nothing is opened yet."""
         self.options = options or DockerOptions()
         self.variant: str = self.options.runtime
         self.containers = Containers(self.options)
 
     async def __aenter__(self) -> Self:
-        """Connect. Raises ``SubstrateUnavailable``."""
         await self.containers.open()
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Wait for calls under way, then disconnect."""
         await self.containers.close()
 
     async def check(self) -> Availability:
-        """As ``Substrate.check``."""
-        pool, ours = self.containers.pool, self.containers.client if self.containers.is_open else None
         try:
-            where = endpoint(self.options.host)
-            client = ours if ours is not None else await pool.run(lambda: connect(where))
+            if self.containers.is_open:
+                return await self._look()
+            async with type(self)(self.options) as opened:
+                return await opened._look()
         except SubstrateUnavailable as error:
             return Availability(ok=False, detail=error.problem.removeprefix("docker: "), fix=error.fix)
-        try:
-            return await pool.run(lambda: self._look(client))
-        except (DockerException, requests.RequestException) as error:
-            return Availability(
-                ok=False, detail=f"the docker daemon does not answer: {error_text(error)}", fix="restart it"
-            )
         except NONSENSE as error:
             return Availability(ok=False, detail=unusable(error).problem.removeprefix("docker: "), fix="restart it")
-        finally:
-            if client is not ours:
-                client.close()
 
-    def _look(self, client: docker.APIClient) -> Availability:
+    async def _look(self) -> Availability:
+        containers, runtime = self.containers, self.options.runtime
         asked_ns = time.monotonic_ns()
-        client.ping()
+        await containers.facts("/_ping")
         latency_ns = time.monotonic_ns() - asked_ns
-        info, version = client.info(), client.version()
-        runtime = self.options.runtime
+        info, version = await containers.facts("/info"), await containers.facts("/version")
         if runtime not in info.get("Runtimes", {}):
             runtimes = ", ".join(sorted(info.get("Runtimes", {})))
             fix = f"add it to the daemon's runtimes, or use one of: {runtimes}"
             return Availability(ok=False, detail=f"docker has no runtime {runtime!r}", fix=fix)
-        try:
-            image = client.inspect_image(self.options.image)  # type: ignore[no-untyped-call]
-        except ImageNotFound:
-            detail = f"there is no image {self.options.image} here"
-            return Availability(ok=False, detail=detail, fix=self.containers.image_fix)
+        image = await containers.inspected(self.options.image, containers.image_fix)
         components = {part["Name"]: part["Version"] for part in version.get("Components", [])}
         server = version["Version"]
         runtime_version = components.get(runtime, "")
@@ -121,8 +99,7 @@ class DockerSubstrate:
             latency_ns=latency_ns,
             facts={
                 "server": server,
-                "api": client.api_version,
-                "sdk": docker.__version__,
+                "api": containers.daemon.api_version,
                 "storage": info.get("Driver", ""),
                 "cgroup_driver": info.get("CgroupDriver", ""),
                 "kernel": info.get("KernelVersion", ""),
@@ -132,12 +109,9 @@ class DockerSubstrate:
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> DockerSandbox:
         """As ``Substrate.create``: made and started. A cancelled create ends, and its container is removed."""
-        making = asyncio.ensure_future(self._make(spec, marks))
-        try:
-            return await asyncio.shield(making)
-        except asyncio.CancelledError as cancelled:
-            await with_cleanup(self._undo(making), cancelled)
-            raise
+        return await undo_if_cancelled(
+            self._make(spec, marks), lambda sandbox: self.containers.discard(sandbox.container)
+        )
 
     async def _make(self, spec: SandboxSpec, marks: Marks) -> DockerSandbox:
         containers = self.containers
@@ -147,10 +121,6 @@ class DockerSubstrate:
         await containers.start(container)
         marks("started")
         return DockerSandbox(containers, spec, container, image)
-
-    async def _undo(self, making: asyncio.Future[DockerSandbox]) -> None:
-        with contextlib.suppress(SubstrateError):
-            await self.containers.discard((await making).container)
 
     def _config(self, spec: SandboxSpec, image: Image) -> dict[str, Any]:
         """A container, as the Engine API takes it.
@@ -184,7 +154,6 @@ class DockerSubstrate:
         }
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``."""
         label = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
         rows = await self.containers.labelled(label)
         try:
@@ -194,7 +163,6 @@ class DockerSubstrate:
         return [*found, *await images.labelled(self.containers.daemon, label)]
 
     async def reap(self, entry: Found) -> None:
-        """As ``Substrate.reap``; an image is removed once its containers are gone."""
         if entry.handle.startswith(images.ID_PREFIX):
             await images.remove(self.containers.daemon, entry.handle)
         else:
@@ -205,7 +173,6 @@ class DockerSubstrate:
         return await images.build(self.containers.daemon, name, dockerfile, labels)
 
     def dockerfile(self) -> str:
-        """This substrate's image and one file."""
         return f"FROM {self.options.image}\nRUN echo built > /tmp/taxtui-built\n"
 
 

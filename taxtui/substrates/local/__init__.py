@@ -16,7 +16,6 @@ class LocalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fixtures: str = ""  # a folder with attrs.git and wheels/; by default those of `taxtui setup`, if built
 
     def folder(self) -> Path | None:
-        """The fixtures' folder as it was given, whole."""
         return Path(self.fixtures).expanduser().resolve() if self.fixtures else None
 
     def complaint(self) -> str:

@@ -19,7 +19,8 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from taxtui.substrates.local.failure import no_bubblewrap
+from taxtui.errors import ExecFailed
+from taxtui.sandboxes.kit.refusal import last_line
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 INSIDE: Final = Path("/sandbox")
@@ -43,6 +44,9 @@ _ETC_MADE: Final = {
 _BECOMING_NOBODY: Final = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_DAC_READ_SEARCH")
 """Capabilities that root keeps until then; the last one for entering a working folder of the user nobody."""
 _PROBE_TIMEOUT_S: Final = 10.0
+_LAUNCHERS: Final = (b"bwrap: ", b"setpriv: ")
+_LAUNCHER_FAILED: Final = 1
+"""The exit code of both. A command may end with it too; the first words on stderr decide."""
 
 
 def wrap(folder: Path, fixtures: Path | None, *, network: bool) -> list[str]:
@@ -72,7 +76,7 @@ def furnish_etc(folder: Path) -> None:
     for name, content in _etc_files().items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
-        (folder / name).chmod(0o644)  # whatever the umask: it is nobody's to read
+        (folder / name).chmod(0o644)  # with any umask: the sandbox's user reads it
     for path in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
         path.chmod(0o755)
 
@@ -83,9 +87,21 @@ def hand_over(folder: Path) -> None:
         os.chown(folder, _NOBODY, _NOBODY)
 
 
+def not_started(exit_code: int, stderr: bytes) -> ExecFailed | None:
+    """The error for a program whose launcher failed, or None."""
+    if exit_code != _LAUNCHER_FAILED or not stderr.startswith(_LAUNCHERS):
+        return None
+    return ExecFailed(stderr.decode(errors="replace").strip())
+
+
+def no_bubblewrap(exit_code: int, stderr: bytes) -> str:
+    """The reason why a probe of bubblewrap failed, by its last line; "" without one."""
+    return f"bubblewrap does not work: {last_line(stderr) or exit_code}" if exit_code else ""
+
+
 @functools.cache
 def complaint() -> str:
-    """Why bubblewrap can't be used here, "" when a probe run succeeds."""
+    """The reason why bubblewrap does not work here, by a trial; "" if it works."""
     if not shutil.which("bwrap", path=PATH):
         return "bubblewrap is not installed"
     if _root() and not shutil.which("setpriv", path=PATH):

@@ -1,7 +1,7 @@
 """A limit for the files of a local sandbox: a file system of a given size in memory.
 
-A folder has no quota, and bubblewrap's own file systems end with each command. This one is mounted beside the sandbox's
-record for the sandbox's whole life, as root. A removal looks for it with any options.
+A folder has no quota, and bubblewrap's own file systems end with each command. taxtui, as root, mounts one beside the
+sandbox's record until the removal. A removal looks for it with any options.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from taxtui.substrates.local.failure import no_file_system
-
 _NAME: Final = "disk"
 _NO_SETUID_NO_DEVICES: Final = 2 | 4
-_NOW_AND_HERE: Final = 2 | 8  # MNT_DETACH: whoever still has a file open keeps that alone; UMOUNT_NOFOLLOW
+_NOW_AND_HERE: Final = 2 | 8  # MNT_DETACH: only files that are still open remain; UMOUNT_NOFOLLOW
 _FILES_PER_MIB: Final = 256
 """One file per page, so that empty files are limited too."""
 _PROBE_MIB: Final = 1
@@ -55,6 +53,6 @@ def complaint() -> str:
         try:
             limited(Path(name), _PROBE_MIB)
         except OSError as error:
-            return no_file_system(error)
+            return f"disk_mib needs root, who may mount a file system: {error.strerror}"
         released(Path(name))
     return ""

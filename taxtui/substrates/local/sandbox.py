@@ -9,9 +9,8 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from taxtui.errors import CleanupFailed, ExecFailed
+from taxtui.errors import CleanupFailed, ExecFailed, SandboxLost
 from taxtui.plan.spec import FIXTURES_ENV, Command, SandboxSpec
-from taxtui.sandboxes.kit import freezing
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.kept_output import exec_result
@@ -24,9 +23,8 @@ from taxtui.sandboxes.kit.wrapper_clock import BEGIN
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
 from taxtui.substrates.local import bubblewrap as local_bwrap
-from taxtui.substrates.local import disk
-from taxtui.substrates.local.bubblewrap import FIXTURES_INSIDE, INSIDE, PATH
-from taxtui.substrates.local.failure import no_working_folder, not_emptied, not_started
+from taxtui.substrates.local import disk, freezing
+from taxtui.substrates.local.bubblewrap import FIXTURES_INSIDE, INSIDE, PATH, not_started
 
 _FOLDERS: Final = ("work", "home", "tmp")
 
@@ -105,10 +103,9 @@ class LocalSandbox:
         self._entering = f"{BEGIN}; {or_exit(prologue)}"
 
     async def wait_ready(self, marks: Marks) -> None:
-        """There is nothing to wait for."""
+        pass
 
     async def exec(self, command: Command) -> ExecResult:
-        """As ``Sandbox.exec``."""
         process, mark = self._launch_shell(command)
         try:
             async with asyncio.timeout(command.timeout_s):
@@ -127,7 +124,6 @@ class LocalSandbox:
         return exec_result(code, stdout, stderr)
 
     async def open_session(self) -> Session:
-        """As ``Sandbox.open_session``."""
         process, mark = self._launch(launch_argv(), stdin=True)
         return await FramedShell.open(OwnedStream(process, lambda: _end(process, mark)))
 
@@ -148,7 +144,9 @@ class LocalSandbox:
         if self._suspended:
             raise ExecFailed(f"{self.name} is suspended")
         if not self._work.is_dir():
-            raise no_working_folder(self.name, removed=not self._folder.exists())
+            if not self._folder.exists():
+                raise SandboxLost(f"{self.name} has been removed")
+            raise ExecFailed(f"{self.name}: a command has removed its working folder")
         mark = new_mark()
         if not enters:
             argv = [*self._prefix, *argv]
@@ -156,17 +154,14 @@ class LocalSandbox:
         return Process(argv, {**self._env, MARK: mark}, stdin=stdin, program=enters), mark
 
     async def suspend(self, marks: Marks) -> None:
-        """Stop every process, by the cgroup's freezer or by SIGSTOP."""
         self._suspended = True
         await freezing.stop(self._folders.limiter, self.name)
 
     async def resume(self, marks: Marks) -> None:
-        """Continue every process."""
-        await freezing.go_on(self._folders.limiter, self.name)
+        await freezing.continue_all(self._folders.limiter, self.name)
         self._suspended = False
 
     async def usage(self) -> Usage:
-        """As the cgroup reports it."""
         return freezing.usage(self._folders.limiter, self.name)
 
     async def reset(self, marks: Marks) -> None:
@@ -176,10 +171,9 @@ class LocalSandbox:
         try:
             await finish_despite_cancel(self._folders.pool.run(lambda: self._folders.furnish(self._folder)))
         except OSError as error:
-            raise not_emptied(self.name, error) from error
+            raise ExecFailed(f"{self.name}: cannot empty its folders: {error.strerror}") from error
 
     async def destroy(self) -> None:
-        """As ``Sandbox.destroy``."""
         await self._folders.remove(self.name)
 
 

@@ -19,11 +19,11 @@ import msgspec
 
 from taxtui.errors import SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
-from taxtui.sandboxes.kit import freezing, private_folder
+from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.limits import Limiter, best_limiter
 from taxtui.sandboxes.protocol import Availability, Capabilities, Found, Marks
-from taxtui.substrates.local import LocalOptions, disk
+from taxtui.substrates.local import LocalOptions, disk, freezing
 from taxtui.substrates.local import bubblewrap as local_bwrap
 from taxtui.substrates.local.bubblewrap import PATH
 from taxtui.substrates.local.sandbox import LocalSandbox, SandboxFolders
@@ -45,7 +45,6 @@ class LocalSubstrate:
     )
 
     def __init__(self, options: LocalOptions | None = None) -> None:
-        """Try bubblewrap, unless an option decides."""
         self._options = options or LocalOptions()
         isolation = self._options.isolation
         if isolation == "auto":
@@ -58,7 +57,6 @@ class LocalSubstrate:
         self.pool = BlockingPool(_REMOVERS, "local")
 
     async def __aenter__(self) -> Self:
-        """Find the available limits. Raises ``SubstrateUnavailable``."""
         complaint, fix = self._complaint()
         if complaint:
             raise SubstrateUnavailable(f"local: {complaint}", fix=fix)
@@ -71,7 +69,6 @@ class LocalSubstrate:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Wait for removals under way."""
         await self.pool.__aexit__(*exc)
 
     def _complaint(self) -> tuple[str, str]:
@@ -87,7 +84,6 @@ class LocalSubstrate:
         return "", ""
 
     async def check(self) -> Availability:
-        """As ``Substrate.check``."""
         complaint, fix = self._complaint()
         if complaint:
             return Availability(ok=False, detail=complaint, fix=fix)
@@ -107,7 +103,6 @@ class LocalSubstrate:
         )
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> LocalSandbox:
-        """As ``Substrate.create``."""
         try:
             folder = private_folder.make(self.root, spec)
             if self._options.disk_mib:
@@ -124,11 +119,9 @@ class LocalSubstrate:
         )
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``."""
         return private_folder.found_in(self.root, run_id)
 
     async def reap(self, entry: Found) -> None:
-        """As ``Substrate.reap``."""
         await self._folders.remove(entry.name)
 
 

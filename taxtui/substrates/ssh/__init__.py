@@ -42,7 +42,6 @@ class SshOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                 raise SubstrateUnavailable(f"ssh: {name}={path} is not a file", fix=f"name one with {name}=FILE")
 
     def login(self) -> dict[str, Any]:
-        """The arguments for ``asyncssh.connect``."""
         settings: dict[str, Any] = {"port": self.port, "username": self.user}
         if self.key:
             settings["client_keys"] = [str(_whole(self.key))]

@@ -38,7 +38,6 @@ class SshHost:
     """The host of the options."""
 
     def __init__(self, options: SshOptions) -> None:
-        """Nothing is opened yet."""
         self._options = options
         self._gate = asyncio.Semaphore(options.logins)
         self._channels = asyncio.Semaphore(_CHANNELS)
@@ -49,7 +48,6 @@ class SshHost:
         self.facts: HostFacts
 
     async def open(self) -> None:
-        """Log in and look. Raises ``SubstrateUnavailable``."""
         await asyncio.to_thread(self._options.complain)
         code, out, err = await self.run(look(self._options.folder, self._options.fixtures))
         host_facts = facts(out)

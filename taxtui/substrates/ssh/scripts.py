@@ -1,7 +1,8 @@
 """Programs on the host, for any POSIX shell with the usual tools, and the parsers of their output.
 
 A sandbox is a folder with ``work``, ``home`` and ``tmp``, and a record with its labels and its creation by the host's
-clock. Its processes, and the process that removes it at its deadline, have a variable with its name.
+clock. Every process of the sandbox has a variable with the sandbox's name, and so has the process for the removal at
+the deadline.
 """
 
 from __future__ import annotations
@@ -129,9 +130,9 @@ def _entry(now_s: int, row: str) -> Found | None:
     try:
         labels = msgspec.json.decode(text, type=dict[str, str])
         age_s = now_s - int(made_s)
-    except (ValueError, msgspec.DecodeError):  # its creator died before that, or it has spoilt this itself
+    except (ValueError, msgspec.DecodeError):  # the creator died earlier, or the sandbox changed the record
         labels, age_s = {}, 0
-    # A sandbox can write there too: whose it is says the name that we gave it.
+    # The sandbox can write there too: the folder's name decides the run.
     labels[LABEL_RUN] = name.removeprefix("taxtui-").rpartition("-")[0]
     return found(labels, name=name, handle=folder, age_s=age_s)
 

@@ -34,7 +34,6 @@ class SshSandbox(OverSsh):
     """A folder, one connection and its processes; also another run's folder, to be removed."""
 
     def __init__(self, host: SshHost, name: str, folder: str = "") -> None:
-        """``folder``: on the host; by default the folder for this name."""
         self.name = name
         self._host = host
         self._folder = folder or f"{host.facts.base}/{name}"
@@ -53,7 +52,7 @@ class SshSandbox(OverSsh):
         try:
             code, out, err = await self._host.run(scripts.make(self._folder, spec, math.ceil(spec.ttl_s)))
         except (SandboxLost, ExecFailed) as error:  # it may be made nevertheless, and is found by its name then
-            raise CreateFailed(f"nobody knows whether {self.name} was made: {error}") from error
+            raise CreateFailed(f"{self.name} may exist or not: {error}") from error
         if code:
             raise not_made(spec.name, spec.labels.get(LABEL_RUN, ""), code, err or out)
         marks("folder made")
@@ -89,7 +88,6 @@ class SshSandbox(OverSsh):
             raise SandboxLost(f"{self.name} has been removed, or a command has removed its working folder")
 
     async def reset(self, marks: Marks) -> None:
-        """Not among the capabilities."""
         raise ExecFailed(f"{self.name}: this kind of sandbox cannot be reset")
 
     async def destroy(self) -> None:
@@ -120,12 +118,10 @@ class SshSubstrate:
     capabilities = Capabilities(deadline="guest")
 
     def __init__(self, options: SshOptions | None = None) -> None:
-        """Nothing is opened yet."""
         self._options = options or SshOptions()
         self._host = SshHost(self._options)
 
     async def __aenter__(self) -> Self:
-        """Log in, and check the host. Raises ``SubstrateUnavailable``."""
         try:
             await self._host.open()
         except SubstrateUnavailable:
@@ -135,11 +131,9 @@ class SshSubstrate:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Close the connection."""
         await self._host.close()
 
     async def check(self) -> Availability:
-        """As ``Substrate.check``, over a new connection."""
         host, began_ns = SshHost(self._options), time.monotonic_ns()
         try:
             await host.open()
@@ -180,5 +174,4 @@ class SshSubstrate:
         return scripts.listed(out, run_id)
 
     async def reap(self, entry: Found) -> None:
-        """As ``Substrate.reap``."""
         await SshSandbox(self._host, entry.name, entry.handle).destroy()

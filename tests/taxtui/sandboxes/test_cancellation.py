@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from taxtui.errors import CreateFailed, ExecFailed, ExecTimeout, SandboxLost, SubstrateError
-from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, undo_if_cancelled, with_cleanup
 
 
 async def test_finishes_before_it_passes_a_cancellation_on() -> None:
@@ -138,3 +138,26 @@ async def test_a_command_is_killed_before_its_timeout_is_reported(
     error = await kill_then_timeout(kill(), 2.0, "; its session is closed")
     assert kill.finished
     assert (type(error), str(error)) == (kind, words)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_undoes_the_result_that_a_cancelled_caller_does_not_receive(fails: bool) -> None:
+    undone = []
+
+    async def work() -> str:
+        await asyncio.sleep(0.05)
+        if fails:
+            raise CreateFailed("refused")
+        return "sandbox"
+
+    async def undo(sandbox: str) -> None:
+        await asyncio.sleep(0)
+        undone.append(sandbox)
+
+    assert await undo_if_cancelled(asyncio.sleep(0, "result"), undo) == "result"
+    task = asyncio.create_task(undo_if_cancelled(work(), undo))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert undone == ([] if fails else ["sandbox"])

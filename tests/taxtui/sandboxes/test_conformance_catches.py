@@ -149,7 +149,7 @@ async def test_a_suspension_that_stops_nothing(monkeypatch: pytest.MonkeyPatch) 
     async def nothing(limiter: object, name: str) -> None:
         pass
 
-    monkeypatch.setattr("taxtui.sandboxes.kit.freezing.stop", nothing)
+    monkeypatch.setattr("taxtui.substrates.local.freezing.stop", nothing)
     with pytest.raises(Violation, match="a sleep of 1 s took"):
         await BY_NAME["suspend and resume"](Broken)
     with pytest.raises(Violation, match="a command ended in a suspended sandbox"):
@@ -160,7 +160,7 @@ async def test_a_resume_that_continues_nothing(monkeypatch: pytest.MonkeyPatch) 
     async def nothing(limiter: object, name: str) -> None:
         pass
 
-    monkeypatch.setattr("taxtui.sandboxes.kit.freezing.go_on", nothing)
+    monkeypatch.setattr("taxtui.substrates.local.freezing.continue_all", nothing)
     with pytest.raises((Violation, TimeoutError)):
         await BY_NAME["suspend and resume"](Broken, timeout_s=10)
 

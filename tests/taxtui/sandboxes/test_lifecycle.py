@@ -22,12 +22,12 @@ from taxtui.plan.spec import CellPlan, Command, Limits, SandboxSpec, SubstrateRe
 from taxtui.runner.cleanup.ledger import TrialShare, part_of
 from taxtui.runner.preflight import require
 from taxtui.sandboxes.fake import FakeSandbox, FakeSubstrate
-from taxtui.sandboxes.kit import freezing
 from taxtui.sandboxes.kit.limits import CgroupLimiter
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.lifecycle import Usage, reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, Marks
 from taxtui.substrates.docker import images
+from taxtui.substrates.local import freezing
 from tests.support import waiting
 from tests.taxtui.runner.test_trial import TIER, FakeContext, obey, run, trial_of
 
@@ -270,7 +270,7 @@ async def test_the_freezer_of_cgroup_version_2_stops_and_continues_processes(tmp
         assert freezing.usage(limiter, name).cpu_ns > 0
         await asyncio.sleep(0.3)
         assert ticks.stat().st_size == stopped
-        await freezing.go_on(limiter, name)
+        await freezing.continue_all(limiter, name)
         await waiting.until(lambda: ticks.stat().st_size > stopped, "a tick after the resume")
         await freezing.stop(limiter, name)
     finally:

@@ -14,7 +14,7 @@ from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.kill import MARK, kill_script, new_mark
-from taxtui.sandboxes.kit.shell.framed_shell import ENDED, Readable
+from taxtui.sandboxes.kit.shell.framed_shell import ENDED, Streams
 from taxtui.sandboxes.kit.shell.frames import LAST_LINE, STDERR, STDOUT, last_line
 from taxtui.sandboxes.kit.wrapper_clock import BEGIN, NOW, UNKNOWN
 
@@ -57,7 +57,7 @@ def wrap_program(argv: Sequence[str]) -> CapturedProgram:
 
 
 def _wrapped(shell: str, body: str, end: str, argv: Sequence[str], stdin: bytes) -> CapturedProgram:
-    # The nonce is the mark and a second half, so that a command which lists all that its shell knows prints no marker.
+    # The nonce has a second half beside the mark: a command that lists its shell's variables prints no marker.
     first_half, second_half = new_mark(), new_mark()
     program = _PROGRAM.replace("@MARK@", MARK).replace("@BODY@", body).replace("@END@", end)
     program = program.replace("@KILL@", kill_script(first_half))
@@ -112,7 +112,7 @@ class Captured:
         return self._output
 
 
-async def captured(stream: Readable, marker: bytes) -> tuple[Captured, Captured]:
+async def captured(stream: Streams, marker: bytes) -> tuple[Captured, Captured]:
     """Stdout and stderr up to their end markers, even while background processes have the streams open.
 
     Without a marker up to the streams' end: the command has killed the shell around it, or the sandbox is gone.

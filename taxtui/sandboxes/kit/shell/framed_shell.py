@@ -1,4 +1,4 @@
-"""The framed persistent shell behind every ``session`` mode, whatever carries its bytes.
+"""The framed persistent shell behind every ``session`` mode, over any stream of bytes.
 
 A small program in the sandbox's own shell (:func:`launch_argv`) keeps a subshell ready for the next command, so that
 no command waits for a fork. The subshell takes one frame and evaluates it; when it has exited, the shell itself takes
@@ -12,7 +12,7 @@ streams; the one for the shell prints a marker after it, with the exit code::
     shell → client    … noise … BEGIN{ the command's own bytes END}0:1700000000.123456
 
 
-Behind the exit code stands when the shell printed it, on bash's own clock: :mod:`taxtui.sandboxes.kit.wrapper_clock`.
+The time after the exit code is that of the print, by bash's own clock: :mod:`taxtui.sandboxes.kit.wrapper_clock`.
 
 Both nonces are new for each command and are sent in two halves, so that neither an echo of the frames nor a command
 that prints its shell's variables can look like a marker. Output between two commands, for example of
@@ -74,8 +74,8 @@ def launch_argv(*, terminal: bool = False) -> list[str]:
     return ["sh", "-c", (_RAW_TERMINAL if terminal else "") + _LAUNCHER, "sh", _BASH_DRIVER, _SH_DRIVER]
 
 
-class ByteStream(Protocol):
-    """A running program's streams, and the power to end it. A substrate writes one for its sessions."""
+class Streams(Protocol):
+    """The streams of a running program."""
 
     async def read(self) -> tuple[int, bytes]:
         """The next chunk and its channel: ``STDOUT`` (also for merged streams) or ``STDERR``.
@@ -88,20 +88,16 @@ class ByteStream(Protocol):
         """Send all of ``data`` to standard input. Raises ``SandboxLost``."""
         ...
 
+
+class ByteStream(Streams, Protocol):
+    """The streams of a running program, and the power to end it. A substrate writes one for its sessions."""
+
     async def close(self) -> None:
         """Kill the program with all its processes, and close the connection. Idempotent."""
         ...
 
 
-class Readable(Protocol):
-    """The reading half of a :class:`ByteStream`."""
-
-    async def read(self) -> tuple[int, bytes]:
-        """As ``ByteStream.read``."""
-        ...
-
-
-async def outputs(stream: Readable) -> tuple[KeptOutput, KeptOutput]:
+async def outputs(stream: Streams) -> tuple[KeptOutput, KeptOutput]:
     """Stdout and stderr of a program, read to their end."""
     out, err = KeptOutput(), KeptOutput()
     while (item := await stream.read())[0] != ENDED:
@@ -140,7 +136,7 @@ class FramedShell:
         return await self._exchange(command, command.timeout_s)
 
     async def only(self, command: Command) -> ExecResult:
-        """Run the one command of a shell that then exits, in one exchange; replaces ``open`` and ``exec``.
+        """Run one command and exit the shell, in one exchange; replaces ``open`` and ``exec``.
 
         The owner of the stream ends it. Raises as ``exec``.
         """
@@ -206,13 +202,13 @@ def _evaluated(command: Command, *, merged: bool) -> tuple[str, str, bytes]:
         return run, "</dev/null", b""
     if not merged or len(command.stdin) <= _PRINTED_BYTES:
         return f"printf '{_printf_escaped(command.stdin)}' | {run}", "", b""
-    fed = base64.b64encode(command.stdin)  # all of it is taken, whatever the command reads
+    fed = base64.b64encode(command.stdin)  # the shell takes all bytes, also those that the command leaves unread
     decoded = f"{{ base64 -d 2>/dev/null | {run}; _r=$?; cat >/dev/null; exit $_r; }}"
     return f"head -c {len(fed)} | {decoded}", "", fed
 
 
 def quoted(script: str) -> str:
-    """A script as one word of ASCII for any POSIX shell, whatever its locale or the terminal in between."""
+    """A script as one word of ASCII for any POSIX shell, in any locale and through any terminal."""
     if script.isascii() and "\r" not in script and "\0" not in script:
         return "'" + script.replace("'", "'\\''") + "'"
     return f"\"$(printf '{_printf_escaped(script.encode())}')\""
@@ -229,7 +225,7 @@ def _printf_escaped(data: bytes) -> str:
 
 
 class ExplainedSession:
-    """A persistent shell that reports the fate of its sandbox when it breaks; a ``protocol.Session``."""
+    """A persistent shell whose errors name the end of the sandbox, if there is one; a ``protocol.Session``."""
 
     def __init__(
         self,
@@ -247,11 +243,9 @@ class ExplainedSession:
         self._silent = silent
 
     async def exec(self, command: Command) -> ExecResult:
-        """As ``Session.exec``."""
         return await self._explained(self._shell.exec(command))
 
     async def only(self, command: Command) -> ExecResult:
-        """As ``FramedShell.only``."""
         return await self._explained(self._shell.only(command))
 
     async def _explained(self, running: Awaitable[ExecResult]) -> ExecResult:
@@ -266,7 +260,6 @@ class ExplainedSession:
             raise explained from error
 
     async def close(self) -> None:
-        """As ``Session.close``; where the sandbox is lost there is nothing to end."""
         try:
             await self._shell.close()
         except ExecFailed as error:
@@ -274,25 +267,16 @@ class ExplainedSession:
                 raise
 
 
-class _Streams(Protocol):
-    """A ``ByteStream`` without its end."""
-
-    async def read(self) -> tuple[int, bytes]: ...
-
-    async def write(self, data: bytes) -> None: ...
-
-
 class OwnedStream:
     """A ``ByteStream`` with another way to end it, for example by killing all its processes."""
 
-    def __init__(self, stream: _Streams, end: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, stream: Streams, end: Callable[[], Awaitable[None]]) -> None:
         """``end`` is called once, by the first ``close``."""
         self.read = stream.read
         self.write = stream.write
         self._end: Callable[[], Awaitable[None]] | None = end
 
     async def close(self) -> None:
-        """As ``ByteStream.close``."""
         end, self._end = self._end, None
         if end is not None:
             await end()

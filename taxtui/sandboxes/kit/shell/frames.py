@@ -45,13 +45,11 @@ class SplitFrames:
     """Both streams of one command, each between its markers."""
 
     def __init__(self, begin: str, end: str) -> None:
-        """``begin`` and ``end`` are the nonces of the two markers."""
         self._begin, self._end = begin, end
         self._frames = {STDOUT: _Frame(begin, end), STDERR: _Frame(begin, end)}
 
     @property
     def complete(self) -> bool:
-        """Whether all output and the exit code have arrived."""
         return self._frames[STDOUT].complete and self._frames[STDERR].complete
 
     def subshell(self, command: str, *, stdin: str) -> str:
@@ -65,11 +63,9 @@ class SplitFrames:
         return f"{end} >&3; {end}\n{then}"
 
     def feed(self, channel: int, chunk: bytes) -> None:
-        """Take the next bytes of ``channel``."""
         self._frames[channel].feed(chunk)
 
     def result(self) -> ExecResult:
-        """The result of a complete command."""
         out, err = (self._frames[channel].payload for channel in (STDOUT, STDERR))
         assert isinstance(out, KeptOutput)
         assert isinstance(err, KeptOutput)
@@ -107,14 +103,12 @@ class MergedFrames:
     """The shell's program before its first command."""
 
     def __init__(self, begin: str, end: str) -> None:
-        """``begin`` and ``end`` are the nonces of the two markers."""
         self._begin, self._end = begin, end
         self._streams = _Unmerged()
         self._frame = _Frame(begin, end, self._streams)
 
     @property
     def complete(self) -> bool:
-        """Whether all output and the exit code have arrived."""
         return self._frame.complete
 
     def subshell(self, command: str, *, stdin: str) -> str:
@@ -132,11 +126,9 @@ class MergedFrames:
         )
 
     def feed(self, channel: int, chunk: bytes) -> None:
-        """Take the next bytes of ``channel``."""
         self._frame.feed(chunk)
 
     def result(self) -> ExecResult:
-        """The result of a complete command."""
         return exec_result(self._frame.exit_code, *self._streams.ended(), self._frame.wrapper_ended_ns)
 
 

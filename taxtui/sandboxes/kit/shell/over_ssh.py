@@ -32,7 +32,7 @@ CONNECTION_ERRORS: Final = (OSError, asyncssh.Error)
 """Exceptions of asyncssh for a broken network or an unusual peer."""
 
 
-_CONNECT_FAILED: Final = 2  # RFC 4254, 5.1: also what asyncssh tells of a connection that is closed
+_CONNECT_FAILED: Final = 2  # RFC 4254, 5.1: asyncssh reports a closed connection by the same code
 
 
 async def log_in(address: str, **options: Any) -> asyncssh.SSHClientConnection:
@@ -87,11 +87,9 @@ class Program(asyncssh.SSHClientSession[bytes]):
     # -- called by asyncssh
 
     def connection_made(self, chan: Any) -> None:
-        """The channel is open; the program starts next."""
         self._channel = chan
 
     def exit_status_received(self, status: int) -> None:
-        """The program has exited; its output may arrive later."""
         self._exited(status)
 
     def exit_signal_received(self, signal: str, core_dumped: bool, msg: str, lang: str) -> None:
@@ -115,23 +113,19 @@ class Program(asyncssh.SSHClientSession[bytes]):
         self._changed.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The channel is closed, orderly or with its connection."""
         self._lost = exc
         self._writable.set()
         self._end()
 
     def pause_writing(self) -> None:
-        """The peer's window is full."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """The peer's window has room again."""
         self._writable.set()
 
     # -- ByteStream
 
     async def read(self) -> tuple[int, bytes]:
-        """As ``ByteStream.read``; raises ``SandboxLost`` where the connection broke."""
         while not self._chunks:
             if self._lost is not None:
                 raise SandboxLost(f"the SSH connection broke: {self._lost}")
@@ -153,7 +147,6 @@ class Program(asyncssh.SSHClientSession[bytes]):
             self._channel.write_eof()
 
     async def write(self, data: bytes) -> None:
-        """As ``ByteStream.write``."""
         try:
             self._channel.write(data)
         except BrokenPipeError as error:
@@ -186,7 +179,7 @@ class OverSsh(ABC):
         """The cause of a failed connection: the end of its sandbox if that is the reason, else the same error."""
 
     async def unanswered(self) -> None:  # noqa: B027 - most have nothing to look for
-        """A command has ended without a last word: killed by itself, unless this raises why else."""
+        """Called after a command ended without a marker. Raises the reason unless the command killed its own shell."""
 
     @property
     def _open(self) -> asyncssh.SSHClientConnection:
@@ -225,7 +218,6 @@ class OverSsh(ABC):
         return exec_result(code, stdout.output(), stderr.output(), stdout.wrapper_ended_ns)
 
     async def open_session(self) -> Session:
-        """As ``Sandbox.open_session``."""
         program, mark = Program(0), new_mark()
 
         async def end() -> None:

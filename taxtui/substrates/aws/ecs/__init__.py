@@ -27,7 +27,6 @@ class EcsOptions(AwsOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def variant(self) -> str:
-        """The options that distinguish one measurement from another."""
         kind = "fargate_spot" if self.spot else self.launch_type.lower()
         arch = "" if self.arch == "X86_64" else self.arch.lower()
         way = "" if self.public_address or self.launch_type == "EC2" else "private"  # to the registry, and in the bill

@@ -24,7 +24,6 @@ class EcsApi(AwsApi[TaskState]):
     services = ("ecs", "sts", "ssm")
 
     def __init__(self, options: EcsOptions) -> None:
-        """Nothing is opened yet."""
         super().__init__(options, StatePoller(self._describe, options.poll_s, DESCRIBE_BATCH))
         self.options = options
 

@@ -50,9 +50,8 @@ class DataChannel:
     """A ``framed_shell.ByteStream``. The terminal merges both streams, so its shell must be opened as merged."""
 
     def __init__(self, socket: websockets.ClientConnection, channel: Channel, session: str) -> None:
-        """Use :meth:`open`."""
         self.session = session
-        self.doubtful = asyncio.Event()  # the service hints that nobody is at the other end
+        self.doubtful = asyncio.Event()  # the service hints that the agent is gone
         self._socket = socket
         self._channel = channel
         self._output = bytearray()
@@ -93,11 +92,6 @@ class DataChannel:
             await stream.close()
             raise
         return stream
-
-    @property
-    def resent(self) -> int:
-        """Number of frames that were sent again."""
-        return self._channel.resent
 
     async def read(self) -> tuple[int, bytes]:
         """The next output; after all output raises the reason of the channel's end."""

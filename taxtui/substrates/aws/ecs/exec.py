@@ -1,15 +1,15 @@
 """The Session Manager data channel that ECS Exec runs over, without I/O: frames and instants in, frames and bytes out.
 
-A channel carries one terminal. Both directions number their stream messages from 0; each message is acknowledged by
-its receiver and sent again by its sender until it is. If the network drops, doubles, delays or reorders messages,
-bytes are still delivered once and in order, or the channel ends with an error that says why.
+A channel carries one terminal. Both directions number their stream messages from 0. The receiver acknowledges each
+message, and the sender repeats a message until then. If the network drops, doubles, delays or reorders messages, bytes
+are still delivered once and in order, or the channel ends with an error that says why.
 
 ::
 
     writer --write--> waiting --(open, window)--> unacked --take--> socket
     reader <--bytes-- expected <-- early <-------- receive <------- socket
 
-Instants are nanoseconds of any monotonic clock that the caller sticks to. ``ecs_channel.py`` puts a socket around it.
+Instants are nanoseconds of any monotonic clock that the caller sticks to. ``channel.py`` connects it to a socket.
 """
 
 from __future__ import annotations
@@ -124,7 +124,6 @@ class Channel:
             :class:`SubstrateUnavailable` when it wants the session encrypted.
         malformed: number of unreadable frames; their sender repeats them.
         pauses: number of requests for a pause in a row: repeated requests may be the only sign of a dead agent.
-        resent: number of frames sent more than once.
     """
 
     def __init__(self, token: str, *, now_ns: int, unix_ns: int) -> None:
@@ -132,7 +131,6 @@ class Channel:
         self.end: SubstrateError | None = None
         self.malformed = 0
         self.pauses = 0
-        self.resent = 0
         self._token = token
         self._unix_offset_ns = unix_ns - now_ns
         self._open = False
@@ -157,7 +155,6 @@ class Channel:
         )
 
     def write(self, data: bytes, now_ns: int) -> None:
-        """Queue input for the terminal."""
         self._waiting.extend(data[at : at + CHUNK] for at in range(0, len(data), CHUNK))
         self._release(now_ns)
 
@@ -195,7 +192,6 @@ class Channel:
             return
         oldest.at_ns = now_ns
         oldest.resends += 1
-        self.resent += 1
         self._outbox.append(oldest.data)
 
     def lost(self, reason: str) -> None:
@@ -272,7 +268,7 @@ class Channel:
         sent = self._unacked.pop(_parse(frame, _Acknowledgement).acknowledged_message_sequence_number, None)
         if sent is None:
             return
-        if sent.resends == 0:  # of a frame sent twice nobody knows which one was acknowledged
+        if sent.resends == 0:  # the acknowledgement of a frame sent twice belongs to either
             self._timer.sample(now_ns - sent.at_ns)
         self._release(now_ns)
 

@@ -30,7 +30,7 @@ def ended(stop_code: str, reason: str) -> SubstrateError:
         return CreateFailed(f"the task could not be set up ({why})", fix="check execution_role and the subnet's routes")
     if "apacity is unavailable" in why:  # with and without a capital: it may come in the midst of a sentence
         return CapacityUnavailable(f"Fargate has no capacity ({why})", fix="try subnets in other zones")
-    if stop_code == "TaskFailedToStart":  # whatever else kept it from running
+    if stop_code == "TaskFailedToStart":  # any other reason
         return CreateFailed(f"the task failed to start: {why}")
     return SandboxLost(f"the task has stopped: {why}")
 

@@ -51,7 +51,6 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     payload: bytes = b""
 
     def encode(self) -> bytes:
-        """The frame on the wire."""
         head = _HEADER.pack(
             _HEADER.size,
             self.kind.encode("ascii").ljust(32),

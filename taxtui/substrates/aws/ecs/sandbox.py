@@ -26,7 +26,6 @@ class EcsSandbox:
     """One task."""
 
     def __init__(self, api: EcsApi, name: str, arn: str) -> None:
-        """For a task that ECS has accepted."""
         self.name = name
         self._api = api
         self._arn = arn
@@ -83,7 +82,6 @@ class EcsSandbox:
         return result
 
     async def open_session(self) -> Session:
-        """As ``Sandbox.open_session``."""
         terminal = await self._open()
         try:
             shell = await FramedShell.open(terminal, merged=True)
@@ -121,11 +119,10 @@ class EcsSandbox:
         return state.failure() or error
 
     async def reset(self, marks: Marks) -> None:
-        """Not among the capabilities."""
         raise ExecFailed("ecs cannot reset a sandbox")
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: returns when the task is STOPPED."""
         for terminal in self._terminals:
-            terminal.drop()  # whose session nobody has closed: its connection would outlive the task
+            terminal.drop()  # an open session's connection would outlive the task
         await self._api.remove(self._arn, self._launched_s)

@@ -38,7 +38,6 @@ class EcsSubstrate:
     Options: ClassVar[type[AwsOptions]] = EcsOptions
 
     def __init__(self, options: EcsOptions | None = None) -> None:
-        """Nothing is opened yet."""
         self.options = options or EcsOptions()
         self.variant = self.options.variant
         self.provenance: Literal["measured", "stand_in"] = "stand_in" if self.options.endpoint_url else "measured"
@@ -49,7 +48,6 @@ class EcsSubstrate:
         self._registering = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
-        """Open clients. Raises ``SubstrateUnavailable``."""
         await self.api.open()
         self.provenance = self.api.provenance
         return self
@@ -99,7 +97,6 @@ class EcsSubstrate:
         )
 
     def _prices(self, region: str) -> str:
-        """The shipped price sheet for these options; "" without one."""
         priced = (self.options.launch_type, self.options.spot, region) == ("FARGATE", False, "us-east-1")
         return "aws-fargate" if priced else ""
 
@@ -133,7 +130,6 @@ class EcsSubstrate:
         await self._definition(limits)
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> EcsSandbox:
-        """As ``Substrate.create``."""
         options = self.options
         request = run_request(
             spec,
@@ -193,7 +189,6 @@ class EcsSubstrate:
         return [entry for entry in ours if entry is not None and run_id in (None, entry.run_id)]
 
     async def reap(self, entry: Found) -> None:
-        """As ``Substrate.reap``."""
         await self.api.remove(entry.handle, time.monotonic() - entry.age_s)
 
 

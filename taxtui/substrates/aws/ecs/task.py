@@ -93,7 +93,7 @@ def run_request(
             "containerOverrides": [
                 {
                     "name": CONTAINER,
-                    # The container's end is the task's end: its deadline needs nobody but ECS.
+                    # The container's end is the task's end: the deadline needs only ECS.
                     "command": [f"exec sleep {max(1, round(spec.ttl_s))}"],
                     "environment": [{"name": key, "value": value} for key, value in sorted(spec.env.items())],
                 }
@@ -128,7 +128,6 @@ class TaskState(NamedTuple):
 
     @classmethod
     def of(cls, task: Mapping[str, Any]) -> TaskState:
-        """From an element of DescribeTasks."""
         container: Mapping[str, Any] = next(
             (item for item in task.get("containers", []) if item.get("name") == CONTAINER), {}
         )

@@ -65,7 +65,7 @@ LET_GO_S: Final = 3.0
 
 
 class TaskTerminal:
-    """A ``framed_shell.ByteStream``: a data channel; its end kills every process that was started through it."""
+    """A data channel as a ``framed_shell.ByteStream``; ``close`` kills every process of the session."""
 
     def __init__(self, api: EcsApi, arn: str, slots: asyncio.Semaphore) -> None:
         """``slots``: the caller has acquired one."""
@@ -95,14 +95,12 @@ class TaskTerminal:
         self._channel = await self._api.open_channel(self._arn, entry)
 
     async def read(self) -> tuple[int, bytes]:
-        """As ``ByteStream.read``."""
         assert self._channel is not None
         item = await self._channel.read()
         self.spoke_ns = self.spoke_ns or time.monotonic_ns()
         return item
 
     async def write(self, data: bytes) -> None:
-        """As ``ByteStream.write``."""
         assert self._channel is not None
         await self._channel.write(data)
 
@@ -132,7 +130,7 @@ class TaskTerminal:
             self._slots.release()
 
     def drop(self) -> None:
-        """Drop the connection at once, whatever the state of the session."""
+        """Drop the connection at once, in any state of the session."""
         if self._channel is not None:
             self._channel.drop()
 

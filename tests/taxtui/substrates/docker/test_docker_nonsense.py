@@ -15,8 +15,6 @@ from taxtui.errors import CreateFailed, ExecFailed, SubstrateUnavailable
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, outputs
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.docker import DockerOptions
-from taxtui.substrates.docker.containers import connect
-from taxtui.substrates.docker.endpoint import Endpoint
 from taxtui.substrates.docker.exec import Exec
 from taxtui.substrates.docker.failure import unusable
 from taxtui.substrates.docker.http import Address, Connection, Daemon, Multiplexed
@@ -197,11 +195,11 @@ async def test_a_create_that_is_cancelled_ends_first_and_its_container_is_remove
 
 async def test_paths_have_the_version_that_was_negotiated_and_the_host_is_the_daemons(tmp_path: Path) -> None:
     heard: list[bytes] = []
-    async with daemon(tmp_path, answer(b"{}"), heard=heard) as client:
-        versioned = Daemon(client._address, "1.47")
-        await versioned.request("GET", "/containers/x/json")
-        await versioned.close()
-    assert heard[0].startswith(b"GET /v1.47/containers/x/json HTTP/1.1\r\nHost: docker\r\n")
+    async with daemon(tmp_path, answer(b'{"ApiVersion": "1.47"}'), answer(b"{}"), heard=heard) as client:
+        await client.negotiate()
+        await client.request("GET", "/containers/x/json")
+    assert heard[0].startswith(b"GET /version HTTP")
+    assert heard[1].startswith(b"GET /v1.47/containers/x/json HTTP/1.1\r\nHost: docker\r\n")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +207,7 @@ async def test_paths_have_the_version_that_was_negotiated_and_the_host_is_the_da
 )
 def test_over_tcp_the_host_header_names_the_daemon(host: str, header: bytes) -> None:
     """A proxy that serves several hosts finds none that is called docker."""
-    request = Daemon(Address(host=host, port=2375), "1.47")._request("GET", "/containers/x/json", None)
+    request = Daemon(Address(host=host, port=2375))._request("GET", "/containers/x/json", None)
     assert b"\r\nHost: " + header + b"\r\n" in request
 
 
@@ -226,18 +224,23 @@ async def test_an_archive_comes_as_bytes_and_its_refusal_as_words(tmp_path: Path
         assert (await client.request("GET", "/x", raw=True)).message == "no such path"
 
 
-@pytest.mark.parametrize(
-    "text", ['{"auths": {"x": {"auth": "!!!"}}}', '{"auths": 3}', '{"auths": {"x": {"auth": "eA=="}}}']
-)
-def test_credentials_that_make_no_sense_are_one_line(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "config.json").write_text(text)
-    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
-    with pytest.raises(
-        SubstrateUnavailable, match=r"the docker client cannot read its configuration: \w+; check config"
-    ):
-        connect(Endpoint("tcp://127.0.0.1:1", False, Address(host="127.0.0.1", port=1)))
+@pytest.mark.parametrize("kind", [b"[]", b"{}", b"3", b"words", b'{"ApiVersion": "../x"}', b'{"ApiVersion": 3}'])
+async def test_a_daemon_without_a_version_is_one_line(kind: bytes, tmp_path: Path) -> None:
+    for status in (200, 403):
+        async with daemon(tmp_path, answer(kind, status)) as client:
+            options = DockerOptions(host=f"unix://{client._address.path}")
+            found = await DockerSubstrate(options).check()
+        assert not found.ok
+        assert found.fix == "check DOCKER_HOST and the daemon"
+        assert "\n" not in found.detail
+
+
+async def test_a_daemon_that_describes_itself_in_another_shape_is_one_line(tmp_path: Path) -> None:
+    answers = [answer(b'{"ApiVersion": "1.47"}'), answer(b"OK"), answer(b"[]"), answer(b"{}")]
+    async with daemon(tmp_path, *answers) as client:
+        found = await DockerSubstrate(DockerOptions(host=f"unix://{client._address.path}")).check()
+    assert (found.ok, found.fix) == (False, "restart it")
+    assert "does not follow the Engine API" in found.detail
 
 
 def test_what_is_no_sdk_error_is_said_by_its_class_alone() -> None:

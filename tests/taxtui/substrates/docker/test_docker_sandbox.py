@@ -130,11 +130,16 @@ async def test_a_container_that_is_killed_from_outside_is_lost() -> None:
     substrate = DockerSubstrate()
     async with sandbox_of(substrate) as sandbox:
         session = await sandbox.open_session()
-        killer = threading.Timer(0.3, lambda: substrate.containers.client.kill(sandbox.container))  # type: ignore[attr-defined]
-        killer.start()
+
+        async def kill() -> None:
+            await asyncio.sleep(0.3)
+            path = f"/containers/{sandbox.container}/kill"  # type: ignore[attr-defined]
+            await substrate.containers.daemon.request("POST", path)
+
+        killing = asyncio.create_task(kill())
         with pytest.raises(SandboxLost):
             await sandbox.exec(Command(script="sleep 20"))
-        killer.join()
+        await killing
         with pytest.raises(SandboxLost):
             await session.exec(Command(script="true"))
 
@@ -171,10 +176,10 @@ class TestNoDaemon:
             await substrate.__aenter__()
 
     async def test_no_permission(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        def refuse(path: str) -> None:
+        def refuse(path: str, limit: int) -> None:
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr("taxtui.substrates.docker.containers._knock", refuse)
+        monkeypatch.setattr("asyncio.open_unix_connection", refuse)
         answer = await DockerSubstrate(DockerOptions(host=f"unix://{tmp_path}/docker.sock")).check()
         assert "no permission" in answer.detail
         assert "group docker" in answer.fix
@@ -186,28 +191,27 @@ class TestNoDaemon:
             server.listen()
 
             def answer_nonsense() -> None:
-                for _ in range(2):  # the first only knocks
-                    connection, _ = server.accept()
-                    with connection, contextlib.suppress(OSError):
-                        connection.recv(1000)
-                        connection.sendall(b"not http\r\n\r\n")
+                connection, _ = server.accept()
+                with connection, contextlib.suppress(OSError):
+                    connection.recv(1000)
+                    connection.sendall(b"not http\r\n\r\n")
 
             thread = threading.Thread(target=answer_nonsense)
             thread.start()
             found = await DockerSubstrate(DockerOptions(host=f"unix://{path}")).check()
             thread.join()
         assert not found.ok
-        assert "does not answer" in found.detail
+        assert found.detail == "the daemon's answer does not follow the Engine API: not HTTP"
         assert "\n" not in found.detail
 
 
 class TestEndpoint:
     def test_what_is_understood(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("DOCKER_HOST", raising=False)
-        assert endpoint().address.path == "/var/run/docker.sock"
-        assert endpoint("unix:///run/other.sock").address.path == "/run/other.sock"
+        assert endpoint().path == "/var/run/docker.sock"
+        assert endpoint("unix:///run/other.sock").path == "/run/other.sock"
         monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:2375")
-        assert endpoint().address[1:3] == ("127.0.0.1", 2375)
+        assert endpoint()[1:3] == ("127.0.0.1", 2375)
 
     def test_a_docker_context_is_used_as_the_docker_command_uses_it(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -222,14 +226,14 @@ class TestEndpoint:
             about = {"Name": name, "Metadata": {}, "Endpoints": {"docker": {"Host": host, "SkipTLSVerify": False}}}
             (meta / "meta.json").write_text(json.dumps(about))
         (tmp_path / "config.json").write_text('{"currentContext": "rootless"}')
-        assert endpoint().address.path == "/run/user/1000/docker.sock"
+        assert endpoint().path == "/run/user/1000/docker.sock"
         monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:2375")
-        assert endpoint().address[1:3] == ("127.0.0.1", 2375)
+        assert endpoint()[1:3] == ("127.0.0.1", 2375)
         monkeypatch.setenv("DOCKER_CONTEXT", "lab")
-        assert endpoint().address[1:3] == ("192.0.2.1", 2375)
-        assert endpoint("unix:///run/other.sock").address.path == "/run/other.sock"
+        assert endpoint()[1:3] == ("192.0.2.1", 2375)
+        assert endpoint("unix:///run/other.sock").path == "/run/other.sock"
         monkeypatch.setenv("DOCKER_CONTEXT", "default")
-        assert endpoint().address[1:3] == ("127.0.0.1", 2375)
+        assert endpoint()[1:3] == ("127.0.0.1", 2375)
         monkeypatch.setenv("DOCKER_CONTEXT", "nowhere")
         with pytest.raises(SubstrateUnavailable, match="there is no docker context 'nowhere'; see: docker context ls"):
             endpoint()

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError
+from taxtui.errors import CreateFailed, SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.private_folder import not_made
-from taxtui.substrates.local.failure import (
-    no_bubblewrap,
-    no_working_folder,
-    not_emptied,
-    not_started,
-)
+from taxtui.substrates.local.bubblewrap import no_bubblewrap, not_started
 
 SPEC = SandboxSpec(name="taxtui-r-1", labels={LABEL_RUN: "r"}, limits=Limits(), ttl_s=60.0)
 FULL = OSError(28, "No space left on device")
@@ -34,15 +29,6 @@ SETPRIV = b"setpriv: setgroups failed: Operation not permitted\n"
             not_made(SPEC, FULL),
             CreateFailed,
             "cannot make a directory for taxtui-r-1: No space left on device",
-        ),
-        # It is still there, but nobody can say in which state.
-        (not_emptied("taxtui-r-1", FULL), ExecFailed, "taxtui-r-1: cannot empty its folders: No space left on device"),
-        # Somebody has swept it away, or a command has deleted the ground under itself: only the first is our loss.
-        (no_working_folder("taxtui-r-1", removed=True), SandboxLost, "taxtui-r-1 has been removed"),
-        (
-            no_working_folder("taxtui-r-1", removed=False),
-            ExecFailed,
-            "taxtui-r-1: a command has removed its working folder",
         ),
     ],
 )

@@ -43,7 +43,7 @@ async def stop(limiter: Limiter, name: str) -> None:
     await _until(stopped, name)
 
 
-async def go_on(limiter: Limiter, name: str) -> None:
+async def continue_all(limiter: Limiter, name: str) -> None:
     """Continue every process of a sandbox. Raises ``ExecFailed``."""
     if (group := _freezer(limiter, name)) is not None:
         (group / "cgroup.freeze").write_text("0")

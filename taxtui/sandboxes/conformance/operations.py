@@ -1,15 +1,25 @@
-"""Checks of ``suspend`` and ``resume``: the state that survives, and the removal of a suspended sandbox."""
+"""Checks of the optional operations: ``suspend`` and ``resume``, ``snapshot`` and fork, ``build``."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Final, cast
+from collections.abc import Coroutine
+from typing import Any, Final, cast
 
 from taxtui.errors import SubstrateError
-from taxtui.plan.spec import Command
-from taxtui.sandboxes.conformance.bench import Bench, NotApplicable, check, equal, expect
+from taxtui.plan.spec import Command, SandboxSpec
+from taxtui.sandboxes.conformance.bench import (
+    DELAYS_S,
+    Bench,
+    NotApplicable,
+    check,
+    equal,
+    expect,
+    output_of,
+    works,
+)
 from taxtui.sandboxes.conformance.walker import cancellations
-from taxtui.sandboxes.lifecycle import Suspends
+from taxtui.sandboxes.lifecycle import Builds, Snapshots, Suspends, fork
 from taxtui.sandboxes.protocol import Marks, Sandbox, Session
 
 _PAUSE_S: Final = 3.0
@@ -20,15 +30,10 @@ _LONGEST_GAP: Final = "awk 'NR > 1 && $1 - last > gap {gap = $1 - last} {last = 
 
 
 async def _suspendable(bench: Bench) -> tuple[Sandbox, Suspends]:
-    if "suspend" not in bench.capabilities.lifecycle:
-        raise NotApplicable("the substrate cannot suspend")
+    bench.requires("suspend" in bench.capabilities.lifecycle, "the substrate cannot suspend")
     sandbox = await bench.create()
     expect(isinstance(sandbox, Suspends), "the capability is suspend, and the sandbox has no suspend, resume, usage")
     return sandbox, cast(Suspends, sandbox)
-
-
-async def _works(sandbox: Sandbox | Session) -> None:
-    equal((await sandbox.exec(Command(script="echo works"))).stdout, b"works\n", "a command after the resume")
 
 
 @check("suspend and resume")
@@ -60,7 +65,7 @@ async def suspend_and_resume(bench: Bench) -> None:
         expect(
             told >= _PAUSE_S - 1, f"a sleep of 1 s took {told} s by the sandbox's clock over a pause of {_PAUSE_S:g} s"
         )
-    await _works(sandbox)
+    await works(sandbox)
     equal((await sandbox.exec(Command(script="cat note"))).stdout, b"x\n", "a file from before")
     if ticks:
         gap = int((await sandbox.exec(Command(script=_LONGEST_GAP))).stdout)
@@ -69,7 +74,7 @@ async def suspend_and_resume(bench: Bench) -> None:
         first, second = map(int, (await sandbox.exec(grows)).stdout.split())
         expect(second > first, "a process from before no longer runs, and suspend_loses does not name processes")
     if session:
-        await _works(session)
+        await works(session)
         await session.close()
 
 
@@ -100,15 +105,15 @@ async def destroy_suspended(bench: Bench) -> None:
 async def cancel_suspension(bench: Bench) -> None:
     """A suspension or a resume that is cancelled at any await leaves a sandbox that resumes, and can be removed."""
     sandbox, life = await _suspendable(bench)
-    for delay_s in (0.0, 0.2):
+    for delay_s in DELAYS_S:
         async for _ in cancellations(lambda: life.suspend(Marks()), delay_s=delay_s):
             await life.resume(Marks())
-            await _works(sandbox)
+            await works(sandbox)
         await life.suspend(Marks())
         async for _ in cancellations(lambda: life.resume(Marks()), delay_s=delay_s):
             await life.suspend(Marks())
         await life.resume(Marks())
-        await _works(sandbox)
+        await works(sandbox)
     await sandbox.destroy()
 
     async def removed() -> None:
@@ -127,8 +132,7 @@ async def cancel_suspension(bench: Bench) -> None:
 async def command_while_suspended(bench: Bench) -> None:
     """A command that runs when its sandbox is suspended ends after the resume; a new one fails or waits for it."""
     sandbox, life = await _suspendable(bench)
-    if "processes" in bench.capabilities.suspend_loses:
-        raise NotApplicable("processes are lost")
+    bench.requires("processes" not in bench.capabilities.suspend_loses, "processes are lost")
     running = asyncio.ensure_future(sandbox.exec(Command(script="sleep 2; echo done")))
     await asyncio.sleep(0.5)
     await life.suspend(Marks())
@@ -144,4 +148,98 @@ async def command_while_suspended(bench: Bench) -> None:
     await life.resume(Marks())
     equal((await running).stdout, b"done\n", "the command from before")
     await asyncio.wait({second})
-    await _works(sandbox)
+    await works(sandbox)
+
+
+# -- snapshots and builds
+
+_BUILDING_S: Final = 0.1
+"""Shorter suspensions of a build are not cancelled: a build has dozens."""
+
+
+def _copied(spec: SandboxSpec) -> tuple[str, dict[str, str]]:
+    """The name and the labels of a copy, after those of a sandbox."""
+    return f"{spec.name}.copy", spec.labels
+
+
+async def _snapshotted(bench: Bench) -> tuple[Sandbox, Snapshots]:
+    bench.requires("snapshot" in bench.capabilities.lifecycle, "the substrate has no snapshots")
+    sandbox = await bench.create()
+    expect(isinstance(sandbox, Snapshots), "the capability is snapshot, and the sandbox has no snapshot")
+    return sandbox, cast(Snapshots, sandbox)
+
+
+def _builder(bench: Bench) -> Builds:
+    bench.requires("build" in bench.capabilities.lifecycle, "the substrate builds no images")
+    expect(isinstance(bench.substrate, Builds), "the capability is build, and the substrate has no build")
+    return cast(Builds, bench.substrate)
+
+
+@check("snapshot and fork")
+async def snapshot_and_fork(bench: Bench) -> None:
+    """Forks have the files of the snapshot, do not see each other's changes, and outlive their origin."""
+    sandbox, origin = await _snapshotted(bench)
+    await output_of(sandbox, "mkdir -p deep && echo before > deep/note && chmod 750 deep")
+    reference = await origin.snapshot(*_copied(bench.spec()), Marks())
+    equal(await output_of(sandbox, "cat deep/note"), b"before\n", "the origin's file after the snapshot")
+    await output_of(sandbox, "echo after > deep/note")
+    first = await fork(bench.substrate, reference, bench.spec(), Marks())
+    second = await fork(bench.substrate, reference, bench.spec(), Marks())
+    expect(first.name != second.name, "two forks have one name")
+    equal(await output_of(first, "cat deep/note; find deep -maxdepth 0 -perm 750"), b"before\ndeep\n", "a fork's file")
+    await output_of(first, "echo mine > deep/note")
+    equal(await output_of(second, "cat deep/note"), b"before\n", "the other fork's file")
+    equal(await output_of(sandbox, "cat deep/note"), b"after\n", "the origin's file")
+    await sandbox.destroy()
+    equal(await output_of(first, "cat deep/note"), b"mine\n", "a fork's file after the end of its origin")
+    listed = await bench.names()
+    expect(len(listed) >= 3, f"find lists {sorted(listed)}: two forks and their snapshot are expected")
+
+
+@check("build")
+async def build(bench: Bench) -> None:
+    """A built image has the files of its steps; a failed build raises, and find lists any remains."""
+    builder = _builder(bench)
+    base = builder.dockerfile().splitlines()[0]
+    name, labels = _copied(bench.spec())
+    reference = await builder.build(name, f"{base}\nRUN echo built > /tmp/built\n", labels, Marks())
+    sandbox = await fork(bench.substrate, reference, bench.spec(), Marks())
+    equal(await output_of(sandbox, "cat /tmp/built"), b"built\n", "a file of the image")
+    try:
+        await builder.build(f"{name}.broken", f"{base}\nRUN echo x > /tmp/x\nRUN exit 7\n", labels, Marks())
+    except SubstrateError:
+        return
+    expect(False, "a build with a failing step raised nothing")
+
+
+@check("cancel snapshot")
+async def cancel_snapshot(bench: Bench) -> None:
+    """A snapshot that is cancelled at any await leaves nothing, or a copy that find lists; the sandbox works."""
+    sandbox, origin = await _snapshotted(bench)
+    for delay_s in DELAYS_S:
+        async for _ in cancellations(lambda: origin.snapshot(*_copied(bench.spec()), Marks()), delay_s=delay_s):
+            await works(sandbox)
+
+
+@check("cancel fork")
+async def cancel_fork(bench: Bench) -> None:
+    """A fork that is cancelled at any await leaves nothing, or a sandbox that find lists."""
+    _, origin = await _snapshotted(bench)
+    reference = await origin.snapshot(*_copied(bench.spec()), Marks())
+    for delay_s in DELAYS_S:
+        async for _ in cancellations(lambda: fork(bench.substrate, reference, bench.spec(), Marks()), delay_s=delay_s):
+            listed = await bench.names()
+            expect(all(name.startswith(f"taxtui-{bench.run_id}-") for name in listed), f"unknown names: {listed}")
+
+
+@check("cancel build")
+async def cancel_build(bench: Bench) -> None:
+    """A build that is cancelled leaves nothing, or images and sandboxes that find lists."""
+    builder = _builder(bench)
+
+    def build() -> Coroutine[Any, Any, str]:
+        name, labels = _copied(bench.spec())
+        return builder.build(name, builder.dockerfile(), labels, Marks())
+
+    async for _ in cancellations(build, delay_s=_BUILDING_S, limit=5):
+        pass
