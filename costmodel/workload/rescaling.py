@@ -1,4 +1,4 @@
-"""A recorded trial as it would have been elsewhere: another start, other dispatch, work at another speed."""
+"""Cells that differ in how many trials ran at a time only, as one row for as many as the training run has."""
 
 from __future__ import annotations
 
@@ -7,11 +7,122 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
+from typing import Final
 
 import msgspec
 
+from costmodel.pricing.sheet import Prices
 from costmodel.recording.breakdown import UNKNOWN, Measures, Split
 from costmodel.recording.trial import RecordedTrial
+from costmodel.statistics.intervals import mean_interval
+from costmodel.statistics.scalability import Level, LevelCurve
+from costmodel.training.run import TrainingRun
+from costmodel.units import NS_PER_S
+from costmodel.workload.pool import Pool, one_per_level
+from costmodel.workload.scenario_range import Alternatives, LevelLaw
+
+Part = Callable[[Measures], int]
+_PARTS: Final[dict[str, Part]] = {
+    "startup": lambda own: own.startup_ns,
+    "work": lambda own: own.work_ns,
+    "dispatch": lambda own: own.dispatch_ns,
+    "unsplit": lambda own: own.unsplit_ns,
+    "harness": lambda own: own.harness_ns,
+}
+"""What grows by itself with how many run at a time; think time and throttles do not."""
+
+
+def at_scale(levels: Sequence[Pool], training_run: TrainingRun, prices: Prices | None) -> Alternatives:
+    """One row of a cell measured at several levels, for the sandboxes that share a host in this training run.
+
+    It is made of the trials of the nearest level above, whose start, dispatch and work are each scaled along a curve of
+    their own; the limits of the curve of the whole are its ends. Beyond the highest level it is that level's row, which
+    from ``FARTHEST`` times that level on has no upper limit.
+    """
+    at_a_time = training_run.host_concurrency
+    ordered = one_per_level(levels)
+    if len(ordered) == 1:
+        return Alternatives(ordered[0], training_run, prices)
+    base = next((pool for pool in ordered if pool.identity.concurrency >= at_a_time), ordered[-1])
+    whole = _curve(ordered, _held)
+    found, there = whole.at(at_a_time), whole.at(base.identity.concurrency).value
+    factors = {name: _factor(_curve(ordered, part), base, at_a_time) for name, part in _PARTS.items()}
+    value = sum(factors[name] * _mean(base, part) for name, part in _PARTS.items()) or 1.0
+    limits = [end for end in (found.low, found.high) if end is not None]
+    ends = [_scaled(base, {name: factor * end / value for name, factor in factors.items()}) for end in limits]
+    exact = at_a_time == base.identity.concurrency
+    return Alternatives(
+        value=base if at_a_time >= base.identity.concurrency else _scaled(base, factors),
+        training_run=training_run,
+        prices=prices,
+        ends=() if exact or len(ends) < 2 else tuple(ends),
+        at_least=found.high is None,
+        levels=LevelLaw(
+            tuple((level.at_a_time, level.value / NS_PER_S) for level in whole.levels),
+            at_a_time,
+            whole.beyond(at_a_time),
+            _in_words(whole, at_a_time, value / (there or 1.0)),
+        ),
+    )
+
+
+def _held(own: Measures) -> int:
+    return sum(part(own) for part in _PARTS.values())
+
+
+def _mean(pool: Pool, part: Part) -> float:
+    return sum(part(trial.measures) for trial in pool.successes) / len(pool.successes)
+
+
+def _curve(pools: Sequence[Pool], part: Part) -> LevelCurve:
+    levels = []
+    for pool in pools:
+        values = [part(trial.measures) for trial in pool.successes]
+        found = mean_interval(values)
+        half = 0.0 if found.low is None or found.high is None else (found.high - found.low) / 4
+        levels.append(Level(pool.identity.concurrency, found.value, half**2))
+    return LevelCurve.of(levels)
+
+
+def _factor(curve: LevelCurve, base: Pool, at_a_time: int) -> float:
+    there = curve.at(base.identity.concurrency).value
+    return curve.at(at_a_time).value / there if there > 0 else 1.0
+
+
+def _scaled(base: Pool, factors: dict[str, float]) -> Pool:
+    startup = factors["startup"]
+    change = Remaking(
+        startup=lambda own: (
+            round(own.create_ns * startup),
+            round(own.ready_ns * startup),
+            round(own.preload_ns * startup),
+        ),
+        work=factors["work"],
+        dispatch=factors["dispatch"],
+        unsplit=factors["unsplit"],
+        harness=factors["harness"],
+    )
+    new = copy.copy(base)
+    new.trials = [remade(trial, change) if trial.ok else trial for trial in base.trials]
+    return new
+
+
+def _in_words(curve: LevelCurve, at_a_time: int, factor: float) -> str:
+    below = max((level.at_a_time for level in curve.levels if level.at_a_time <= at_a_time), default=0)
+    above = min((level.at_a_time for level in curve.levels if level.at_a_time >= at_a_time), default=0)
+    if below == above:
+        return f"measured at {below}"
+    if not below:
+        return f"as at {above}, the lowest level"
+    if above:
+        return f"between {below} and {above}, x{factor:.3g} of the latter"
+    beyond = f"{curve.beyond(at_a_time):.3g} times the highest level of {curve.last}"
+    high = curve.at(at_a_time).high
+    if high is None:
+        return f"{beyond}: at least as there; measure it with --concurrency {at_a_time}"
+    return (
+        f"{beyond}: as there, or at most x{high / (curve.levels[-1].value or 1.0):.3g}; --concurrency {at_a_time} tells"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
