@@ -1,4 +1,4 @@
-"""Cells that differ in how many trials ran at a time only, as one row for as many as the training run has."""
+"""Recorded trials rescaled to another place or concurrency: other start, dispatch, command time."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from costmodel.workload.scenario_range import Alternatives, LevelLaw
 
 Part = Callable[[Measures], int]
 _PARTS: Final[dict[str, Part]] = {
-    "startup": lambda own: own.startup_ns,
-    "work": lambda own: own.work_ns,
-    "dispatch": lambda own: own.dispatch_ns,
-    "unsplit": lambda own: own.unsplit_ns,
-    "harness": lambda own: own.harness_ns,
+    "startup": lambda measures: measures.startup_ns,
+    "work": lambda measures: measures.work_ns,
+    "dispatch": lambda measures: measures.dispatch_ns,
+    "unsplit": lambda measures: measures.unsplit_ns,
+    "harness": lambda measures: measures.harness_ns,
 }
-"""What grows by itself with how many run at a time; think time and throttles do not."""
+"""Parts with a curve of their own over concurrency; think time and throttles are constant."""
 
 
 def at_scale(levels: Sequence[Pool], training_run: TrainingRun, prices: Prices | None) -> Alternatives:
-    """One row of a cell measured at several levels, for the sandboxes that share a host in this training run.
+    """Return one row of a cell measured at several concurrencies, for the training run's sandboxes per host.
 
-    It is made of the trials of the nearest level above, whose start, dispatch and work are each scaled along a curve of
-    their own; the limits of the curve of the whole are its ends. Beyond the highest level it is that level's row, which
-    from ``FARTHEST`` times that level on has no upper limit.
+    The trials of the next higher measured concurrency are rescaled: start, dispatch and command time each along a
+    curve. The limits are those of the curve of the total. Beyond the highest level the row stays that level's, and from
+    ``FARTHEST`` times that level on it has no upper limit.
     """
     at_a_time = training_run.host_concurrency
     ordered = one_per_level(levels)
@@ -45,10 +45,10 @@ def at_scale(levels: Sequence[Pool], training_run: TrainingRun, prices: Prices |
         return Alternatives(ordered[0], training_run, prices)
     base = next((pool for pool in ordered if pool.identity.concurrency >= at_a_time), ordered[-1])
     whole = _curve(ordered, _held)
-    found, there = whole.at(at_a_time), whole.at(base.identity.concurrency).value
+    limits_of_whole, base_ns = whole.at(at_a_time), whole.at(base.identity.concurrency).value
     factors = {name: _factor(_curve(ordered, part), base, at_a_time) for name, part in _PARTS.items()}
     value = sum(factors[name] * _mean(base, part) for name, part in _PARTS.items()) or 1.0
-    limits = [end for end in (found.low, found.high) if end is not None]
+    limits = [end for end in (limits_of_whole.low, limits_of_whole.high) if end is not None]
     ends = [_scaled(base, {name: factor * end / value for name, factor in factors.items()}) for end in limits]
     exact = at_a_time == base.identity.concurrency
     return Alternatives(
@@ -56,18 +56,18 @@ def at_scale(levels: Sequence[Pool], training_run: TrainingRun, prices: Prices |
         training_run=training_run,
         prices=prices,
         ends=() if exact or len(ends) < 2 else tuple(ends),
-        at_least=found.high is None,
+        at_least=limits_of_whole.high is None,
         levels=LevelLaw(
             tuple((level.at_a_time, level.value / NS_PER_S) for level in whole.levels),
             at_a_time,
             whole.beyond(at_a_time),
-            _in_words(whole, at_a_time, value / (there or 1.0)),
+            _in_words(whole, at_a_time, value / (base_ns or 1.0)),
         ),
     )
 
 
-def _held(own: Measures) -> int:
-    return sum(part(own) for part in _PARTS.values())
+def _held(measures: Measures) -> int:
+    return sum(part(measures) for part in _PARTS.values())
 
 
 def _mean(pool: Pool, part: Part) -> float:
@@ -78,24 +78,24 @@ def _curve(pools: Sequence[Pool], part: Part) -> LevelCurve:
     levels = []
     for pool in pools:
         values = [part(trial.measures) for trial in pool.successes]
-        found = mean_interval(values)
-        half = 0.0 if found.low is None or found.high is None else (found.high - found.low) / 4
-        levels.append(Level(pool.identity.concurrency, found.value, half**2))
+        mean = mean_interval(values)
+        half = 0.0 if mean.low is None or mean.high is None else (mean.high - mean.low) / 4
+        levels.append(Level(pool.identity.concurrency, mean.value, half**2))
     return LevelCurve.of(levels)
 
 
 def _factor(curve: LevelCurve, base: Pool, at_a_time: int) -> float:
-    there = curve.at(base.identity.concurrency).value
-    return curve.at(at_a_time).value / there if there > 0 else 1.0
+    base_ns = curve.at(base.identity.concurrency).value
+    return curve.at(at_a_time).value / base_ns if base_ns > 0 else 1.0
 
 
 def _scaled(base: Pool, factors: dict[str, float]) -> Pool:
     startup = factors["startup"]
     change = Remaking(
-        startup=lambda own: (
-            round(own.create_ns * startup),
-            round(own.ready_ns * startup),
-            round(own.preload_ns * startup),
+        startup=lambda measures: (
+            round(measures.create_ns * startup),
+            round(measures.ready_ns * startup),
+            round(measures.preload_ns * startup),
         ),
         work=factors["work"],
         dispatch=factors["dispatch"],
@@ -127,20 +127,20 @@ def _in_words(curve: LevelCurve, at_a_time: int, factor: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remaking:
-    """What becomes of a trial's parts. Times that are not named stay."""
+    """Factors and replacements for the parts of a trial. Unset parts stay."""
 
     startup: Callable[[Measures], tuple[int, int, int]]  # create, ready and preload, in ns
-    work: float = 1.0  # times as long; CPU time too
-    dispatch: float = 1.0  # times as long, of commands whose run is known
-    dispatches: Callable[[int], Sequence[int]] | None = None  # instead: of each of so many commands, in ns
-    unsplit: float = 1.0  # times as long, of commands whose run is unknown
-    unsplit_more_ns: int = 0  # ... and so much longer each
+    work: float = 1.0  # factor, of CPU time too
+    dispatch: float = 1.0  # factor, for commands with known in-sandbox time
+    dispatches: Callable[[int], Sequence[int]] | None = None  # replaces the factor: number of commands → ns of each
+    unsplit: float = 1.0  # factor, for commands with unknown in-sandbox time
+    unsplit_more_ns: int = 0  # and addition per command
     harness: float = 1.0
-    ends: bool = True  # clean-up and what a throttle imposed are the same; else they are not known, and none
+    ends: bool = True  # keep clean-up and throttles; False: unknown, counted as none
 
 
 def remade(trial: RecordedTrial, change: Remaking) -> RecordedTrial:
-    """The same commands with the same think time, one of a success that is complete. Its marks are gone."""
+    """Rescale a complete success; commands and think time stay, milestones are dropped."""
     new, old = copy.copy(trial), trial.measures
     new.setup = _setup(trial, change)
     new.durations_ns, new.runs_ns = _commands(trial, change)
@@ -178,23 +178,23 @@ def remade(trial: RecordedTrial, change: Remaking) -> RecordedTrial:
 
 
 def _setup(trial: RecordedTrial, change: Remaking) -> Split:
-    own, dispatch = trial.setup, change.dispatch
+    setup, dispatch = trial.setup, change.dispatch
     if change.dispatches is not None and trial.actions.dispatch_ns:
-        # How many commands a set-up has is not kept: its dispatch changes as that of the actions does.
-        others = change.dispatches(len(trial.durations_ns))
-        dispatch = sum(others) / trial.actions.dispatch_ns
+        # The number of set-up commands is not recorded, so their dispatch scales as that of the actions.
+        dispatches_ns = change.dispatches(len(trial.durations_ns))
+        dispatch = sum(dispatches_ns) / trial.actions.dispatch_ns
     return Split(
-        round(own.work_ns * change.work),
-        round(own.dispatch_ns * dispatch),
-        round(own.unsplit_ns * change.unsplit),
-        own.known,
-        own.wrapper_ns,
+        round(setup.work_ns * change.work),
+        round(setup.dispatch_ns * dispatch),
+        round(setup.unsplit_ns * change.unsplit),
+        setup.known,
+        setup.wrapper_ns,
     )
 
 
 def _commands(trial: RecordedTrial, change: Remaking) -> tuple[array[int], array[int]]:
     durations, runs = array("q"), array("q")
-    others = None if change.dispatches is None else change.dispatches(len(trial.durations_ns))
+    dispatches_ns = None if change.dispatches is None else change.dispatches(len(trial.durations_ns))
     wrappers = trial.wrappers_ns or repeat(0, len(trial.durations_ns))
     columns = zip(trial.durations_ns, trial.runs_ns, wrappers, strict=True)
     for place, (taken_ns, run_ns, wrapper_ns) in enumerate(columns):
@@ -203,7 +203,9 @@ def _commands(trial: RecordedTrial, change: Remaking) -> tuple[array[int], array
             runs.append(UNKNOWN)
             continue
         own_ns = round(run_ns * change.work)
-        dispatch_ns = round((taken_ns - run_ns - wrapper_ns) * change.dispatch) if others is None else others[place]
+        dispatch_ns = (
+            round((taken_ns - run_ns - wrapper_ns) * change.dispatch) if dispatches_ns is None else dispatches_ns[place]
+        )
         durations.append(own_ns + dispatch_ns + wrapper_ns)
         runs.append(own_ns)
     return durations, runs
