@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,7 +23,7 @@ from costmodel.recording.breakdown import (
 )
 from costmodel.recording.causes import recorded_cause
 from costmodel.recording.follower import read_events
-from costmodel.recording.runner_health import FLOOR_LIMIT_NS, RunnerSecond, Seconds, WorkerFitness
+from costmodel.recording.runner_health import FLOOR_LIMIT_NS, RunnerSecond, WorkerFitness
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH
@@ -101,7 +101,6 @@ class Recording:
         "lag_p99_ns",
         "name",
         "run_id",
-        "seconds",
         "skipped",
         "torn_bytes",
         "workers",
@@ -116,11 +115,10 @@ class Recording:
         self.distorted = False  # a measuring process was too busy to be believed
         self.lag_p99_ns = 0  # over the seconds' p99; of the worst worker, as the next
         self.cpu_permille = 0  # median over the seconds
-        self.workers: dict[int, WorkerFitness] = {}  # each that measured, by its number in the file
+        self.workers: dict[int, WorkerFitness] = {}  # by number in the file, because clocks differ
         self.at_once = 1  # how many of them measured at a time, as planned
         self.floors_ns: dict[int, int] = {}  # of spawning ``true``, by worker
         self.floor_ns = UNKNOWN  # of the worst worker
-        self.seconds: defaultdict[int, Seconds] = defaultdict(Seconds)  # by worker: two clocks are never mixed
         self.skipped = 0
         self.torn_bytes = 0
 
@@ -187,8 +185,7 @@ class _Reader:
             self._trials[event.id] = cell.trials = []
             self._recording.cells.append(cell)
         elif isinstance(event, events.Health):
-            self._recording.workers.setdefault(self._worker, WorkerFitness()).add(event.lag_p99_ns, event.cpu_permille)
-            self._recording.seconds[self._worker].add(
+            self._recording.workers.setdefault(self._worker, WorkerFitness()).add(
                 RunnerSecond(event.at_ns, event.lag_p50_ns, event.lag_p99_ns, event.cpu_permille, event.pool_waits)
             )
             self._recording.floors_ns[self._worker] = event.floor_ns
@@ -215,12 +212,12 @@ class _Reader:
             self._recording.skipped += 1
 
     def finish(self) -> Recording:
-        recording = self._recording
+        recording, unreported = self._recording, WorkerFitness()
         recording.complete = self._counts is not None and self._counts == self._outcomes
         for cell in recording.cells:
             for trial in cell.trials:
                 slow = recording.floors_ns.get(trial.worker, UNKNOWN) > FLOOR_LIMIT_NS
-                share = recording.seconds[trial.worker].share(trial.start_ns, trial.end_ns)
+                share = recording.workers.get(trial.worker, unreported).share(trial.start_ns, trial.end_ns)
                 trial.exposed = 1.0 if slow else share
         workers = recording.workers.values()
         recording.distorted = any(worker.problems for worker in workers)

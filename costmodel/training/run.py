@@ -19,62 +19,17 @@ RETRY, MASK, RESAMPLE, KEEP = ON_FAILURE = ("retry", "mask", "resample", "keep")
 """Retry in place, drop the rollout, redo all rollouts of the prompt, or deliver with reward 0."""
 
 STEP_MODEL: Final = (
-    "staleness",
-    "instant_claim",
-    "think_correlation",
-    "nodes",
-    "images",
-    "failure_rate",
-    "failure_hazard",
-    "failure_burst",
-    "on_failure",
-    "suspend_after_s",
-    "fork_s",
-    "recycle_s",
-    "build_s",
+    "staleness instant_claim think_correlation nodes images failure_rate failure_hazard failure_burst on_failure "
+    "suspend_after_s fork_s recycle_s build_s"
 )
 _COUNTS: Final = (
-    "max_attempts",
-    "quota",
-    "create_burst",
-    "warm_pool",
-    "group_size",
-    "batch",
-    "prompts",
-    "staleness",
-    "gpus",
-    "nodes",
-    "pods_per_node",
-    "failure_burst",
-    "builders",
+    "max_attempts quota create_burst warm_pool group_size batch prompts staleness gpus nodes pods_per_node "
+    "failure_burst builders"
 )
-_ABOVE_0: Final = (
-    "timeout_s",
-    "create_rate",
-    "refill_s",
-    "refill_rate",
-    "node_disk_gib",
-    "pull_gb_s",
-    "tolerance",
-    "effort",
-)
+_ABOVE_0: Final = "timeout_s create_rate refill_s refill_rate node_disk_gib pull_gb_s tolerance effort"
 _AT_LEAST_0: Final = (
-    "backoff_s",
-    "train_s",
-    "over_provision",
-    "gpu_usd_hour",
-    "node_usd_hour",
-    "failure_rate",
-    "failure_hazard",
-    "run_sd",
-    "suspend_after_s",
-    "suspend_s",
-    "resume_s",
-    "suspended_usd_hour",
-    "fork_s",
-    "recycle_s",
-    "build_s",
-    "built_images",
+    "backoff_s train_s over_provision gpu_usd_hour node_usd_hour failure_rate failure_hazard run_sd suspend_after_s "
+    "suspend_s resume_s suspended_usd_hour fork_s recycle_s build_s built_images"
 )
 
 
@@ -188,15 +143,15 @@ class TrainingRun:
 
     def _check_numbers(self) -> None:
         counted = ["actions"] * (not isinstance(self.actions, Length))
-        for name in (*counted, *_COUNTS):
+        for name in (*counted, *_COUNTS.split()):
             count = getattr(self, name)
             if count is not None and (not isinstance(count, int) or count < 1):
                 raise TrainingRunError(f"{name} must be a whole number of at least 1, not {count}")
-        for name in _ABOVE_0:
+        for name in _ABOVE_0.split():
             number = getattr(self, name)
             if number is not None and not 0 < number < math.inf:
                 raise TrainingRunError(f"{name} must be a number above 0, not {number}")
-        for name in _AT_LEAST_0:
+        for name in _AT_LEAST_0.split():
             number = getattr(self, name)
             if number is not None and not 0 <= number < math.inf:
                 raise TrainingRunError(f"{name} must be a number of at least 0, not {number}")
@@ -208,9 +163,9 @@ class TrainingRun:
             raise TrainingRunError(f"think_correlation must be from 0 to 1, not {self.think_correlation}")
         if self.failure_rate is not None and self.failure_rate >= 1:
             raise TrainingRunError(f"failure_rate must be below 1, not {self.failure_rate}: nothing would ever succeed")
-        for name, known in (("policy", POLICIES), ("placement", PLACEMENTS), ("on_failure", ON_FAILURE)):
-            if getattr(self, name) not in (None, *known):
-                raise TrainingRunError(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)}")
+        for name, choices in (("policy", POLICIES), ("placement", PLACEMENTS), ("on_failure", ON_FAILURE)):
+            if getattr(self, name) not in (None, *choices):
+                raise TrainingRunError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)}")
 
     def _check_combinations(self) -> None:
         by_step = self.train_s > 0 or self.over_provision > 0 or self.partial_rollouts or self.gpus is not None
@@ -330,7 +285,7 @@ class TrainingRun:
         return [
             field.name
             for field in fields(self)
-            if field.name in STEP_MODEL and getattr(self, field.name) != field.default
+            if field.name in STEP_MODEL.split() and getattr(self, field.name) != field.default
         ]
 
     @property
