@@ -1,4 +1,4 @@
-"""The durations that trials are compared by: one name for each, and a trial's values of it in int ns."""
+"""Compared durations by name, with a trial's values in int ns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PER_ACTION: Final = MappingProxyType[str, Callable[[RecordedTrial], Sequence[int
         "wrapper": lambda trial: [ns for ns in trial.wrappers_ns if ns],
     }
 )
-"""Kind of duration → a trial's values of it, one per action; those whose run is unknown are in the first alone."""
+"""Kind of duration → values of a trial, one per action; all but the first omit unknown runs."""
 
 _MEASURES: Final = (
     "create ready orchestration preload setup work dispatch_total wrapper_total waiting unsplit harness cold_start "
@@ -33,7 +33,7 @@ PER_TRIAL: Final = MappingProxyType[str, Callable[[RecordedTrial], int | None]](
         "amortized_per_action": lambda trial: _amortized_ns(trial),
     }
 )
-"""Kind of duration → a trial's value of it; None where it is not known. ``*_total`` tells it from that per action."""
+"""Kind of duration → value of a trial, or None. ``*_total`` marks totals of kinds per action."""
 
 NOT_RECORDED: Final = MappingProxyType[str, Sequence[str]](
     {
@@ -47,11 +47,11 @@ NOT_RECORDED: Final = MappingProxyType[str, Sequence[str]](
         "verify": ("verify",),
     }
 )
-"""Quantities that an imported source may lack, each with the kinds of durations that are unknown then."""
+"""Quantity that an imported source may lack → unknown kinds of durations."""
 
 
 def values_of(trial: RecordedTrial, kind: str) -> Sequence[int]:
-    """A trial's values, in ns: one per action or one, none where it is unknown. ``kind`` is in one of the tables."""
+    """Return a trial's values in ns: one per action, one, or none if unknown. ``kind`` is in a table above."""
     if (of_actions := PER_ACTION.get(kind)) is not None:
         return of_actions(trial)
     value = PER_TRIAL[kind](trial)
