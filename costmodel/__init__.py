@@ -189,7 +189,6 @@ if TYPE_CHECKING:
     from costmodel.statistics.intervals import ratio_interval as ratio_interval
     from costmodel.statistics.intervals import student_t as student_t
     from costmodel.statistics.intervals import wilson_interval as wilson_interval
-    from costmodel.statistics.power import POWER as POWER
     from costmodel.statistics.quantiles import Percentile as Percentile
     from costmodel.statistics.quantiles import Quantile as Quantile
     from costmodel.statistics.quantiles import percentile as percentile
@@ -206,6 +205,7 @@ if TYPE_CHECKING:
     from costmodel.statistics.stability import stability as stability
     from costmodel.statistics.verdict import CANNOT_TELL as CANNOT_TELL
     from costmodel.statistics.verdict import DIFFERS as DIFFERS
+    from costmodel.statistics.verdict import POWER as POWER
     from costmodel.statistics.verdict import TIE as TIE
     from costmodel.statistics.verdict import Finding as Finding
     from costmodel.training.images import Images as Images
@@ -294,12 +294,11 @@ _PUBLIC: Final[dict[str, str]] = {
     "training.run": "Delta ON_FAILURE PLACEMENTS Think TrainingRun poisoned_groups",
     # statistics: intervals, percentiles and verdicts, without a word of the domain
     "statistics.intervals": "Between Interval mean_interval quantile ratio_interval student_t wilson_interval",
-    "statistics.power": "POWER",
     "statistics.quantiles": "Percentile Quantile percentile percentile_with_runs worth_by_value",
     "statistics.repetitions": "Assumed Basis Estimate Origin RunKey",
     "statistics.scalability": "Scalability",
     "statistics.stability": "Modes Stability stability",
-    "statistics.verdict": "CANNOT_TELL DIFFERS Finding TIE",
+    "statistics.verdict": "CANNOT_TELL DIFFERS Finding POWER TIE",
     # errors: each has an exit code
     "errors": "CostModelError NoPrice PriceError SourceError TrainingRunError",
     # regular_file: files that are no pipe or device

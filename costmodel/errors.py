@@ -16,13 +16,13 @@ from __future__ import annotations
 
 
 class CostModelError(Exception):
-    """The root of all; ``exit_code`` is what a command line exits with."""
+    """Base class; ``exit_code`` is the exit code of the command line."""
 
     exit_code = 2
 
 
 class TrainingRunError(CostModelError, ValueError):
-    """What is asked of the model makes no sense."""
+    """A training run has no answer."""
 
 
 class PriceError(CostModelError, ValueError):
@@ -30,29 +30,25 @@ class PriceError(CostModelError, ValueError):
 
 
 class NoPrice(PriceError):
-    """A price sheet has no price for what was asked for; ``stanza`` is what to add to it, in TOML."""
+    """A price sheet has no price for a sandbox; ``stanza`` is the TOML to add."""
 
     def __init__(self, problem: str, stanza: str) -> None:
-        """``problem`` is one line."""
         super().__init__(problem, stanza)
         self.problem = problem
         self.stanza = stanza
 
     def __str__(self) -> str:
-        """The problem, and the stanza below it."""
         return f"{self.problem}; add to it\n\n{self.stanza}"
 
 
 class SourceError(CostModelError, ValueError):
-    """A file cannot be projected; ``offset`` is the byte where its damage begins, where there is one."""
+    """A file cannot be projected; ``offset`` is the first damaged byte, if any."""
 
     exit_code = 4
 
     def __init__(self, problem: str, offset: int | None = None, *, fix: str = "") -> None:
-        """Keep the byte offset of the damage, and the advice."""
         super().__init__(problem)
         self.problem, self.offset, self.fix = problem, offset, fix
 
     def __str__(self) -> str:
-        """Return problem and advice in one line."""
         return f"{self.problem}; {self.fix}" if self.fix else self.problem

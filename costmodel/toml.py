@@ -1,8 +1,7 @@
-"""TOML and JSON that people write: read within bounds, held to a schema, and what is wrong with them said in one line.
+"""TOML and JSON files of users: bounded reading, validation against a schema, and one-line error messages.
 
-A schema is a msgspec ``Struct`` whose types say what is allowed. What types cannot say, its ``__post_init__`` does,
-with a ``ValueError``; what to write for a field that is missing stands in the description of its type. A complaint
-names the file, the line and the key.
+A schema is a msgspec ``Struct``. Its ``__post_init__`` checks rules beyond types and raises ``ValueError``. The
+description of a type is the fix for a missing field. An error message names the file, the line and the key.
 """
 
 from __future__ import annotations
@@ -30,23 +29,22 @@ _PLAIN: Final = re.compile(r"[\w-]+")
 
 
 class MalformedDocument(Exception):
-    """What is wrong, and where; ``fix``: what to do about it, "" where that is not known."""
+    """Problem and place in one line; ``fix`` is the advice, or ""."""
 
     def __init__(self, problem: str, fix: str = "") -> None:
-        """Both are on one line."""
         super().__init__(f"{problem}; {fix}" if fix else problem)
         self.problem = problem
         self.fix = fix
 
 
 class Document:
-    """A parsed file that remembers its text, so that a complaint can name the line."""
+    """A parsed file with its text, so that an error can name the line."""
 
     def __init__(self, path: Path) -> None:
-        """Read it. Raises ``MalformedDocument``; ``OSError`` where it cannot be read."""
+        """Read the file. Raises ``MalformedDocument``; ``OSError`` for an unreadable file."""
         self.path = path
         with open_regular(path) as file:
-            raw = file.read(MAX_BYTES + 1) or b""  # not all: a file of /proc may have no end
+            raw = file.read(MAX_BYTES + 1) or b""  # bounded: a file of /proc may be endless
         if len(raw) > MAX_BYTES:
             raise MalformedDocument(f"{path}: more than {MAX_BYTES >> 20} MiB")
         try:
@@ -71,11 +69,11 @@ class Document:
             inner = value.items()
         elif isinstance(value, list):
             inner = enumerate(value)
-        for key, one in inner:
-            self._check_finite(one, [*steps, key])
+        for key, item in inner:
+            self._check_finite(item, [*steps, key])
 
     def convert(self, kind: type[T]) -> T:
-        """The document as ``kind``, a Struct. Raises ``MalformedDocument``."""
+        """Convert to ``kind``, a Struct. Raises ``MalformedDocument``."""
         try:
             return msgspec.convert(self.data, kind)
         except msgspec.ValidationError as error:
@@ -83,15 +81,15 @@ class Document:
             self.complain(steps, problem, fix)
 
     def complain(self, steps: Sequence[str | int], problem: str, fix: str = "") -> NoReturn:
-        """Raise ``MalformedDocument`` about what keys and indexes lead to."""
+        """Raise ``MalformedDocument`` for the value at a path of keys and indexes."""
         line = self._line(steps)
         where = f"{self.path}:{line}: " if line else f"{self.path}: "
         raise MalformedDocument(f"{where}{written(steps)}{problem}", fix)
 
     def _line(self, steps: Sequence[str | int]) -> int | None:
-        """The line that sets what the steps lead to, where it stands on one of its own."""
+        """Return the line that sets the value at ``steps``, or the nearest outer line."""
         lines = self.text.splitlines()
-        at, found = 0, None
+        at, line_number = 0, None
         for place, key in enumerate(steps):
             if isinstance(key, int):
                 continue
@@ -101,16 +99,16 @@ class Document:
             tables = [number for number in hits if lines[number].lstrip().startswith("[[")]
             hits = tables[int(nth) :] if tables and isinstance(nth, int) else hits
             if not hits:
-                return found
-            at, found = hits[0], hits[0] + 1
-        return found
+                return line_number
+            at, line_number = hits[0], hits[0] + 1
+        return line_number
 
 
 def complaint(error: msgspec.ValidationError, kind: Any) -> tuple[list[str | int], str, str]:
-    """Msgspec's words (``Object contains unknown field `x` - at `$.cells[0]```) as place, problem and fix."""
+    """Convert a msgspec message (``Object contains unknown field `x` - at `$.cells[0]```) to path, problem and fix."""
     text, _, where = str(error).partition(" - at `$")
-    told = re.findall(r"[^.\[\]`]+", where)
-    steps: list[str | int] = [int(step) if step.isdigit() else step for step in told]
+    parts = re.findall(r"[^.\[\]`]+", where)
+    steps: list[str | int] = [int(step) if step.isdigit() else step for step in parts]
     if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", text, re.DOTALL):
         return [*steps, unknown[1]], "unknown key", hint(unknown[1], list(_fields(_at(kind, steps))))
     fix = ""
@@ -122,29 +120,29 @@ def complaint(error: msgspec.ValidationError, kind: Any) -> tuple[list[str | int
 
 
 def written(steps: Sequence[str | int]) -> str:
-    """The place in front of what is wrong there: ``rows[2].actions: ``, items counted from 1; "" at the top."""
+    """Format a path as ``rows[2].actions: ``, with items counted from 1; "" at the top."""
     text = ""
     for step in steps:
         if isinstance(step, int):
             text += f"[{step + 1}]"
-        else:  # a key may hold anything, line ends too
+        else:  # a key may contain any character, line ends too
             text += ("." if text else "") + (step if _PLAIN.fullmatch(step) else ascii(step))
     return f"{text}: " if text else ""
 
 
 def hint(word: str, known: Sequence[str]) -> str:
-    """The nearest of the words that would do, else all of them."""
-    import difflib  # needed by complaints only
+    """Suggest the closest allowed word, else list all."""
+    import difflib  # only for error messages
 
     close = difflib.get_close_matches(word, known, 1)
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
 
 
 def _to_write(name: str, kind: Any) -> str:
-    """What sets a field that is missing: as its type describes it, else its form."""
+    """Return the text that sets a missing field: the description of its type, else its form."""
     if get_origin(kind) is Annotated:
-        told = (meta.description for meta in get_args(kind)[1:] if isinstance(meta, msgspec.Meta))
-        if description := next(filter(None, told), None):
+        descriptions = (meta.description for meta in get_args(kind)[1:] if isinstance(meta, msgspec.Meta))
+        if description := next(filter(None, descriptions), None):
             return description
     if _fields(kind):
         return f"add [{name}]"
@@ -155,34 +153,33 @@ def _to_write(name: str, kind: Any) -> str:
 
 
 def _options(kind: Any) -> list[Any]:
-    """What a type may be, without its bounds."""
+    """Return the alternatives of a type, without bounds."""
     while get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
     if get_origin(kind) in (Union, UnionType):
-        return [option for each in get_args(kind) for option in _options(each)]
+        return [option for member in get_args(kind) for option in _options(member)]
     return [kind]
 
 
 def _item(kind: Any) -> Any:
-    """The type of a list's items."""
+    """Return the item type of a list."""
     lists = (get_args(option) for option in _options(kind) if get_origin(option) in (list, tuple))
     return next((args[0] for args in lists if args), Any)
 
 
 def _fields(kind: Any) -> dict[str, Any]:
-    """The fields of a Struct with their types."""
+    """Return the fields of a Struct with their types."""
     structs = (option for option in _options(kind) if isinstance(option, type) and issubclass(option, msgspec.Struct))
     return {field.name: field.type for option in structs for field in msgspec.structs.fields(option)}
 
 
 def _words(kind: Any) -> list[str]:
-    """The words that a type allows."""
     literals = (get_args(option) for option in _options(kind) if get_origin(option) is Literal)
     return [str(word) for words in literals for word in words if word]
 
 
 def _at(kind: Any, steps: Sequence[str | int]) -> Any:
-    """The type that steps lead to from ``kind``."""
+    """Return the type at a path from ``kind``."""
     for step in steps:
         kind = _item(kind) if isinstance(step, int) else _fields(kind).get(step, Any)
     return kind

@@ -1,4 +1,4 @@
-"""How many nanoseconds longer units have."""
+"""Nanoseconds in longer units."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ from costmodel.analysis.compared_metrics import (
 from costmodel.errors import TrainingRunError
 from costmodel.recording.reader import CellIdentity, Recording
 from costmodel.statistics.intervals import Interval
-from costmodel.statistics.power import repetitions_needed
 from costmodel.statistics.repetitions import Basis
+from costmodel.statistics.verdict import repetitions_needed
 from costmodel.workload.pool import Pool, pools
 
 BETTER: Final = "better"

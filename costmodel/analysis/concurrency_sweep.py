@@ -14,7 +14,7 @@ from statistics import fmean, median
 from typing import Final, NamedTuple, Self
 
 from costmodel.recording.breakdown import has_schedule
-from costmodel.recording.runner_health import CPU_LIMIT_PERMILLE, RunnerSecond
+from costmodel.recording.runner_health import CPU_LIMIT_PERMILLE, RunnerSecond, WorkerFitness
 from costmodel.recording.throughput import BlockRate, RateSpan, summed, together
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.intervals import MIN_CLUSTERS, Interval, quantile
@@ -153,7 +153,7 @@ class _Step:
         recordings = {recording.run_id: recording for recording in self.pool.recordings}
         found: list[RunnerSecond] = []
         for run, worker, start_ns, end_ns in self._busy:
-            found += recordings[run.run_id].seconds[worker].within(start_ns, end_ns)
+            found += recordings[run.run_id].workers.get(worker, WorkerFitness()).within(start_ns, end_ns)
         if not found:
             return None
         return RunnerLoad(

@@ -154,7 +154,7 @@ def _thought_of(
     """What rows are computed from; who has one level of each cell and no provider waits for no more modules."""
     found = [Alternatives(levels[0], training_run, prices) for levels in groups]
     if any(len(levels) > 1 for levels in groups):
-        from costmodel.workload.concurrency_scaling import at_scale
+        from costmodel.workload.rescaling import at_scale
 
         found = [at_scale(levels, training_run, prices) for levels in groups]
     if providers:

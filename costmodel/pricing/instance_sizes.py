@@ -1,6 +1,6 @@
-"""What providers sell: who asks for less than a size gets, and pays for, the next larger one.
+"""Instance sizes of providers. A request is billed as the next larger size.
 
-Sizes are named, so that a price sheet can say by which of them it bills and an adapter asks for the same ones.
+Price sheets and adapters refer to a provider's sizes by name.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 
 class Size(NamedTuple):
-    """Of a sandbox."""
+    """Size of a sandbox."""
 
     cpu_milli: int
     memory_mib: int
@@ -28,14 +28,14 @@ _FARGATE: Final = {
 """Thousandths of a vCPU → MiB. Source: "Task CPU and memory", Amazon ECS Developer Guide."""
 
 _VERCEL: Final = {1000: (2048,), 2000: (4096,), 4000: (8192,), 8000: (16384,)}
-"""The same. Source: "at most 8 vCPUs with 2 GB of memory per vCPU", vercel.com/docs/vercel-sandbox/pricing."""
+"""The same units. Source: "at most 8 vCPUs with 2 GB of memory per vCPU", vercel.com/docs/vercel-sandbox/pricing."""
 
 SIZES: Final[Mapping[str, Mapping[int, tuple[int, ...]]]] = {"fargate": _FARGATE, "vercel": _VERCEL}
-"""By the name that a price sheet gives as ``sizes``."""
+"""Sizes by the name in a price sheet's ``sizes``."""
 
 
 def sold_size(sizes: str, cpu_milli: int, memory_mib: int) -> Size | None:
-    """The smallest size on sale that has at least what was asked for, fewest CPUs first; None where none has.
+    """Return the smallest size that covers a request, fewest CPUs first; None: the request is too large.
 
     ``sizes`` is one of ``SIZES``.
     """

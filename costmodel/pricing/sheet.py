@@ -1,4 +1,4 @@
-"""Dated price sheets, and who wrote each value. A price that is not known is an error, never a guess."""
+"""Dated price sheets with the source of each value. An unknown price is an error, never a guess."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ STALE_AFTER: Final = datetime.timedelta(days=365)
 
 
 def priced_cell(substrate: str, variant: str, cpus: float, memory_mib: int) -> CellIdentity:
-    """A cell of these limits: of its identity a price depends on four fields only."""
+    """Return a cell with these limits; a price depends on no other field."""
     unpriced = CellIdentity._make("" for _ in CellIdentity._fields)
     return unpriced._replace(substrate=substrate, variant=variant, cpu_milli=round(cpus * 1000), memory_mib=memory_mib)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """A price sheet, or several of which the first that has a price counts."""
+    """A price sheet, or several of which the first with a price counts."""
 
     title: str
     date: datetime.date
     sandboxes: tuple[SandboxPrice, ...]
     worker_usd_hour: float | None
-    stale: bool  # older than a year on the day on which it was loaded
+    stale: bool  # older than a year when loaded
 
     def sandbox(self, identity: CellIdentity) -> SandboxPrice:
-        """The price of a cell's sandboxes, the one for its variant before the one for any.
+        """Return the price of a cell's sandboxes: for its variant, else for any variant.
 
-        A harness has a provider as its variant, and its sandboxes cost what that provider's cost.
+        The variant of a harness is a provider, whose prices apply.
 
         Raises:
-            NoPrice: the sheet has none; it holds the stanza to add.
-            PriceError: what is sold there is not as large.
+            NoPrice: the sheet has no price; the error contains the stanza to add.
+            PriceError: the request exceeds all sizes on sale.
         """
         substrate, variant = identity.substrate, identity.variant
         for wanted in ((substrate, variant), (substrate, None), (variant, None)):
             for price in self.sandboxes:
                 if (price.substrate, price.variant) == wanted:
-                    price.size(identity)  # or it is said only when the first sandbox is billed
+                    price.size(identity)  # raises before the first sandbox is billed
                     return price
         name = f'substrate = "{identity.substrate}"'
         if identity.variant:
@@ -65,21 +65,21 @@ class Prices:
             'increment_s = ?  # time is rounded up to this\nsource = "where these come from"\n',
         )
 
-    def beside(self, other: Prices) -> Prices:
-        """Both sheets as one; what both price is this one's."""
+    def combined_with(self, fallback: Prices) -> Prices:
+        """Combine two sheets; this sheet's prices take precedence."""
         return Prices(
-            title=f"{self.title} and {other.title}",
-            date=min(self.date, other.date),
-            sandboxes=self.sandboxes + other.sandboxes,
-            worker_usd_hour=other.worker_usd_hour if self.worker_usd_hour is None else self.worker_usd_hour,
-            stale=self.stale or other.stale,
+            title=f"{self.title} and {fallback.title}",
+            date=min(self.date, fallback.date),
+            sandboxes=self.sandboxes + fallback.sandboxes,
+            worker_usd_hour=fallback.worker_usd_hour if self.worker_usd_hour is None else self.worker_usd_hour,
+            stale=self.stale or fallback.stale,
         )
 
 
 Usd = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
-# Not tuple[Usd, Usd]: beside a bounded number msgspec 0.22 crashes on that at the next garbage collection.
+# Not tuple[Usd, Usd]: in a union with a bounded number, msgspec 0.22 crashes on that at the next garbage collection.
 UsdSpan = Usd | Annotated[tuple[Usd, ...], msgspec.Meta(min_length=2, max_length=2)]
-"""One value, or the least and the most that sources say."""
+"""One value, or the lowest and highest of several sources."""
 Amount = Annotated[float, msgspec.Meta(ge=0, le=MAX_INT)]
 _NODE: Final = ("sandboxes_per_node", "node_vcpus", "node_gib")
 _AMOUNTS: Final = ("disk_gib", "free_vcpus", "free_gib", "free_disk_gib", "gib_per_unit")
@@ -92,11 +92,11 @@ _NEEDS: Final = {
     "free_disk_gib": ("usd_per_disk_gib_hour",),
     **{key: ("usd_per_node_hour",) for key in _NODE},
 }
-"""What says nothing without one of these."""
+"""Key → keys of which it needs one."""
 
 
 class PricedSandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A ``[[sandbox]]`` of a sheet, as it is written."""
+    """A ``[[sandbox]]`` of a sheet, as in the file."""
 
     substrate: Text  # substrate, or provider that `--compose` names
     source: Text | Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]  # a list where sources disagree
@@ -127,7 +127,7 @@ class PricedSandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     node_gib: Amount | None = None  # memory of a node
 
     def __post_init__(self) -> None:
-        """Check that there is a price, and nothing in it lacks what gives it a meaning."""
+        """Check for a price, and for keys that other keys need."""
         if not self.rates:
             raise ValueError(f"no price; give at least one of {', '.join(UsdRates._fields)}")
         for key, needed in _NEEDS.items():
@@ -146,18 +146,16 @@ class PricedSandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
                 raise ValueError(f"{rate} is a range, which needs the sources that disagree; source = [..]")
 
     def has(self, key: str) -> bool:
-        """Whether it is written there."""
         return getattr(self, key) is not None
 
     @property
     def rates(self) -> dict[str, tuple[float, float]]:
-        """What is paid for → the least and the most that sources say."""
-        told = {rate: getattr(self, rate) for rate in UsdRates._fields if self.has(rate)}
-        return {rate: (usd[0], usd[1]) if isinstance(usd, tuple) else (usd, usd) for rate, usd in told.items()}
+        """Rate → lowest and highest value of the sources."""
+        spans = {rate: getattr(self, rate) for rate in UsdRates._fields if self.has(rate)}
+        return {rate: (usd[0], usd[1]) if isinstance(usd, tuple) else (usd, usd) for rate, usd in spans.items()}
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """At least one."""
         return (self.source,) if isinstance(self.source, str) else self.source
 
 
@@ -168,7 +166,7 @@ class PricedWorker(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class PriceSheet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A sheet as it is written."""
+    """A price sheet, as in the file."""
 
     date: Annotated[
         datetime.date,
@@ -181,10 +179,10 @@ class PriceSheet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def load_prices(path: str | Path, today: datetime.date | None = None) -> Prices:
-    """Read a price sheet: a TOML file, or the bare name of a shipped one such as ``aws-fargate``.
+    """Read a price sheet: a TOML file, or the bare name of a shipped sheet such as ``aws-fargate``.
 
     Raises:
-        PriceError: it cannot be read, or a value is missing, unknown, negative, or lacks its source.
+        PriceError: the file is unreadable, or a value is missing, unknown, negative, or lacks its source.
     """
     file = Path(path)
     try:
@@ -192,41 +190,41 @@ def load_prices(path: str | Path, today: datetime.date | None = None) -> Prices:
             file = SHIPPED_PRICES / f"{path}.toml"
         sheet = Document(file).convert(PriceSheet)
     except OSError as error:
-        known = ", ".join(sorted(sheet.stem for sheet in SHIPPED_PRICES.glob("*.toml")))
-        raise PriceError(f"cannot read {file}: {error.strerror}; shipped sheets: {known}") from error
+        shipped = ", ".join(sorted(sheet.stem for sheet in SHIPPED_PRICES.glob("*.toml")))
+        raise PriceError(f"cannot read {file}: {error.strerror}; shipped sheets: {shipped}") from error
     except MalformedDocument as error:
         raise PriceError(str(error)) from error
     title, now = sheet.title or file.name, today or datetime.datetime.now(datetime.UTC).date()
     return Prices(
         title=title,
         date=sheet.date,
-        sandboxes=tuple(_sandbox(told, title, told.date or sheet.date, now) for told in sheet.sandbox),
+        sandboxes=tuple(_sandbox(stanza, title, stanza.date or sheet.date, now) for stanza in sheet.sandbox),
         worker_usd_hour=None if sheet.worker is None else sheet.worker.usd_per_hour,
         stale=now - sheet.date > STALE_AFTER,
     )
 
 
-def _sandbox(told: PricedSandbox, title: str, date: datetime.date, today: datetime.date) -> SandboxPrice:
+def _sandbox(stanza: PricedSandbox, title: str, date: datetime.date, today: datetime.date) -> SandboxPrice:
     node = None
-    if told.usd_per_node_hour is not None:
+    if stanza.usd_per_node_hour is not None:
         node = Node(
-            told.sandboxes_per_node,
-            math.inf if told.node_vcpus is None else told.node_vcpus,
-            math.inf if told.node_gib is None else told.node_gib,
+            stanza.sandboxes_per_node,
+            math.inf if stanza.node_vcpus is None else stanza.node_vcpus,
+            math.inf if stanza.node_gib is None else stanza.node_gib,
         )
     return SandboxPrice(
-        substrate=told.substrate,
-        variant=told.variant,
-        rates=UsdRates(**{rate: high for rate, (_, high) in told.rates.items()}),
-        cheaper=UsdRates(**{rate: low for rate, (low, _) in told.rates.items()}),
-        cpu=told.cpu,
-        idle=told.idle,
+        substrate=stanza.substrate,
+        variant=stanza.variant,
+        rates=UsdRates(**{rate: high for rate, (_, high) in stanza.rates.items()}),
+        cheaper=UsdRates(**{rate: low for rate, (low, _) in stanza.rates.items()}),
+        cpu=stanza.cpu,
+        idle=stanza.idle,
         node=node,
-        sizes=told.sizes,
-        minimum_ns=round(told.minimum_s * 1e9),
-        increment_ns=round(told.increment_s * 1e9),
-        source="; ".join(told.sources),
+        sizes=stanza.sizes,
+        minimum_ns=round(stanza.minimum_s * 1e9),
+        increment_ns=round(stanza.increment_s * 1e9),
+        source="; ".join(stanza.sources),
         sheet=titled(title, date),
         stale=today - date > STALE_AFTER,
-        **{key: getattr(told, key) for key in _AMOUNTS if told.has(key)},
+        **{key: getattr(stanza, key) for key in _AMOUNTS if stanza.has(key)},
     )

@@ -1,6 +1,6 @@
-"""The same work on a provider that nobody measured: its published start, limits, price and speed around one's own work.
+"""Recorded work at an unmeasured provider: published start-up, limits, prices and speed.
 
-What sources leave open is a range: the row is computed for the least of everything, the latest and the most.
+Conflicting sources make a range: a row has a low, a latest and a high scenario.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ if TYPE_CHECKING:
 
 
 def works(pools: Iterable[Pool]) -> list[Pool]:
-    """One pool for each work that was done, the one that tells most of it.
+    """Return the most informative pool for each workload.
 
-    Of several that tell as much it is the one with the fewest at a time, and then the one whose dispatch takes longest:
-    where a provider's dispatch is unknown, that of a local process is further off than that of a container.
+    Among equals: the lowest concurrency, then the longest dispatch, because the dispatch of a container is closer to an
+    unknown provider's than that of a local process.
 
     Raises:
         TrainingRunError: there is no pool.
     """
     best: dict[object, Pool] = {}
     for pool in pools:
-        one = pool.identity
-        key = one.tier, one.tier_digest, one.mode, one.length, pool.length, one.think, one.cpu_milli, one.memory_mib
+        identity = pool.identity
+        limits = identity.cpu_milli, identity.memory_mib
+        key = identity.tier, identity.tier_digest, identity.mode, identity.length, pool.length, identity.think, limits
         if key not in best or _worth(pool) > _worth(best[key]):
             best[key] = pool
     if not best:
@@ -53,16 +54,16 @@ def works(pools: Iterable[Pool]) -> list[Pool]:
 
 def _worth(pool: Pool) -> tuple[bool, bool, bool, int, float]:
     good = pool.successes
-    known = bool(good) and all(trial.measures.known for trial in good)
+    split_known = bool(good) and all(trial.measures.known for trial in good)
     dispatch_ns = sum(trial.measures.dispatch_ns for trial in good) / (len(good) or 1)
-    return bool(good), pool.provenance == warnings.MEASURED, known, -pool.identity.concurrency, dispatch_ns
+    return bool(good), pool.provenance == warnings.MEASURED, split_known, -pool.identity.concurrency, dispatch_ns
 
 
 def elsewhere(pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None) -> Alternatives:
-    """A recorded pool's work at a provider's. ``prices`` come before the provider's own.
+    """Estimate a recorded pool's work at a provider. ``prices`` come before the provider's own.
 
     Raises:
-        TrainingRunError: the training run asks for what nobody published; the message names the option.
+        TrainingRunError: an option needs unpublished input; the message names the option.
     """
     if unused := refused(training_run, warnings.COMPOSED):
         raise TrainingRunError(
@@ -74,13 +75,13 @@ def elsewhere(pool: Pool, provider: Provider, training_run: TrainingRun, prices:
     at_a_time = starts_at_a_time(limited, provider, good)
     laws = provider.start_laws(at_a_time)
     low, value, high = (_pool(pool, provider, good, end, laws[end], training_run.seed) for end in (0, 1, 2))
-    told, doubts = _sources(pool, provider, training_run, at_a_time)
+    assumptions, doubts = _sources(pool, provider, training_run, at_a_time)
     return Alternatives(
         value=value,
         training_run=limited,
         prices=_sheets(prices, provider),
         ends=(low, high),
-        assumptions=told,
+        assumptions=assumptions,
         flags=doubts,
     )
 
@@ -88,49 +89,50 @@ def elsewhere(pool: Pool, provider: Provider, training_run: TrainingRun, prices:
 def estimated_at(
     pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None, law: StartLaw, image_s: float
 ) -> Alternatives:
-    """A recorded pool's work at a provider's with this start, no range of it; each start takes ``image_s`` longer.
+    """Estimate a pool's work at a provider with one start distribution; each start takes ``image_s`` longer.
 
     Raises:
-        TrainingRunError: the training run asks for an input that no source publishes; the message names the option.
+        TrainingRunError: an option needs unpublished input; the message names the option.
     """
     limited = _limited(training_run, provider)
     good = [trial for trial in pool.trials if trial.ok]
-    told, doubts = _sources(pool, provider, training_run, starts_at_a_time(limited, provider, good))
+    assumptions, doubts = _sources(pool, provider, training_run, starts_at_a_time(limited, provider, good))
     value = _pool(pool, provider, good, 1, law, training_run.seed, image_s)
     return Alternatives(
-        value=value, training_run=limited, prices=_sheets(prices, provider), assumptions=told, flags=doubts
+        value=value, training_run=limited, prices=_sheets(prices, provider), assumptions=assumptions, flags=doubts
     )
 
 
 def _sheets(prices: Prices | None, provider: Provider) -> Prices | None:
-    own = provider.prices
-    return own if prices is None else prices if own is None else prices.beside(own)
+    if prices is None or provider.prices is None:
+        return prices or provider.prices
+    return prices.combined_with(provider.prices)
 
 
 def _sources(
     pool: Pool, provider: Provider, training_run: TrainingRun, at_a_time: int
 ) -> tuple[tuple[Assumption, ...], tuple[str, ...]]:
-    """Every value with its source, and the warnings about values that are borrowed."""
-    told = [*provider.assumptions(at_a_time), *unmeasured(training_run, provider.substrate)]
+    """Return every value with its source, and warnings about borrowed values."""
+    assumptions = [*provider.assumptions(at_a_time), *unmeasured(training_run, provider.substrate)]
     doubts = []
     if provider.dispatch is None:
-        told.append(_borrowed(pool, provider.substrate))
+        assumptions.append(_borrowed(pool, provider.substrate))
         doubts.append(warnings.DISPATCH_BORROWED)
     if provider.slowdown.high == 1.0:
         doubts.append(warnings.SPEED_ASSUMED)
-    return tuple(told), tuple(doubts)
+    return tuple(assumptions), tuple(doubts)
 
 
 def _limited(training_run: TrainingRun, provider: Provider) -> TrainingRun:
-    """The training run with the provider's limits where it asks for none of its own."""
+    """Fill unset limits of the training run with the provider's."""
     if provider.profile is None:
         return training_run
-    given = {name: getattr(training_run, name) for name in asked(training_run)}
-    return TrainingRun(**provider.profile.filled(given))
+    set_fields = {name: getattr(training_run, name) for name in asked(training_run)}
+    return TrainingRun(**provider.profile.filled(set_fields))
 
 
 def starts_at_a_time(training_run: TrainingRun, provider: Provider, trials: Sequence[RecordedTrial]) -> int:
-    """How many sandboxes are starting together: all of a step, else as many as Little's law gives."""
+    """Return the concurrent starts: all of a step, else by Little's law."""
     workers = min(training_run.usable_workers, max(1, training_run.trajectories))
     start_s = provider.newest[0].p50_s or 0.0
     if training_run.effective_policy.barrier and training_run.step_rollouts is not None:
@@ -152,14 +154,14 @@ def _pool(
     seed: int,
     image_s: float = 0.0,
 ) -> Pool:
-    """The pool at one end of what sources say; successes only, because failures are the training run's."""
+    """Return the pool of a scenario; successes only, because failures come from the training run."""
     new = copy.copy(pool)
     new.identity = _identity(pool.identity, provider)
     new.provenance = warnings.COMPOSED
     new.contended = None
-    new.untold = pool.untold - {"create", "ready", "held"}  # that is what the provider's start stands in for
+    new.untold = pool.untold - {"create", "ready", "held"}  # the provider's start supplies these
     starts_ns = [round((seconds + image_s) * NS_PER_S) for seconds in law.strata(max(1, len(trials)))]
-    Random(seed).shuffle(starts_ns)  # one to each trial, whatever it is like
+    Random(seed).shuffle(starts_ns)  # one per trial, independent of its times
     new.trials = [
         remade(trial, _change(trial, provider, end, start_ns, Random(f"{seed}:{index}")))
         for index, (trial, start_ns) in enumerate(zip(trials, starts_ns, strict=False))
@@ -171,10 +173,10 @@ def _change(trial: RecordedTrial, provider: Provider, end: int, start_ns: int, r
     dispatches = None if provider.dispatch is None else _dispatches(trial, provider.dispatch, end, rng)
     more_ns = 0
     if provider.dispatch is not None:
-        # A whole command holds the dispatch of where it was recorded: of that between nothing and all is the same here.
+        # An undivided command contains an unknown part, from none to all, of the recorded dispatch.
         more_ns = round(provider.dispatch.seconds[end] * (0.0, 0.5, 1.0)[end] * NS_PER_S)
     return Remaking(
-        startup=lambda own: (start_ns, 0, own.preload_ns),
+        startup=lambda measures: (start_ns, 0, measures.preload_ns),
         work=provider.slowdown[end],
         dispatches=None if dispatches is None else lambda _: dispatches,
         unsplit=provider.slowdown[end],
@@ -190,10 +192,10 @@ def _dispatches(trial: RecordedTrial, dispatch: Dispatch, end: int, rng: Random)
     return [round(dispatch.seconds[end] * NS_PER_S)] * count
 
 
-def _identity(own: CellIdentity, provider: Provider) -> CellIdentity:
-    """The work stays what it was, so that the row stands beside those of the same; the place is another."""
+def _identity(identity: CellIdentity, provider: Provider) -> CellIdentity:
+    """Replace the substrate and keep the workload, so that rows of the same workload are compared."""
     newest = provider.newest[-1]
-    return own._replace(
+    return identity._replace(
         substrate=provider.substrate,
         variant="",
         cache="unknown",
@@ -203,7 +205,7 @@ def _identity(own: CellIdentity, provider: Provider) -> CellIdentity:
 
 
 def unmeasured(training_run: TrainingRun, substrate: str) -> list[Assumption]:
-    """Inputs of a provider's row that no source publishes: what the training run says of them, or nothing."""
+    """Return unpublished inputs of a provider's row, with the training run's values."""
     failures = "none"
     if training_run.failure_rate is not None:
         failures = f"{training_run.failure_rate:.3g} of attempts"
@@ -211,8 +213,8 @@ def unmeasured(training_run: TrainingRun, substrate: str) -> list[Assumption]:
         failures = f"{training_run.failure_hazard:.3g} an hour"
     images = "none"
     if training_run.images is not None:
-        asked = training_run.images
-        images = f"{asked.count} images, {asked.total_gb / asked.count:.3g} GB on average"
+        image_set = training_run.images
+        images = f"{image_set.count} images, {image_set.total_gb / image_set.count:.3g} GB on average"
     return [
         Assumption(FAILURES, failures, f"unmeasured: failure_rate under [at.{substrate}.failures] says otherwise"),
         Assumption(PULLS, images, f"unmeasured: images under [at.{substrate}.images] says otherwise"),
@@ -220,17 +222,18 @@ def unmeasured(training_run: TrainingRun, substrate: str) -> list[Assumption]:
 
 
 def _borrowed(pool: Pool, substrate: str) -> Assumption:
-    """The recording's dispatch, with the range of what is published of this provider."""
+    """Return the recording's dispatch, with the published range of this provider."""
     figures = [figure for file in published_figures.shipped() for figure in file.figures]
-    own = [figure for figure in figures if (figure.quantity, figure.substrate) == ("dispatch", substrate)]
-    printed = [value for one in own for value in (one.value, one.min, one.p50, one.max) if value is not None]
+    matches = [figure for figure in figures if (figure.quantity, figure.substrate) == ("dispatch", substrate)]
+    values = (value for figure in matches for value in (figure.value, figure.min, figure.p50, figure.max))
+    printed = [value for value in values if value is not None]
     if printed:
-        sources = ", ".join(dict.fromkeys(figure.source for figure in own))
-        known = f"printed for {substrate}: {min(printed):g} to {max(printed):g} s ({sources})"
+        sources = ", ".join(dict.fromkeys(figure.source for figure in matches))
+        published = f"printed for {substrate}: {min(printed):g} to {max(printed):g} s ({sources})"
     else:
-        known = f"no dispatch of {substrate} is published"
+        published = f"no dispatch of {substrate} is published"
     return Assumption(
         "dispatch",
         f"as it was on {pool.identity.label}",
-        f"{', '.join(pool.sources)}; {known}: give dispatch=RECORDING or dispatch=100ms..300ms",
+        f"{', '.join(pool.sources)}; {published}: give dispatch=RECORDING or dispatch=100ms..300ms",
     )

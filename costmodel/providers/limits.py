@@ -1,4 +1,4 @@
-"""What providers let one account do: sandboxes at a time, creates per second. Dated, each with its source."""
+"""Dated limits of provider accounts with their sources: concurrent sandboxes, creates per second."""
 
 from __future__ import annotations
 
@@ -24,23 +24,22 @@ PerSecond = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 
 
 class Disputed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What another source says of a limit."""
+    """Another source's value of a limit."""
 
     limit: Limit
     value: PerSecond
     source: Text
 
     def __post_init__(self) -> None:
-        """Check that a number of sandboxes is whole."""
         if self.limit != "creates_per_s" and self.value % 1:
             raise ValueError(f"{self.limit} must be a whole number, not {self.value:g}")
 
 
 class ProfileFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The limits of one provider's plan, as they are written. None: no such limit is known."""
+    """Limits of one plan of a provider, as in the file. None: no known limit."""
 
     substrate: Text
-    # When the source was read, or what date it bears.
+    # Date of the source, or of its reading.
     date: Annotated[
         datetime.date, msgspec.Meta(description="limits change, so a profile needs its date; add date = YYYY-MM-DD")
     ]
@@ -53,7 +52,6 @@ class ProfileFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     disputed: tuple[Disputed, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that there is a limit."""
         if all(getattr(self, limit) is None for limit in _LIMITS):
             raise ValueError(f"no limit; give at least one of {', '.join(_LIMITS)}")
         if self.burst is not None and self.creates_per_s is None:
@@ -65,46 +63,49 @@ class Profile(ProfileFile, frozen=True, kw_only=True):
 
     name: str
 
-    def filled(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """A training run's fields with this plan's limits where none was asked for.
+    def filled(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Fill unset fields of a training run with the limits of this plan.
 
-        A burst belongs to its rate: who gives a rate gets no burst from here.
+        A burst belongs to its rate: a rate of the user has no burst from here.
         """
-        own = {field: getattr(self, limit) for limit, field in _LIMITS.items()}
-        if asked.get("create_rate") is not None:
-            own["create_burst"] = None
-        given = {field for field in own if asked.get(field) is not None}
-        return {**asked, **{field: value for field, value in own.items() if value is not None and field not in given}}
+        limits = {field: getattr(self, limit) for limit, field in _LIMITS.items()}
+        if fields.get("create_rate") is not None:
+            limits["create_burst"] = None
+        set_fields = {field for field in limits if fields.get(field) is not None}
+        return {
+            **fields,
+            **{field: value for field, value in limits.items() if value is not None and field not in set_fields},
+        }
 
     @property
-    def said(self) -> list[str]:
-        """In lines: each limit with its source and date, and who says otherwise."""
+    def lines(self) -> list[str]:
+        """Lines for people: each limit with source and date, and disputes."""
         values = {limit: getattr(self, limit) for limit in _LIMITS}
         lines = [
             f"{self.title}: {limit} {value:,g} ({self.source}, {self.date})"
             for limit, value in values.items()
             if value is not None
         ]
-        others = [f"{self.title}: {one.limit} {one.value:,g} says {one.source}" for one in self.disputed]
-        return [*lines, *others, *(f"{self.title}: {note}" for note in self.notes)]
+        disputes = [f"{self.title}: {other.limit} {other.value:,g} says {other.source}" for other in self.disputed]
+        return [*lines, *disputes, *(f"{self.title}: {note}" for note in self.notes)]
 
 
 def known_profiles() -> list[str]:
-    """The names of those that ship."""
+    """Return the names of the shipped plans."""
     return sorted(path.stem for path in SHIPPED.glob("*.toml"))
 
 
 def load_profile(name: str | Path) -> Profile:
-    """A shipped profile by its name, or a TOML file of one's own.
+    """Load a shipped plan by name, or a TOML file.
 
     Raises:
-        TrainingRunError: it is unknown, or a value is missing or makes no sense.
+        TrainingRunError: unknown name, or a missing or impossible value.
     """
     file = Path(name)
     if not file.suffix and (SHIPPED / f"{name}.toml").is_file():
         file = SHIPPED / f"{name}.toml"
     try:
-        told = Document(file).convert(ProfileFile)
+        plan = Document(file).convert(ProfileFile)
     except OSError as error:
         if not file.suffix:
             raise TrainingRunError(f"no profile {str(name)!r}; shipped are {', '.join(known_profiles())}") from error
@@ -113,4 +114,4 @@ def load_profile(name: str | Path) -> Profile:
         ) from error
     except MalformedDocument as error:
         raise TrainingRunError(str(error)) from error
-    return Profile(**msgspec.structs.asdict(told) | {"name": file.stem, "title": told.title or file.stem})
+    return Profile(**msgspec.structs.asdict(plan) | {"name": file.stem, "title": plan.title or file.stem})

@@ -1,7 +1,7 @@
-"""Inputs that nobody measured at a provider, each with the range of values that public sources allow.
+"""Unmeasured inputs of a provider, each with the range of public sources.
 
-Figures of the provider itself count before those of others. Without two different ones the range is the widest of all
-providers, because a single value is no range. An input that the user states for the provider is known and has no range.
+Figures of the provider take precedence. Without two different figures the range is the widest of all providers,
+because a single value is no range. An input that the user states for the provider is known and has no range.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LifeCycle = Literal["suspend_s", "resume_s", "fork_s", "recycle_s", "build_s"]
 
 
 class RangeFigure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A printed lowest and highest value of one input, as they are written."""
+    """A published range of one input, as in the file."""
 
     input: Literal["dispatch", "failure_rate", "failure_burst", "image", "image_gb_s", "work_speed", "disk"] | LifeCycle
     unit: Text
@@ -49,10 +49,9 @@ class RangeFigure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     high: Annotated[float, msgspec.Meta(ge=0)]
     source: Text
     date: datetime.date
-    provider: str = ""  # "": of no provider in particular
+    provider: str = ""  # "": of no particular provider
 
     def __post_init__(self) -> None:
-        """Check the order of the ends."""
         if self.low > self.high:
             raise ValueError(f"{self.input} must be from low to high, not {self.low:g} to {self.high:g}")
 
@@ -65,12 +64,12 @@ class RangeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 @cache
 def figures() -> tuple[RangeFigure, ...]:
-    """The ranges that ship; read once, because they do not change."""
+    """Return the shipped ranges, cached."""
     return Document(_FILE).convert(RangeFile).figures
 
 
 class Input(NamedTuple):
-    """One unmeasured input of a provider. ``best`` costs least and ``worst`` most."""
+    """An unmeasured input of a provider. ``best`` is the cheapest value and ``worst`` the most expensive."""
 
     name: str  # of ``INPUTS``
     unit: str
@@ -79,28 +78,28 @@ class Input(NamedTuple):
     worst: float
     sources: tuple[str, ...]
     of_others: bool = False  # whether the sources are about other providers
-    plans: tuple[str, ...] = ()  # where values are numbers of plans: their names
+    plans: tuple[str, ...] = ()  # names, if a value is the number of a plan
     either: bool = False  # whether either end may cost more
 
     def label(self, value: float) -> str:
-        """A value with its unit, or a plan with its limits."""
+        """Format a value with its unit, or a plan with its limits."""
         return self.plans[round(value)] if self.plans else f"{value:.3g} {self.unit}"
 
     def short(self, value: float) -> str:
-        """A value without its unit, or the name of a plan."""
+        """Format a value without its unit, or a plan by name."""
         return self.plans[round(value)].partition(" (")[0] if self.plans else f"{value:.3g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A provider where nothing was measured: recorded work there, at any values of its unmeasured inputs."""
+    """A provider without measurements: recorded work with values for its unmeasured inputs."""
 
     pool: Pool
     provider: Provider
     training_run: TrainingRun
     prices: Prices | None
     inputs: tuple[Input, ...]
-    plans: tuple[Profile | None, ...]  # by the number that ``limits`` has as its value
+    plans: tuple[Profile | None, ...]  # indexed by the value of ``limits``
 
     @classmethod
     def of(
@@ -112,67 +111,67 @@ class Candidate:
         stated: frozenset[str] = frozenset(),
         images_gb: Sequence[float] = (),
     ) -> Candidate:
-        """The work of a recorded pool at a provider.
+        """Find the unmeasured inputs of a pool's work at a provider.
 
         ``stated`` names the fields of the training run that the user gave for this provider alone. ``images_gb`` are
         sizes of the images that the run needs, where they are known.
         """
         plans = _plans(provider)
         ranged = Ranges(pool, provider, training_run, prices, stated, tuple(images_gb))
-        found = [one for make in _MADE for one in [make(ranged)] if one is not None and one.best != one.worst]
+        inputs = [item for make in _MADE if (item := make(ranged)) is not None and item.best != item.worst]
         limits = _limits(ranged, plans)
         if limits is not None:
-            found.append(limits)
+            inputs.append(limits)
         order = {name: place for place, name in enumerate(INPUTS)}
         return cls(
             pool=pool,
             provider=provider,
             training_run=training_run,
             prices=prices,
-            inputs=tuple(sorted(found, key=lambda one: order[one.name])),
+            inputs=tuple(sorted(inputs, key=lambda item: order[item.name])),
             plans=plans,
         )
 
     def values(self, end: Literal["assumed", "best", "worst"]) -> dict[str, float]:
-        """All inputs at one end of their ranges."""
-        return {one.name: getattr(one, end) for one in self.inputs}
+        """Return all inputs at one end of their ranges."""
+        return {item.name: getattr(item, end) for item in self.inputs}
 
     def at(self, values: Mapping[str, float]) -> Alternatives:
-        """The work at these values; inputs without one are as assumed.
+        """Estimate the work at these values; other inputs are as assumed.
 
         Raises:
-            TrainingRunError: the training run cannot be answered at these values.
+            TrainingRunError: the training run has no answer at these values.
         """
-        told = self.values("assumed") | dict(values)
+        inputs = self.values("assumed") | dict(values)
         provider, training_run, prices = self.provider, self.training_run, self.prices
-        if DISPATCH in told:
-            provider = replace(provider, dispatch=Dispatch(Span(*[told[DISPATCH]] * 3), (), "range"))
-        if SPEED in told:
-            provider = replace(provider, slowdown=Span(*[told[SPEED]] * 3))
-        if LIMITS in told:
-            provider = replace(provider, profile=self.plans[round(told[LIMITS])])
-        if DISK in told:
-            prices = _with_disk(prices, told[DISK])
-            provider = replace(provider, prices=_with_disk(provider.prices, told[DISK]))
-        if FAILURES in told and training_run.step_rollouts is not None:
-            rate, burst = told[FAILURES], round(told.get(BURST, training_run.failure_burst))
+        if DISPATCH in inputs:
+            provider = replace(provider, dispatch=Dispatch(Span(*[inputs[DISPATCH]] * 3), (), "range"))
+        if SPEED in inputs:
+            provider = replace(provider, slowdown=Span(*[inputs[SPEED]] * 3))
+        if LIMITS in inputs:
+            provider = replace(provider, profile=self.plans[round(inputs[LIMITS])])
+        if DISK in inputs:
+            prices = _with_disk(prices, inputs[DISK])
+            provider = replace(provider, prices=_with_disk(provider.prices, inputs[DISK]))
+        if FAILURES in inputs and training_run.step_rollouts is not None:
+            rate, burst = inputs[FAILURES], round(inputs.get(BURST, training_run.failure_burst))
             training_run = replace(
                 training_run, failure_rate=rate, failure_hazard=None, failure_burst=burst if rate and burst > 1 else 1
             )
         law = provider.start_laws(_at_a_time(self.pool, provider, training_run))[1]
-        if START in told:
-            law = StartLaw(told[START], told[START] * law.p95_s / law.p50_s)
-        return estimated_at(self.pool, provider, training_run, prices, law, told.get(IMAGE, 0.0))
+        if START in inputs:
+            law = StartLaw(inputs[START], inputs[START] * law.p95_s / law.p50_s)
+        return estimated_at(self.pool, provider, training_run, prices, law, inputs.get(IMAGE, 0.0))
 
     def times(self, values: Mapping[str, float]) -> float:
-        """How many times as much a run without steps costs by its failures: a failed attempt costs half of one."""
-        told = self.values("assumed") | dict(values)
-        rate = told.get(FAILURES, 0.0)
+        """Return the cost factor of failures without steps: a failed attempt costs half an attempt."""
+        inputs = self.values("assumed") | dict(values)
+        rate = inputs.get(FAILURES, 0.0)
         return 1.0 if self.training_run.step_rollouts is not None else 1 + rate / (1 - rate) / 2
 
 
 class Ranges(NamedTuple):
-    """All that the range of an input depends on."""
+    """Inputs of a range."""
 
     pool: Pool
     provider: Provider
@@ -182,19 +181,19 @@ class Ranges(NamedTuple):
     images_gb: tuple[float, ...]
 
     def published(self, name: str) -> tuple[list[RangeFigure], bool]:
-        """The provider's own figures; all figures where its own are no range. Whether they are of others."""
-        all_of_it = [one for one in figures() if one.input == name]
-        own = [one for one in all_of_it if one.provider == self.provider.substrate]
-        if own and min(one.low for one in own) < max(one.high for one in own):
-            return own, False
+        """Return the provider's figures, or all if they are no range, and whether others' figures are used."""
+        all_of_it = [figure for figure in figures() if figure.input == name]
+        own_figures = [figure for figure in all_of_it if figure.provider == self.provider.substrate]
+        if own_figures and min(figure.low for figure in own_figures) < max(figure.high for figure in own_figures):
+            return own_figures, False
         return all_of_it, True
 
     def input(self, name: str, assumed: float, *, either: bool = False, reverse: bool = False) -> Input:
-        """The published range of an input; ``reverse``: the highest value costs least."""
+        """Return the published range of an input; ``reverse``: the highest value is the cheapest."""
         printed, of_others = self.published(name)
-        low, high = min(one.low for one in printed), max(one.high for one in printed)
+        low, high = min(figure.low for figure in printed), max(figure.high for figure in printed)
         ends = (high, low) if reverse else (low, high)
-        sources = tuple(f"{one.source} ({one.date})" for one in printed)
+        sources = tuple(f"{figure.source} ({figure.date})" for figure in printed)
         return Input(name, printed[0].unit, min(max(assumed, low), high), *ends, sources, of_others, either=either)
 
 
@@ -203,9 +202,9 @@ def _at_a_time(pool: Pool, provider: Provider, training_run: TrainingRun) -> int
 
 
 def _dispatch(ranges: Ranges) -> Input | None:
-    own = ranges.provider.dispatch
-    if own is not None:
-        low, value, high = own.seconds
+    stated_dispatch = ranges.provider.dispatch
+    if stated_dispatch is not None:
+        low, value, high = stated_dispatch.seconds
         return Input(DISPATCH, "s per action", value, low, high, (STATED,))
     good = [trial.measures.dispatch_ns for trial in ranges.pool.trials if trial.ok]
     actions = sum(len(trial.durations_ns) for trial in ranges.pool.trials if trial.ok)
@@ -215,8 +214,8 @@ def _dispatch(ranges: Ranges) -> Input | None:
 def _failures(ranges: Ranges) -> Input | None:
     if {"failure_rate", "failure_hazard"} & ranges.stated:
         return None
-    one = ranges.input(FAILURES, ranges.training_run.failure_rate or 0.0)
-    return one._replace(either=ranges.training_run.effective_on_failure in (MASK, KEEP))
+    failures = ranges.input(FAILURES, ranges.training_run.failure_rate or 0.0)
+    return failures._replace(either=ranges.training_run.effective_on_failure in (MASK, KEEP))
 
 
 def _burst(ranges: Ranges) -> Input | None:
@@ -236,8 +235,10 @@ def _image(ranges: Ranges) -> Input | None:
         return ranges.input(IMAGE, 0.0)
     printed, _ = ranges.published(_GB_S)
     mean_gb = math.fsum(ranges.images_gb) / len(ranges.images_gb)
-    slowest = min(one.low for one in printed)
-    sources = tuple(f"{mean_gb:.3g} GB on average; {one.source} ({one.date})" for one in printed if one.low == slowest)
+    slowest = min(figure.low for figure in printed)
+    sources = tuple(
+        f"{mean_gb:.3g} GB on average; {figure.source} ({figure.date})" for figure in printed if figure.low == slowest
+    )
     return Input(IMAGE, "s per start", 0.0, 0.0, mean_gb / slowest, sources, of_others=True)
 
 
@@ -251,8 +252,8 @@ def _start(ranges: Ranges) -> Input | None:
     if at_a_time > provider.at_a_time:
         more = [start for file in published_figures.shipped() for start in file.starts if start.p50_s is not None]
         enough = [start for start in more if start.at_a_time >= at_a_time]
-        level = min(one.at_a_time for one in enough) if enough else max(one.at_a_time for one in more)
-        busiest = max((one for one in more if one.at_a_time == level), key=lambda one: one.p50_s or 0.0)
+        level = min(start.at_a_time for start in enough) if enough else max(start.at_a_time for start in more)
+        busiest = max((start for start in more if start.at_a_time == level), key=lambda start: start.p50_s or 0.0)
         if (busiest.p50_s or 0.0) > worst:
             worst = busiest.p50_s or 0.0
             sources.append(f"{busiest.substrate} with {level:,} at a time: {busiest.source}, {busiest.date}")
@@ -264,12 +265,12 @@ def _disk(ranges: Ranges) -> Input | None:
     sheet = ranges.provider.prices
     if sheet is None or "prices" in ranges.provider.stated or ranges.prices is not None:
         return None
-    billed = [one for one in sheet.sandboxes if one.rates.usd_per_disk_gib_hour > 0]
+    billed = [price for price in sheet.sandboxes if price.rates.usd_per_disk_gib_hour > 0]
     if not billed:
         return None
-    found = ranges.input(DISK, billed[0].disk_gib)
-    worst = max(found.worst, *ranges.images_gb) if ranges.images_gb else found.worst
-    return found._replace(worst=worst, best=min(found.best, found.assumed))
+    disk = ranges.input(DISK, billed[0].disk_gib)
+    worst = max(disk.worst, *ranges.images_gb) if ranges.images_gb else disk.worst
+    return disk._replace(worst=worst, best=min(disk.best, disk.assumed))
 
 
 def _speed(ranges: Ranges) -> Input | None:
@@ -285,24 +286,24 @@ _MADE: Final[tuple[Callable[[Ranges], Input | None], ...]] = (
 
 
 def _plans(provider: Provider) -> tuple[Profile | None, ...]:
-    """The plans that the provider may have sold, the loosest first; of all providers where it publishes none."""
-    known = [load_profile(name) for name in known_profiles()]
-    own = [one for one in known if one.substrate == provider.substrate]
-    plans: list[Profile | None] = list[Profile | None](own or known)
-    for one in own:
-        if one.disputed:
-            plans.append(_disputed(one))
+    """Return the provider's plans, loosest first; without published plans those of all providers."""
+    shipped = [load_profile(name) for name in known_profiles()]
+    own_plans = [plan for plan in shipped if plan.substrate == provider.substrate]
+    plans: list[Profile | None] = list[Profile | None](own_plans or shipped)
+    for plan in own_plans:
+        if plan.disputed:
+            plans.append(_disputed(plan))
     if provider.profile is not None and provider.profile not in plans:
         plans.append(provider.profile)
-    if not own and provider.profile is None:
+    if not own_plans and provider.profile is None:
         plans.append(None)
     return tuple(sorted(plans, key=_looseness, reverse=True))
 
 
 def _disputed(plan: Profile) -> Profile:
-    """The plan as its other sources say; a burst belongs to the rate of its own source."""
-    said = {one.limit: one.value for one in plan.disputed}
-    rate, concurrent, burst = (said.get(limit) for limit in ("creates_per_s", "concurrent", "burst"))
+    """Return the plan with its disputed values; a burst belongs to the rate of the same source."""
+    disputed_limits = {dispute.limit: dispute.value for dispute in plan.disputed}
+    rate, concurrent, burst = (disputed_limits.get(limit) for limit in ("creates_per_s", "concurrent", "burst"))
     return msgspec.structs.replace(
         plan,
         creates_per_s=rate or plan.creates_per_s,
@@ -310,7 +311,7 @@ def _disputed(plan: Profile) -> Profile:
         burst=int(burst) if burst is not None else plan.burst if rate is None else None,
         name=f"{plan.name}, disputed",
         title=f"{plan.title}, disputed",
-        source="; ".join(one.source for one in plan.disputed),
+        source="; ".join(dispute.source for dispute in plan.disputed),
         disputed=(),
     )
 
@@ -326,15 +327,15 @@ def _looseness(plan: Profile | None) -> tuple[float, float, float]:
 
 
 def _limits(ranges: Ranges, plans: Sequence[Profile | None]) -> Input | None:
-    """The plan that the account has, unless the user states it or its limits."""
-    known = ranges.stated | {name for name in _LIMIT_FIELDS[:2] if getattr(ranges.training_run, name) is not None}
-    if "profile" in ranges.provider.stated or known & {"profile", *_LIMIT_FIELDS} or len(plans) < 2:
+    """Return the range over plans, unless the user states the plan or its limits."""
+    stated = ranges.stated | {name for name in _LIMIT_FIELDS[:2] if getattr(ranges.training_run, name) is not None}
+    if "profile" in ranges.provider.stated or stated & {"profile", *_LIMIT_FIELDS} or len(plans) < 2:
         return None
-    own = any(plan is not None and plan.substrate == ranges.provider.substrate for plan in plans)
+    has_own_plan = any(plan is not None and plan.substrate == ranges.provider.substrate for plan in plans)
     used = plans.index(ranges.provider.profile)
     sources = tuple(dict.fromkeys(f"{plan.title}: {plan.source} ({plan.date})" for plan in plans if plan is not None))
     names = tuple(map(_named, plans))
-    return Input(LIMITS, "", float(used), 0.0, float(len(plans) - 1), sources, not own, names)
+    return Input(LIMITS, "", float(used), 0.0, float(len(plans) - 1), sources, not has_own_plan, names)
 
 
 def _named(plan: Profile | None) -> str:
@@ -349,5 +350,7 @@ def _named(plan: Profile | None) -> str:
 def _with_disk(prices: Prices | None, gib: float) -> Prices | None:
     if prices is None:
         return None
-    billed = (replace(one, disk_gib=gib) if one.rates.usd_per_disk_gib_hour > 0 else one for one in prices.sandboxes)
+    billed = (
+        replace(price, disk_gib=gib) if price.rates.usd_per_disk_gib_hour > 0 else price for price in prices.sandboxes
+    )
     return replace(prices, sandboxes=tuple(billed))

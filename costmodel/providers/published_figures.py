@@ -1,4 +1,4 @@
-"""Published start-up times and speeds that ship."""
+"""Shipped start-up times and speeds."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ SHIPPED: Final = Path(__file__).parent / "data" / "published"
 
 @cache
 def shipped() -> tuple[Published, ...]:
-    """The files of starts and speeds that come with the cost model; read once, for they do not change."""
+    """Return the shipped files of starts and speeds, cached."""
     return tuple(map(read_published, sorted(SHIPPED.glob("*.toml"))))

@@ -1,7 +1,7 @@
-"""Durations of a trial from its phases and commands: the one definition of every term of docs/measurement.md.
+"""Durations of a trial from its phases and commands, as docs/measurement.md defines them.
 
-Live, ``report``, ``project`` and every export call this, so that a word means one number. All durations are
-int ns of one process's monotonic clock; sums are exact. The columns are any sequences of ints.
+Live, ``report``, ``project`` and exports share these definitions. Durations are int ns of one monotonic clock; sums are
+exact. Columns are any sequences of ints.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from typing import Final, NamedTuple, Self
 import msgspec
 
 UNKNOWN: Final = -1
-"""The run of a command that could not be measured."""
+"""Unknown in-sandbox time of a command."""
 
 SCHEDULED: Final = frozenset({"staggered", "open"})
-"""Arrivals, by name, of which each trial has an instant to start at; elsewhere it starts when another has ended."""
+"""Arrivals that schedule each trial; in other arrivals a trial starts when another ends."""
 
 OPEN: Final = "open"
-"""The arrival of which trials start by the clock; so many are in flight as come about, and ``concurrency`` at most."""
+"""Arrival with starts by the clock; ``concurrency`` is an upper bound of the trials in flight."""
 
 STARTED: Final = frozenset({"started", "running"})
-"""Marks that show that the sandbox's own process runs: what came before is orchestration."""
+"""Milestones of the sandbox's process; time before them is orchestration."""
 
 
 def known_runs(durations_ns: Sequence[int], runs_ns: Sequence[int]) -> Sequence[int]:
-    """A column of runs as it counts: empty means all 0, and UNKNOWN is also what is longer than its command took."""
+    """Return valid in-sandbox times: empty means all 0; longer than the command means UNKNOWN."""
     if not runs_ns:
         return [0] * len(durations_ns)
     if len(runs_ns) != len(durations_ns):
-        return [UNKNOWN] * len(durations_ns)  # which command each belongs to is lost
+        return [UNKNOWN] * len(durations_ns)  # the commands of the values are unknown
     if not any(map(operator.gt, runs_ns, durations_ns)):
         return runs_ns
     return [run if run <= duration else UNKNOWN for run, duration in zip(runs_ns, durations_ns, strict=True)]
 
 
 def known_wrappers(durations_ns: Sequence[int], runs_ns: Sequence[int], wrappers_ns: Sequence[int]) -> Sequence[int]:
-    """A column of wrapper times as it counts: empty where none is known, else 0 where one is not.
+    """Return valid wrapper times: empty if none is known, else 0 where unknown.
 
-    A wrapper time is unknown where its run is, and where both are longer than the command. ``runs_ns`` is as
-    ``known_runs`` returns it.
+    A wrapper time is unknown where the in-sandbox time is, and where both exceed the command. ``runs_ns`` is the result
+    of ``known_runs``.
     """
     if len(wrappers_ns) != len(durations_ns):
         return ()
@@ -54,9 +54,9 @@ def known_wrappers(durations_ns: Sequence[int], runs_ns: Sequence[int], wrappers
 def parted(
     durations_ns: Sequence[int], runs_ns: Sequence[int], wrappers_ns: Sequence[int] = ()
 ) -> tuple[Sequence[int], Sequence[int]]:
-    """Work and dispatch of each command whose run is known: the time inside the sandbox, and the rest.
+    """Return command time and dispatch of each command with a known in-sandbox time.
 
-    Dispatch is without wrapper time where that is known; ``wrappers_ns`` is as ``known_wrappers`` returns it.
+    Dispatch excludes known wrapper time; ``wrappers_ns`` is the result of ``known_wrappers``.
     """
     if len(wrappers_ns):
         durations_ns = list(map(operator.sub, durations_ns, wrappers_ns))
@@ -67,27 +67,27 @@ def parted(
 
 
 def cpu_of(durations_ns: Sequence[int], cpus_ns: Sequence[int]) -> int | None:
-    """The CPU time of a column's commands together; None where that of one is unknown."""
+    """Return the total CPU time of a column's commands; None if any is unknown."""
     if len(cpus_ns) != len(durations_ns) or UNKNOWN in cpus_ns:
         return None
     return sum(cpus_ns)
 
 
 def both(first: int | None, second: int | None) -> int | None:
-    """A sum of which no part is unknown; else None."""
+    """Return the sum, or None if either part is None."""
     return None if first is None or second is None else first + second
 
 
 class Split(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """Commands taken together, in ns."""
+    """Total time of several commands by part, in ns."""
 
-    # Like Measures, there is one per trial of a file: a struct that the garbage collector need not look at.
+    # One per trial, as Measures: gc=False keeps it invisible to the garbage collector.
 
     work_ns: int = 0  # inside the sandbox
     dispatch_ns: int = 0  # the rest of the same commands
-    unsplit_ns: int = 0  # whole commands whose run is unknown
-    known: bool = True  # that there are none of those
-    wrapper_ns: int = 0  # of taxtui's shell wrappers around the commands; 0 where unknown, and part of dispatch then
+    unsplit_ns: int = 0  # whole commands with unknown in-sandbox time
+    known: bool = True  # whether all in-sandbox times are known
+    wrapper_ns: int = 0  # taxtui's shell wrappers; 0: unknown, and part of dispatch
 
     @classmethod
     def of(cls, durations_ns: Sequence[int], runs_ns: Sequence[int], wrappers_ns: Sequence[int] = ()) -> Self:
@@ -111,7 +111,7 @@ class Split(msgspec.Struct, frozen=True, gc=False, array_like=True):
         return cls(work_ns, dispatch_ns, unsplit_ns, len(works_ns) == len(durations_ns), wrapper_ns)
 
     def plus(self, second: Split) -> Split:
-        """With more commands."""
+        """Add more commands."""
         if self is NO_COMMANDS:
             return second
         return Split(
@@ -124,7 +124,6 @@ class Split(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     @property
     def taken_ns(self) -> int:
-        """Total time of the commands."""
         return self.work_ns + self.dispatch_ns + self.unsplit_ns + self.wrapper_ns
 
 
@@ -132,27 +131,27 @@ NO_COMMANDS: Final = Split()
 
 
 class Causes(NamedTuple):
-    """The occupied time of a trial by cause, in ns; the exact sum is ``held``."""
+    """Occupied time of a trial by cause, in ns; the exact sum is ``held``."""
 
     startup_ns: int = 0  # create, ready, preload
-    dispatch_ns: int = 0  # getting commands in and results out, those of the set-up too
-    contention_ns: int = 0  # of the commands' own time what they waited because others ran; 0 where unknown
-    work_ns: int = 0  # the rest of the commands' own time inside the sandbox, those of the set-up too
-    unsplit_ns: int = 0  # commands of which only the sum of the two before is known
-    harness_ns: int = 0  # our own time between phases and commands
+    dispatch_ns: int = 0  # submitting commands and returning results, with the set-up
+    contention_ns: int = 0  # waiting of commands for other sandboxes on the host; 0: unknown
+    work_ns: int = 0  # rest of the in-sandbox time, with the set-up
+    unsplit_ns: int = 0  # undivided commands
+    harness_ns: int = 0  # runner gap between phases and commands
     queued_ns: int = 0  # waiting that throttles imposed
     think_ns: int = 0  # idle on purpose
-    failed_ns: int = 0  # all that a trial held that did not succeed
-    wrapper_ns: int = 0  # of taxtui's shell wrappers around the commands: no tax; 0 where unknown
+    failed_ns: int = 0  # occupied time of a failed trial
+    wrapper_ns: int = 0  # taxtui's shell wrappers, no tax; 0: unknown
 
 
 class Measures(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Every duration of one trial in ns. In a failed trial only ``held_ns`` and the phases are valid."""
 
-    create_ns: int = 0  # or reset, which replaces it
+    create_ns: int = 0  # or reset
     ready_ns: int = 0
     preload_ns: int = 0
-    setup_ns: int = 0  # the phase; its commands are in work and dispatch, the rest of it is harness
+    setup_ns: int = 0  # phase; its commands are in work and dispatch, the rest in harness
     work_ns: int = 0
     dispatch_ns: int = 0
     unsplit_ns: int = 0
@@ -160,15 +159,15 @@ class Measures(msgspec.Struct, frozen=True, gc=False, array_like=True):
     queued_ns: int = 0
     think_ns: int = 0
     held_ns: int = 0
-    ready_again_ns: int | None = None  # None: it was not taken
+    ready_again_ns: int | None = None  # None: not measured
     cleanup_ns: int | None = None
-    verify_ns: int | None = None  # the sandbox held on while its task was tested; in no sum
-    orchestration_ns: int | None = None  # None: no mark shows it
-    known: bool = True  # the run of every command
-    waiting_ns: int | None = None  # of work: inside the sandbox and on no CPU, whatever for; None: CPU time is unknown
-    start_delay_ns: int = 0  # from its turn, as the arrival planned it, to its start: before anything that is held
+    verify_ns: int | None = None  # tests of the task in the occupied sandbox; in no sum
+    orchestration_ns: int | None = None  # None: no milestone
+    known: bool = True  # all in-sandbox times are known
+    waiting_ns: int | None = None  # part of work without CPU use; None: CPU time is unknown
+    start_delay_ns: int = 0  # from the scheduled start to the start, before the occupied time
     wrapper_ns: int = 0  # of taxtui's shell wrappers around the commands; 0 where unknown
-    suspend_ns: int | None = None  # all suspensions of the sandbox, within model time; None: there was none
+    suspend_ns: int | None = None  # all suspensions, within model time; None: no suspension
     resume_ns: int | None = None  # all resumes, part of the runner gap
     snapshot_ns: int | None = None  # snapshot, fork and build after the last action, in no sum
     fork_ns: int | None = None
@@ -176,34 +175,34 @@ class Measures(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     @property
     def cold_start_ns(self) -> int:
-        """Until the first command returned."""
+        """Time to the first command's result."""
         return self.create_ns + self.ready_ns
 
     @property
     def startup_ns(self) -> int:
-        """Until the set-up could begin, in a sandbox that holds what the tier needs."""
+        """Time to the start of the set-up in a sandbox with the tier's needs."""
         return self.create_ns + self.ready_ns + self.preload_ns
 
     @property
     def fresh_episode_ns(self) -> int:
-        """Until the first action could begin."""
+        """Time to the first action."""
         return self.startup_ns + self.setup_ns
 
     @property
     def trajectory_ns(self) -> int:
-        """Until the last action's end, without think time and throttles."""
+        """Time to the end of the last action, without think time and throttles."""
         return self.held_ns - self.queued_ns - self.think_ns
 
     @property
     def response_ns(self) -> int:
-        """From its turn to the last action's end: held, the service time, and what it was late before that.
+        """Time from the scheduled start to the end of the last action: start delay and occupied time.
 
-        Told where the arrival has a schedule; in a closed loop a trial's turn comes when another has ended.
+        Valid for arrivals with a schedule; in a closed loop a trial starts when another ends.
         """
         return self.start_delay_ns + self.held_ns
 
     def contention_ns(self, contended: float | None) -> int:
-        """The contended share of the waiting; 0 where the share or the waiting is unknown."""
+        """Return the contended share of the waiting; 0: unknown."""
         return round((self.waiting_ns or 0) * (contended or 0.0))
 
     def causes(self, *, ok: bool, contended: float | None = None) -> Causes:
@@ -224,7 +223,7 @@ class Measures(msgspec.Struct, frozen=True, gc=False, array_like=True):
         )
 
     def tax_ns(self, *, ok: bool, contended: float | None = None) -> int:
-        """Held time beyond think, work and wrapper time; meaningless unless ``known``. All of a failed trial."""
+        """Return occupied time beyond think, work and wrapper time; invalid unless ``known``; for a failure all."""
         if not ok:
             return self.held_ns
         useful_ns = self.work_ns + self.wrapper_ns - self.contention_ns(contended)
@@ -235,12 +234,12 @@ NOTHING: Final = Measures()
 
 
 def has_schedule(arrival: str) -> bool:
-    """Whether trials of this arrival, as a cell has it, have an instant of their own to start at."""
+    """Return whether an arrival schedules the start of each trial."""
     return arrival.partition(":")[0] in SCHEDULED
 
 
 def start_delay_ns(scheduled_ns: int, start_ns: int) -> int:
-    """How late a trial started; instants of one clock."""
+    """Return the delay of a start; both instants are of one clock."""
     return max(0, start_ns - scheduled_ns)
 
 
@@ -261,11 +260,11 @@ def measure(
     cpu_ns: int | None = None,
     start_delay_ns: int = 0,
 ) -> Measures:
-    """A trial's durations from its phases (ns by name), its commands and what they were held for."""
+    """Return the durations of a trial from its phases (ns by name), commands and occupied time."""
     create_ns = phases.get("create", 0) + phases.get("reset", 0)
     ready_ns, preload_ns = phases.get("ready", 0), phases.get("preload", 0)
     commands = setup.plus(actions)
-    return Measures(  # by position, in order: it is made for every trial of a file
+    return Measures(  # by position: faster, for every trial of a file
         create_ns,
         ready_ns,
         preload_ns,
@@ -294,9 +293,9 @@ def measure(
 
 
 def contended(waiting_ns: float, alone_ns: float) -> float:
-    """The share of a cell's waiting that is contention: what exceeds the waiting of the same commands alone.
+    """Return the share of a cell's waiting that is contention: the excess over the same commands alone.
 
-    ``waiting_ns`` and ``alone_ns`` are means over successful trials, of a cell and of the same one at concurrency 1. A
-    command that sleeps, or waits for a disk or a peer, does so alone too: that is no contention.
+    ``waiting_ns`` and ``alone_ns`` are means over successes of a cell and of the same cell at concurrency 1. Waiting
+    for sleep, a disk or a peer also occurs alone and is no contention.
     """
     return max(0.0, 1 - alone_ns / waiting_ns) if waiting_ns else 0.0

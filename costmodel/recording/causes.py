@@ -27,12 +27,11 @@ class CausePolicy(NamedTuple):
     """Consequences of a cause."""
 
     retry: bool  # whether the harness tries again
-    grade: bool  # whether the verifier runs all the same
+    grade: bool  # whether the verifier still runs
     reward_valid: bool  # whether the reward measures the agent
 
     @property
     def treatment(self) -> str:
-        """Treatment in the model: kept with its reward (mostly 0), retried, or dropped: neither."""
         return KEPT if self.reward_valid else RETRIED if self.retry else DROPPED
 
 
@@ -98,19 +97,19 @@ CAUSE_OF: Final = {error: cause for cause, errors in _ERRORS.items() for error i
 
 
 def cause_of(error: str, phase: str = "") -> str:
-    """The cause of an error's class; of an unknown class ``sandbox_failed`` while the sandbox started."""
+    """Return the cause of an error class; an unknown class during a start is ``sandbox_failed``."""
     return CAUSE_OF.get(error.rpartition(".")[2], SANDBOX if phase in _STARTING else UNCLASSIFIED)
 
 
 def policy_of(cause: str, error: str = "") -> CausePolicy:
-    """The consequences of a cause, for one class of its errors."""
+    """Return the consequences of a cause, for one class of its errors."""
     policy = CAUSE_POLICIES.get(cause, CAUSE_POLICIES[UNCLASSIFIED])
     final = cause == PROVIDER and error.rpartition(".")[2] in _FINAL
     return policy._replace(retry=False) if final else policy
 
 
 def recorded_cause(outcome: str, error: str, phase: str, cause: str) -> str:
-    """The cause of a recorded trial; "" for a trial without an error. A recording from before causes has no cause."""
+    """Return the cause of a recorded trial, or "" without an error or in a file from before causes."""
     if cause in CAUSE_POLICIES:
         return cause
     if outcome in ("cancelled", "interrupted"):

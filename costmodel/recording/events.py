@@ -46,7 +46,7 @@ MaybeCount = Annotated[int, msgspec.Meta(ge=UNKNOWN, le=MAX_INT)]
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT)]
 MaybeNanoseconds = Annotated[int, msgspec.Meta(ge=UNKNOWN, le=MAX_INT)]
 
-# Phases, in the order in which a trial passes through them. Strings in the file, so that more can follow.
+# Phases in the order of a trial. Strings in the file, so that later versions can add phases.
 CREATE: Final = "create"
 RESET: Final = "reset"
 READY: Final = "ready"
@@ -72,7 +72,7 @@ FORK: Final = "fork"
 BUILD: Final = "build"
 """Copies and images that are measured after the last action, outside the occupied time."""
 LIFE_CYCLE: Final = frozenset({SUSPEND, RESUME, SNAPSHOT, FORK, BUILD})
-"""Phases that do not lie before the actions."""
+"""Phases during or after the actions."""
 
 # Outcomes of a trial.
 OK: Final = "ok"
@@ -83,7 +83,7 @@ INTERRUPTED: Final = "interrupted"
 OUTCOMES: Final = (OK, FAILED, TIMEOUT, CANCELLED, INTERRUPTED)
 
 CRASHED: Final = "crashed"
-"""The outcome of a run that a bug ended, of taxtui or of an adapter."""
+"""Outcome of a measurement that a bug of taxtui or of an adapter ended."""
 
 
 # Decoded events hold no cycles: the frequent ones are invisible to the garbage collector (gc=False).
@@ -261,12 +261,12 @@ Event = Header | Clock | Cell | TrialStarted | Mark | PhaseEnded | Actions | Tri
 
 
 def column(values: list[int], rows: int, empty: int = 0) -> list[int]:
-    """A column of :class:`Actions` at its full length: in one that was written empty each value is ``empty``."""
+    """Return a column of :class:`Actions` at full length: an empty column becomes ``rows`` times ``empty``."""
     return values or [empty] * rows
 
 
 def sparse(values: list[int], empty: int = 0) -> list[int]:
-    """A column as :class:`Actions` has it: empty where all its values are ``empty``."""
+    """Return a column as in :class:`Actions`: empty if all values are ``empty``."""
     return [] if values.count(empty) == len(values) else values
 
 

@@ -1,4 +1,4 @@
-"""Reads the events of a recording, whole or while a run still writes it."""
+"""Reads the events of a recording, complete or still growing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from costmodel.recording.validation import Causality
 from costmodel.regular_file import open_regular
 
 READ_BYTES: Final = 256 << 10
-"""Bytes of a file whose events are in memory at a time."""
+"""Bytes of a file decoded at a time."""
 
 
 class Follower:
@@ -26,7 +26,6 @@ class Follower:
     CHUNK_BYTES: Final = 1 << 20
 
     def __init__(self, path: Path) -> None:
-        """Open the file. Raises ``SourceError`` where it is missing or unreadable."""
         try:
             self._file = open_regular(path, buffered=False)
         except OSError as error:
@@ -40,28 +39,26 @@ class Follower:
         self._end: RunFinished | None = None
         self._parser = FrameParser()
         self.chain = Chain()  # up to the last frame that was read
-        self._trials: EndedTrials | None = EndedTrials()  # None after resume(): some trials were not read
-        self._causality: Causality | None = Causality()  # likewise
-        self._damage: SourceError | None = None  # raised once the events before it are returned
+        self._trials: EndedTrials | None = EndedTrials()  # None after resume(): trials are missing
+        self._causality: Causality | None = Causality()  # None after resume()
+        self._damage: SourceError | None = None  # raised after the events before it
 
     @property
     def offset(self) -> int:
-        """Start of the next frame: the bytes of the complete frames that were read."""
+        """Start of the next frame: bytes of complete frames read."""
         return self._parser.offset
 
     @property
     def chained(self) -> bool:
-        """Whether each frame names the one before."""
         return bool(self.chain.chained)
 
     @property
     def ended(self) -> bool:
-        """Whether the end of the run was read."""
         return self._end is not None
 
     @property
     def complete(self) -> bool:
-        """Whether the run has ended, with exactly the trials that its end counts."""
+        """Whether the run has ended with the number of trials that its end reports."""
         if self._end is None or self._trials is None:
             return self._end is not None
         return self._trials.outcomes == +Counter(self._end.counts)
@@ -92,7 +89,7 @@ class Follower:
     def resume(self, offset: int, chain: Chain | None = None) -> None:
         """Continue at ``offset``, where a frame begins; the header must have been read before.
 
-        ``chain`` is the one of the frames before ``offset``. Without one, the link there is believed.
+        ``chain`` covers the frames before ``offset``; without it the next link is trusted.
         """
         self._file.seek(offset)
         self._parser = FrameParser(offset)
@@ -168,15 +165,12 @@ class Follower:
         )
 
     def close(self) -> None:
-        """Close the file. Idempotent."""
         self._file.close()
 
     def __enter__(self) -> Self:
-        """Return the follower."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Close the file."""
         self.close()
 
 
@@ -184,26 +178,24 @@ class RecordingSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The facts of a whole file."""
 
     header: Header
-    complete: bool  # it ends with RunFinished, and has the trials that this counts
-    ended: bool  # it ends with RunFinished
+    complete: bool  # ends with RunFinished, with as many trials as it counts
+    ended: bool  # ends with RunFinished
     frames: int
     events: int
     skipped: int
     torn_bytes: int
     size_bytes: int
-    chained: bool  # each frame names the one before; False: an early version, whose splices are invisible
+    chained: bool  # each frame has the checksum of its predecessor; False: an early version
 
 
 class EndedTrials:
-    """Counts trials as ``RunFinished`` does: by outcome, without warm-ups."""
+    """Counts trials by outcome without warm-ups, as ``RunFinished`` does."""
 
     def __init__(self) -> None:
-        """Begin with no trial."""
         self._warm_ups: set[int] = set()
         self.outcomes: Counter[str] = Counter()
 
     def add(self, events: Iterable[Event]) -> None:
-        """Count events in the order of the file."""
         for event in events:
             if type(event) is TrialStarted:
                 if event.warm_up:

@@ -27,7 +27,7 @@ CRC_BYTES: Final = 4
 MAX_LENGTH: Final = 1 << 20
 MAX_EVENTS: Final = 65_536
 MAX_SEARCHED: Final = 64 << 20
-"""Bytes whose checksums are tried in the search for an intact frame. A file with more false beginnings is forged."""
+"""Maximum bytes to check in the search for an intact frame; a file with more false starts is forged."""
 SALVAGE: Final = "`taxtui recordings verify --salvage OUT` keeps the intact frames"
 
 _BEGINNING: Final = re.compile(b"(?=\xc9\x00[\x00-\x10][\x00-\xff]{2}\x54)")
@@ -42,8 +42,8 @@ class Batch(NamedTuple):
     """The content of one frame."""
 
     events: list[Event]
-    unknown: int  # events of kinds that a later version added
-    link: Link | None  # None: the header's frame, or a file of the first version
+    unknown: int  # events of later versions
+    link: Link | None  # None: first frame, or a file of the first version
 
 
 def frame(payload: bytes) -> bytes:
@@ -75,13 +75,13 @@ def decode(payload: bytes, offset: int) -> Batch:
             raise ValueError("a link within a frame")
         if (count := len(decoded) + unknown) > MAX_EVENTS:
             raise ValueError(f"{count} events in one frame")
-    except Exception as error:  # not UTF-8, nested too deep …: in any case not the bytes that were written
+    except Exception as error:  # not UTF-8, nested too deep …: damage
         raise damaged(offset, str(error)) from error
     return Batch(events, unknown, link)
 
 
 def _decode_one(raw: msgspec.Raw) -> Event | Link | None:
-    """Decode one event; None for a kind that a later version added."""
+    """Decode one event; None for a tag of a later version."""
     try:
         event: Event | Link = _decode_event(raw)
     except msgspec.ValidationError as error:
@@ -93,10 +93,9 @@ def _decode_one(raw: msgspec.Raw) -> Event | Link | None:
 
 
 class Chain:
-    """Checks that the frames of a file are the written ones, in their order."""
+    """Checks the order and integrity of frames by their links."""
 
     def __init__(self, *, within: bool = False) -> None:
-        """Begin with the header's frame, or ``within`` the file, where the first link is believed."""
         self.chained: bool | None = None  # None: unknown before the second frame
         self._within = within
         self._frame = 0
@@ -111,7 +110,7 @@ class Chain:
             if link is not None:
                 raise damaged(offset, "the first frame is missing")
         else:
-            if self.chained is None:  # the second frame decides
+            if self.chained is None:  # decided by the second frame
                 self.chained = link is not None
             self._check(link, offset)
         if self._frame and Header in map(type, batch.events):
@@ -131,8 +130,7 @@ class FrameParser:
     """Cuts a growing stream of bytes into the payloads of its frames."""
 
     def __init__(self, offset: int = 0) -> None:
-        """Begin at ``offset`` of the file, where a frame begins."""
-        self.offset = offset  # of the first byte that is not yet part of a complete frame
+        self.offset = offset  # first byte after the complete frames
         self._buffer = bytearray()
 
     def feed(self, chunk: bytes) -> Iterator[tuple[int, bytes]]:
@@ -146,7 +144,7 @@ class FrameParser:
         try:
             while (payload := payload_at(self._buffer, start, self.offset)) is not None:
                 yield self.offset, payload
-                size = PREFIX.size + len(payload)  # counted after the yield: a refused frame stays the next one
+                size = PREFIX.size + len(payload)  # after the yield: a rejected frame stays the next
                 start += size
                 self.offset += size
         finally:
@@ -169,7 +167,7 @@ class FrameParser:
 
 
 def payload_at(data: bytes | bytearray, start: int, offset: int) -> bytes | None:
-    """Return the payload of the frame at ``start``, None where it is incomplete; ``offset`` is for the message."""
+    """Return the payload of the frame at ``start``, or None if incomplete; ``offset`` is for the message."""
     if len(data) - start < PREFIX.size:
         if len(data) > start and data[start] != EXT32:
             raise damaged(offset, "not the start of a frame")
@@ -195,7 +193,6 @@ class Search:
     """Searches arbitrary bytes for frames with a valid checksum."""
 
     def __init__(self, data: bytes | bytearray, max_bytes: int = MAX_SEARCHED) -> None:
-        """Give up after ``max_bytes`` of false beginnings."""
         self._data = data
         self._budget = max_bytes
 
@@ -203,7 +200,7 @@ class Search:
         """Return where the next valid frame begins, at or after ``start``. Raises ``SourceError`` where it gives up."""
         while (match := _BEGINNING.search(self._data, start)) is not None:
             start = match.start()
-            del match  # it holds the buffer
+            del match  # releases the buffer
             try:
                 if payload_at(self._data, start, start) is not None:
                     return start

@@ -1,4 +1,4 @@
-"""Opens whatever can be projected: a recording, or a TOML file of published latencies."""
+"""Opens files to project: recordings, and TOML files of published latencies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def load(path: str | PathLike[str]) -> Recording | Published:
     """Read a recording, or published latencies where the name ends in ``.toml``.
 
     Raises:
-        SourceError: it cannot be read, or is damaged, with the offset in bytes.
+        SourceError: the file is unreadable or damaged, with the offset in bytes.
     """
     path = Path(path)
     return read_published(path) if path.suffix == ".toml" else read_recording(path)

@@ -1,8 +1,9 @@
-"""The durations that trials are compared by: one name for each, and a trial's values of it in int ns."""
+"""Compared durations by name, with a trial's values in int ns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Final
 
@@ -17,41 +18,22 @@ PER_ACTION: Final = MappingProxyType[str, Callable[[RecordedTrial], Sequence[int
         "wrapper": lambda trial: [ns for ns in trial.wrappers_ns if ns],
     }
 )
-"""Kind of duration → a trial's values of it, one per action; those whose run is unknown are in the first alone."""
+"""Kind of duration → values of a trial, one per action; all but the first omit unknown runs."""
 
+_MEASURES: Final = (
+    "create ready orchestration preload setup work dispatch_total wrapper_total waiting unsplit harness cold_start "
+    "fresh_episode trajectory amortized_per_action ready_again queued think held verify suspend resume snapshot "
+    "fork build start_delay response cleanup"
+)
 PER_TRIAL: Final = MappingProxyType[str, Callable[[RecordedTrial], int | None]](
     {
-        "create": lambda trial: trial.measures.create_ns,
-        "ready": lambda trial: trial.measures.ready_ns,
-        "orchestration": lambda trial: trial.measures.orchestration_ns,
-        "preload": lambda trial: trial.measures.preload_ns,
-        "setup": lambda trial: trial.measures.setup_ns,
-        "work": lambda trial: trial.measures.work_ns,
+        **{kind: attrgetter(f"measures.{kind}_ns") for kind in _MEASURES.split()},
         "dispatch_total": lambda trial: trial.measures.dispatch_ns,
         "wrapper_total": lambda trial: trial.measures.wrapper_ns or None,
-        "waiting": lambda trial: trial.measures.waiting_ns,
-        "unsplit": lambda trial: trial.measures.unsplit_ns,
-        "harness": lambda trial: trial.measures.harness_ns,
-        "cold_start": lambda trial: trial.measures.cold_start_ns,
-        "fresh_episode": lambda trial: trial.measures.fresh_episode_ns,
-        "trajectory": lambda trial: trial.measures.trajectory_ns,
         "amortized_per_action": lambda trial: _amortized_ns(trial),
-        "ready_again": lambda trial: trial.measures.ready_again_ns,
-        "queued": lambda trial: trial.measures.queued_ns,
-        "think": lambda trial: trial.measures.think_ns,
-        "held": lambda trial: trial.measures.held_ns,
-        "verify": lambda trial: trial.measures.verify_ns,
-        "suspend": lambda trial: trial.measures.suspend_ns,
-        "resume": lambda trial: trial.measures.resume_ns,
-        "snapshot": lambda trial: trial.measures.snapshot_ns,
-        "fork": lambda trial: trial.measures.fork_ns,
-        "build": lambda trial: trial.measures.build_ns,
-        "start_delay": lambda trial: trial.measures.start_delay_ns,
-        "response": lambda trial: trial.measures.response_ns,
-        "cleanup": lambda trial: trial.measures.cleanup_ns,
     }
 )
-"""Kind of duration → a trial's value of it; None where it is not known. ``*_total`` tells it from that per action."""
+"""Kind of duration → value of a trial, or None. ``*_total`` marks totals of kinds per action."""
 
 NOT_RECORDED: Final = MappingProxyType[str, Sequence[str]](
     {
@@ -65,11 +47,11 @@ NOT_RECORDED: Final = MappingProxyType[str, Sequence[str]](
         "verify": ("verify",),
     }
 )
-"""Quantities that an imported source may lack, each with the kinds of durations that are unknown then."""
+"""Quantity that an imported source may lack → unknown kinds of durations."""
 
 
 def values_of(trial: RecordedTrial, kind: str) -> Sequence[int]:
-    """A trial's values, in ns: one per action or one, none where it is unknown. ``kind`` is in one of the tables."""
+    """Return a trial's values in ns: one per action, one, or none if unknown. ``kind`` is in a table above."""
     if (of_actions := PER_ACTION.get(kind)) is not None:
         return of_actions(trial)
     value = PER_TRIAL[kind](trial)

@@ -25,7 +25,7 @@ from costmodel.units import MAX_INT
 PROVENANCE: Final = "published"
 _ORDERED: Final = ("p50_s", "p95_s", "p99_s", "max_s")
 Seconds = Annotated[float, msgspec.Meta(ge=1e-9, le=MAX_INT / 1e9)]
-"""A time that nanoseconds can say: above 0, below 292 years."""
+"""A time above 0 and below 292 years, so that it fits int ns."""
 FigureDate = Annotated[
     datetime.date,
     msgspec.Meta(description="such figures change within weeks, so each needs its date; add date = YYYY-MM-DD"),
@@ -34,7 +34,7 @@ Cpus = Annotated[float, msgspec.Meta(gt=0, le=MAX_INT // 1000)]
 
 
 class PublishedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One printed latency."""
+    """A printed latency."""
 
     substrate: Text
     actions: Count
@@ -44,19 +44,18 @@ class PublishedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     mode: str = ""
     cpus: Cpus = 1.0
     memory_mib: Count = 1024
-    label: str = ""  # the source's own word for the substrate
+    label: str = ""  # name of the substrate in the source
     note: str = ""
     date: datetime.date | None = None
     source: str = ""
 
     @property
     def trajectory_ns(self) -> int:
-        """The latency in ns."""
         return round(self.trajectory_s * 1e9)
 
     @property
     def identity(self) -> CellIdentity:
-        """The cell that it would be of; "" for what was not printed."""
+        """Cell of the latency; "" for unprinted fields."""
         return CellIdentity(
             substrate=self.substrate,
             variant=self.variant,
@@ -79,7 +78,7 @@ class PublishedRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class PublishedStart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How long sandboxes took to come, from the request to what ``until`` says. None: not printed."""
+    """Start times of sandboxes, from the request to the event in ``until``. None: not printed."""
 
     substrate: Text
     date: FigureDate
@@ -91,13 +90,12 @@ class PublishedStart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     p99_s: Seconds | None = None
     max_s: Seconds | None = None
     mean_s: Seconds | None = None
-    wall_s: Seconds | None = None  # until all of a burst had come
+    wall_s: Seconds | None = None  # until a whole burst has started
     samples: Count | None = None
     note: str = ""
     source: str = ""
 
     def __post_init__(self) -> None:
-        """Check that there is a time, and that percentiles ascend."""
         ordered = [seconds for key in _ORDERED if (seconds := getattr(self, key)) is not None]
         if not ordered and self.mean_s is None:
             raise ValueError(f"no time; give at least one of mean_s, {', '.join(_ORDERED)}")
@@ -106,7 +104,7 @@ class PublishedStart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class PublishedSpeed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How long the same work took on one substrate."""
+    """Duration of the same work on one substrate."""
 
     substrate: Text
     work: Text
@@ -148,7 +146,7 @@ class PublishedFigure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     note: str = ""
 
     def __post_init__(self) -> None:
-        """Check that there is a figure, that statistics ascend, and that times are in seconds and shares below 1."""
+        """Check for a figure, ascending statistics, times in seconds and shares below 1."""
         ascending = [value for name in _STATISTICS if (value := getattr(self, name)) is not None]
         numbers = [value for value in (self.value, self.mean, self.low, self.high, *ascending) if value is not None]
         if not numbers:
@@ -164,7 +162,7 @@ class PublishedFigure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class ProviderTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options of a file of one substrate, for ``costmodel.providers.provider``: each as its options take it."""
+    """Options of a substrate's file, in the format of ``costmodel.providers.provider``."""
 
     dispatch: Text | None = None
     slowdown: Text | None = None
@@ -173,14 +171,14 @@ class ProviderTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class PublishedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Printed figures as they are written."""
+    """Printed figures, as in the file."""
 
     provenance: str
     title: str = ""
     source: str = ""
     licence: str = ""
     date: datetime.date | None = None
-    baseline: str | None = None  # what the source compares with
+    baseline: str | None = None  # reference of the source's comparisons
     cpus: Cpus = 1.0
     memory_mib: Count = 1024
     notes: tuple[str, ...] = ()
@@ -191,7 +189,6 @@ class PublishedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     provider: ProviderTable = ProviderTable()
 
     def __post_init__(self) -> None:
-        """Check that there is a figure."""
         if not (self.rows or self.starts or self.speeds or self.figures):
             raise ValueError("no [[rows]]; each needs substrate, tier, actions and trajectory_s")
         seen = set()
@@ -203,7 +200,7 @@ class PublishedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Published(PublishedFile, frozen=True, kw_only=True):
-    """A file of printed figures under its name."""
+    """A file of printed figures with its name."""
 
     name: str
 
@@ -220,7 +217,7 @@ def read_published(path: Path) -> Published:
     """Read a TOML file of published figures.
 
     Raises:
-        SourceError: it cannot be read, is not TOML, lacks a key or has a figure that makes no sense.
+        SourceError: the file is unreadable or not TOML, lacks a key, or has an impossible figure.
     """
     try:
         document = Document(path)
@@ -239,7 +236,7 @@ def read_published(path: Path) -> Published:
 
 
 def _inherit(data: dict[str, Any]) -> None:
-    """Give every table what the file says for all of them."""
+    """Copy the file's common keys into each table."""
     for key, kind in _TABLES.items():
         of_all = {name: value for name, value in data.items() if name in kind.__struct_fields__}
         for table in data[key] if isinstance(data.get(key), list) else ():

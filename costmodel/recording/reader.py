@@ -1,9 +1,9 @@
-"""Reads a recording into trials by cell: what each trial held a worker for, and its commands as columns."""
+"""Reads a recording into trials by cell, with occupied time and columns of commands."""
 
 from __future__ import annotations
 
 import zlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,21 +23,21 @@ from costmodel.recording.breakdown import (
 )
 from costmodel.recording.causes import recorded_cause
 from costmodel.recording.follower import read_events
-from costmodel.recording.runner_health import FLOOR_LIMIT_NS, RunnerSecond, Seconds, WorkerFitness
+from costmodel.recording.runner_health import FLOOR_LIMIT_NS, RunnerSecond, WorkerFitness
 from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH
 
 OK: Final = "ok"
 UNTOLD: Final = "unknown:"
-"""Before a quantity among a cell's capabilities: no trial of an imported cell tells that one."""
+"""Prefix of a quantity, among a cell's capabilities, that no trial of an imported cell reports."""
 NOT_COUNTED: Final = ("cancelled", "interrupted")
 PARTS: Final = (events.PhaseEnded, events.Actions)
-"""Events of a trial that has not ended."""
+"""Frequent events of an open trial."""
 
 
 class CellIdentity(NamedTuple):
-    """Identity of a cell in any file; trials of equal cells are pooled."""
+    """Identity of a cell across files; trials of equal cells are pooled."""
 
     substrate: str
     variant: str
@@ -60,13 +60,12 @@ class CellIdentity(NamedTuple):
 
     @property
     def cell_id(self) -> str:
-        """Eight hex digits, the same in every file; of fixed lengths those from before there were others."""
+        """Eight hex digits, equal across files; unchanged for fixed lengths since before recorded lengths."""
         fields = tuple(self[:-1]) if self.length == FIXED_LENGTH else tuple(self)
         return f"{zlib.crc32(repr(fields).encode()):08x}"
 
     @property
     def label(self) -> str:
-        """Substrate and variant."""
         return f"{self.substrate}:{self.variant}" if self.variant else self.substrate
 
 
@@ -76,7 +75,6 @@ class RecordedCell:
     __slots__ = ("cycle", "identity", "preload", "provenance", "resolution_ns", "trials", "untold")
 
     def __init__(self, event: events.Cell) -> None:
-        """A cell without trials."""
         self.identity = CellIdentity(*(getattr(event, field) for field in CellIdentity._fields))
         self.cycle = max(1, event.cycle)
         self.preload = event.preload
@@ -88,7 +86,7 @@ class RecordedCell:
 
 
 class Recording:
-    """A whole file: its cells with their trials, and how far it can be trusted."""
+    """A file: its cells with their trials, and its completeness and health."""
 
     __slots__ = (
         "at_once",
@@ -101,37 +99,33 @@ class Recording:
         "lag_p99_ns",
         "name",
         "run_id",
-        "seconds",
         "skipped",
         "torn_bytes",
         "workers",
     )
 
     def __init__(self, name: str) -> None:
-        """A recording of which nothing has been read yet."""
         self.name = name
         self.run_id = ""
         self.cells: list[RecordedCell] = []
-        self.complete = False  # it ends with RunFinished, and the trials that this counts are there
-        self.distorted = False  # a measuring process was too busy to be believed
-        self.lag_p99_ns = 0  # over the seconds' p99; of the worst worker, as the next
-        self.cpu_permille = 0  # median over the seconds
-        self.workers: dict[int, WorkerFitness] = {}  # each that measured, by its number in the file
-        self.at_once = 1  # how many of them measured at a time, as planned
-        self.floors_ns: dict[int, int] = {}  # of spawning ``true``, by worker
+        self.complete = False  # ends with RunFinished, with as many trials as it counts
+        self.distorted = False  # a measuring process was too busy
+        self.lag_p99_ns = 0  # p99 over the seconds' p99; worst worker
+        self.cpu_permille = 0  # median over the seconds; worst worker
+        self.workers: dict[int, WorkerFitness] = {}  # by number in the file, because clocks differ
+        self.at_once = 1  # planned concurrent workers
+        self.floors_ns: dict[int, int] = {}  # time to spawn ``true``, by worker
         self.floor_ns = UNKNOWN  # of the worst worker
-        self.seconds: defaultdict[int, Seconds] = defaultdict(Seconds)  # by worker: two clocks are never mixed
         self.skipped = 0
         self.torn_bytes = 0
 
     @property
     def whole(self) -> bool:
-        """Whether the run ended in an orderly way and nothing of it is missing here."""
+        """Whether the run ended normally and no event is missing."""
         return self.complete and not self.skipped and not self.torn_bytes
 
     @property
     def trials(self) -> int:
-        """Counted trials."""
         return sum(len(cell.trials) for cell in self.cells)
 
 
@@ -150,20 +144,20 @@ def read_recording(path: Path) -> Recording:
 
 
 class _Reader:
-    """Folds events into a recording; a trial is kept in ``_open`` until it ends."""
+    """Folds events into a recording; ``_open`` has the trials that have not ended."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._cells: dict[int, RecordedCell] = {}
         self._trials: dict[int, list[RecordedTrial]] = {}  # by cell
         self._open: dict[int, OpenTrial] = {}
-        self._runs: dict[RunKey, RunKey] = {}  # one key for each, whichever trial has it
+        self._runs: dict[RunKey, RunKey] = {}  # one object per key, shared by its trials
         self._outcomes: Counter[str] = Counter()  # of ended trials, warm-ups excluded
-        self._counts: Counter[str] | None = None  # the same, as the end of the run has it
-        self._worker = 0  # whose events these are
+        self._counts: Counter[str] | None = None  # as reported by the end of the run
+        self._worker = 0  # of the current events
 
     def apply(self, event: events.Event) -> None:
-        if isinstance(event, PARTS):  # what there is most of comes first
+        if isinstance(event, PARTS):  # most frequent first
             if (trial := self._open.get(event.trial)) is None:
                 self._recording.skipped += 1  # its start was lost, as in a salvaged file
             else:
@@ -187,8 +181,7 @@ class _Reader:
             self._trials[event.id] = cell.trials = []
             self._recording.cells.append(cell)
         elif isinstance(event, events.Health):
-            self._recording.workers.setdefault(self._worker, WorkerFitness()).add(event.lag_p99_ns, event.cpu_permille)
-            self._recording.seconds[self._worker].add(
+            self._recording.workers.setdefault(self._worker, WorkerFitness()).add(
                 RunnerSecond(event.at_ns, event.lag_p50_ns, event.lag_p99_ns, event.cpu_permille, event.pool_waits)
             )
             self._recording.floors_ns[self._worker] = event.floor_ns
@@ -215,12 +208,12 @@ class _Reader:
             self._recording.skipped += 1
 
     def finish(self) -> Recording:
-        recording = self._recording
+        recording, unreported = self._recording, WorkerFitness()
         recording.complete = self._counts is not None and self._counts == self._outcomes
         for cell in recording.cells:
             for trial in cell.trials:
                 slow = recording.floors_ns.get(trial.worker, UNKNOWN) > FLOOR_LIMIT_NS
-                share = recording.seconds[trial.worker].share(trial.start_ns, trial.end_ns)
+                share = recording.workers.get(trial.worker, unreported).share(trial.start_ns, trial.end_ns)
                 trial.exposed = 1.0 if slow else share
         workers = recording.workers.values()
         recording.distorted = any(worker.problems for worker in workers)
@@ -249,23 +242,21 @@ class OpenTrial:
     )
 
     def __init__(self, event: events.TrialStarted, run: RunKey, worker: int = 0) -> None:
-        """A trial of which only its start is known."""
         self.cell = event.cell
         self.warm_up = event.warm_up
         self.start_ns = event.start_ns
-        self.create_ns = event.start_ns  # when the request was sent that succeeded
-        self.started_ns: list[int] = []  # when marks showed the sandbox's own process
+        self.create_ns = event.start_ns  # create request that succeeded
+        self.started_ns: list[int] = []  # milestones of the sandbox's process
         self.phases: dict[str, int] = {}
-        self.last_ns = event.start_ns  # where the last phase ended
+        self.last_ns = event.start_ns  # end of the last phase
         self.setup_commands = 0
         self.think_ns = 0
-        self.cpu_ns: int | None = 0  # of set-up and actions; None: not of all
+        self.cpu_ns: int | None = 0  # of set-up and actions; None: unknown
         self.start_delay_ns = start_delay_ns(event.scheduled_ns, event.start_ns)
         self.trial = RecordedTrial(run, event.block, event.start_ns, worker)
         self.trial.group = event.group
 
     def mark(self, event: events.Mark) -> None:
-        """Take in a mark of it."""
         if event.name in STARTED:
             self.started_ns.append(event.at_ns)
         elif event.name in (events.IMAGE_BUILT, events.IMAGE_CACHED):
@@ -274,7 +265,6 @@ class OpenTrial:
             self.trial.borrowed = True
 
     def add(self, event: events.Actions | events.PhaseEnded) -> None:
-        """Take in a phase or commands of it."""
         if isinstance(event, events.PhaseEnded):
             self._phase(event)
         elif event.step == "setup":
@@ -324,7 +314,6 @@ class OpenTrial:
             trial.thinks_ns.extend(thinks_ns)
 
     def closed(self, event: events.TrialEnded) -> RecordedTrial:
-        """The whole trial."""
         trial = self.trial
         if trial.gaps_ns:
             trial.gaps_ns.extend([0] * (len(trial.durations_ns) - len(trial.gaps_ns)))
@@ -353,5 +342,5 @@ class OpenTrial:
         return trial
 
     def _orchestration_ns(self) -> int | None:
-        """From the create request to the first sign of the sandbox's own process; None where no mark shows it."""
+        """Return the time from the create request to the first milestone of the sandbox's process, or None."""
         return min((at_ns - self.create_ns for at_ns in self.started_ns if at_ns >= self.create_ns), default=None)

@@ -1,4 +1,4 @@
-"""A recording as tables of plain values: what spreadsheets, pandas, polars and SQL begin with."""
+"""A recording as tables of plain values, for spreadsheets, pandas, polars and SQL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TableRow = tuple[Value, ...]
 
 
 class FrameColumn(NamedTuple):
-    """One column: the unit is in its name. None in it says that nobody knows."""
+    """A column, with the unit in its name. None: unknown."""
 
     name: str
     kind: type[int] | type[str] | type[bool]
@@ -111,14 +111,14 @@ COLUMNS: Final[dict[str, tuple[FrameColumn, ...]]] = {
         FrameColumn("floor_ns", int, "median of spawning `true`"),
     ),
 }
-"""Every table with its columns, in their order; docs/measurement.md defines the durations."""
+"""Table → columns in order; docs/measurement.md defines the durations."""
 
 
 def frame(*paths: str | PathLike[str], table: str = "trials") -> dict[str, list[Value]]:
-    """A table of one recording or several as columns: ``pandas.DataFrame(frame(path))``, ``polars.DataFrame(…)``.
+    """Return a table of one or more recordings as columns: ``pandas.DataFrame(frame(path))``.
 
     Raises:
-        SourceError: a file cannot be read or is damaged, or there is no such table.
+        SourceError: a file is unreadable or damaged, or the table is unknown.
     """
     names = [column.name for column in table_columns(table)]
     values = list(table_rows(paths, table))
@@ -133,9 +133,9 @@ def table_columns(table: str) -> tuple[FrameColumn, ...]:
 
 
 def table_rows(paths: Iterable[str | PathLike[str]], table: str = "trials") -> Iterator[TableRow]:
-    """The rows of a table, one after the other, as many values in each as ``table_columns`` has; memory is one trial's.
+    """Yield the rows of a table with the values of ``table_columns``; memory is that of one trial.
 
-    Trials come in the order in which they ended; those that never did are left out. Raises as ``frame``.
+    Trials come in the order of their ends; unfinished trials are left out. Raises as ``frame``.
     """
     table_columns(table)
     for path in map(Path, paths):
@@ -148,7 +148,7 @@ def table_rows(paths: Iterable[str | PathLike[str]], table: str = "trials") -> I
 
 
 class _Reader:
-    """State between two events."""
+    """State between events."""
 
     def __init__(self, table: str) -> None:
         self._table = table

@@ -1,4 +1,4 @@
-"""Recorded trials, one by one and as the columns that every projection sums up."""
+"""Recorded trials, as objects and as columns."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _EMPTY: Final = msgspec.field(default_factory=lambda: array("q"))
 
 
 class RecordedTrial(msgspec.Struct, eq=False, gc=False):
-    """One finished trial that counts: a success, a failure or a timeout. Durations are int ns."""
+    """A counted trial: a success, a failure or a timeout. Durations are int ns."""
 
     run: RunKey
     block: int
     start_ns: int = 0
-    worker: int = 0  # whose clock its instants are on
+    worker: int = 0  # clock of the instants
     end_ns: int = 0
-    freed_ns: int = 0  # after the clean-up: its lane can take the next
-    exposed: float = 0.0  # the share of its time in seconds in which the measuring process was not fit
+    freed_ns: int = 0  # after the clean-up: the slot is free
+    exposed: float = 0.0  # share of the trial in bad seconds of the measuring process
     ok: bool = False
-    failed_in: str = ""  # the phase where it ended that did not succeed, and the class of its error
+    failed_in: str = ""  # phase of the failure
     error: str = ""
-    cause: str = ""  # of the end, as costmodel.recording.causes; "" where nothing went wrong
+    cause: str = ""  # as in costmodel.recording.causes; "": no failure
     image_cached: bool | None = None  # whether the image existed at the create request; None: unknown
     borrowed: bool = False  # another trial's sandbox
-    group: str = ""  # rollouts of one prompt; "" where none is told
-    complete: bool = True  # no action is missing between those that are there
+    group: str = ""  # rollouts of one prompt; "": unknown
+    complete: bool = True  # no gap between the actions
     measures: Measures = NOTHING  # of the trial at its recorded length
-    cpu_ns: int | None = None  # of set-up and actions; None: not of all
+    cpu_ns: int | None = None  # of set-up and actions; None: unknown
     sandbox_ns: int = 0  # the provider's clock: accepted create request to end, clean-up apart
     setup: Split = NO_COMMANDS  # the set-up's commands
     actions: Split = NO_COMMANDS
@@ -48,18 +48,18 @@ class RecordedTrial(msgspec.Struct, eq=False, gc=False):
     gaps_ns: _Column = _EMPTY  # per action: harness time before it; empty where all are 0
     thinks_ns: _Column = _EMPTY  # per action; empty where all are 0
     runs_ns: _Column = _EMPTY  # per action: inside the sandbox, or UNKNOWN
-    wrappers_ns: _Column = _EMPTY  # per action: wrapper time, 0 where unknown; empty where all are
+    wrappers_ns: _Column = _EMPTY  # per action: wrapper time, 0 where unknown; empty where all are 0
 
 
 _WIDTHS: Final = {"b": 7, "i": 31, "q": 63}
-"""Bits that fit, by the kind of array: most columns of most recordings are all 0."""
+"""Array code → usable bits: most columns are small."""
 
 
 class TrialColumns(NamedTuple):
-    """Trials at their recorded length, a value of each per column; int ns where a column does not say otherwise."""
+    """Trials at their recorded length as columns, in int ns unless noted."""
 
-    origins: list[tuple[Origin, int]]  # run and block, with how many trials in a row have them
-    consistent: bool  # the measures are what the commands amount to, in every trial
+    origins: list[tuple[Origin, int]]  # (run, block) and number of consecutive trials
+    consistent: bool  # measures equal the sums of the commands in every trial
     exposed: Sequence[float]  # shares
     ok: Sequence[int]  # 1 or 0
     actions: Sequence[int]  # how many
@@ -69,7 +69,7 @@ class TrialColumns(NamedTuple):
     cold_ns: Sequence[int]  # create and ready, not more than held
     startup_ns: Sequence[int]
     run_ns: Sequence[int]  # inside the sandbox, set-up included, or UNKNOWN
-    cpu_ns: Sequence[int]  # or UNKNOWN
+    cpu_ns: Sequence[int]  # used CPU time, or UNKNOWN
     dispatch_ns: Sequence[int]  # 0 where the run is unknown
     wrapper_ns: Sequence[int]  # 0 where it or the run is unknown
     unsplit_ns: Sequence[int]  # 0 where it is known
@@ -81,7 +81,6 @@ class TrialColumns(NamedTuple):
 
     @property
     def runs(self) -> set[RunKey]:
-        """The runs of the trials."""
         return {run for (run, _), _ in self.origins}
 
     @classmethod

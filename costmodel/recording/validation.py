@@ -1,7 +1,4 @@
-"""Rules that the events of a file must not contradict: an action lies inside its trial, a trial starts once.
-
-docs/recording-format.md has the rules.
-"""
+"""Consistency rules for the events of a file, as in docs/recording-format.md."""
 
 from __future__ import annotations
 
@@ -34,9 +31,9 @@ from costmodel.recording.events import (
 )
 
 AFTERWARDS: Final = frozenset({CLEANUP, VERIFY, SNAPSHOT, FORK, BUILD})
-"""Phases that may lie behind the end of their trial."""
+"""Phases that may end after their trial."""
 IN_TURN: Final = frozenset({CREATE, RESET, READY, READY_AGAIN, PRELOAD})
-"""Phases that lie one behind the other, and before every command of the set-up and the actions."""
+"""Sequential phases before the commands of set-up and actions."""
 AFTER_THE_END: Final = "something follows the end of the run"
 
 
@@ -44,7 +41,6 @@ class Causality:
     """Checks every event of a file, in order."""
 
     def __init__(self) -> None:
-        """Begin before the first event."""
         self._cells: dict[int, Cell] = {}
         self._announced = 0
         self._started: set[int] = set()
@@ -52,7 +48,7 @@ class Causality:
         self._ended = False
 
     def add(self, events: Sequence[Event]) -> None:
-        """Check the next events. Raises ``ValueError`` where they contradict a rule."""
+        """Check the next events. Raises ``ValueError`` for a contradiction."""
         if self._ended and events:
             raise ValueError(AFTER_THE_END)
         opened = self._open
@@ -93,7 +89,7 @@ class Causality:
     def _end(self, event: TrialEnded) -> None:
         trial = self._open.pop(event.trial, None)
         if trial is None:
-            return  # its start was lost, as in a salvaged file
+            return  # start is missing, as in a salvaged file
         taken_ns = event.end_ns - trial.start_ns
         if trial.last_ns > event.end_ns:
             raise ValueError(f"trial {event.trial} ends before a phase of it does")
@@ -102,27 +98,26 @@ class Causality:
 
 
 class InCourse:
-    """A trial that has not ended: its start, and the time that its events account for, by its own clock."""
+    """A trial that has not ended: its start, and the time that its events account for."""
 
     __slots__ = ("last_ns", "spent_ns", "start_ns")
 
     def __init__(self, start_ns: int) -> None:
-        """Begin at ``start_ns``."""
         self.start_ns = start_ns
-        self.last_ns = start_ns  # the end of a phase
-        self.spent_ns = 0  # on what happens in turn: phases, commands, thinking and what lies between
+        self.last_ns = start_ns  # end of the last phase
+        self.spent_ns = 0  # total of sequential phases, commands, think time and gaps
 
     def took(self, event: Actions) -> None:
-        """Add commands. Raises ``ValueError``: they contradict each other."""
+        """Add commands. Raises ``ValueError`` for a contradiction."""
         self.spent_ns += accounted_ns(event)
 
     @property
     def earliest_end_ns(self) -> int:
-        """The trial cannot have ended before this instant."""
+        """Earliest possible end of the trial."""
         return max(self.last_ns, self.start_ns + self.spent_ns)
 
     def passed(self, event: PhaseEnded) -> None:
-        """Add a phase. Raises ``ValueError`` where it begins before the trial."""
+        """Add a phase. Raises ``ValueError`` if it begins before the trial."""
         if event.start_ns < self.start_ns:
             raise ValueError(f"trial {event.trial}: {event.phase!r} begins before it")
         end_ns = event.start_ns + event.duration_ns

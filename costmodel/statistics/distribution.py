@@ -1,4 +1,4 @@
-"""The empirical law of a job's duration: what every makespan formula and every simulation draws from."""
+"""Empirical distributions of job durations, which makespan formulas and simulations draw from."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from costmodel.errors import TrainingRunError
 class Distribution:
     """Distinct durations (int ns, ascending) with the number of times each was seen; immutable by convention.
 
-    Weighted, so that a mixture of two laws is a law again, exactly and without repeating a sample.
+    The weights allow an exact mixture of two distributions without repeating a sample.
     """
 
     __slots__ = ("counts", "cumulative", "mean", "sd", "second_moment", "size", "total", "trials", "values")
 
     def __init__(self, weights: Mapping[int, int], trials: int | None = None) -> None:
-        """Weights by duration; ``trials`` is how many independent ones they rest on, all of them by default.
+        """``weights`` by duration; ``trials``: independent trials behind them, by default the total weight.
 
         Raises:
             TrainingRunError: there is no duration, or one is negative.
@@ -38,22 +38,20 @@ class Distribution:
         self.second_moment = squares / self.size
         self.sd = math.sqrt((self.size * squares - self.total**2) / self.size**2)  # int difference: no cancellation
 
-    def __eq__(self, other: object) -> bool:
-        """The same durations as often, resting on as many trials."""
-        if not isinstance(other, Distribution):
+    def __eq__(self, second: object) -> bool:
+        if not isinstance(second, Distribution):
             return NotImplemented
-        return self.trials == other.trials and self.values == other.values and self.counts == other.counts
+        return self.trials == second.trials and self.values == second.values and self.counts == second.counts
 
     def __hash__(self) -> int:
-        """As ``==``; two that differ may share one."""
         return hash((self.trials, self.size, self.total, self.second_moment))
 
     @classmethod
     def of(cls, sample: Iterable[float]) -> Distribution:
-        """Each of the sample's durations once, rounded to whole ns.
+        """Count the durations of a sample, rounded to whole ns.
 
         Raises:
-            TrainingRunError: the sample is empty, or holds a negative number, NaN or infinity.
+            TrainingRunError: the sample is empty, or contains a negative number, NaN or infinity.
         """
         durations = list(sample)
         if not all(map(math.isfinite, durations)):
@@ -61,20 +59,20 @@ class Distribution:
         return cls(Counter(map(round, durations)))
 
     def scaled(self, numerator: int, denominator: int) -> Distribution:
-        """Every duration times ``numerator / denominator``, rounded to whole ns."""
+        """Multiply each duration by ``numerator / denominator``, rounded to whole ns."""
         weights: Counter[int] = Counter()
         for value, count in zip(self.values, self.counts, strict=True):
             weights[(2 * value * numerator + denominator) // (2 * denominator)] += count
         return Distribution(weights, self.trials)
 
     def quantile(self, share: float) -> int:
-        """The smallest duration that more than ``share`` of the jobs do not exceed; ``share`` is below 1."""
+        """Return the smallest duration that more than ``share`` of the jobs do not exceed; ``share`` is below 1."""
         return self.values[bisect_right(self.cumulative, share * self.size)]
 
-    def mixed(self, own: int, other: Distribution, weight: int) -> Distribution:
-        """Of ``own + weight`` jobs, ``own`` are drawn from this law and ``weight`` from the other."""
+    def mixed(self, kept_jobs: int, second: Distribution, weight: int) -> Distribution:
+        """Mix two distributions: of ``kept_jobs + weight`` jobs, ``weight`` come from ``second``."""
         weights: Counter[int] = Counter()
-        for law, share in ((self, own * other.size), (other, weight * self.size)):
+        for law, share in ((self, kept_jobs * second.size), (second, weight * self.size)):
             for value, count in zip(law.values, law.counts, strict=True):
                 weights[value] += count * share
         return Distribution(weights)

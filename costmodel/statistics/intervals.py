@@ -16,11 +16,11 @@ LEVEL: Final = 0.95
 ONE_SIDED: Final = NormalDist().inv_cdf(LEVEL)
 MIN_CLUSTERS: Final = 3
 MIN_TRIALS: Final = 3
-"""With fewer there is a mean, but nothing to say about how sure it is."""
+"""With fewer trials a mean has no interval."""
 
 
 class Between(NamedTuple):
-    """The least and the most that an amount can be, in its unit; no interval of confidence."""
+    """Lowest and highest possible amount, in its unit; not a confidence interval."""
 
     low: float
     high: float
@@ -34,27 +34,27 @@ class Interval(NamedTuple):
     high: float | None = None
 
     def times(self, factor: float) -> Interval:
-        """In another unit; ``factor`` is positive."""
+        """Convert to another unit; ``factor`` is positive."""
         low, high = self.low, self.high
         return Interval(self.value * factor, *(None if end is None else end * factor for end in (low, high)))
 
     def not_negative(self) -> Interval:
-        """Time and money cannot be negative, whatever a rough interval of a few trials says."""
+        """Raise a negative lower limit to 0: time and money cannot be negative."""
         return self if self.low is None else self._replace(low=max(0.0, self.low))
 
 
 def mean_interval(values: Sequence[float], clusters: Sequence[Hashable] | None = None) -> Interval:
-    """The mean with Hall's transformed interval, widened to the clustered one where that is wider."""
+    """Return the mean with Hall's transformed interval, or the clustered interval where that is wider."""
     return ratio_interval(values, [1] * len(values), clusters)
 
 
 def ratio_interval(
     numerators: Sequence[float], denominators: Sequence[float], clusters: Sequence[Hashable] | None = None
 ) -> Interval:
-    """Σ numerators / Σ denominators, by linearisation; Σ denominators must be above 0.
+    """Return Σ numerators / Σ denominators by linearisation; Σ denominators must be above 0.
 
-    Trials of one cluster (a block) may share a slow minute. With three clusters or more the interval takes that into
-    account, and is never narrower than that of independent trials. ``runs`` says what runs add.
+    Trials of one cluster (a block) may share a slow minute. With three clusters or more the interval
+    includes this effect, and is never narrower than for independent trials. Repetitions: ``repetitions``.
     """
     count, total = len(numerators), sum(denominators)
     ratio = sum(numerators) / total
@@ -69,7 +69,7 @@ def ratio_interval(
 
 
 def _hall(deviations: Sequence[float]) -> tuple[float, float]:
-    """The interval of a mean relative to that mean, from deviations that sum to 0.
+    """Return the interval of a mean relative to the mean, from deviations that sum to 0.
 
     The t statistic is made symmetric by a cubic of its estimated skewness, which has an inverse in closed form
     (P. Hall, "On the removal of skewness by transformation", J. R. Statist. Soc. B 54, 1992); with Student's
@@ -94,7 +94,7 @@ def _hall(deviations: Sequence[float]) -> tuple[float, float]:
 
 
 def _clustered(shares: Iterable[float], clusters: Sequence[Hashable]) -> float:
-    """Half the width of the interval of Σ shares when whole clusters are what was drawn."""
+    """Return half the width of the interval of Σ shares if the sample was drawn by whole clusters."""
     sums: defaultdict[Hashable, float] = defaultdict(float)
     for share, cluster in zip(shares, clusters, strict=True):
         sums[cluster] += share
@@ -103,11 +103,11 @@ def _clustered(shares: Iterable[float], clusters: Sequence[Hashable]) -> float:
 
 
 def correlation_time(series: Sequence[Sequence[float]], *, only_if_seen: bool = False) -> float:
-    """How many trials in a row are worth one: n / τ of them are independent. At least 1.
+    """Return τ ≥ 1, the number of neighbouring trials that carry the information of one independent trial.
 
-    ``series`` are deviations from a mean in time order, a run each; no pair is taken across runs. τ is the sum of the
+    ``series`` are deviations from a mean in time order, a list per run; no pair spans two runs. τ is the sum of the
     autocorrelations while pairs of neighbouring lags are positive (Geyer's initial positive sequence, Statistical
-    Science 7, 1992); by lag n/3 there is too little left to go on.
+    Science 7, 1992); lags beyond n/3 have too few pairs.
     ``only_if_seen``: 1 unless the first autocorrelation is above 1.645 / √n, which chance exceeds in 5 % of all cases.
     """
     power = _products(series, 0)
@@ -126,60 +126,59 @@ def correlation_time(series: Sequence[Sequence[float]], *, only_if_seen: bool = 
 
 
 def _products(series: Sequence[Sequence[float]], lag: int) -> float:
-    """The sum of the products of what lies so far apart."""
-    return math.fsum(chain.from_iterable(map(mul, one, one[lag:]) for one in series))
+    return math.fsum(chain.from_iterable(map(mul, run, run[lag:]) for run in series))
 
 
-def difference(one: Interval, other: Interval) -> Interval:
-    """``one`` − ``other``, independent: the limits are recovered from theirs (Zou and Donner 2008)."""
-    value = one.value - other.value
-    if one.low is None or one.high is None or other.low is None or other.high is None:
+def difference(first: Interval, second: Interval) -> Interval:
+    """Return ``first`` − ``second`` of independent values; limits by Zou and Donner (2008)."""
+    value = first.value - second.value
+    if first.low is None or first.high is None or second.low is None or second.high is None:
         return Interval(value)
-    low = value - math.hypot(one.value - one.low, other.high - other.value)
-    high = value + math.hypot(one.high - one.value, other.value - other.low)
+    low = value - math.hypot(first.value - first.low, second.high - second.value)
+    high = value + math.hypot(first.high - first.value, second.value - second.low)
     return Interval(value, low, high)
 
 
-def ratio(one: Interval, other: Interval) -> Interval:
-    """``one`` / ``other``, independent: the limits are recovered from theirs (Donner and Zou, SMMR 21, 2012).
+def ratio(first: Interval, second: Interval) -> Interval:
+    """Return ``first`` / ``second`` of independent values; limits by Donner and Zou (SMMR 21, 2012).
 
-    It holds a factor f exactly where the interval of ``one`` − f · ``other`` by ``difference`` holds 0. ``other`` must
-    be above 0; None for the upper limit where it may be 0 or below.
+    The interval contains a factor f exactly if the interval of ``first`` − f · ``second`` by ``difference`` contains 0.
+    ``second`` must be above 0. The upper limit is None where ``second`` may be 0 or below.
     """
-    value = one.value / other.value
-    if one.low is None or one.high is None or other.low is None or other.high is None:
+    value = first.value / second.value
+    if first.low is None or first.high is None or second.low is None or second.high is None:
         return Interval(value)
-    product = one.value * other.value
-    below = one.low * (2 * one.value - one.low)
-    above = one.high * (2 * one.value - one.high)
-    least, most = (limit * (2 * other.value - limit) for limit in (other.low, other.high))
-    root = math.sqrt(max(0.0, product**2 - below * most))
-    # below / (product + root) is the same root of the same equation, for where the other's denominator is 0.
-    low = (product - root) / most if most > 0 else below / (product + root) if product > 0 else -math.inf
-    if other.low <= 0:
+    product = first.value * second.value
+    below = first.low * (2 * first.value - first.low)
+    above = first.high * (2 * first.value - first.high)
+    lower, upper = (limit * (2 * second.value - limit) for limit in (second.low, second.high))
+    root = math.sqrt(max(0.0, product**2 - below * upper))
+    # below / (product + root) is the same root in a form for a denominator of 0.
+    low = (product - root) / upper if upper > 0 else below / (product + root) if product > 0 else -math.inf
+    if second.low <= 0:
         return Interval(value, low)
-    return Interval(value, low, (product + math.sqrt(max(0.0, product**2 - above * least))) / least)
+    return Interval(value, low, (product + math.sqrt(max(0.0, product**2 - above * lower))) / lower)
 
 
 def wilson_interval(successes: int, trials: int) -> Interval:
-    """A rate with Wilson's interval; ``trials`` is above 0."""
+    """Return a rate with Wilson's interval; ``trials`` is above 0."""
     z = NormalDist().inv_cdf((1 + LEVEL) / 2)
     rate, shrink = successes / trials, 1 + z * z / trials
     middle = (rate + z * z / (2 * trials)) / shrink
     half = z / shrink * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials))
-    # Where none or all succeed that end is the bound itself, which rounding would miss by 1e-16.
+    # Without a success, or without a failure, the limit is exactly the bound; rounding would miss it by 1e-16.
     low = max(0.0, middle - half) if successes else 0.0
     return Interval(rate, low, min(1.0, middle + half) if successes < trials else 1.0)
 
 
 def quantile(ascending: Sequence[int], p: float) -> int:
-    """The smallest value that at least the share ``p`` of the sample does not exceed."""
+    """Return the smallest value that at least the share ``p`` of the sample does not exceed."""
     return ascending[max(0, math.ceil(p * len(ascending) - 1e-9) - 1)]
 
 
 @cache
 def student_t(freedom: int, level: float = LEVEL) -> float:
-    """The two-sided quantile of Student's t: P(|T| ≤ t) = ``level``."""
+    """Return the two-sided quantile of Student's t: P(|T| ≤ t) = ``level``."""
     if freedom > 200:  # Abramowitz and Stegun 26.7.5, better than 1e-7 here
         z = NormalDist().inv_cdf((1 + level) / 2)
         return float(z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2))
@@ -191,7 +190,7 @@ def student_t(freedom: int, level: float = LEVEL) -> float:
 
 
 def _within(t: float, freedom: int) -> float:
-    """P(|T| ≤ t) as a finite trigonometric sum (Abramowitz and Stegun 26.7.3 and 26.7.4)."""
+    """Return P(|T| ≤ t) as a finite trigonometric sum (Abramowitz and Stegun 26.7.3 and 26.7.4)."""
     angle = math.atan(t / math.sqrt(freedom))
     sine, cosine = math.sin(angle), math.cos(angle)
     odd = freedom % 2

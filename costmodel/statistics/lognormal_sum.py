@@ -1,8 +1,8 @@
-"""How long a trajectory thinks in all: the law of a sum of lognormal pauses, exact to its grid, tail included.
+"""Distribution of the model's time in a trajectory: a sum of lognormal pauses, on a grid that includes the tail.
 
-The sum of n pauses is the n-fold convolution of one, which the discrete Fourier transform makes the n-th power of one
-transform. A pause is put on the grid so that its mean is kept (local moment matching, Gerber 1982). Nothing of a tail
-above one in ten million is lost, which a moment-matched lognormal (Fenton 1960) is up to a third short of.
+The discrete Fourier transform of a sum of n pauses is the n-th power of the transform of a pause. Rounding to the grid
+keeps the mean of a pause (local moment matching, Gerber 1982). The tail is complete down to one in ten million, where a
+moment-matched lognormal (Fenton 1960) is up to a third too short.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Final, NamedTuple
 
 CELLS: Final = 1 << 13
 WHOLE: Final = 1 << 26
-"""Weights of the strata of one law add up to this."""
+"""Total weight of the strata of a distribution."""
 BODY: Final = 32
-"""Strata of equal weight; the last of them is divided anew, so that the tail is known as finely as the body."""
+"""Strata of equal weight; the last is divided again, so that the tail has the resolution of the body."""
 TAIL_OCTAVES: Final = 19
 _UNSEEN: Final = 1e-9
 _NORMAL: Final = NormalDist()
@@ -27,7 +27,7 @@ _ROOT: Final = math.sqrt(2)
 
 
 class Stratum(NamedTuple):
-    """A part of a law: its weight in ``WHOLE``, and its mean in units of the median of one pause."""
+    """A part of a distribution: its weight in ``WHOLE``, and its mean in units of the median pause."""
 
     weight: int
     mean: float
@@ -35,7 +35,7 @@ class Stratum(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def strata_of_sum(pauses: int, sigma: float, per_octave: int) -> tuple[Stratum, ...]:
-    """The law of a sum of lognormal pauses with median 1: ascending strata, whose mean is exactly the law's."""
+    """Return ascending strata of a sum of lognormal pauses with median 1; the mean of the sum is exact."""
     if not pauses or not sigma:
         return (Stratum(WHOLE, float(pauses)),)
     cell, weights = _sum_on_grid(pauses, sigma)
@@ -45,39 +45,39 @@ def strata_of_sum(pauses: int, sigma: float, per_octave: int) -> tuple[Stratum, 
     edges += [WHOLE - round(WHOLE / BODY * 2 ** (-step / per_octave)) for step in range(1, steps + 1)] + [WHOLE]
     edges = sorted(set(edges))
     strata: list[Stratum] = []
-    index, left, below = 0, weights[0] / mass, 0
+    index, remaining, below = 0, weights[0] / mass, 0
     for edge in edges:
         wanted = (edge - below) / WHOLE
         moment, missing = 0.0, wanted
-        while missing > left and index < CELLS - 1:
-            moment += left * index
-            missing -= left
+        while missing > remaining and index < CELLS - 1:
+            moment += remaining * index
+            missing -= remaining
             index += 1
-            left = weights[index] / mass
+            remaining = weights[index] / mass
         moment += missing * index
-        left -= missing
+        remaining -= missing
         strata.append(Stratum(edge - below, moment / wanted * cell))
         below = edge
-    mean = math.fsum(one.weight * one.mean for one in strata) / WHOLE
+    mean = math.fsum(stratum.weight * stratum.mean for stratum in strata) / WHOLE
     exact = pauses * math.exp(sigma**2 / 2)
-    return tuple(one._replace(mean=one.mean * exact / mean) for one in strata)
+    return tuple(stratum._replace(mean=stratum.mean * exact / mean) for stratum in strata)
 
 
 @lru_cache(maxsize=256)
 def _sum_on_grid(pauses: int, sigma: float) -> tuple[float, list[float]]:
-    """The width of a cell, and the probability of each multiple of it."""
+    """Return the width of a cell, and the probability of each multiple of the width."""
     longest = math.exp(sigma * -_NORMAL.inv_cdf(_UNSEEN))
     mean = math.exp(sigma**2 / 2)
     sd = min(mean * math.sqrt(math.expm1(sigma**2)), longest)
     cell = (pauses * mean + longest + 8 * sd * math.sqrt(pauses)) / CELLS
-    transform = _fourier([complex(one) for one in _one_on_grid(cell, sigma)])
-    powers = [one**pauses for one in transform]
-    back = _fourier([one.conjugate() for one in powers])  # the inverse is the transform of the conjugate
-    return cell, [max(0.0, one.real / CELLS) for one in back]
+    transform = _fourier([complex(value) for value in _one_on_grid(cell, sigma)])
+    powers = [value**pauses for value in transform]
+    back = _fourier([value.conjugate() for value in powers])  # the inverse is the transform of the conjugate
+    return cell, [max(0.0, value.real / CELLS) for value in back]
 
 
 def _one_on_grid(cell: float, sigma: float) -> list[float]:
-    """One pause, each share of it given to its two neighbours on the grid so that its mean is kept."""
+    """Return a pause on the grid; each share goes to two neighbouring points, so that the mean stays."""
     mean = math.exp(sigma**2 / 2)
     weights = [0.0] * CELLS
     log, erf = math.log, math.erf
@@ -98,31 +98,30 @@ def _one_on_grid(cell: float, sigma: float) -> list[float]:
 
 
 def _fourier(values: Sequence[complex]) -> list[complex]:
-    """The discrete Fourier transform of 2^k values (Cooley and Tukey 1965).
+    """Return the discrete Fourier transform of 2^k values (Cooley and Tukey 1965).
 
-    Transforms that are short are made side by side, and joined one by one once they are long: so each list that is gone
-    through is long.
+    Short transforms are computed side by side, and long transforms one after the other: inner loops are always long.
     """
-    apart, length = len(values), 1
-    done = list(values)  # value number k of transform number r of those that are ``apart`` is at k * apart + r
-    while apart > length:
-        apart, length = apart // 2, length * 2
+    stride, length = len(values), 1
+    interleaved = list(values)  # value k of transform r is at k * stride + r
+    while stride > length:
+        stride, length = stride // 2, length * 2
         lower: list[complex] = []
         upper: list[complex] = []
         for k, turn in enumerate(_turns(length)):
-            place = 2 * k * apart
-            even, odd = done[place : place + apart], done[place + apart : place + 2 * apart]
+            place = 2 * k * stride
+            even, odd = interleaved[place : place + stride], interleaved[place + stride : place + 2 * stride]
             if k:
-                odd = [one * turn for one in odd]
+                odd = [value * turn for value in odd]
             lower += map(add, even, odd)
             upper += map(sub, even, odd)
-        done = lower + upper
-    transforms = [done[number::apart] for number in range(apart)]
-    while apart > 1:
-        apart, length = apart // 2, length * 2
+        interleaved = lower + upper
+    transforms = [interleaved[number::stride] for number in range(stride)]
+    while stride > 1:
+        stride, length = stride // 2, length * 2
         turns = _turns(length)
         joined = []
-        for even, odd in zip(transforms[:apart], transforms[apart:], strict=True):
+        for even, odd in zip(transforms[:stride], transforms[stride:], strict=True):
             odd = list(map(mul, odd, turns))
             joined.append([*map(add, even, odd), *map(sub, even, odd)])
         transforms = joined

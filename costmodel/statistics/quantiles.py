@@ -1,4 +1,4 @@
-"""Percentiles with intervals that assume nothing about the distribution, and how many values they need."""
+"""Percentiles with intervals that assume no distribution, and the number of values that they need."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Percentile(NamedTuple):
 
     value: int | None
     low: int | None
-    high: int | None  # None beside a lower limit: at least that
-    needs: int  # the least number of values that bounds it from above
+    high: int | None  # None with a lower limit: "at least"
+    needs: int  # number of values for an upper limit
 
 
 class Quantile(NamedTuple):
-    """The same in another unit."""
+    """A ``Percentile`` in another unit."""
 
     value: float | None
     low: float | None
@@ -34,10 +34,10 @@ class Quantile(NamedTuple):
 
 
 def percentile(ascending: Sequence[int], p: float, effective: int | None = None) -> Percentile:
-    """The order statistic at ``p`` with the two that enclose the true one; ``ascending`` is not empty.
+    """Return the order statistic at ``p`` with the two that enclose the true percentile.
 
-    ``effective`` is how many independent values the sample is worth, all by default. Above the median a percentile
-    without an upper limit is not a number to print, so its value is None.
+    ``ascending`` is not empty. ``effective`` is the number of independent values, by default all. Above the median, a
+    percentile without an upper limit has the value None.
     """
     count = len(ascending)
     draws = count if effective is None else effective
@@ -51,21 +51,21 @@ def percentile(ascending: Sequence[int], p: float, effective: int | None = None)
 
 
 def rank_limits(count: int, p: float) -> tuple[int | None, int | None]:
-    """Ranks from 1 of the closest order statistics that lie beyond the ``p`` quantile with at most 2.5 % risk each.
+    """Return the 1-based ranks of the closest order statistics beyond the ``p`` quantile, at most 2.5 % risk each.
 
-    How many of ``count`` independent values lie below the quantile is binomial, whatever their distribution.
+    The number of ``count`` independent values below the quantile is binomial, for every distribution.
     """
     return _rank_below(count, p) or None, count + 1 - above if (above := _rank_below(count, 1 - p)) else None
 
 
 def least_count(p: float) -> int:
-    """The least n whose greatest value exceeds the ``p`` quantile with 97.5 %: 72 for p95, 368 for p99."""
+    """Return the smallest n whose maximum exceeds the ``p`` quantile with 97.5 %: 72 for p95, 368 for p99."""
     return math.ceil(math.log(TAIL) / math.log(p))
 
 
 @cache
 def _rank_below(count: int, p: float) -> int:
-    """The largest r with P(Bin(count, p) < r) ≤ ``TAIL``."""
+    """Return the largest r with P(Bin(count, p) < r) ≤ ``TAIL``."""
     rank, below = 0, 0.0
     for successes, mass in _binomial(count, p):
         below += mass
@@ -76,7 +76,7 @@ def _rank_below(count: int, p: float) -> int:
 
 
 def _binomial(count: int, p: float) -> Iterator[tuple[int, float]]:
-    """(k, P(Bin = k)) upwards, from where the mass below is lost in rounding."""
+    """Yield (k, P(Bin = k)) in ascending order, from the first k whose mass below is not lost in rounding."""
     first = max(0, math.floor(count * p - 12 * math.sqrt(count * p * (1 - p)) - 40))
     choose = math.lgamma(count + 1) - math.lgamma(first + 1) - math.lgamma(count - first + 1)
     mass = math.exp(choose + first * math.log(p) + (count - first) * math.log1p(-p))
@@ -86,11 +86,11 @@ def _binomial(count: int, p: float) -> Iterator[tuple[int, float]]:
 
 
 def effective_count(clusters: Sequence[Sequence[int]], at: int) -> int:
-    """How many independent values a sample is worth at its quantile ``at``, if its values come in clusters.
+    """Return the number of independent values that clustered values are worth at their quantile ``at``.
 
-    A trial's actions are a cluster. The variance between clusters
-    of the share that is not above ``at`` is compared with the binomial one, and few clusters are paid for through
-    Student's t (Korn and Graubard, Survey Methodology 24, 1998). Fewer than three count as one value each.
+    The actions of a trial are a cluster. The variance between clusters of the share up to ``at`` is compared with the
+    binomial variance. Few clusters cost a factor of Student's t (Korn and Graubard, Survey Methodology 24, 1998). Fewer
+    than three clusters count as one value each.
     """
     sizes = list(map(len, clusters))
     count, number = sum(sizes), len(sizes)
@@ -107,56 +107,58 @@ def effective_count(clusters: Sequence[Sequence[int]], at: int) -> int:
 
 
 def worth(runs: Sequence[Sequence[Sequence[int]]], at: int) -> int:
-    """How many independent values a sample is worth at its quantile ``at``: by run, then by trial, in time order.
+    """Return the number of independent values at the quantile ``at``; values by run, trial and time.
 
-    This number decides whether a percentile is printed at all, so only a correlation that is seen counts.
+    This number decides whether a percentile is printed, so only a correlation that the sample shows counts.
     """
     sizes = [list(map(len, run)) for run in runs]
     total = sum(map(sum, sizes))
-    if all(size == 1 for own in sizes for size in own):  # a value of each trial: no more than a flag to each
+    if all(size == 1 for of_trial in sizes for size in of_trial):  # one value per trial: a flag is enough
         flags = [[at >= value for (value,) in run] for run in runs]
         share = sum(map(sum, flags)) / total
         parts = 0 - share, 1 - share
         off = [[parts[flag] for flag in run] for run in flags]
         return max(1, math.floor(total / correlation_time(off, only_if_seen=True)))
-    count = total if max(map(max, sizes)) == 1 else effective_count([own for run in runs for own in run], at)
-    hits = [[sum(map(at.__ge__, own)) for own in run] for run in runs]
+    count = total if max(map(max, sizes)) == 1 else effective_count([of_trial for run in runs for of_trial in run], at)
+    hits = [[sum(map(at.__ge__, of_trial)) for of_trial in run] for run in runs]
     share = sum(map(sum, hits)) / total
     series = [
-        [below - share * size for below, size in zip(own, of_run, strict=True)]
-        for own, of_run in zip(hits, sizes, strict=True)
+        [below - share * size for below, size in zip(of_trial, of_run, strict=True)]
+        for of_trial, of_run in zip(hits, sizes, strict=True)
     ]
     return max(1, math.floor(count / correlation_time(series, only_if_seen=True)))
 
 
 def worth_by_value(runs: Sequence[Sequence[Sequence[int]]]) -> Callable[[int], int]:
-    """``worth`` at values of these runs, weighed once for each: the upper percentiles of a few are one of them."""
+    """Cache ``worth`` by value: the upper percentiles of a few values coincide."""
     return cache(lambda value: worth(runs, value))
 
 
 def percentile_with_runs(
-    one: Percentile,
+    within: Percentile,
     p: float,
     runs: Sequence[Sequence[Sequence[int]]],
     assume: Assumed,
-    beside: Sequence[Sequence[Sequence[int]]] = (),
+    reference_runs: Sequence[Sequence[Sequence[int]]] = (),
 ) -> Percentile:
-    """A percentile's interval with how much runs differ: as their own percentiles do, from three runs on.
+    """Widen the interval of a percentile by the spread between runs, measured from three runs on.
 
-    ``beside`` are the runs of what it is compared with: both are then taken to have one relative sd between runs.
+    ``reference_runs`` belong to the other side of a comparison; both sides then share a relative sd between runs.
     """
-    if not one.value:
-        return one
-    if (spread := None if assume.given else spread_of(p, runs, beside)) is not None:
+    if not within.value:
+        return within
+    if (spread := None if assume.given else spread_of(p, runs, reference_runs)) is not None:
         factor = math.exp(student_t(spread.freedom) * spread.sd / math.sqrt(len(runs)))
-        low = None if one.low is None else min(one.low, round(one.value / factor))
-        return one._replace(low=low, high=None if one.high is None else max(one.high, round(one.value * factor)))
+        low = None if within.low is None else min(within.low, round(within.value / factor))
+        return within._replace(
+            low=low, high=None if within.high is None else max(within.high, round(within.value * factor))
+        )
     total = sum(map(len, runs))
     factor = math.exp(NORMAL * assume.sd * math.sqrt(sum((len(trials) / total) ** 2 for trials in runs)))
-    below, above = one.value * (1 - 1 / factor), one.value * (factor - 1)
-    return one._replace(
-        low=None if one.low is None else round(one.value - math.hypot(one.value - one.low, below)),
-        high=None if one.high is None else round(one.value + math.hypot(one.high - one.value, above)),
+    below, above = within.value * (1 - 1 / factor), within.value * (factor - 1)
+    return within._replace(
+        low=None if within.low is None else round(within.value - math.hypot(within.value - within.low, below)),
+        high=None if within.high is None else round(within.value + math.hypot(within.high - within.value, above)),
     )
 
 
@@ -168,15 +170,15 @@ class RunSpread(NamedTuple):
 
 
 def spread_of(p: float, *sides: Sequence[Sequence[Sequence[int]]]) -> RunSpread | None:
-    """By how much runs differ about their own side's mean, pooled over sides.
+    """Return the spread of the runs' percentiles about the mean of their side, pooled over sides.
 
-    None where no side has three runs, or a run's percentile is 0, of which there is no logarithm.
+    None: no side has three runs, or a percentile is 0 and has no logarithm.
     """
     if max(map(len, sides)) < MIN_RUNS:
         return None
-    own = [[quantile(sorted(chain.from_iterable(trials)), p) for trials in runs] for runs in sides]
-    if min(value for side in own for value in side) <= 0:
+    percentiles = [[quantile(sorted(chain.from_iterable(trials)), p) for trials in runs] for runs in sides]
+    if min(value for side in percentiles for value in side) <= 0:
         return None
-    freedom = sum(max(0, len(side) - 1) for side in own)
-    squares = sum((len(side) - 1) * variance(map(math.log, side)) for side in own if len(side) > 1)
+    freedom = sum(max(0, len(side) - 1) for side in percentiles)
+    squares = sum((len(side) - 1) * variance(map(math.log, side)) for side in percentiles if len(side) > 1)
     return RunSpread(math.sqrt(squares / freedom), freedom)

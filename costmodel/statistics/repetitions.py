@@ -31,12 +31,12 @@ from costmodel.statistics.intervals import (
 from costmodel.toml import Document, Text
 
 MIN_RUNS: Final = 3
-"""With fewer, how much runs differ is assumed, not measured."""
+"""With fewer runs the sd between runs is assumed, not measured."""
 NORMAL: Final = NormalDist().inv_cdf((1 + LEVEL) / 2)
 
 
 class RunKey(NamedTuple):
-    """One complete run: a repetition of those that a recording holds."""
+    """One repetition of a recording."""
 
     run_id: str
     repetition: int
@@ -47,18 +47,18 @@ Origin = tuple[RunKey, int]
 
 
 class Assumed(NamedTuple):
-    """A run-to-run sd that is not measured here, relative to the mean. 0: intervals are of these runs only."""
+    """A relative sd between runs that is not measured here. 0: intervals cover these runs only."""
 
     sd: float
     source: str
-    given: bool = False  # by whoever asks: it then stands in for what three runs or more would show, too
+    given: bool = False  # by the user: replaces the sd that three or more runs show
 
 
 WITHIN_ONLY: Final = Assumed(0.0, "left out", given=True)
 
 
 def assumed(substrate: str, run_sd: float | None = None) -> Assumed:
-    """What is assumed of a substrate's runs: ``run_sd`` where it is given, else what ships in run_spread.toml."""
+    """Return ``run_sd`` where it is set, else the sd of a substrate in run_spread.toml."""
     if run_sd is not None:
         return Assumed(run_sd, "given", given=True)
     shipped = _shipped()
@@ -67,14 +67,14 @@ def assumed(substrate: str, run_sd: float | None = None) -> Assumed:
 
 
 class ShippedSpread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """By how much two runs differ."""
+    """Relative sd between two runs of a substrate."""
 
     sd: Annotated[float, msgspec.Meta(ge=0, le=1)]  # relative to the mean
     source: Text
 
 
 class ShippedSpreads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What ships in run_spread.toml."""
+    """The content of run_spread.toml."""
 
     date: datetime.date
     default: ShippedSpread
@@ -87,43 +87,42 @@ def _shipped() -> ShippedSpreads:
 
 
 class Basis(NamedTuple):
-    """What the run-to-run part of an interval rests on."""
+    """Source of the between-run part of an interval."""
 
     runs: int
     sd: float  # between runs, relative to the mean
-    measured: bool  # by these runs; else it is assumed
+    measured: bool  # from these runs; else assumed
     source: str
 
 
 class RunPart(NamedTuple):
-    """What one run says of a ratio of sums."""
+    """The ratio of sums of one run."""
 
     run: RunKey
-    share: float  # of the denominators
+    share: float  # share of the denominators
     value: float  # the run's own ratio
-    variance: float  # of that, within the run
-    deviations: Sequence[float]  # each trial's part in the error of the run's own ratio, in time order; they sum to 0
+    variance: float  # variance of ``value`` within the run
+    deviations: Sequence[float]  # part of each trial in the error of ``value``, in time order; the sum is 0
 
 
 class Estimate(NamedTuple):
-    """Σ numerators / Σ denominators over trials of some runs, taken apart by run."""
+    """Σ numerators / Σ denominators over trials, with a part for each run."""
 
     value: float
-    within: Interval  # for these runs as they were
+    within: Interval  # interval without variation between runs
     parts: tuple[RunPart, ...]
-    moving: float  # as much of the value as a run's state can change: not time spent idle on purpose
+    moving: float  # amount that the state of a run can change: all but intended idle time
 
     @property
     def runs(self) -> frozenset[RunKey]:
-        """Which they are."""
         return frozenset(part.run for part in self.parts)
 
     def run_variance(self, sd: float) -> float:
-        """The variance of ``value`` if runs differ by this relative sd; trials are weighted alike, runs are not."""
+        """Return the variance of ``value`` for a relative sd between runs; runs are weighted by their trials."""
         return (sd * self.moving) ** 2 * sum(part.share**2 for part in self.parts)
 
     def scaled(self, factor: float) -> Estimate:
-        """In another unit."""
+        """Convert to another unit."""
         parts = tuple(
             part._replace(
                 value=part.value * factor,
@@ -138,9 +137,9 @@ class Estimate(NamedTuple):
 def estimate(
     numerators: Sequence[float], denominators: Sequence[float], origins: Sequence[Origin], idle: float = 0.0
 ) -> Estimate:
-    """A ratio of sums over trials, those of a run in time order; ``idle`` is the part of it that no run can change.
+    """Return a ratio of sums over trials in time order; ``idle`` is the part that no run can change.
 
-    Σ denominators must be above 0. A run without a denominator has no ratio of its own and is left out of the parts.
+    Σ denominators must be above 0. A run without a denominator has no ratio and no part.
     """
     total = sum(denominators)
     value = sum(numerators) / total
@@ -150,14 +149,16 @@ def estimate(
     parts, residuals = [], []
     for run, members in by_run.items():
         lowers = [denominators[i] for i in members]
-        own = sum(lowers)
-        if not own:
+        run_total = sum(lowers)
+        if not run_total:
             continue
         uppers = [numerators[i] for i in members]
-        ratio = sum(uppers) / own
-        deviations = array("d", [(upper - ratio * lower) / own for upper, lower in zip(uppers, lowers, strict=True)])
+        ratio = sum(uppers) / run_total
+        deviations = array(
+            "d", [(upper - ratio * lower) / run_total for upper, lower in zip(uppers, lowers, strict=True)]
+        )
         correlation = correlation_time([deviations])
-        parts.append(RunPart(run, own / total, ratio, variance_of_sum(deviations, correlation), deviations))
+        parts.append(RunPart(run, run_total / total, ratio, variance_of_sum(deviations, correlation), deviations))
         residuals.append(deviations)
     within = ratio_interval(numerators, denominators, origins)
     correlation = correlation if len(residuals) == 1 else correlation_time(residuals)
@@ -165,15 +166,15 @@ def estimate(
 
 
 def variance_of_sum(deviations: Sequence[float], correlation: float) -> float:
-    """Return the variance of a sum of deviations of which so many neighbours are worth one."""
+    """Return the variance of a sum of deviations; ``correlation`` neighbours are worth one."""
     count = len(deviations)
     if count < 2:
-        return 0.0  # unknown: what varies within is then part of what varies between
+        return 0.0  # unknown: becomes part of the variance between runs
     return float(count / (count - 1) * math.fsum(map(mul, deviations, deviations)) * correlation)
 
 
 def _stretched(interval: Interval, correlation: float) -> Interval:
-    """The interval of as many trials as the correlated ones are worth."""
+    """Widen the interval of independent trials to correlated trials."""
     if interval.low is None or interval.high is None:
         return interval
     factor = math.sqrt(correlation)
@@ -181,43 +182,43 @@ def _stretched(interval: Interval, correlation: float) -> Interval:
     return Interval(value, value - factor * (value - interval.low), value + factor * (interval.high - value))
 
 
-def basis(one: Estimate, assume: Assumed) -> Basis:
-    """Where the run-to-run part of this estimate's interval comes from."""
-    count = len(one.parts)
+def basis(mean: Estimate, assume: Assumed) -> Basis:
+    """Return the source of the between-run part of the interval."""
+    count = len(mean.parts)
     if count < MIN_RUNS or assume.given:
         return Basis(count, assume.sd, measured=False, source=assume.source)
-    return Basis(count, math.sqrt(between([one])), measured=True, source="measured")
+    return Basis(count, math.sqrt(between([mean])), measured=True, source="measured")
 
 
-def interval(one: Estimate, assume: Assumed) -> Interval:
-    """The 95 % interval that a quoted value needs: within the runs and between them.
+def interval(mean: Estimate, assume: Assumed) -> Interval:
+    """Return the 95 % interval of a printed value: within the runs and between them.
 
     From three runs on: Student's t with runs − 1 degrees of freedom on the random-effects variance, τ² by Paule and
     Mandel (1982), which is Hartung and Knapp's interval with their factor held at 1 or above (Röver, Knapp and Friede,
     BMC Med. Res. Methodol. 15:99, 2015), here for the mean over all trials, whatever the runs' sizes. Otherwise the
     interval within the run, and a run effect that is lognormal with the assumed sd; the two distances to each limit
-    add in squares (Zou and Donner 2008). It is never narrower than the one within.
+    add in squares (Zou and Donner 2008). The result is never narrower than the interval within the runs.
     """
-    within = one.within
+    within = mean.within
     if within.low is None or within.high is None:
         return within
-    grounds = basis(one, assume)
+    grounds = basis(mean, assume)
     if grounds.measured:
-        square = one.run_variance(grounds.sd) + sum(part.share**2 * part.variance for part in one.parts)
-        half = student_t(len(one.parts) - 1) * math.sqrt(square)
-        return Interval(one.value, min(within.low, one.value - half), max(within.high, one.value + half))
-    below, above = run_limits(one, assume.sd)
+        square = mean.run_variance(grounds.sd) + sum(part.share**2 * part.variance for part in mean.parts)
+        half = student_t(len(mean.parts) - 1) * math.sqrt(square)
+        return Interval(mean.value, min(within.low, mean.value - half), max(within.high, mean.value + half))
+    below, above = run_limits(mean, assume.sd)
     return Interval(
-        one.value,
-        one.value - math.hypot(one.value - within.low, below),
-        one.value + math.hypot(within.high - one.value, above),
+        mean.value,
+        mean.value - math.hypot(mean.value - within.low, below),
+        mean.value + math.hypot(within.high - mean.value, above),
     )
 
 
-def run_limits(one: Estimate, sd: float) -> tuple[float, float]:
-    """How far below and above an assumed run effect alone lets the truth be."""
-    factor = math.exp(NORMAL * sd * math.sqrt(sum(part.share**2 for part in one.parts)))
-    return one.moving * (1 - 1 / factor), one.moving * (factor - 1)
+def run_limits(mean: Estimate, sd: float) -> tuple[float, float]:
+    """Return the distances below and above the mean that an assumed run effect alone allows."""
+    factor = math.exp(NORMAL * sd * math.sqrt(sum(part.share**2 for part in mean.parts)))
+    return mean.moving * (1 - 1 / factor), mean.moving * (factor - 1)
 
 
 def between(groups: Sequence[Estimate]) -> float:
@@ -227,7 +228,9 @@ def between(groups: Sequence[Estimate]) -> float:
     the variance within runs already explains them. R. C. Paule and J. Mandel, J. Res. NBS 87(5), 1982.
     """
     relative = [
-        [(part.value / one.moving, part.variance / one.moving**2) for part in one.parts] for one in groups if one.moving
+        [(part.value / group_mean.moving, part.variance / group_mean.moving**2) for part in group_mean.parts]
+        for group_mean in groups
+        if group_mean.moving
     ]
     freedom = sum(len(group) - 1 for group in relative)
     if freedom < 1 or _squares(relative, 0.0) <= freedom:
@@ -237,7 +240,7 @@ def between(groups: Sequence[Estimate]) -> float:
         high *= 2
     for _ in range(80):
         middle = (low + high) / 2
-        if middle in (low, high):  # no number is between them
+        if middle in (low, high):  # no float lies between the limits
             break
         low, high = (middle, high) if _squares(relative, middle) > freedom else (low, middle)
     return high
@@ -255,46 +258,46 @@ def _squares(groups: Sequence[Sequence[tuple[float, float]]], tau2: float) -> fl
     return total
 
 
-def separate(one: Estimate, other: Estimate, assume: Assumed) -> Interval:
-    """``one`` − ``other``, measured in different runs. Never narrower than within the runs."""
-    value = one.value - other.value
-    within = difference(one.within, other.within)
+def separate(first: Estimate, second: Estimate, assume: Assumed) -> Interval:
+    """Return ``first`` − ``second``, measured in different runs; never narrower than within the runs."""
+    value = first.value - second.value
+    within = difference(first.within, second.within)
     if within.low is None or within.high is None:
         return within
-    outer = difference(*margins(one, other, assume))
+    outer = difference(*margins(first, second, assume))
     assert outer.low is not None
     assert outer.high is not None
     return Interval(value, min(within.low, outer.low), max(within.high, outer.high))
 
 
-def margins(one: Estimate, other: Estimate, assume: Assumed) -> tuple[Interval, Interval]:
-    """Both with the intervals that what is made of the two, a difference or a ratio, recovers its limits from.
+def margins(first: Estimate, second: Estimate, assume: Assumed) -> tuple[Interval, Interval]:
+    """Return both estimates with the intervals from which a difference or a ratio recovers its limits.
 
-    Where one of them has three runs or more, both are taken to have one relative sd between runs, estimated from both:
-    Student's t with the pooled degrees of freedom. Otherwise it is assumed.
+    If either has three runs or more, both share a relative sd between runs, estimated from both: Student's t with the
+    pooled degrees of freedom. Otherwise the sd is assumed.
     """
-    if not measures(one, other) or assume.given:
-        given = assume._replace(given=True)
-        return interval(one, given), interval(other, given)
-    tau, quantile = math.sqrt(between([one, other])), student_t(len(one.parts) + len(other.parts) - 2)
+    if not measures(first, second) or assume.given:
+        fixed = assume._replace(given=True)
+        return interval(first, fixed), interval(second, fixed)
+    tau, quantile = math.sqrt(between([first, second])), student_t(len(first.parts) + len(second.parts) - 2)
 
-    def about(each: Estimate) -> Interval:
-        square = each.run_variance(tau) + sum(part.share**2 * part.variance for part in each.parts)
+    def about(side: Estimate) -> Interval:
+        square = side.run_variance(tau) + sum(part.share**2 * part.variance for part in side.parts)
         return Interval(
-            each.value, each.value - quantile * math.sqrt(square), each.value + quantile * math.sqrt(square)
+            side.value, side.value - quantile * math.sqrt(square), side.value + quantile * math.sqrt(square)
         )
 
-    return about(one), about(other)
+    return about(first), about(second)
 
 
-def measures(one: Estimate, other: Estimate) -> bool:
-    """Whether these runs show by how much runs differ."""
-    return max(len(one.parts), len(other.parts)) >= MIN_RUNS
+def measures(first: Estimate, second: Estimate) -> bool:
+    """Return whether the runs of either side measure the sd between runs."""
+    return max(len(first.parts), len(second.parts)) >= MIN_RUNS
 
 
-def apart(one: Estimate, other: Estimate, assume: Assumed) -> float:
-    """By how much, relative to the mean, two such means differ in 95 % of all cases though nothing has changed."""
-    pooled = measures(one, other) and not assume.given
-    sd = math.sqrt(between([one, other])) if pooled else assume.sd
-    quantile = student_t(len(one.parts) + len(other.parts) - 2) if pooled else NORMAL
-    return quantile * sd * math.sqrt(sum(part.share**2 for each in (one, other) for part in each.parts))
+def apart(first: Estimate, second: Estimate, assume: Assumed) -> float:
+    """Return the 95 % quantile of the relative difference of two such means under no change."""
+    pooled = measures(first, second) and not assume.given
+    sd = math.sqrt(between([first, second])) if pooled else assume.sd
+    quantile = student_t(len(first.parts) + len(second.parts) - 2) if pooled else NORMAL
+    return quantile * sd * math.sqrt(sum(part.share**2 for side in (first, second) for part in side.parts))

@@ -1,11 +1,11 @@
-"""How long something takes that several do at a time: one curve through the levels that were measured.
+"""Duration as a function of concurrency: one curve through the measured levels.
 
-Between levels it is monotone: values that fall where they must not are pooled with their neighbours (Ayer et al., Ann.
-Math. Statist. 26, 1955), and it is linear in both logarithms from one level to the next. Beyond the highest level the
-value stays that level's. Up to twice as many it has an upper limit; above that the value is a lower limit only.
+The curve never falls: values that do are pooled with their neighbours (Ayer et al., Ann. Math. Statist. 26, 1955).
+Between two levels the curve is linear in both logarithms. Beyond the highest level the value is constant. Up to twice
+that level the value has an upper limit; above, the value is a lower limit only.
 
-The universal scalability law (N. J. Gunther, Guerrilla Capacity Planning, 2007) describes levels that were measured. It
-is never used beyond them: it takes a limit that was reached for a slowdown that grows without end.
+The universal scalability law (N. J. Gunther, Guerrilla Capacity Planning, 2007) describes measured levels only.
+Beyond them the law would mistake a saturated resource for a slowdown without end.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Final, NamedTuple, Self
 from costmodel.statistics.intervals import Interval, student_t
 
 MIN_LEVELS: Final = 4
-"""With fewer the scalability law is not fitted."""
+"""Smallest number of levels for a fit of the scalability law."""
 FARTHEST: Final = 2
-"""An upper limit is given for at most this many times the highest level."""
+"""Largest multiple of the highest level with an upper limit."""
 
 
 class Level(NamedTuple):
-    """What was measured with so many at a time; the variance of the mean, 0 where it is not known."""
+    """A measured mean at one concurrency, with the variance of the mean; 0: unknown."""
 
     at_a_time: int
     value: float
@@ -32,57 +32,55 @@ class Level(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """One choice of the parameters that are not 0, by weighted least squares."""
+    """A weighted least-squares fit of the parameters that are not 0."""
 
     used: tuple[int, ...]
-    parameters: tuple[float, ...]  # of those
-    off: float  # the weighted sum of squares that is left
+    parameters: tuple[float, ...]  # in the order of ``used``
+    off: float  # weighted sum of squared residuals
 
 
 class Scalability(NamedTuple):
-    """h(n) = a + b·(n − 1) + c·n·(n − 1): alone, waiting for each other, keeping each other informed; none negative.
+    """h(n) = a + b·(n − 1) + c·n·(n − 1): service time, contention and coherence; none is negative.
 
-    With throughput n / h(n) it is Gunther's law: σ = b / a and κ = c / a. It describes the levels that it was fitted
-    to: these seldom tell b from c, of which each extrapolates otherwise.
+    The throughput n / h(n) is Gunther's law with σ = b / a and κ = c / a. The fit describes the measured levels only:
+    levels seldom separate b from c, and b and c extrapolate differently.
     """
 
     parameters: tuple[float, float, float]
 
     @classmethod
     def of(cls, levels: Sequence[Level]) -> Self:
-        """Fitted to four levels or more."""
+        """Fit four levels or more."""
         sums = _Sums.of(levels, _weights(levels))
         choices = (used for size in (3, 2, 1) for used in combinations(range(3), size))
         fits = [fit for used in choices if (fit := sums.fitted(used)) is not None]
-        best = min(fits, key=lambda fit: fit.off)  # the constant alone is never negative, so that there is one
+        best = min(fits, key=lambda fit: fit.off)  # the constant alone is never negative, so a fit exists
         values = dict(zip(best.used, best.parameters, strict=True))
         return cls((values.get(0, 0.0), values.get(1, 0.0), values.get(2, 0.0)))
 
 
 class LevelCurve(NamedTuple):
-    """One curve through levels, ascending and of different numbers at a time."""
+    """A curve through ascending levels of different concurrency."""
 
     levels: tuple[Level, ...]  # made monotone
 
     @classmethod
     def of(cls, levels: Sequence[Level]) -> Self:
-        """Through one level or more."""
         return cls(_rising(sorted(levels)))
 
     @property
     def last(self) -> int:
-        """The highest level."""
         return self.levels[-1].at_a_time
 
     def beyond(self, at_a_time: int) -> float:
-        """How many times the highest level that is; 1 where it is none the higher."""
+        """Return the multiple of the highest level, or 1 up to that level."""
         return max(1.0, at_a_time / self.last)
 
     def at(self, at_a_time: int) -> Interval:
-        """With so many at a time.
+        """Return the value at a concurrency.
 
-        Between levels the limits are the neighbours', all that a curve is sure of that never falls; their own sampling
-        comes on top where it is known.
+        Between levels the limits are the values of the neighbours, the only bounds of a curve that never falls; their
+        sampling error is added where known.
         """
         if at_a_time > self.last:
             return self._further(at_a_time)
@@ -96,9 +94,9 @@ class LevelCurve(NamedTuple):
         return Interval(value, max(0.0, below.value - low), above.value + high)
 
     def _further(self, at_a_time: int) -> Interval:
-        """The highest level's value, and the upper limit that a bottleneck just above that level gives.
+        """Return the value of the highest level, and the upper limit of a bottleneck just above that level.
 
-        Behind a bottleneck time grows in proportion to the concurrency; faster only if it already did before.
+        Behind a bottleneck time grows in proportion to the concurrency, or faster if it already did before.
         """
         last, times = self.levels[-1], at_a_time / self.last
         off = student_t(1_000) * math.sqrt(last.variance)
@@ -107,20 +105,19 @@ class LevelCurve(NamedTuple):
         return Interval(last.value, max(0.0, last.value - off), (last.value + off) * times ** max(1.0, self._slope()))
 
     def _slope(self) -> float:
-        """Of the logarithms, between the two highest levels; 0 with one level."""
         if len(self.levels) < 2 or not self.levels[-2].value:
             return 0.0
         before, last = self.levels[-2:]
         return math.log(last.value / before.value) / math.log(last.at_a_time / before.at_a_time)
 
 
-def _between(one: float, other: float, share: float) -> float:
-    """Linear in the logarithm; linear where one of them has none."""
-    return one ** (1 - share) * other**share if one > 0 and other > 0 else (1 - share) * one + share * other
+def _between(first: float, second: float, share: float) -> float:
+    """Interpolate the logarithm, or the value where a logarithm does not exist."""
+    return first ** (1 - share) * second**share if first > 0 and second > 0 else (1 - share) * first + share * second
 
 
 def _rising(levels: Sequence[Level]) -> tuple[Level, ...]:
-    """Neighbours that fall are given their common mean, weighted by what they are worth."""
+    """Replace falling neighbours by their weighted mean."""
     blocks: list[list[tuple[Level, float]]] = []
     for level, weight in zip(levels, _weights(levels), strict=True):
         blocks.append([(level, weight)])
@@ -136,7 +133,7 @@ def _mean(block: Sequence[tuple[Level, float]]) -> float:
 
 
 def _weights(levels: Sequence[Level]) -> list[float]:
-    """By variances where all are known, else so that relative errors count."""
+    """Return inverse variances where all are known, else weights for relative errors."""
     if all(level.variance > 0 for level in levels):
         return [1 / level.variance for level in levels]
     return [1 / level.value**2 if level.value else 1.0 for level in levels]
@@ -147,7 +144,7 @@ def _basis(at_a_time: int) -> tuple[float, float, float]:
 
 
 class _Sums(NamedTuple):
-    """What every choice of parameters has in common: each sum over the levels is made once."""
+    """Sums over the levels that all choices of parameters share."""
 
     points: list[tuple[tuple[float, float, float], float, float]]  # basis, value, weight
     normal: list[list[float]]
@@ -155,14 +152,13 @@ class _Sums(NamedTuple):
 
     @classmethod
     def of(cls, levels: Sequence[Level], weights: Sequence[float]) -> Self:
-        """Of all three parameters."""
         points = [(_basis(level.at_a_time), level.value, w) for level, w in zip(levels, weights, strict=True)]
         normal = [[math.fsum([w * row[i] * row[j] for row, _, w in points]) for j in range(3)] for i in range(3)]
         right = [math.fsum([w * row[i] * value for row, value, w in points]) for i in range(3)]
         return cls(points, normal, right)
 
     def fitted(self, used: tuple[int, ...]) -> Fit | None:
-        """None where a parameter is negative, or the levels do not tell them apart."""
+        """Return a fit; None if a parameter is negative, or the levels do not separate the parameters."""
         inverse = _inverse([[self.normal[i][j] for j in used] for i in used])
         if inverse is None:
             return None
@@ -173,7 +169,7 @@ class _Sums(NamedTuple):
         return Fit(used, parameters, math.fsum(self._squares(used, parameters)))
 
     def _squares(self, used: tuple[int, ...], parameters: tuple[float, ...]) -> list[float]:
-        """Weighted, of what is left at each level; written out, as this is what a bootstrap takes longest for."""
+        """Return the weighted squared residuals; unrolled, because a bootstrap spends most of its time here."""
         if len(used) == 3:
             a, b, c = parameters
             sums = math.fsum
@@ -185,12 +181,12 @@ class _Sums(NamedTuple):
         return [w * (value - a * row[i]) ** 2 for row, value, w in self.points]
 
 
-def _dot(one: Sequence[float], other: Sequence[float]) -> float:
-    return math.fsum(x * y for x, y in zip(one, other, strict=True))
+def _dot(left: Sequence[float], right: Sequence[float]) -> float:
+    return math.fsum(x * y for x, y in zip(left, right, strict=True))
 
 
 def _inverse(matrix: Sequence[Sequence[float]]) -> list[list[float]] | None:
-    """Gauss and Jordan with pivots, on a matrix brought to a diagonal of 1 first; None where it is singular."""
+    """Invert by Gauss-Jordan elimination with pivots after scaling the diagonal to 1; None: singular."""
     size = len(matrix)
     scale = [1 / math.sqrt(matrix[i][i]) if matrix[i][i] > 0 else 0.0 for i in range(size)]
     if not all(scale):
@@ -206,7 +202,7 @@ def _inverse(matrix: Sequence[Sequence[float]]) -> list[list[float]] | None:
         rows[column], rows[pivot] = rows[pivot], rows[column]
         head = rows[column][column]
         rows[column] = [value / head for value in rows[column]]
-        for other in range(size):
-            if other != column and (factor := rows[other][column]):
-                rows[other] = [a - factor * b for a, b in zip(rows[other], rows[column], strict=True)]
+        for target in range(size):
+            if target != column and (factor := rows[target][column]):
+                rows[target] = [a - factor * b for a, b in zip(rows[target], rows[column], strict=True)]
     return [[rows[i][size + j] * scale[i] * scale[j] for j in range(size)] for i in range(size)]

@@ -1,7 +1,7 @@
 """Whether trials of a cell are alike in time: drift, autocorrelation, a first trial that differs, two modes.
 
 Each is tested at about 1 % and named with its size; none is corrected for. Values are durations of successful trials
-in time order, a run each, every run relative to its own mean, so that how much runs differ is no part of it.
+in time order, one list per run, relative to the mean of the run, so that the spread between runs has no effect.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ TESTED: Final = 0.99
 _ONE_SIDED: Final = NormalDist().inv_cdf(TESTED)
 OUTLIER_Z: Final = 3.5
 UNEXPLAINED: Final = 0.15
-"""Of the variance, what may be left within two modes: of a normal law .36 is, of a uniform .25."""
+"""Largest share of the variance within two modes; a normal distribution has .36, a uniform .25."""
 MINORITY: Final = 0.05
 
 
 class Modes(NamedTuple):
-    """Two groups of trials with next to nothing between them."""
+    """Two groups of trials with few or none between them."""
 
-    share: float  # of the slower one
-    ratio: float  # of its mean to the other's
+    share: float  # share of the slower group
+    ratio: float  # mean of the slower group / mean of the faster group
 
 
 class Stability(NamedTuple):
-    """What was found; None where the test finds nothing, or there are too few trials for it."""
+    """Results of the tests; None: no effect, or too few trials."""
 
-    drift: float | None = None  # from a run's beginning to its end, relative to its mean
+    drift: float | None = None  # from the start of a run to its end, relative to the mean of the run
     correlation: float | None = None  # of neighbouring trials
-    worth: float | None = None  # with that: how many independent trials one trial is worth
-    first: float | None = None  # the first trial of a run, relative to the median of the others
+    worth: float | None = None  # independent trials that a trial is worth with this correlation
+    first: float | None = None  # the first trial of a run, relative to the median of the rest
     modes: Modes | None = None
 
 
@@ -51,7 +51,7 @@ def stability(series: Sequence[Sequence[float]]) -> Stability:
 
 
 def _drift(runs: Sequence[Sequence[float]]) -> float | None:
-    """The slope of a straight line over a run, if it is not 0: least squares, whose residuals may be correlated."""
+    """Return the least-squares slope over a run with correlated residuals; None: 0 is possible."""
     places = [[(index + 0.5) / len(run) - 0.5 for index in range(len(run))] for run in runs]
     spread = math.fsum(x * x for xs in places for x in xs)
     slope = (
@@ -74,7 +74,7 @@ def _neighbours(runs: Sequence[Sequence[float]]) -> tuple[float | None, float | 
 
 
 def _first(runs: Sequence[Sequence[float]]) -> float | None:
-    """If in most runs the first trial is an outlier among the others, on the same side (Iglewicz and Hoaglin 1993)."""
+    """Return the median effect if most first trials are outliers to the same side (Iglewicz and Hoaglin 1993)."""
     effects = []
     for run in runs:
         middle = median(run[1:])
@@ -86,7 +86,7 @@ def _first(runs: Sequence[Sequence[float]]) -> float | None:
 
 
 def _modes(values: Sequence[float]) -> Modes | None:
-    """The split in two that leaves the least variance within; one mode where that is not little."""
+    """Return the split with the least variance within both parts; None: too much variance remains."""
     ascending = sorted(values)
     count = len(ascending)
     sums = list(accumulate(ascending, initial=0.0))
@@ -95,12 +95,12 @@ def _modes(values: Sequence[float]) -> Modes | None:
     def within(start: int, end: int) -> float:
         return squares[end] - squares[start] - (sums[end] - sums[start]) ** 2 / (end - start)
 
-    least = max(3, math.ceil(MINORITY * count))
+    smallest = max(3, math.ceil(MINORITY * count))
     total = within(0, count)
     if count < LEAST_FOR_MODES or total <= 1e-12:
         return None
-    left, at = min((within(0, at) + within(at, count), at) for at in range(least, count - least + 1))
-    if left > UNEXPLAINED * total:
+    within_both, at = min((within(0, at) + within(at, count), at) for at in range(smallest, count - smallest + 1))
+    if within_both > UNEXPLAINED * total:
         return None
     lower, upper = sums[at] / at, (sums[count] - sums[at]) / (count - at)
     return Modes((count - at) / count, (1 + upper) / (1 + lower))

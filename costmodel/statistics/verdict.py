@@ -1,23 +1,37 @@
-"""Verdicts about two means: they differ, they tie, or the repetitions are too few."""
+"""Verdicts about two means: different, tied, or undecided for lack of repetitions; and the repetitions needed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from costmodel.statistics.intervals import Interval, difference
-from costmodel.statistics.pairing import paired_log_ratio
-from costmodel.statistics.repetitions import Assumed, Estimate, apart, interval, measures, separate
+from costmodel.statistics.intervals import MIN_TRIALS, Interval, correlation_time, difference, student_t
+from costmodel.statistics.repetitions import (
+    MIN_RUNS,
+    NORMAL,
+    Assumed,
+    Estimate,
+    RunPart,
+    apart,
+    between,
+    interval,
+    measures,
+    separate,
+    variance_of_sum,
+)
 
 DIFFERS: Final = "differs"
 TIE: Final = "tie"
 CANNOT_TELL: Final = "cannot_tell"
 UNKNOWN: Final = "unknown"
 MOST_APART: Final = 1e3
-"""A limit of a ratio farther than this factor from it is no limit."""
+"""Factor from a ratio beyond which a limit is reported as none."""
 CLOSE: Final = 1e-5
 MOST_STEPS: Final = 40
+POWER: Final = 0.80
+"""Probability of detecting the difference."""
+MOST_REPETITIONS: Final = 500
 _RUNS: Final = {1: "one run", 2: "two runs"}
 
 
@@ -26,13 +40,12 @@ class Finding(NamedTuple):
 
     kind: str
     seen: float | None = None  # the relative change
-    runs_apart: float | None = None  # how far such means lie apart in 95 % of all cases though nothing has changed
+    runs_apart: float | None = None  # 95 % quantile of the relative difference under no change
     runs: tuple[int, int] = (0, 0)
-    together: bool = False  # measured in the same runs, so that what both shared cancels
+    together: bool = False  # measured in the same runs, so that shared disturbance cancels
 
     @property
     def tie(self) -> bool | None:
-        """True and False where that can be said."""
         return {TIE: True, DIFFERS: False}.get(self.kind)
 
     @property
@@ -40,15 +53,15 @@ class Finding(NamedTuple):
         """``cannot tell from one run each (seen +11 %, runs differ by ±19 %)``; empty where nothing is known."""
         if self.kind != CANNOT_TELL:
             return "" if self.kind == UNKNOWN else self.kind
-        runs, _, apart = self.reason.partition(" (")
-        return f"cannot tell {runs} ({'' if self.seen is None else f'seen {100 * self.seen:+.0f} %, '}{apart}"
+        runs, _, spread = self.reason.partition(" (")
+        return f"cannot tell {runs} ({'' if self.seen is None else f'seen {100 * self.seen:+.0f} %, '}{spread}"
 
     @property
     def reason(self) -> str:
         """Return the reason for ``CANNOT_TELL``: ``from one run each (runs differ by ±19 %)``."""
-        one, other = (_RUNS.get(count, f"{count} runs") for count in self.runs)
-        each = f"{one} each" if one == other else f"{one} and {other}"
-        return f"from {each} (runs differ by ±{100 * (self.runs_apart or 0.0):.0f} %)"
+        first, second = (_RUNS.get(count, f"{count} runs") for count in self.runs)
+        counts = f"{first} each" if first == second else f"{first} and {second}"
+        return f"from {counts} (runs differ by ±{100 * (self.runs_apart or 0.0):.0f} %)"
 
 
 class Difference(NamedTuple):
@@ -58,97 +71,178 @@ class Difference(NamedTuple):
     verdict: Finding
 
 
-def judge(one: Estimate, other: Estimate, assume: Assumed) -> Difference:
-    """Judge ``one`` − ``other``: of the same repetitions by their ratio, else with the between-repetition sd."""
-    if one.runs == other.runs:
-        return _together(one, other, assume)
-    delta = separate(one, other, assume)
-    return Difference(delta, across(delta, difference(one.within, other.within), one, other, assume))
+def judge(first: Estimate, second: Estimate, assume: Assumed) -> Difference:
+    """Judge ``first`` − ``second``: by the paired ratio if the repetitions are the same, else by the between-repetition
+    sd.
+    """
+    if first.runs == second.runs:
+        return _together(first, second, assume)
+    delta = separate(first, second, assume)
+    return Difference(delta, across(delta, difference(first.within, second.within), first, second, assume))
 
 
-def _together(one: Estimate, other: Estimate, assume: Assumed) -> Difference:
+def _together(first: Estimate, second: Estimate, assume: Assumed) -> Difference:
     """Judge two means of the same repetitions by their paired ratio.
 
-    Limits of the difference are the limits of the ratio, less 1, times a limit of ``other``, so that their sign stays.
+    Limits of the difference are the limits of the ratio, less 1, times a limit of ``second``, so that their sign stays.
     """
-    value, by = one.value - other.value, ratio(one, other, assume)
-    counts = (len(one.parts), len(other.parts))
+    value, by = first.value - second.value, ratio(first, second, assume)
+    counts = (len(first.parts), len(second.parts))
     seen = None if by is None else by.value - 1
     if by is None or by.low is None or by.high is None:
         return Difference(Interval(value), Finding(UNKNOWN, seen, None, counts, together=True))
-    size = interval(other, assume)
-    most = other.value if size.high is None else size.high
-    least = size.low if size.low is not None and size.low > 0 else other.value**2 / most
+    size = interval(second, assume)
+    upper = second.value if size.high is None else size.high
+    lower = size.low if size.low is not None and size.low > 0 else second.value**2 / upper
     low, high = by.low - 1, by.high - 1
-    delta = Interval(value, low * (least if low > 0 else most), high * (most if high > 0 else least))
+    delta = Interval(value, low * (lower if low > 0 else upper), high * (upper if high > 0 else lower))
     return Difference(delta, Finding(_decided(Interval(by.value - 1, low, high)), seen, None, counts, together=True))
 
 
-def ratio(one: Estimate, other: Estimate, assume: Assumed) -> Interval | None:
-    """``one`` / ``other`` with the interval that ``judge`` decides by: 1 is inside exactly where that says tie.
+def ratio(first: Estimate, second: Estimate, assume: Assumed) -> Interval | None:
+    """Return ``first`` / ``second`` with the interval that contains 1 exactly if ``judge`` says tie.
 
-    In the same runs the interval is that of the logarithm, paired. Else the ratios r at which ``one`` − r·``other`` is
-    a tie: Fieller's construction (E. C. Fieller, J. R. Statist. Soc. B 16, 1954). None where ``other`` is not above 0;
-    a limit that no ratio reaches is None.
+    In the same runs the interval comes from the paired logarithm. Else it contains the ratios r at which
+    ``first`` − r·``second`` is a tie (E. C. Fieller, J. R. Statist. Soc. B 16, 1954). None: ``second`` is not above 0.
+    A limit that no ratio reaches is None.
     """
-    if other.value <= 0:
+    if second.value <= 0:
         return None
-    value = one.value / other.value
-    if one.runs == other.runs:
-        found = paired_log_ratio(one, other, assume)
-        if found is None or found.low is None or found.high is None:
+    value = first.value / second.value
+    if first.runs == second.runs:
+        paired = paired_log_ratio(first, second, assume)
+        if paired is None or paired.low is None or paired.high is None:
             return Interval(value)
-        return Interval(value, math.exp(found.low), math.exp(found.high))
-    at_value = separate(one, other.scaled(value), assume) if value else Interval(0.0)
+        return Interval(value, math.exp(paired.low), math.exp(paired.high))
+    at_value = separate(first, second.scaled(value), assume) if value else Interval(0.0)
     if at_value.low is None or at_value.high is None:
         return Interval(value)
 
     def low_end(at: float) -> float:
-        return separate(one, other.scaled(at), assume).low or 0.0
+        return separate(first, second.scaled(at), assume).low or 0.0
 
     def high_end(at: float) -> float:
-        return separate(one, other.scaled(at), assume).high or 0.0
+        return separate(first, second.scaled(at), assume).high or 0.0
 
-    near, far = value + at_value.low / other.value, value + at_value.high / other.value  # the limits, to first order
+    near, far = value + at_value.low / second.value, value + at_value.high / second.value  # the limits, to first order
     low = _crossing(low_end, value, max(near, value / MOST_APART))
     high = _crossing(high_end, value, far)
     return Interval(value, 0.0 if low is None else low, high)
 
 
 def _crossing(end: Callable[[float], float], value: float, guess: float) -> float | None:
-    """Return the factor at which a limit crosses 0, searched from ``value``; None: it never does."""
-    here = end(value)
-    if not here:
+    """Return the factor at which a limit crosses 0, searched from ``value``; None: no crossing."""
+    start_limit = end(value)
+    if not start_limit:
         return value
-    there = end(guess)
-    while here * there > 0:
+    guess_limit = end(guess)
+    while start_limit * guess_limit > 0:
         guess = value + 2 * (guess - value) if guess > value else guess / 2
         if not value / MOST_APART <= guess <= value * MOST_APART:
             return None
-        there = end(guess)
-    for _ in range(MOST_STEPS):  # regula falsi, Illinois: the end that stays counts half
-        between = guess - there * (guess - value) / (there - here)
+        guess_limit = end(guess)
+    for _ in range(MOST_STEPS):  # regula falsi, Illinois variant: a fixed end counts half
+        between = guess - guess_limit * (guess - value) / (guess_limit - start_limit)
         if abs(between - guess) <= CLOSE * between:
             return between
-        found = end(between)
-        if found * there > 0:
-            here /= 2
+        limit = end(between)
+        if limit * guess_limit > 0:
+            start_limit /= 2
         else:
-            value, here = guess, there
-        guess, there = between, found
+            value, start_limit = guess, guess_limit
+        guess, guess_limit = between, limit
     return guess
 
 
-def across(delta: Interval, within: Interval, one: Estimate, other: Estimate, assume: Assumed) -> Finding:
-    """Judge a difference of other repetitions: ``delta`` includes how much repetitions differ, ``within`` does not."""
+def across(delta: Interval, within: Interval, first: Estimate, second: Estimate, assume: Assumed) -> Finding:
+    """Judge a difference of different repetitions; ``delta`` includes the spread between them, ``within`` does not."""
     kind = _decided(delta)
-    if kind == TIE and not measures(one, other) and _decided(within) == DIFFERS:
+    if kind == TIE and not measures(first, second) and _decided(within) == DIFFERS:
         kind = CANNOT_TELL
-    seen = delta.value / other.value if other.value else None
-    return Finding(kind, seen, apart(one, other, assume), (len(one.parts), len(other.parts)))
+    seen = delta.value / second.value if second.value else None
+    return Finding(kind, seen, apart(first, second, assume), (len(first.parts), len(second.parts)))
 
 
 def _decided(delta: Interval) -> str:
     if delta.low is None or delta.high is None:
         return UNKNOWN
     return TIE if delta.low <= 0 <= delta.high else DIFFERS
+
+
+def paired_log_ratio(first: Estimate, second: Estimate, assume: Assumed) -> Interval | None:
+    """Return the logarithm of ``first`` / ``second`` from the same repetitions, whose slowness cancels.
+
+    A slow repetition multiplies the times of both sides, so the factor cancels in the logarithm, not in the difference.
+    A repetition spreads the trials of each cell evenly: the k-th shares of both sides ran in the same stretch. Within a
+    repetition the sample is the stretches, one per trial of the smaller side. From two repetitions on, the sample
+    between them is their log ratios (random effects), unless an sd is set. Student's t uses both degrees of freedom.
+
+    None: an amount is not above 0.
+    """
+    theirs = {part.run: part for part in second.parts}
+    pairs = [(part, theirs[part.run]) for part in first.parts]
+    amounts = [first.value, second.value, *(part.value for pair in pairs for part in pair)]
+    if min(amounts) <= 0:
+        return None
+    value = math.log(first.value / second.value)
+    series = [_stretches(mine, yours, mine.share / first.value, yours.share / second.value) for mine, yours in pairs]
+    count = sum(map(len, series))
+    if count < MIN_TRIALS:
+        return Interval(value)
+    errors = [d for stretches in series for d in stretches]
+    half = student_t(count - 1) * math.sqrt(variance_of_sum(errors, correlation_time(series)))
+    inside = Interval(value, value - half, value + half)
+    if len(pairs) < 2 or assume.given:
+        return inside
+    parts = []
+    for mine, yours in pairs:
+        share = (mine.share * mine.value / first.value + yours.share * yours.value / second.value) / 2
+        stretches_of_run = _stretches(mine, yours, 1 / mine.value, 1 / yours.value)
+        variance = variance_of_sum(stretches_of_run, correlation_time([stretches_of_run]))
+        parts.append(RunPart(mine.run, share, math.log(mine.value / yours.value), variance, ()))
+    tau2 = between([Estimate(value, inside, tuple(parts), 1.0)])
+    squares = sum(part.share**2 * part.variance for part in parts), sum(part.share**2 * tau2 for part in parts)
+    freedom = _freedom(squares, (count - len(parts), len(parts) - 1))
+    half = max(half, student_t(freedom) * math.sqrt(sum(squares)))
+    return Interval(value, value - half, value + half)
+
+
+def _freedom(variances: tuple[float, float], degrees: tuple[int, int]) -> int:
+    """Return the degrees of freedom of a sum of ``variances``, rounded down.
+
+    F. E. Satterthwaite, Biometrics Bull. 2, 1946.
+    """
+    squares = sum(variance**2 / count for variance, count in zip(variances, degrees, strict=True) if variance)
+    return max(1, int(sum(variances) ** 2 / squares)) if squares else max(degrees)
+
+
+def _stretches(mine: RunPart, yours: RunPart, factor: float, second_factor: float) -> list[float]:
+    """Return the part of each stretch in the error of the logarithm. A factor makes a deviation relative."""
+    count = min(len(mine.deviations), len(yours.deviations))
+    ours, theirs = _summed(mine.deviations, count, factor), _summed(yours.deviations, count, second_factor)
+    return [a - b for a, b in zip(ours, theirs, strict=True)]
+
+
+def _summed(deviations: Sequence[float], stretches: int, factor: float) -> list[float]:
+    sums = [0.0] * stretches
+    for index, deviation in enumerate(deviations):
+        sums[index * stretches // len(deviations)] += factor * deviation
+    return sums
+
+
+def repetitions_needed(change: Interval, sides: tuple[int, int], difference: float, *, measured: bool) -> int | None:
+    """Return the number of repetitions per side that detect a true ``difference`` with probability ``POWER``.
+
+    The standard error shrinks with the square root of the repetitions, all with as many trials as those of ``sides``.
+    ``measured``: the limits of ``change`` are Student's t, else normal. None: more than ``MOST_REPETITIONS``, or no
+    limits. J. Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, chapter 2.
+    """
+    if change.low is None or change.high is None or difference <= 0:
+        return None
+    quantile = student_t(sum(sides) - 2) if measured else NORMAL
+    sd = (change.high - change.low) / (2 * quantile) / math.sqrt(sum(1 / count for count in sides))
+    for count in range(MIN_RUNS, MOST_REPETITIONS + 1):
+        freedom = 2 * count - 2
+        if (student_t(freedom) + student_t(freedom, 2 * POWER - 1)) * sd * math.sqrt(2 / count) <= difference:
+            return count
+    return None

@@ -1,4 +1,4 @@
-"""The images that prompts run in: how many there are, and how large each is."""
+"""Container images of prompts: their number and sizes."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ MOST: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """Sizes in GB as they are pulled and lie on a node's disk, one for each image."""
+    """Size of each image in GB: amount that a node pulls and stores."""
 
     sizes_gb: tuple[float, ...]
 
     @classmethod
     def of(cls, sizes_gb: Iterable[float]) -> Self:
-        """These sizes.
+        """Check the sizes.
 
         Raises:
-            TrainingRunError: there is none, there are more than a million, or one is not a number above 0.
+            TrainingRunError: no size, more than a million, or a size that is not a number above 0.
         """
         sizes = tuple(float(size) for size in sizes_gb)
         if not 1 <= len(sizes) <= MOST:
@@ -36,10 +36,10 @@ class Images:
 
     @classmethod
     def between(cls, low_gb: float, high_gb: float, count: int) -> Self:
-        """``count`` images whose sizes lie evenly from ``low_gb`` to ``high_gb``; equal limits make equal images.
+        """Spread ``count`` sizes evenly from ``low_gb`` to ``high_gb``.
 
         Raises:
-            TrainingRunError: as ``of``, or the limits are the wrong way round.
+            TrainingRunError: as ``of``, or ``low_gb`` exceeds ``high_gb``.
         """
         if low_gb > high_gb:
             raise TrainingRunError(f"images of {low_gb:g} to {high_gb:g} GB: the smaller size comes first")
@@ -50,20 +50,16 @@ class Images:
 
     @property
     def count(self) -> int:
-        """How many."""
         return len(self.sizes_gb)
 
     @property
     def largest_gb(self) -> float:
-        """The size of the largest."""
         return max(self.sizes_gb)
 
     @property
     def total_gb(self) -> float:
-        """All of them on one disk."""
         return math.fsum(self.sizes_gb)
 
     def __str__(self) -> str:
-        """``500 of 2-8 GB``."""
         low, high = min(self.sizes_gb), self.largest_gb
         return f"{self.count:,} of {f'{low:.3g}' if low == high else f'{low:.3g}-{high:.3g}'} GB"

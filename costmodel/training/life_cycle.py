@@ -7,12 +7,11 @@ from typing import Any, Final, NamedTuple
 from costmodel.errors import TrainingRunError
 
 ACTIONS: Final = {"suspend": "suspend_after_s", "fork": "fork_s", "recycle": "recycle_s", "prebuild": "build_s"}
-"""Actions of a life cycle by name, each with the field of ``TrainingRun`` that asks for it; ``prebuild`` removes
-builds."""
+"""Action of a life cycle → field of ``TrainingRun``; ``prebuild`` removes builds."""
 
 
 class Suspension(NamedTuple):
-    """When a sandbox is suspended while the model answers, and how long both changes take."""
+    """Idle time before a suspension, and the durations of suspending and resuming."""
 
     after_ns: int
     suspend_ns: int
@@ -44,7 +43,7 @@ def check(training_run: Any) -> None:
             "over_provision": training_run.over_provision > 0,
             "on_failure resample": training_run.on_failure == "resample",
         }
-        if names := [name for name, asked in refused.items() if asked]:
+        if names := [name for name, is_set in refused.items() if is_set]:
             raise TrainingRunError(f"--recycle-seconds does not go with {' or '.join(names)}: leave one of them out")
     if training_run.build_s is None:
         if training_run.builders is not None or training_run.built_images:

@@ -1,4 +1,4 @@
-"""How a trainer and its rollouts wait for each other."""
+"""Order of rollouts and training steps."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Final, NamedTuple
 
 
 class Policy(NamedTuple):
-    """The order of rollouts and training; the rules are in docs/simulation.md. GPUs wait while they do not train."""
+    """Order of rollouts and training, as docs/simulation.md defines it. GPUs wait while they do not train."""
 
     name: str  # for ``--policy``
-    barrier: bool  # a step waits for the last of its rollouts; else rollouts are one stream
-    overlaps: bool  # rollouts of the next step run while this one is trained
+    barrier: bool  # a step waits for its last rollout; False: one stream of rollouts
+    overlaps: bool  # rollouts of the next step run during training
 
 
 SYNC: Final = Policy("sync", barrier=True, overlaps=False)
@@ -18,4 +18,4 @@ ONE_STEP_OFF: Final = Policy("one-step-off", barrier=True, overlaps=True)
 ASYNC: Final = Policy("async", barrier=False, overlaps=True)
 
 POLICIES: Final[dict[str, Policy]] = {policy.name: policy for policy in (SYNC, ONE_STEP_OFF, ASYNC)}
-"""Every policy by its name, in the order in which they are listed."""
+"""Policies by name, in the order of help texts."""

@@ -1,4 +1,4 @@
-"""What is asked of the model: one frozen value, checked as a whole before anything is computed."""
+"""The training run to project: one frozen value, checked as a whole before any computation."""
 
 from __future__ import annotations
 
@@ -14,105 +14,59 @@ from costmodel.training.life_cycle import Suspension
 from costmodel.training.policies import ASYNC, POLICIES, SYNC, Policy
 
 SPREAD, COLOCATED, PREPULLED, PREFETCHED = PLACEMENTS = ("spread", "colocated", "prepulled", "prefetched")
-"""Which node a sandbox goes to, and when its image is pulled: docs/simulation.md."""
+"""Choice of a sandbox's node and of the time of its image pull: docs/simulation.md."""
 RETRY, MASK, RESAMPLE, KEEP = ON_FAILURE = ("retry", "mask", "resample", "keep")
-"""Try again in place, go on without the rollout, redo all rollouts of its prompt, or deliver it with reward 0."""
+"""Retry in place, drop the rollout, redo all rollouts of the prompt, or deliver with reward 0."""
 
 STEP_MODEL: Final = (
-    "staleness",
-    "instant_claim",
-    "think_correlation",
-    "nodes",
-    "images",
-    "failure_rate",
-    "failure_hazard",
-    "failure_burst",
-    "on_failure",
-    "suspend_after_s",
-    "fork_s",
-    "recycle_s",
-    "build_s",
+    "staleness instant_claim think_correlation nodes images failure_rate failure_hazard failure_burst on_failure "
+    "suspend_after_s fork_s recycle_s build_s"
 )
 _COUNTS: Final = (
-    "max_attempts",
-    "quota",
-    "create_burst",
-    "warm_pool",
-    "group_size",
-    "batch",
-    "prompts",
-    "staleness",
-    "gpus",
-    "nodes",
-    "pods_per_node",
-    "failure_burst",
-    "builders",
+    "max_attempts quota create_burst warm_pool group_size batch prompts staleness gpus nodes pods_per_node "
+    "failure_burst builders"
 )
-_ABOVE_0: Final = (
-    "timeout_s",
-    "create_rate",
-    "refill_s",
-    "refill_rate",
-    "node_disk_gib",
-    "pull_gb_s",
-    "tolerance",
-    "effort",
-)
+_ABOVE_0: Final = "timeout_s create_rate refill_s refill_rate node_disk_gib pull_gb_s tolerance effort"
 _AT_LEAST_0: Final = (
-    "backoff_s",
-    "train_s",
-    "over_provision",
-    "gpu_usd_hour",
-    "node_usd_hour",
-    "failure_rate",
-    "failure_hazard",
-    "run_sd",
-    "suspend_after_s",
-    "suspend_s",
-    "resume_s",
-    "suspended_usd_hour",
-    "fork_s",
-    "recycle_s",
-    "build_s",
-    "built_images",
+    "backoff_s train_s over_provision gpu_usd_hour node_usd_hour failure_rate failure_hazard run_sd suspend_after_s "
+    "suspend_s resume_s suspended_usd_hour fork_s recycle_s build_s built_images"
 )
 
 
 def check_counts(trajectories: int, workers: int) -> None:
-    """Refuse counts that mean nothing.
+    """Refuse impossible counts.
 
     Raises:
-        TrainingRunError: trajectories below 0 or workers below 1, or one of them not a whole number.
+        TrainingRunError: trajectories below 0, workers below 1, or a fraction.
     """
-    for name, count, least in (("trajectories", trajectories, 0), ("workers", workers, 1)):
-        if not isinstance(count, int) or isinstance(count, bool) or count < least:
-            raise TrainingRunError(f"{name} must be a whole number of at least {least}, not {count}")
+    for name, count, lowest in (("trajectories", trajectories, 0), ("workers", workers, 1)):
+        if not isinstance(count, int) or isinstance(count, bool) or count < lowest:
+            raise TrainingRunError(f"{name} must be a whole number of at least {lowest}, not {count}")
 
 
 def launched(size: int, over_provision: float) -> int:
-    """How many rollouts a step begins with that keeps ``size``."""
+    """Return the number of rollouts that a step launches to keep ``size``."""
     return math.ceil(size * (1 + over_provision) - 1e-9)
 
 
 def poisoned_groups(rate: float, group: int, burst: int = 1) -> float:
-    """The share of groups in which an attempt fails, 1 − (1 − p)ⁿ; a burst of neighbours counts as one attempt."""
+    """Return the share of groups with a failed attempt, 1 − (1 − p)ⁿ; a burst of neighbours is one attempt."""
     return 1 - math.pow(1 - rate, max(1.0, group / burst))
 
 
 class Think(NamedTuple):
-    """Idle time before each action: constant where ``sigma`` is 0, else lognormal with this median."""
+    """Model time before each action: constant if ``sigma`` is 0, else lognormal with this median."""
 
     median_ns: int
     sigma: float = 0.0
 
     @property
     def mean_ns(self) -> float:
-        """exp(σ²/2) times the median."""
         return self.median_ns * math.exp(self.sigma**2 / 2)
 
 
 class Delta(NamedTuple):
-    """A change whose effect is asked for: so many ns more (or less) per action, or per rollout."""
+    """A change in ns per action or per rollout, negative for a saving."""
 
     ns: int
     per_action: bool
@@ -120,17 +74,17 @@ class Delta(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRun:
-    """A training run to project: N trajectories on W workers, and all that bears on it. None: not asked for."""
+    """A training run: N trajectories on W workers, and its settings. None: not set."""
 
     trajectories: int
     workers: int
     actions: int | Length | None = None  # per trajectory; None: as many as were recorded
     baseline: str | None = None  # SUBSTRATE[:key=value], to compare the other rows with
-    full_speed: str | None = None  # the same, whose commands tell slowdown from work
+    full_speed: str | None = None  # likewise, a place whose commands run at full speed
 
     max_attempts: int | None = None  # None: until it succeeds
     backoff_s: float = 0.0  # the worker waits this long before it tries again
-    timeout_s: float | None = None  # an attempt that is held longer is killed, and failed
+    timeout_s: float | None = None  # longer attempts are killed and count as failed
     think: Think | None = None  # replaces the recorded one
     include_cleanup: bool = False  # the worker waits for the clean-up too
 
@@ -138,35 +92,35 @@ class TrainingRun:
     create_rate: float | None = None  # sandboxes per second
     create_burst: int = 1
     warm_pool: int | None = None  # sandboxes kept ready (for each image, with group_size)
-    refill_s: float | None = None  # how long a slot of the pool takes to be ready again
-    refill_rate: float | None = None  # or: how many per second are made ready
-    instant_claim: bool = False  # who finds none ready may take the next that will be
+    refill_s: float | None = None  # time to refill a slot of the pool
+    refill_rate: float | None = None  # or: sandboxes made ready per second
+    instant_claim: bool = False  # a rollout without a ready sandbox may claim the next one
 
-    batch: int | None = None  # trajectories per training step; None with ``prompts``: as many as those have rollouts
+    batch: int | None = None  # trajectories per training step; None with ``prompts``: all their rollouts
     prompts: int | None = None  # per training step
-    group_size: int | None = None  # rollouts of one prompt, and so of one image, that start together
+    group_size: int | None = None  # rollouts of a prompt that start together, with the same image
     train_s: float = 0.0  # per training step
     policy: str | None = None  # a name in POLICIES; None: sync with a batch, else async
     staleness: int | None = None  # async: rollouts of a step start once the step this many before it is trained
-    over_provision: float = 0.0  # launch this share more than the batch, keep the first
-    partial_rollouts: bool = False  # ... and carry the unfinished into the next step
+    over_provision: float = 0.0  # share launched beyond the batch; the first to end are used
+    partial_rollouts: bool = False  # carry the rest into the next step
     gpus: int | None = None
     gpu_usd_hour: float | None = None
     think_correlation: float = 0.0  # of log think time between rollouts of one prompt
 
-    nodes: int | None = None  # that sandboxes run on
+    nodes: int | None = None  # machines for sandboxes
     pods_per_node: int | None = None
     node_usd_hour: float | None = None
     node_disk_gib: float | None = None  # for images, of one node; None: enough for all
-    images: Images | None = None  # each prompt has one of them
+    images: Images | None = None  # each prompt uses one image
     pull_gb_s: float | None = None  # pulled and unpacked, by one node
     placement: str | None = None  # a name in PLACEMENTS; None: spread
-    failure_rate: float | None = None  # of attempts; stands in for the failures that were recorded
+    failure_rate: float | None = None  # share of attempts; replaces the recorded failures
     failure_hazard: float | None = None  # or: failures per hour of a sandbox
     failure_burst: int = 1  # first attempts of a step that fail together, neighbours in its queue
     on_failure: str | None = None  # a name in ON_FAILURE; None: retry
 
-    suspend_after_s: float | None = None  # of model time; a sandbox is suspended that waits longer
+    suspend_after_s: float | None = None  # model time after which a sandbox is suspended
     suspend_s: float = 0.0
     resume_s: float = 0.0  # before the next action
     suspended_usd_hour: float | None = None  # of a suspended sandbox; None: as the price sheet charges for its disk
@@ -176,29 +130,28 @@ class TrainingRun:
     builders: int | None = None  # builds at a time; None: without limit
     built_images: int = 0  # images that are built before the run
 
-    run_sd: float | None = None  # relative, between runs; None: measured from three runs on, else as shipped
+    run_sd: float | None = None  # relative sd between runs; None: measured from three runs on, else the shipped sd
     deltas: tuple[Delta, ...] = ()  # for the sensitivity table, besides the standard ones
     tolerance: float = 2e-3  # relative, of the makespan
     seed: int = 0
-    effort: float = 1.0  # share of what one simulation may cost: many rows share it
+    effort: float = 1.0  # share of a simulation's effort, for answers of many rows
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be answered; raises TrainingRunError."""
         check_counts(self.trajectories, self.workers)
         self._check_numbers()
         self._check_combinations()
 
     def _check_numbers(self) -> None:
         counted = ["actions"] * (not isinstance(self.actions, Length))
-        for name in (*counted, *_COUNTS):
+        for name in (*counted, *_COUNTS.split()):
             count = getattr(self, name)
             if count is not None and (not isinstance(count, int) or count < 1):
                 raise TrainingRunError(f"{name} must be a whole number of at least 1, not {count}")
-        for name in _ABOVE_0:
+        for name in _ABOVE_0.split():
             number = getattr(self, name)
             if number is not None and not 0 < number < math.inf:
                 raise TrainingRunError(f"{name} must be a number above 0, not {number}")
-        for name in _AT_LEAST_0:
+        for name in _AT_LEAST_0.split():
             number = getattr(self, name)
             if number is not None and not 0 <= number < math.inf:
                 raise TrainingRunError(f"{name} must be a number of at least 0, not {number}")
@@ -210,9 +163,9 @@ class TrainingRun:
             raise TrainingRunError(f"think_correlation must be from 0 to 1, not {self.think_correlation}")
         if self.failure_rate is not None and self.failure_rate >= 1:
             raise TrainingRunError(f"failure_rate must be below 1, not {self.failure_rate}: nothing would ever succeed")
-        for name, known in (("policy", POLICIES), ("placement", PLACEMENTS), ("on_failure", ON_FAILURE)):
-            if getattr(self, name) not in (None, *known):
-                raise TrainingRunError(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)}")
+        for name, choices in (("policy", POLICIES), ("placement", PLACEMENTS), ("on_failure", ON_FAILURE)):
+            if getattr(self, name) not in (None, *choices):
+                raise TrainingRunError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)}")
 
     def _check_combinations(self) -> None:
         by_step = self.train_s > 0 or self.over_provision > 0 or self.partial_rollouts or self.gpus is not None
@@ -236,8 +189,10 @@ class TrainingRun:
         if self.create_burst > 1 and self.create_rate is None:
             raise TrainingRunError("a burst is an exception to a rate: add --create-rate R")
         self._check_pool()
-        if self.step_rollouts is None and (asked := self.step_model):
-            raise TrainingRunError(f"{asked[0]} is answered step by step: add --prompts P --group-size G, or --batch B")
+        if self.step_rollouts is None and (is_set := self.step_model):
+            raise TrainingRunError(
+                f"{is_set[0]} is answered step by step: add --prompts P --group-size G, or --batch B"
+            )
         self._check_nodes()
         self._check_failures()
         life_cycle.check(self)
@@ -326,52 +281,53 @@ class TrainingRun:
 
     @property
     def step_model(self) -> list[str]:
-        """Which fields are asked for that only the simulation of steps answers."""
-        return [one.name for one in fields(self) if one.name in STEP_MODEL and getattr(self, one.name) != one.default]
+        """Fields in use that need the simulation of steps."""
+        return [
+            field.name
+            for field in fields(self)
+            if field.name in STEP_MODEL.split() and getattr(self, field.name) != field.default
+        ]
 
     @property
     def step_rollouts(self) -> int | None:
-        """Trajectories that a training step keeps; None: there are no steps."""
+        """Trajectories that a training step keeps; None: no steps."""
         if self.prompts is not None and self.group_size is not None:
             return self.prompts * self.group_size
         return self.batch
 
     @property
     def pods(self) -> int | None:
-        """Sandboxes that the nodes hold; None: no nodes were asked for."""
+        """Capacity of the nodes in sandboxes; None: no nodes."""
         return None if self.nodes is None or self.pods_per_node is None else self.nodes * self.pods_per_node
 
     @property
     def effective_placement(self) -> str:
-        """The placement asked for, or the usual one."""
         return self.placement or SPREAD
 
     @property
     def effective_on_failure(self) -> str:
-        """What is done about a failure."""
         return self.on_failure or RETRY
 
     @property
     def suspension(self) -> Suspension | None:
-        """When sandboxes are suspended, and how long that takes; None: never."""
+        """Times of suspensions; None: no suspensions."""
         if self.suspend_after_s is None:
             return None
         return Suspension(*(round(s * 1e9) for s in (self.suspend_after_s, self.suspend_s, self.resume_s)))
 
     @property
     def image_pool(self) -> bool:
-        """Whether the warm pool's sandboxes are each image's own, and not replaced."""
+        """Whether the warm pool is separate for each image and is not refilled."""
         return self.warm_pool is not None and self.refill_s is None and self.refill_rate is None
 
     @property
     def length(self) -> Length | None:
-        """``actions`` as a law; None: each trajectory has as many as were recorded."""
-        one = self.actions
-        return one if one is None or isinstance(one, Length) else Length.constant(one)
+        """``actions`` as a distribution; None: as recorded."""
+        actions = self.actions
+        return actions if actions is None or isinstance(actions, Length) else Length.constant(actions)
 
     @property
     def effective_policy(self) -> Policy:
-        """The policy asked for, or the one that a batch implies."""
         return POLICIES[self.policy] if self.policy else ASYNC if self.step_rollouts is None else SYNC
 
     @property
@@ -381,6 +337,6 @@ class TrainingRun:
 
     @property
     def host_concurrency(self) -> int:
-        """Sandboxes that share one host: as many as a node has pods where nodes are asked for, else all of them."""
+        """Sandboxes on one host: at most the pods of a node if nodes are set, else all."""
         in_use = min(self.usable_workers, max(1, self.trajectories))
         return in_use if self.pods_per_node is None else min(in_use, self.pods_per_node)

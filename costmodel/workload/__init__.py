@@ -2,7 +2,7 @@
 
 Contains the trials of a cell (``pool``), their attempts as columns (``attempts``), weighted sums over attempts with
 intervals (``estimator``), longer trajectories (``length_extrapolation``), other times and concurrencies
-(``rescaling``, ``concurrency_scaling``), the effect of seconds in which the measuring process was late
+(``rescaling``), the effect of seconds in which the measuring process was late
 (``contamination``), inputs that are known as a range (``scenario_range``), and distributions estimated from recordings
 (``characterization``).
 """

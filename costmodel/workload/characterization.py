@@ -1,7 +1,7 @@
-"""Laws estimated from recordings, with intervals: think time, lengths, failures, and what rollouts of a group share.
+"""Distributions estimated from recordings, with intervals: think time, lengths, failures, correlation within groups.
 
-They are what a model of a training step needs to know of somebody's workload. A cluster is what was drawn as one: the
-rollouts of a group where groups are told, else a trial. Intervals are 95 % and nothing is resampled: a statistic of
+They describe a workload for a model of training steps. A cluster is the rollouts of a group where groups are known,
+else a trial. Intervals are 95 % and nothing is resampled: a statistic of
 clusters is judged by leaving out one after the other (the jackknife: Efron and Stein, Ann. Statist. 9, 1981) on a
 scale on which it is about normal, with Student's quantile for the number of clusters less one.
 """
@@ -28,34 +28,34 @@ from costmodel.statistics.intervals import (
 from costmodel.units import NS_PER_HOUR
 
 MAX_LOG: Final = 700.0
-"""Where the exponential ends."""
+"""Largest argument of ``exp``."""
 MIN_GROUPS: Final = 5
-"""With fewer groups of two or more nothing is said about what their members share."""
+"""Groups of two or more needed for an intraclass correlation."""
 STARTING: Final = frozenset({"create", "reset", "ready"})
-"""A failure in one of these is one of the attempt to start; later ones are the running sandbox's."""
+"""Phases of a start; a later failure belongs to the running sandbox."""
 AFTERWARDS: Final = frozenset({"verify", "cleanup", "snapshot", "fork", "build"})
-"""A failure in one of these is not the trajectory's."""
+"""Phases after the trajectory: their failures do not count."""
 
 
 class ThinkLaw(NamedTuple):
-    """A lognormal law of the idle time before an action, in s, from those that were above 0."""
+    """Lognormal distribution of idle times above 0 before an action, in s."""
 
     thinks: int
     trials: int
     median_s: Interval  # exp of the mean logarithm
     sigma: Interval  # standard deviation of the logarithm
-    mean_s: Interval  # of the times themselves, whatever their law
-    distance: float  # Kolmogorov's: the largest difference between the sample's distribution and the law's
+    mean_s: Interval  # of the times, without a model
+    distance: float  # Kolmogorov's distance between sample and model
 
 
 class LengthLaw(NamedTuple):
-    """How many actions trajectories have. A failed one is known to be longer than it became: it is censored.
+    """Number of actions per trajectory. A failed trajectory is censored: its full length is unknown.
 
-    The quantiles are those of Kaplan and Meier (J. Amer. Statist. Assoc. 53, 1958), None where too much was cut off to
-    know them; the mean is that of the trials that succeeded, and too small where long ones fail more.
+    The quantiles are those of Kaplan and Meier (J. Amer. Statist. Assoc. 53, 1958), None with too much
+    censoring. The mean is over successes, and too small if long trajectories fail more often.
     """
 
-    trials: int  # that succeeded
+    trials: int  # successes
     censored: int
     mean: Interval
     p50: int | None
@@ -65,36 +65,36 @@ class LengthLaw(NamedTuple):
 
 
 class FailureLaw(NamedTuple):
-    """How often a start fails, and how often a running sandbox does per hour that it runs.
+    """Failure rate of starts, and failures of running sandboxes per hour.
 
-    A start: Wilson's interval. The hazard: the exact one of a Poisson count (Garwood, Biometrika 28, 1936), widened to
-    the clustered one where that is wider.
+    Starts have Wilson's interval. The hazard: the exact interval of a Poisson count (Garwood, Biometrika 28, 1936), or
+    the clustered interval where wider.
     """
 
     attempts: int
     starts_failed: int
     per_start: Interval
     failures: int  # of running sandboxes
-    exposure_h: float  # that all trials' sandboxes ran, in hours
-    per_hour: Interval | None  # None: none ran
-    errors: tuple[tuple[str, int], ...]  # classes of all failures, the most frequent first
+    exposure_h: float  # total running time of the sandboxes
+    per_hour: Interval | None  # None: no running time
+    errors: tuple[tuple[str, int], ...]  # classes of failures, most frequent first
 
 
 class CauseRate(NamedTuple):
     """Trials that ended by one cause."""
 
-    cause: str  # a name of costmodel.recording.causes
+    cause: str  # as in costmodel.recording.causes
     trials: int
     share: Interval  # of all counted trials
-    per_hour: Interval | None  # of all sandboxes' lives; None: no time is known
-    treatment: str  # in the model: retried, kept or dropped
+    per_hour: Interval | None  # per hour of sandbox life; None: unknown
+    treatment: str  # retried, kept or dropped
 
 
 class Shared(NamedTuple):
-    """How much of a quantity's variance lies between groups: 0 nothing, 1 all of it (the intraclass correlation).
+    """Intraclass correlation of a quantity: the share of its variance between groups.
 
     One-way analysis of variance with groups of unequal size (Donner, Int. Statist. Rev. 54, 1986), the interval on
-    Fisher's scale. Below 0: members of a group differ more than strangers, as chance or a fixed budget makes them.
+    Fisher's scale. Below 0: members differ more than non-members, by chance or because of a fixed budget.
     """
 
     quantity: str
@@ -104,7 +104,7 @@ class Shared(NamedTuple):
 
 
 class Laws(NamedTuple):
-    """What a cell's trials tell; None or empty where they do not."""
+    """Distributions of a cell; None or empty: unknown."""
 
     think: ThinkLaw | None
     length: LengthLaw | None
@@ -113,36 +113,36 @@ class Laws(NamedTuple):
 
 
 def laws(trials: Sequence[RecordedTrial]) -> Laws:
-    """All laws of a cell's counted trials, of which there is at least one."""
+    """Estimate all distributions of one counted trial or more."""
     return Laws(think_law(trials), length_law(trials), failure_law(trials), shared(trials))
 
 
 def think_law(trials: Sequence[RecordedTrial]) -> ThinkLaw | None:
-    """The law of think times, from the actions of all trials; None where nobody thought.
+    """Estimate think time from the actions of all trials; None without think time.
 
-    A time of 0 is no thought: the first action of a measured trial comes without one.
+    A time of 0 does not count: the first action of a measured trial has no think time.
     """
     return duration_law(trials, lambda trial: trial.thinks_ns)
 
 
 def duration_law(trials: Sequence[RecordedTrial], of: Callable[[RecordedTrial], Sequence[int]]) -> ThinkLaw | None:
-    """The lognormal law of durations in ns that are above 0, ``of`` each trial; None without one."""
+    """Fit a lognormal distribution to durations above 0 ns, ``of`` each trial; None without a duration."""
     by_cluster: dict[Hashable, list[float]] = {}
     counts, totals_s, clusters = [], [], []
     for index, trial in enumerate(trials):
         values = of(trial)
-        own = [math.log(ns / 1e9) for ns in values if ns > 0]
-        if not own:
+        logs_of_trial = [math.log(ns / 1e9) for ns in values if ns > 0]
+        if not logs_of_trial:
             continue
         cluster = trial.group or index
-        by_cluster.setdefault(cluster, []).extend(own)
-        counts.append(len(own))
+        by_cluster.setdefault(cluster, []).extend(logs_of_trial)
+        counts.append(len(logs_of_trial))
         totals_s.append(sum(values) / 1e9)
         clusters.append(cluster)
     if not counts:
         return None
-    logs = [log for own in by_cluster.values() for log in own]
-    parts = [_Sums.of(own) for own in by_cluster.values()]
+    logs = [log for logs_of_trial in by_cluster.values() for log in logs_of_trial]
+    parts = [_Sums.of(logs_of_trial) for logs_of_trial in by_cluster.values()]
     median = jackknife(parts, _mean, math.exp)
     sigma = jackknife(parts, _log_sd, math.exp) if len(logs) > 1 else Interval(0.0)
     mean = ratio_interval(totals_s, counts, clusters)
@@ -150,13 +150,13 @@ def duration_law(trials: Sequence[RecordedTrial], of: Callable[[RecordedTrial], 
 
 
 def lognormal(values: Sequence[float]) -> tuple[float, float]:
-    """Median and sigma of the lognormal law of a sample, by its logarithms; the values are above 0, one or more."""
+    """Return median and sigma of a lognormal fit to values above 0, one or more."""
     sums = _Sums.of([math.log(value) for value in values])
     return math.exp(_mean(sums)), math.exp(_log_sd(sums))
 
 
 def length_law(trials: Sequence[RecordedTrial]) -> LengthLaw | None:
-    """The law of lengths; None where no trial succeeded."""
+    """Estimate lengths; None without a success."""
     ended = [len(trial.durations_ns) for trial in trials if trial.ok]
     if not ended:
         return None
@@ -167,7 +167,7 @@ def length_law(trials: Sequence[RecordedTrial]) -> LengthLaw | None:
 
 
 def failure_law(trials: Sequence[RecordedTrial]) -> FailureLaw:
-    """How starts and running sandboxes fail; there is at least one trial."""
+    """Estimate failures of starts and of running sandboxes, from one trial or more."""
     failed = [trial for trial in trials if not trial.ok]
     starts_failed = sum(trial.failed_in in STARTING for trial in failed)
     events = [int(not trial.ok and trial.failed_in not in STARTING | AFTERWARDS) for trial in trials]
@@ -187,7 +187,7 @@ def failure_law(trials: Sequence[RecordedTrial]) -> FailureLaw:
 
 
 def hazard(events: Sequence[int], hours: Sequence[float], clusters: Sequence[Hashable]) -> Interval | None:
-    """Events per hour: Garwood's exact interval, widened to the clustered one; None without an hour."""
+    """Return events per hour: Garwood's exact interval or a wider clustered one; None without an hour."""
     exposure_h, count = math.fsum(hours), sum(events)
     if exposure_h <= 0:
         return None
@@ -199,7 +199,7 @@ def hazard(events: Sequence[int], hours: Sequence[float], clusters: Sequence[Has
 
 
 def cause_rates(trials: Sequence[RecordedTrial]) -> tuple[CauseRate, ...]:
-    """Rates by cause, the most frequent first; there is at least one trial."""
+    """Return rates by cause, most frequent first, from one trial or more."""
     hours = [max(0, trial.sandbox_ns) / NS_PER_HOUR for trial in trials]
     clusters: list[Hashable] = [trial.group or index for index, trial in enumerate(trials)]
     causes = Counter((trial.cause, _treatment(trial)) for trial in trials if trial.cause)
@@ -217,23 +217,23 @@ def _treatment(trial: RecordedTrial) -> str:
 
 
 def shared(trials: Sequence[RecordedTrial]) -> tuple[Shared, ...]:
-    """What rollouts of one group share, in the trials that name a group; empty where too few groups have two."""
+    """Return correlations within groups; empty with too few groups of two or more."""
     grouped = [trial for trial in trials if trial.group]
-    found = [correlation(name, [(trial.group, of(trial)) for trial in grouped]) for name, of in _SHARED.items()]
-    return tuple(one for one in found if one is not None)
+    present = [correlation(name, [(trial.group, of(trial)) for trial in grouped]) for name, of in _SHARED.items()]
+    return tuple(quantity for quantity in present if quantity is not None)
 
 
 def correlation(quantity: str, values: Iterable[tuple[Hashable, float | None]]) -> Shared | None:
-    """The intraclass correlation of a quantity by group; None where fewer than five groups have two values.
+    """Return the intraclass correlation of a quantity by group.
 
-    None too where no two values differ.
+    None: fewer than five groups have two values, or all values are equal.
     """
     groups: dict[Hashable, list[float]] = {}
     for group, value in values:
         if value is not None:
             groups.setdefault(group, []).append(value)
-    parts = [_Sums.of(own) for own in groups.values() if len(own) > 1]
-    if len(parts) < MIN_GROUPS or len({value for own in groups.values() for value in own}) < 2:
+    parts = [_Sums.of(group_values) for group_values in groups.values() if len(group_values) > 1]
+    if len(parts) < MIN_GROUPS or len({value for group_values in groups.values() for value in group_values}) < 2:
         return None
     whole = _Sums.over(parts)
     size = whole.common_size
@@ -257,38 +257,35 @@ _SHARED: Final[dict[str, Callable[[RecordedTrial], float | None]]] = {
     "length": lambda trial: math.log(len(trial.durations_ns)) if trial.ok and trial.durations_ns else None,
     "failure": lambda trial: float(not trial.ok),
 }
-"""Quantity → its value of a trial: mean logarithms of times, the logarithm of the length, whether it failed."""
+"""Quantity → value of a trial: mean logarithm of times, logarithm of the length, or failure (1, 0)."""
 
 
 class _Sums(NamedTuple):
-    """What a statistic of clusters needs to know of some of them; sums, so that one can be left out in no time."""
+    """Sums over clusters that support leaving out one cluster in constant time."""
 
     clusters: int
     size: int  # values
     size_squares: float
     total: float
     squares: float
-    mean_squares: float  # Σ (a cluster's total)² / (its count)
+    mean_squares: float  # Σ over clusters of total² / count
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Self:
-        """One cluster, of one value or more."""
         count, total = len(values), math.fsum(values)
         return cls(1, count, float(count * count), total, math.fsum(x * x for x in values), total * total / count)
 
     @classmethod
     def over(cls, parts: Iterable[_Sums]) -> Self:
-        """All of them together."""
         clusters, size, *sums = (list(column) for column in zip(*parts, strict=True))
         return cls(sum(clusters), sum(size), *map(math.fsum, sums))
 
     def without(self, part: _Sums) -> _Sums:
-        """All but one."""
-        return _Sums(*(one - other for one, other in zip(self, part, strict=True)))  # type: ignore[arg-type]
+        return _Sums(*(total - removed for total, removed in zip(self, part, strict=True)))  # type: ignore[arg-type]
 
     @property
     def common_size(self) -> float:
-        """The size of clusters of equal size that would tell as much (Donner's n₀)."""
+        """Size of equal clusters with the same information (Donner's n₀)."""
         return (self.size - self.size_squares / self.size) / (self.clusters - 1)
 
 
@@ -302,7 +299,7 @@ def _log_sd(sums: _Sums) -> float:
 
 
 def _half_log_ratio(sums: _Sums) -> float:
-    """Of the mean square between clusters to that within them."""
+    """Return half the logarithm of the mean squares' ratio, between clusters to within."""
     between = (sums.mean_squares - sums.total**2 / sums.size) / (sums.clusters - 1)
     within = (sums.squares - sums.mean_squares) / (sums.size - sums.clusters)
     if within <= 0 or between <= 0:
@@ -311,42 +308,42 @@ def _half_log_ratio(sums: _Sums) -> float:
 
 
 def jackknife(parts: Sequence[_Sums], statistic: Callable[[_Sums], float], back: Callable[[float], float]) -> Interval:
-    """``back(statistic)`` with its interval from leaving out one cluster after the other.
+    """Return ``back(statistic)`` with the interval of leaving out one cluster at a time.
 
-    Without one where there are fewer than three clusters, or where a statistic without one of them is not finite.
+    No interval with fewer than three clusters, or if a partial statistic is not finite.
     """
     whole = _Sums.over(parts)
     value = statistic(whole)
     if len(parts) < MIN_CLUSTERS:
         return Interval(back(value))
-    left = [statistic(whole.without(part)) for part in parts]
-    if not all(map(math.isfinite, (value, *left))):
+    partial = [statistic(whole.without(part)) for part in parts]
+    if not all(map(math.isfinite, (value, *partial))):
         return Interval(back(value))
-    middle = math.fsum(left) / len(left)
-    error = math.sqrt((len(left) - 1) / len(left) * math.fsum((one - middle) ** 2 for one in left))
-    half = student_t(len(left) - 1) * error
+    middle = math.fsum(partial) / len(partial)
+    error = math.sqrt((len(partial) - 1) / len(partial) * math.fsum((part - middle) ** 2 for part in partial))
+    half = student_t(len(partial) - 1) * error
     return Interval(back(value), back(value - half), back(value + half))
 
 
 def kaplan_meier(ended: Sequence[int], cut: Sequence[int], shares: Sequence[float]) -> list[int | None]:
-    """For each share the smallest length that at least so many do not exceed; None where too many were cut off before.
+    """Return for each share the smallest length that at least this share does not exceed; None: censored.
 
-    ``ended`` are whole lengths, ``cut`` those of trajectories that went on beyond.
+    ``ended`` are complete lengths, ``cut`` are censored ones.
     """
     ends, gone = Counter(ended), Counter(cut)
     at_risk, survival = len(ended) + len(cut), 1.0
-    found: list[int | None] = [None] * len(shares)
+    quantiles: list[int | None] = [None] * len(shares)
     for length in sorted(ends.keys() | gone.keys()):
         survival *= 1 - ends[length] / at_risk
         at_risk -= ends[length] + gone[length]
         for place, share in enumerate(shares):
-            if found[place] is None and 1 - survival >= share - 1e-9:
-                found[place] = length
-    return found
+            if quantiles[place] is None and 1 - survival >= share - 1e-9:
+                quantiles[place] = length
+    return quantiles
 
 
 def poisson_interval(count: int) -> tuple[float, float]:
-    """The exact interval of a Poisson mean of which ``count`` were seen; beyond 200 by Wilson and Hilferty's cube."""
+    """Return the exact interval of a Poisson mean for an observed count; beyond 200 by Wilson and Hilferty."""
     tail = (1 - LEVEL) / 2
     if count > 200:
         z = NormalDist().inv_cdf(1 - tail)
@@ -358,7 +355,7 @@ def poisson_interval(count: int) -> tuple[float, float]:
 
 
 def _poisson(count: int, mean: float) -> float:
-    """P(at most ``count``)."""
+    """Return P(X ≤ ``count``)."""
     return math.fsum(math.exp(i * math.log(mean) - mean - math.lgamma(i + 1)) for i in range(count + 1))
 
 
@@ -371,7 +368,7 @@ def _solved(rising: Callable[[float], float], wanted: float) -> float:
 
 
 def _distance(logs: list[float], mean: float, sigma: float) -> float:
-    """Kolmogorov's distance between a sample of logarithms and the normal law; 0 where that is one point."""
+    """Return Kolmogorov's distance between logarithms and a normal distribution; 0 for a single point."""
     if sigma <= 0:
         return 0.0
     law, count = NormalDist(mean, sigma).cdf, len(logs)

@@ -1,8 +1,8 @@
-"""Whether the measuring process got between a row and the truth: by trial, and only as far as it shows in the row.
+"""Effect of a busy measuring process on a row, by trial.
 
-A second in which the runner's loop lagged, or in which it was busy, marks a machine that had other things to do. Each
-trial has its own share of such seconds; what they do to a cell is what its trials say. Where most trials spent most of
-their time in such seconds, no comparison of trials can say it: absolute limits (``fitness``) do.
+A second is bad if the runner's loop lagged or the runner was busy: the machine had other work. Each trial has its share
+of bad seconds. Exposed and clean trials are compared. Where most trials spent most of their time in bad seconds,
+absolute limits decide instead (``runner_health``).
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ class Exposure(NamedTuple):
     exposed: int  # successes that overlap a bad second
     successes: int
     every_ns: Interval
-    clean_ns: Interval  # of those not exposed; where they are the fewer, of the less exposed half
-    share: float = 0.0  # of its time that the median success spent in bad seconds
+    clean_ns: Interval  # of successes that are not exposed, or of the less exposed half if larger
+    share: float = 0.0  # share of bad seconds in the median success
 
     @property
     def throughout(self) -> bool:
-        """Whether the row was disturbed throughout: no clean half is left to compare with."""
+        """Whether the row was disturbed throughout, without a clean half to compare with."""
         return self.share > DISTURBED_SHARE
 
     @property
     def difference_ns(self) -> float:
-        """What the exposed trials add to the mean."""
+        """Amount that exposed trials add to the mean."""
         return self.every_ns.value - self.clean_ns.value
 
     @property
     def matters(self) -> bool:
-        """Whether that is more than the row claims to resolve: half the width of its mean's interval."""
+        """Whether the difference exceeds half the width of the mean's interval."""
         low, high = self.every_ns.low, self.every_ns.high
         return low is None or high is None or abs(self.difference_ns) > (high - low) / 2
 
 
 def exposure(trials: TrialColumns) -> Exposure | None:
-    """What bad seconds do to a cell; None where no success overlaps one."""
+    """Measure the effect of bad seconds; None: no success overlaps a bad second."""
     if not any(trials.exposed):
         return None
     shares = [share for share, ok in zip(trials.exposed, trials.ok, strict=True) if ok]

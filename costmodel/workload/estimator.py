@@ -1,4 +1,4 @@
-"""Weighted sums over the attempts of one cell, as totals and by trial."""
+"""Weighted sums over the attempts of one cell, in total and by trial."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from costmodel.statistics.repetitions import WITHIN_ONLY, Assumed, Estimate, Ori
 from costmodel.workload.attempts import Attempt, Sample
 
 Value = Callable[[Sample], Sequence[int]]
-"""A column of whole numbers, one for each attempt."""
+"""Column of whole numbers, one per attempt."""
 
 MAX_VERSIONS = 1_000
-"""Of one trial, that its percentiles are told from: more are as many quantiles of their law."""
+"""Versions of a trial in percentiles; more are replaced by this number of quantiles."""
 
 
 class StraightLine(NamedTuple):
-    """held(n) ≈ fixed + n · per_action, with the variances and the covariance of the two means."""
+    """Line held(n) ≈ fixed + n · per_action, with variances and covariance of the two means."""
 
     fixed_s: float
     per_action_s: float
@@ -37,17 +37,17 @@ class StraightLine(NamedTuple):
 
 
 class Tally:
-    """The attempts at one length. A quantity "per success" is its sum over all attempts by the successes."""
+    """Attempts at one length. A quantity "per success" is its sum over all attempts, divided by the successes."""
 
     def __init__(
         self, attempts: Sequence[Attempt], trials: Sequence[RecordedTrial], assume: Assumed = WITHIN_ONLY
     ) -> None:
-        """Attempts of ``trials``, each of which has the same total weight; ``assume`` is for one run or two."""
+        """Take attempts of ``trials`` with equal total weight; ``assume`` applies to one run or two."""
         self.attempts = sample = Sample.of(attempts)
         self.trials = trials
         self.assume = assume
         self._origins: list[Origin] = origins_of(trials)
-        self.weight = Fraction(sum(sample.weight), len(trials) or 1)  # of one trial
+        self.weight = Fraction(sum(sample.weight), len(trials) or 1)  # of a trial
         self._one_each = len(sample) == len(trials) and all(map(eq, sample.trial, range(len(trials))))
         self._plain = self._one_each and all(map((1).__eq__, sample.weight))
         self._ok = self.by_trial(lambda sample: sample.ok)
@@ -55,7 +55,7 @@ class Tally:
         self.successes = Fraction(sum(self._ok)) / self.weight if attempts else Fraction(0)
 
     def by_trial(self, value: Value) -> Sequence[int]:
-        """Weighted sums of ``value``, one per trial."""
+        """Return the weighted sum of ``value`` for each trial."""
         column, sample = value(self.attempts), self.attempts
         if self._plain:
             return column
@@ -68,33 +68,33 @@ class Tally:
         return sums
 
     def total(self, value: Value) -> Fraction:
-        """The sum over trials, each version of a trial by its share."""
+        """Return the sum over trials, with versions weighted by their share."""
         return Fraction(sum(self.by_trial(value))) / self.weight
 
     def estimate(self, value: Value, idle: Value | None = None) -> Estimate:
-        """Σ value over all attempts / successes; ``idle`` is the part of each value that no run can change."""
+        """Return Σ value over all attempts / successes; ``idle`` is the part that no run can change."""
         still = 0.0 if idle is None else float(self.total(idle) / self.successes)
         column = self.by_trial(value)
-        # A trajectory is what was held, where nobody thought, waited or failed.
-        for other, found in self._estimates:
-            if all(map(eq, column, other)):
-                return found._replace(moving=abs(found.value - still))
-        found = estimate(column, self._ok, self._origins, still)
-        self._estimates.append((column, found))
-        return found
+        # Without think time, throttles and failures, held time is trajectory time.
+        for trajectory_estimate, result in self._estimates:
+            if all(map(eq, column, trajectory_estimate)):
+                return result._replace(moving=abs(result.value - still))
+        result = estimate(column, self._ok, self._origins, still)
+        self._estimates.append((column, result))
+        return result
 
     def per_success(self, value: Value, idle: Value | None = None) -> Interval:
-        """The same with its interval, over trials and over runs."""
+        """Return ``estimate`` with its interval, over trials and runs."""
         return interval(self.estimate(value, idle), self.assume)
 
     def of_successes(self, value: Value) -> Interval:
-        """The mean of ``value`` over successes alone, with its interval."""
+        """Return the mean of ``value`` over successes, with its interval."""
         return self.per_success(lambda sample: sample.of_successes(value(sample)))
 
     def percentiles(self, ps: Sequence[float]) -> list[Percentile]:
-        """Of the trajectories of successes, in ns, with how much runs differ; each ``needs`` so many trials.
+        """Return percentiles of successful trajectories in ns, with the spread between runs.
 
-        Versions of a trial are one in worth.
+        ``needs`` counts trials. Versions of a trial are worth one trial.
         """
         runs = self._successes_by_run()
         trials = sum(map(len, runs))
@@ -103,14 +103,14 @@ class Tally:
         worth_at = worth_by_value(runs)
 
         def at(p: float) -> Percentile:
-            found = percentile(ascending, p, min(trials, worth_at(quantile(ascending, p))))
-            needs_trials = -(-found.needs * trials // len(ascending))
-            return percentile_with_runs(found._replace(needs=needs_trials), p, runs, self.assume)
+            limits = percentile(ascending, p, min(trials, worth_at(quantile(ascending, p))))
+            needs_trials = -(-limits.needs * trials // len(ascending))
+            return percentile_with_runs(limits._replace(needs=needs_trials), p, runs, self.assume)
 
         return list(map(at, ps))
 
     def _successes_by_run(self) -> list[list[list[int]]]:
-        """The trajectories of each run's successful trials, those of a trial's versions by their worth."""
+        """Return trajectories by run and successful trial, with versions of a trial by weight."""
         by_run: dict[RunKey, list[list[int]]] = {}
         sample = self.attempts
         if self._plain:
@@ -118,78 +118,77 @@ class Tally:
                 if ok:
                     by_run.setdefault(run, []).append([value])
             return list(by_run.values())
-        versions: dict[int, dict[int, int]] = {}
+        versions_of: dict[int, dict[int, int]] = {}
         for trial, ok, value, weight in zip(sample.trial, sample.ok, sample.trajectory_ns, sample.weight, strict=True):
             if ok:
-                own = versions.setdefault(trial, {})
-                own[value] = own.get(value, 0) + weight
-        divisor = math.gcd(*(weight for own in versions.values() for weight in own.values()))
-        most = max((sum(own.values()) // divisor for own in versions.values()), default=0)
-        for trial, own in sorted(versions.items()):
-            told = _told(own, divisor if most <= MAX_VERSIONS else most * divisor / MAX_VERSIONS)
-            by_run.setdefault(self._origins[trial][0], []).append(told)
+                versions = versions_of.setdefault(trial, {})
+                versions[value] = versions.get(value, 0) + weight
+        divisor = math.gcd(*(weight for versions in versions_of.values() for weight in versions.values()))
+        limit = max((sum(versions.values()) // divisor for versions in versions_of.values()), default=0)
+        for trial, versions in sorted(versions_of.items()):
+            values = _quantiles(versions, divisor if limit <= MAX_VERSIONS else limit * divisor / MAX_VERSIONS)
+            by_run.setdefault(self._origins[trial][0], []).append(values)
         return list(by_run.values())
 
     @property
     def failure(self) -> Fraction:
-        """The share of attempts that fail."""
         return 1 - self.successes / len(self.trials)
 
     @cached_property
     def run_known(self) -> bool:
-        """Whether the time inside the sandbox is known for every success."""
+        """Whether the in-sandbox time of every success is known."""
         return self.attempts.run_known
 
     def held_times(self, ok: bool) -> Distribution | None:
-        """How long successes, or failures, hold their worker; None if there are none."""
+        """Return the distribution of occupied times of successes, or of failures; None without one."""
         sample = self.attempts
         if self._plain:
             if ok and sample.all_ok:
                 weights = Counter(sample.held_ns)
             else:
                 weights = Counter(
-                    [held for held, own in zip(sample.held_ns, sample.ok, strict=True) if bool(own) == ok]
+                    [held for held, success in zip(sample.held_ns, sample.ok, strict=True) if bool(success) == ok]
                 )
             return _reduced(weights, weights.total()) if weights else None
-        weights, seen = Counter(), set()
-        for trial, own, held, weight in zip(sample.trial, sample.ok, sample.held_ns, sample.weight, strict=True):
-            if bool(own) == ok:
+        weights, trials = Counter(), set()
+        for trial, success, held, weight in zip(sample.trial, sample.ok, sample.held_ns, sample.weight, strict=True):
+            if bool(success) == ok:
                 weights[held] += weight
-                seen.add(trial)
-        return _reduced(weights, len(seen)) if weights else None
+                trials.add(trial)
+        return _reduced(weights, len(trials)) if weights else None
 
     def line(self) -> StraightLine | None:
-        """The straight line through the successes' fixed and per-action time; None with fewer than 3."""
+        """Fit a line to the successes' fixed and per-action time; None with fewer than 3."""
         whole = self.by_trial(lambda sample: sample.of_successes(sample.held_ns))
         moving = self.by_trial(lambda sample: sample.of_successes(sample.commands_ns))
         steps = self.by_trial(lambda sample: sample.of_successes(sample.actions))
         columns = whole, moving, self._ok, steps
         fixed = array(
-            "d", [(own - slope) / weight / 1e9 for own, slope, weight, count in zip(*columns, strict=True) if count]
+            "d", [(held - slope) / weight / 1e9 for held, slope, weight, count in zip(*columns, strict=True) if count]
         )
         slopes = array("d", [slope / count / 1e9 for _, slope, _, count in zip(*columns, strict=True) if count])
         count = len(fixed)
         if count < 3:
             return None
         means = [math.fsum(column) / count for column in (fixed, slopes)]
-        off = [array("d", [value - mean for value in own]) for own, mean in zip((fixed, slopes), means, strict=True)]
+        off = [array("d", [value - mean for value in part]) for part, mean in zip((fixed, slopes), means, strict=True)]
         var_fixed, var_slope, covariance = (
             math.fsum(map(mul, off[i], off[j])) / (count - 1) / count for i, j in ((0, 0), (1, 1), (0, 1))
         )
         return StraightLine(means[0], means[1], var_fixed, var_slope, covariance)
 
 
-def _told(own: Mapping[int, int], each: float) -> list[int]:
-    """Values for which ``each`` so much weight stands: the middles of as many equal parts, ascending."""
-    if len(own) == 1:  # as of nearly every trial
-        [(value, weight)] = own.items()
-        return [value] * max(1, round(weight / each))
-    law = Distribution(own)
-    count = max(1, round(law.size / each))
+def _quantiles(weights: Mapping[int, int], part_weight: float) -> list[int]:
+    """Represent a weighted sample by quantiles at the middles of equal parts of weight ``part_weight``, ascending."""
+    if len(weights) == 1:  # the usual case
+        [(value, weight)] = weights.items()
+        return [value] * max(1, round(weight / part_weight))
+    law = Distribution(weights)
+    count = max(1, round(law.size / part_weight))
     return [law.quantile((part + 0.5) / count) for part in range(count)]
 
 
 def _reduced(weights: Counter[int], trials: int) -> Distribution:
-    """The law with the smallest whole weights: small ones can be drawn from faster."""
+    """Reduce to the smallest whole weights, which draw faster."""
     divisor = math.gcd(*weights.values())
     return Distribution({value: weight // divisor for value, weight in weights.items()}, trials)

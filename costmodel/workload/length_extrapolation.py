@@ -1,7 +1,7 @@
-"""What a trial's actions beyond its recorded ones are taken to cost: what its later cycles cost, and how sure that is.
+"""Cost of actions beyond the recorded ones, from a trial's later cycles, with its uncertainty.
 
-A tier repeats its cycle of actions. The first time round is dearer than the others (files are read from disk, caches
-fill), so no later cycle is predicted from it unless it is the only one there is.
+A tier repeats its cycle of actions. The first cycle is slower (files are read from disk, caches fill), so it predicts
+later cycles only if a trial has no other.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.intervals import Interval
 
 FIRST_CYCLE: Final = (0.7, 1.05)
-"""What later cycles may cost of the first, where only that was recorded. An assumption, from the recordings that ship:
+"""Range of a later cycle's cost as a share of the first. An assumption, from the shipped recordings:
 in 16 series of 50 and 150 actions on local, docker runc and gVisor the mean later cycle took 0.71 to 1.00 of the first.
 """
 
 
 class Continuation(NamedTuple):
-    """``extra`` more actions, each at the mean of the last ``cycles`` whole cycles at its place in the cycle."""
+    """``extra`` more actions, each at the mean of its position over the last ``cycles`` whole cycles."""
 
     extra: int
     cycle: int
@@ -27,15 +27,15 @@ class Continuation(NamedTuple):
 
     @classmethod
     def of_trial(cls, recorded: int, extra: int, cycle: int) -> Self:
-        """From the later half of the cycles, never the first unless it is the only one; its own and no other trial's.
+        """Average the later half of the trial's cycles, without the first unless it is the only one.
 
-        A sandbox that started slowly tends to go on slowly, and that stays in the sample.
+        A slow sandbox tends to stay slow, so other trials do not contribute.
         """
         cycle = min(cycle, recorded)
         return cls(extra, cycle, later_cycles(recorded, cycle))
 
     def of(self, column: Sequence[int]) -> int:
-        """The sum that a column of the trial's actions is continued with, rounded to a whole ns; 0 of an empty one."""
+        """Return the sum of a continued column in whole ns; 0 for an empty column."""
         if not self.extra or not len(column):
             return 0
         later = column[len(column) - self.cycle * self.cycles :]
@@ -47,18 +47,18 @@ class Continuation(NamedTuple):
 
 
 def later_cycles(recorded: int, cycle: int) -> int:
-    """How many cycles are averaged: half of the whole ones, and one at least."""
+    """Return the number of averaged cycles: half of the whole ones, at least one."""
     return max(1, recorded // cycle // 2) if cycle else 1
 
 
 class Margin(NamedTuple):
-    """By how much less, and how much more, a quantity may be than it is taken to be; in its unit."""
+    """Distances below and above a quantity, in its unit."""
 
     less: float
     more: float
 
     def around(self, interval: Interval) -> Interval:
-        """Added to both ends: no number of trials of that length could tell it."""
+        """Widen an interval by the margin, which no number of trials reduces."""
         if interval.low is None or interval.high is None:
             return interval
         return interval._replace(low=interval.low - self.less, high=interval.high + self.more)
@@ -68,23 +68,22 @@ EXACT: Final = Margin(0.0, 0.0)
 
 
 class Doubt(NamedTuple):
-    """What the actions beyond the recorded ones may take, as shares of what they are taken to take."""
+    """Range of the time beyond the recorded actions, as shares of its estimate."""
 
     low: float
     high: float
     first_only: bool  # no trial has a second cycle, so FIRST_CYCLE was assumed
 
     def of(self, continued: float) -> Margin:
-        """Of what the actions beyond the recorded ones are taken to take."""
         return Margin((1 - self.low) * continued, (self.high - 1) * continued)
 
 
 def doubt(trials: Iterable[RecordedTrial], cycle: int) -> Doubt:
-    """By what the later cycles differ from those before them, pooled over successes: they may go on to, either way.
+    """Return the pooled relative difference between later and earlier cycles, applied both ways.
 
-    The first cycle is left out of that unless there are only two.
+    The first cycle does not count unless there are only two.
     """
-    later = before = 0.0  # of one cycle, summed over the trials that have two
+    later = before = 0.0  # mean cycle, summed over trials with two or more
     for trial in trials:
         recorded = len(trial.durations_ns)
         if not trial.ok or cycle < 1 or recorded < 2 * cycle:

@@ -1,4 +1,4 @@
-"""A recorded trial as it would have been elsewhere: another start, other dispatch, work at another speed."""
+"""Recorded trials rescaled to another place or concurrency: other start, dispatch, command time."""
 
 from __future__ import annotations
 
@@ -7,29 +7,140 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
+from typing import Final
 
 import msgspec
 
+from costmodel.pricing.sheet import Prices
 from costmodel.recording.breakdown import UNKNOWN, Measures, Split
 from costmodel.recording.trial import RecordedTrial
+from costmodel.statistics.intervals import mean_interval
+from costmodel.statistics.scalability import Level, LevelCurve
+from costmodel.training.run import TrainingRun
+from costmodel.units import NS_PER_S
+from costmodel.workload.pool import Pool, one_per_level
+from costmodel.workload.scenario_range import Alternatives, LevelLaw
+
+Part = Callable[[Measures], int]
+_PARTS: Final[dict[str, Part]] = {
+    "startup": lambda measures: measures.startup_ns,
+    "work": lambda measures: measures.work_ns,
+    "dispatch": lambda measures: measures.dispatch_ns,
+    "unsplit": lambda measures: measures.unsplit_ns,
+    "harness": lambda measures: measures.harness_ns,
+}
+"""Parts with a curve of their own over concurrency; think time and throttles are constant."""
+
+
+def at_scale(levels: Sequence[Pool], training_run: TrainingRun, prices: Prices | None) -> Alternatives:
+    """Return one row of a cell measured at several concurrencies, for the training run's sandboxes per host.
+
+    The trials of the next higher measured concurrency are rescaled: start, dispatch and command time each along a
+    curve. The limits are those of the curve of the total. Beyond the highest level the row stays that level's, and from
+    ``FARTHEST`` times that level on it has no upper limit.
+    """
+    at_a_time = training_run.host_concurrency
+    ordered = one_per_level(levels)
+    if len(ordered) == 1:
+        return Alternatives(ordered[0], training_run, prices)
+    base = next((pool for pool in ordered if pool.identity.concurrency >= at_a_time), ordered[-1])
+    whole = _curve(ordered, _held)
+    limits_of_whole, base_ns = whole.at(at_a_time), whole.at(base.identity.concurrency).value
+    factors = {name: _factor(_curve(ordered, part), base, at_a_time) for name, part in _PARTS.items()}
+    value = sum(factors[name] * _mean(base, part) for name, part in _PARTS.items()) or 1.0
+    limits = [end for end in (limits_of_whole.low, limits_of_whole.high) if end is not None]
+    ends = [_scaled(base, {name: factor * end / value for name, factor in factors.items()}) for end in limits]
+    exact = at_a_time == base.identity.concurrency
+    return Alternatives(
+        value=base if at_a_time >= base.identity.concurrency else _scaled(base, factors),
+        training_run=training_run,
+        prices=prices,
+        ends=() if exact or len(ends) < 2 else tuple(ends),
+        at_least=limits_of_whole.high is None,
+        levels=LevelLaw(
+            tuple((level.at_a_time, level.value / NS_PER_S) for level in whole.levels),
+            at_a_time,
+            whole.beyond(at_a_time),
+            _in_words(whole, at_a_time, value / (base_ns or 1.0)),
+        ),
+    )
+
+
+def _held(measures: Measures) -> int:
+    return sum(part(measures) for part in _PARTS.values())
+
+
+def _mean(pool: Pool, part: Part) -> float:
+    return sum(part(trial.measures) for trial in pool.successes) / len(pool.successes)
+
+
+def _curve(pools: Sequence[Pool], part: Part) -> LevelCurve:
+    levels = []
+    for pool in pools:
+        values = [part(trial.measures) for trial in pool.successes]
+        mean = mean_interval(values)
+        half = 0.0 if mean.low is None or mean.high is None else (mean.high - mean.low) / 4
+        levels.append(Level(pool.identity.concurrency, mean.value, half**2))
+    return LevelCurve.of(levels)
+
+
+def _factor(curve: LevelCurve, base: Pool, at_a_time: int) -> float:
+    base_ns = curve.at(base.identity.concurrency).value
+    return curve.at(at_a_time).value / base_ns if base_ns > 0 else 1.0
+
+
+def _scaled(base: Pool, factors: dict[str, float]) -> Pool:
+    startup = factors["startup"]
+    change = Remaking(
+        startup=lambda measures: (
+            round(measures.create_ns * startup),
+            round(measures.ready_ns * startup),
+            round(measures.preload_ns * startup),
+        ),
+        work=factors["work"],
+        dispatch=factors["dispatch"],
+        unsplit=factors["unsplit"],
+        harness=factors["harness"],
+    )
+    new = copy.copy(base)
+    new.trials = [remade(trial, change) if trial.ok else trial for trial in base.trials]
+    return new
+
+
+def _in_words(curve: LevelCurve, at_a_time: int, factor: float) -> str:
+    below = max((level.at_a_time for level in curve.levels if level.at_a_time <= at_a_time), default=0)
+    above = min((level.at_a_time for level in curve.levels if level.at_a_time >= at_a_time), default=0)
+    if below == above:
+        return f"measured at {below}"
+    if not below:
+        return f"as at {above}, the lowest level"
+    if above:
+        return f"between {below} and {above}, x{factor:.3g} of the latter"
+    beyond = f"{curve.beyond(at_a_time):.3g} times the highest level of {curve.last}"
+    high = curve.at(at_a_time).high
+    if high is None:
+        return f"{beyond}: at least as there; measure it with --concurrency {at_a_time}"
+    return (
+        f"{beyond}: as there, or at most x{high / (curve.levels[-1].value or 1.0):.3g}; --concurrency {at_a_time} tells"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remaking:
-    """What becomes of a trial's parts. Times that are not named stay."""
+    """Factors and replacements for the parts of a trial. Unset parts stay."""
 
     startup: Callable[[Measures], tuple[int, int, int]]  # create, ready and preload, in ns
-    work: float = 1.0  # times as long; CPU time too
-    dispatch: float = 1.0  # times as long, of commands whose run is known
-    dispatches: Callable[[int], Sequence[int]] | None = None  # instead: of each of so many commands, in ns
-    unsplit: float = 1.0  # times as long, of commands whose run is unknown
-    unsplit_more_ns: int = 0  # ... and so much longer each
+    work: float = 1.0  # factor, of CPU time too
+    dispatch: float = 1.0  # factor, for commands with known in-sandbox time
+    dispatches: Callable[[int], Sequence[int]] | None = None  # replaces the factor: number of commands → ns of each
+    unsplit: float = 1.0  # factor, for commands with unknown in-sandbox time
+    unsplit_more_ns: int = 0  # and addition per command
     harness: float = 1.0
-    ends: bool = True  # clean-up and what a throttle imposed are the same; else they are not known, and none
+    ends: bool = True  # keep clean-up and throttles; False: unknown, counted as none
 
 
 def remade(trial: RecordedTrial, change: Remaking) -> RecordedTrial:
-    """The same commands with the same think time, one of a success that is complete. Its marks are gone."""
+    """Rescale a complete success; commands and think time stay, milestones are dropped."""
     new, old = copy.copy(trial), trial.measures
     new.setup = _setup(trial, change)
     new.durations_ns, new.runs_ns = _commands(trial, change)
@@ -67,23 +178,23 @@ def remade(trial: RecordedTrial, change: Remaking) -> RecordedTrial:
 
 
 def _setup(trial: RecordedTrial, change: Remaking) -> Split:
-    own, dispatch = trial.setup, change.dispatch
+    setup, dispatch = trial.setup, change.dispatch
     if change.dispatches is not None and trial.actions.dispatch_ns:
-        # How many commands a set-up has is not kept: its dispatch changes as that of the actions does.
-        others = change.dispatches(len(trial.durations_ns))
-        dispatch = sum(others) / trial.actions.dispatch_ns
+        # The number of set-up commands is not recorded, so their dispatch scales as that of the actions.
+        dispatches_ns = change.dispatches(len(trial.durations_ns))
+        dispatch = sum(dispatches_ns) / trial.actions.dispatch_ns
     return Split(
-        round(own.work_ns * change.work),
-        round(own.dispatch_ns * dispatch),
-        round(own.unsplit_ns * change.unsplit),
-        own.known,
-        own.wrapper_ns,
+        round(setup.work_ns * change.work),
+        round(setup.dispatch_ns * dispatch),
+        round(setup.unsplit_ns * change.unsplit),
+        setup.known,
+        setup.wrapper_ns,
     )
 
 
 def _commands(trial: RecordedTrial, change: Remaking) -> tuple[array[int], array[int]]:
     durations, runs = array("q"), array("q")
-    others = None if change.dispatches is None else change.dispatches(len(trial.durations_ns))
+    dispatches_ns = None if change.dispatches is None else change.dispatches(len(trial.durations_ns))
     wrappers = trial.wrappers_ns or repeat(0, len(trial.durations_ns))
     columns = zip(trial.durations_ns, trial.runs_ns, wrappers, strict=True)
     for place, (taken_ns, run_ns, wrapper_ns) in enumerate(columns):
@@ -92,7 +203,9 @@ def _commands(trial: RecordedTrial, change: Remaking) -> tuple[array[int], array
             runs.append(UNKNOWN)
             continue
         own_ns = round(run_ns * change.work)
-        dispatch_ns = round((taken_ns - run_ns - wrapper_ns) * change.dispatch) if others is None else others[place]
+        dispatch_ns = (
+            round((taken_ns - run_ns - wrapper_ns) * change.dispatch) if dispatches_ns is None else dispatches_ns[place]
+        )
         durations.append(own_ns + dispatch_ns + wrapper_ns)
         runs.append(own_ns)
     return durations, runs

@@ -1,4 +1,4 @@
-"""A cell as it is thought to be somewhere else, or at another scale: one pool for the value, one for each end."""
+"""A projected cell: the best estimate, and low and high scenarios for unmeasured inputs."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ if TYPE_CHECKING:
 
 
 class Assumption(NamedTuple):
-    """One input of an attribution that was not measured by the trials of its row."""
+    """An unmeasured input of a row."""
 
-    name: str  # the training run's field, or what is assumed
+    name: str  # field of the training run, or the assumed input
     value: str
     source: str
 
 
 class LevelLaw(NamedTuple):
-    """How one row came about from cells that differ in how many trials ran at a time."""
+    """Derivation of a row from cells at several concurrencies."""
 
-    levels: tuple[tuple[int, float], ...]  # at a time, and what one success held a worker for, in s, without think time
-    at_a_time: int  # that the row is for
-    beyond: float  # how many times the highest level that is; 1: not beyond
-    law: str  # how it was told: a level, between two, or beyond by what
+    levels: tuple[tuple[int, float], ...]  # concurrency, and occupied time of a success in s without think time
+    at_a_time: int  # concurrency of the row
+    beyond: float  # multiple of the highest level; 1: not beyond
+    law: str  # in words: at a level, between two, or beyond
 
 
 class Alternatives(NamedTuple):
-    """What one row is computed from. Without ends it is a pool as it was recorded."""
+    """Inputs of one row; without ends the pool is as recorded."""
 
     value: Pool
     training_run: TrainingRun
     prices: Prices | None
-    ends: tuple[Pool, ...] = ()  # the least and the most of what was not measured
+    ends: tuple[Pool, ...] = ()  # low and high scenario of unmeasured inputs
     assumptions: tuple[Assumption, ...] = ()
     flags: tuple[str, ...] = ()
     levels: LevelLaw | None = None
-    at_least: bool = False  # nothing bounds it from above
+    at_least: bool = False  # no upper limit

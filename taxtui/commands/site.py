@@ -45,7 +45,7 @@ def command(
     from taxtui.report.page import site
 
     training_run = TrainingRun(trajectories=trajectories, workers=workers, run_sd=run_sd)
-    prices = reduce(Prices.beside, map(load_prices, sheets)) if sheets else None
+    prices = reduce(Prices.combined_with, map(load_prices, sheets)) if sheets else None
     book = site.opened(folder, sheets)
     if not book.paths and not book.published:
         if not book.gaps:

@@ -198,7 +198,7 @@ def test_a_harness_costs_what_the_provider_behind_it_costs(provider: str) -> Non
 
 def test_two_sheets_as_one(tmp_path: Path) -> None:
     ours = load_prices(sheet(tmp_path, "usd_per_hour = 1"))
-    both = ours.beside(load_prices("e2b"))
+    both = ours.combined_with(load_prices("e2b"))
     assert both.sandbox(priced_cell("e2b", "", 1.0, 1024)).sheet == "E2B (2026-08-08)"
     assert both.sandbox(priced_cell("docker", "", 1.0, 1024)).sheet == "ours (2026-05-01)"
     assert both.title == "ours and E2B"

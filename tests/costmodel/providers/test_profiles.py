@@ -19,7 +19,7 @@ def test_every_limit_that_ships_has_a_source_and_a_date(name: str) -> None:
     assert profile.source.startswith("https://")
     assert datetime.date(2025, 1, 1) < profile.date < datetime.date(2027, 1, 1)
     assert all(one.source.startswith("https://") for one in profile.disputed)
-    assert sum(str(profile.date) in line for line in profile.said) >= 1
+    assert sum(str(profile.date) in line for line in profile.lines) >= 1
     TrainingRun(**profile.filled({"trajectories": 10, "workers": 2}))
 
 
@@ -33,7 +33,7 @@ def test_what_is_not_asked_is_filled_and_what_is_asked_stays() -> None:
 
 
 def test_who_says_otherwise_is_told() -> None:
-    said = load_profile("daytona").said
+    said = load_profile("daytona").lines
     assert any("creates_per_s 10 (https://www.daytona.io/docs/en/rate-limits, 2026-11-22)" in line for line in said)
     assert any("0.0333333 says https://www.mintlify.com" in line for line in said)
 

@@ -22,9 +22,9 @@ from costmodel.analysis.comparison import INCONCLUSIVE, NO_DIFFERENCE, WORSE, Co
 from costmodel.errors import TrainingRunError
 from costmodel.recording.reader import read_recording
 from costmodel.statistics.intervals import Interval, difference, ratio, student_t
-from costmodel.statistics.power import POWER, repetitions_needed
 from costmodel.statistics.quantiles import Percentile, percentile_with_runs, spread_of
 from costmodel.statistics.repetitions import Assumed, assumed
+from costmodel.statistics.verdict import POWER, repetitions_needed
 from taxtui.commands.compare import command
 from taxtui.errors import Regressed, TaxtuiError, TooLittleData, UsageError
 from taxtui.terminal_text import width

@@ -7,9 +7,8 @@ from random import Random
 
 import pytest
 
-from costmodel.statistics.pairing import paired_log_ratio
 from costmodel.statistics.repetitions import WITHIN_ONLY, Estimate, assumed
-from costmodel.statistics.verdict import DIFFERS, TIE, UNKNOWN, judge, ratio
+from costmodel.statistics.verdict import DIFFERS, TIE, UNKNOWN, judge, paired_log_ratio, ratio
 from tests.support.cost_model.simulated_runs import estimated
 
 USUAL = assumed("docker")

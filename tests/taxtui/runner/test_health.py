@@ -81,7 +81,7 @@ def test_each_second_of_a_standstill_is_a_late_one(monkeypatch: pytest.MonkeyPat
     told = reports.after(12 * 10**9)
     assert [report.at_ns // 10**9 for report in told] == list(range(9, 21))
     assert {report.lag_p99_ns for report in told} == {12 * 10**9}
-    judged = costmodel.recording.runner_health.Seconds()
+    judged = costmodel.recording.runner_health.WorkerFitness()
     for second in range(8):  # before it all was well
         judged.add(costmodel.recording.runner_health.RunnerSecond(second * 10**9, 0, 0, 0, 0))
     for report in told:
