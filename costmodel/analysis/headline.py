@@ -206,8 +206,8 @@ def _alone(line: WorkLine, place: Place, way: str) -> str:
     share = f", {100 * tax.value / hours.value:.0f} % of it tax" if tax and hours and hours.value else ""
     least = "at least " if {warnings.HELD_UNTOLD, warnings.CREATE_UNTOLD} & set(entry.row.flags) else ""
     return (
-        f"{_named(entry, line)} takes {least}{takes} for {_work(line)}{way}{share}; there is nothing to compare it with: "
-        "measure another substrate at the same work."
+        f"{_named(entry, line)} takes {least}{takes} for {_work(line)}{way}{share}; there is nothing to compare "
+        "it with: measure another substrate at the same work."
     )
 
 
