@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from tests.support.importing import actions_s, cell_of, events_of, of, phases_s,
 
 pytestmark = [pytest.mark.real_tools, pytest.mark.timeout(1800)]
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 IMAGE = "taxtui-base:bookworm"
 CANARY = "sk-canary-0123456789abcdef"
 FOLDER = {"image": "any", "environment": "unkind_harbor:FolderEnvironment"}
@@ -47,17 +45,6 @@ AWKWARD = (
     "# nothing but a comment",
 )
 """Commands in which a timer could be seen."""
-
-
-@pytest.fixture(scope="session")
-def interpreter(python: Callable[[str], str]) -> str:
-    """A Python with Harbor and this project."""
-    found = python("3.12")
-    pip = [found, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable", f"{ROOT}[harbor]"]
-    done = subprocess.run(pip, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"cannot be installed: {done.stderr.strip().splitlines()[-1]}")
-    return found
 
 
 def start(interpreter: str, folder: Path, **options: Any) -> subprocess.Popen[str]:
