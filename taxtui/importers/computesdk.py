@@ -38,7 +38,7 @@ class ComputesdkReader:
         return walk(folder, lambda name: name.endswith(".json"))
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """By its names of samples."""
+        """Whether the head has this format's names of samples."""
         return b'"results"' in head and b'"ttiMs"' in head and b'"provider"' in head
 
     def trials(self, path: Path, asked: Asked) -> Iterator[ImportedTrial | Skipped]:

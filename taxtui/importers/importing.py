@@ -25,7 +25,7 @@ NAMED: Final = 20
 
 @dataclass(slots=True)
 class Imported:
-    """What became of an import."""
+    """Result of an import."""
 
     run_id: str = ""
     files: int = 0  # read as far as they could be

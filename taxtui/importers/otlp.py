@@ -46,7 +46,7 @@ MOST_SPANS: Final = 500_000
 
 
 class TraceSpan(NamedTuple):
-    """What is kept of one."""
+    """The recorded part of a span."""
 
     id: str
     parent: str
@@ -82,7 +82,7 @@ class OtlpReader:
         return walk(folder, lambda name: name.endswith((".jsonl", ".json")))
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """By the envelope of spans."""
+        """Whether the head has the envelope of spans."""
         return b'"resourceSpans"' in head and b'"scopeSpans"' in head
 
     def trials(self, path: Path, asked: Asked) -> Iterator[ImportedTrial | Skipped]:

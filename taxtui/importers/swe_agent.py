@@ -112,7 +112,7 @@ def configuration(told: object) -> Any:
 
 
 def working_folders(told: object) -> Iterator[str]:
-    """Where each step began, as the state after the step before it says; "" where that is not told."""
+    """Where each step began, as the state after the step before it says; "" where it is unknown."""
     folder = ""
     for step in items(told, "trajectory"):
         yield folder

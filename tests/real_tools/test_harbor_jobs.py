@@ -131,7 +131,8 @@ def test_a_recording_holds_no_prompt_output_path_or_key(interpreter: str, tmp_pa
     text = b"".join(msgspec.json.encode(event) for event in recorded(tmp_path)).decode()
     for word in (CANARY, "canary", "cat ", str(tmp_path), tmp_path.name, Path.home().name + "/", "slept-"):
         assert word not in text
-    assert CANARY not in said
+    # Harbor's own lines have the folder of a trial, which this test names with the canary.
+    assert not [line for line in said.splitlines() if line.startswith("taxtui") and CANARY in line]
 
 
 def test_what_fails_in_a_job_is_recorded_and_retried_attempts_are_counted(interpreter: str, tmp_path: Path) -> None:
