@@ -13,7 +13,7 @@ from taxtui.importers.values import at, duration_ns, instant_ns, items, maps, te
 INVENTED: Final = ("mini-swe-agent", "swe-agent")
 """Agents whose converters stamped every step with the time of the conversion."""
 SLACK_NS: Final = 2 * 10**9
-"""By how much clocks inside and outside a sandbox may differ."""
+"""Largest difference of clocks inside and outside a sandbox."""
 
 
 class AgentSpan(NamedTuple):

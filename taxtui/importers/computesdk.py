@@ -63,7 +63,7 @@ def _trial(result: dict[str, Any], sample: object, samples: int) -> ImportedTria
     if not error and not took_ns:
         return None
     timeline = Timeline(0)
-    timeline.lacks(INSTANTS, "only durations are told")
+    timeline.lacks(INSTANTS, "only durations are known")
     timeline.lacks(READY, "ttiMs is from the request to the first command's end: create and ready are one")
     timeline.lacks(RUN, "no commands were run")
     timeline.lacks(ACTIONS, "no commands were run")

@@ -46,7 +46,7 @@ MOST_CHARACTERS: Final = 1 << 20
 MOST_LINE: Final = 4 << 20
 """Characters of one line."""
 MOST_ROWS: Final = 100_000
-"""Of one trial: they are in memory together."""
+"""Limit of one trial, whose rows are in memory together."""
 
 
 class CsvRow(dict[str, str]):

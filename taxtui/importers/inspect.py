@@ -190,7 +190,7 @@ def _trial(log: object, sample: object) -> ImportedTrial:
     if failure is not None and failure.phase != recording_events.VERIFY:
         timeline.ended(instant_ns(at(sample, "completed_at")))
         if instant_ns(at(sample, "completed_at")) is None:
-            timeline.lacks(HELD, "a sample failed, and when is not told")
+            timeline.lacks(HELD, "a sample failed at an unknown time")
     told = at(log, "eval")
     name = at(sample, "id")
     task = f"{text(at(told, 'task'))}:{name}" if isinstance(name, str | int) and not isinstance(name, bool) else ""
@@ -220,7 +220,7 @@ def _sandbox(told: object) -> str:
 def _failure(
     sample: object, init: tuple[int | None, int | None], scoring: tuple[int | None, int | None]
 ) -> Failure | None:
-    """Of a sample with an error. That it reached a limit is none: the agent was told to stop."""
+    """The failure of a sample with an error. A reached limit is no failure."""
     error = at(sample, "error")
     if not error:
         return None

@@ -223,7 +223,7 @@ def _trial(trace: Trace, spans: list[TraceSpan], agent: TraceSpan | None, whole:
 
 
 def _failure(spans: list[TraceSpan], agent: TraceSpan | None) -> Failure | None:
-    """Of the agent, or of what had to be there before it could begin; that a command failed is no failure."""
+    """The failure of the agent or of a phase before the agent; a failed command is no failure."""
     for span in spans:
         if span.error is not None and (span is agent or span.kind not in ("", AGENT, THINK, events.ACTION)):
             phase = events.ACTION if span.kind == AGENT else span.kind

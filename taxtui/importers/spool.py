@@ -27,7 +27,7 @@ _BITS: Final = 1 << 256
 
 
 class Kind(NamedTuple):
-    """What makes trials one cell, concurrency apart."""
+    """The key of a cell, without concurrency."""
 
     substrate: str
     variant: str
@@ -41,7 +41,7 @@ class Kind(NamedTuple):
 
 @dataclass(slots=True)
 class CellFacts:
-    """What is known of a cell once all has been read."""
+    """Summary of a cell after the last trial."""
 
     kind: Kind
     number: int
