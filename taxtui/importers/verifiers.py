@@ -56,7 +56,7 @@ class VerifiersReader:
     takes_map: ClassVar[bool] = False
 
     def files(self, folder: Path) -> Iterator[Path]:
-        """Every file of rollouts. prime-rl writes two views of a step: ``all`` is read, ``effective`` is not."""
+        """Every file of rollouts. prime-rl writes two views of a step: ``effective`` is read only without ``all``."""
         for path in files_below(folder, {TRACES, RESULTS}.__contains__):
             if path.parent.name != "effective" or not (path.parent.with_name("all") / path.name).exists():
                 yield path
