@@ -204,9 +204,10 @@ def _alone(line: WorkLine, place: Place, way: str) -> str:
     takes = f"{_digits(entry.amount.value)} worker-hours" if held is None else f"{_short(held.value)} per trajectory"
     hours, tax = entry.row.worker_hours, entry.row.tax_worker_hours
     share = f", {100 * tax.value / hours.value:.0f} % of it tax" if tax and hours and hours.value else ""
+    least = "at least " if {warnings.HELD_UNTOLD, warnings.CREATE_UNTOLD} & set(entry.row.flags) else ""
     return (
-        f"{_named(entry, line)} takes {takes} for {_work(line)}{way}{share}; there is nothing to compare it with: "
-        "measure another substrate at the same work."
+        f"{_named(entry, line)} takes {least}{takes} for {_work(line)}{way}{share}; there is nothing to compare "
+        "it with: measure another substrate at the same work."
     )
 
 

@@ -64,7 +64,8 @@ def measured_row(
     backoff_ns = round(training_run.backoff_s * NS_PER_S)
     doubt_ns = beyond_recorded_ns(tally, pool)
     estimated = tally.estimate(lambda sample: sample.held_ns, lambda sample: sample.think_ns)
-    tax = tally.per_success(lambda sample: sample.tax_ns) if tally.run_known else None
+    bounded = "held" in pool.untold  # occupied time is a lower bound, so the tax has no upper one
+    tax = tally.per_success(lambda sample: sample.tax_ns) if tally.run_known and not bounded else None
     held = doubt_ns.around(interval(estimated, tally.assume))
     exact_held = tally.total(lambda sample: sample.held_ns) / tally.successes
     waiting = (retries.attempts - 1) * backoff_ns  # per trajectory
@@ -75,7 +76,8 @@ def measured_row(
     worker_hours = _shifted(held.times(hours), waiting_hours)._replace(value=float(exact_hours)).not_negative()
     tax_hours = tax and _shifted(doubt_ns.around(tax).times(hours), waiting_hours).not_negative()
     by_cause = _by_cause(tally, pool, training_run, hours, waiting_hours)
-    between = tax_between(tally, (reference or {}).get(pool.identity.substrate), hours, waiting_hours)
+    median = (reference or {}).get(pool.identity.substrate)
+    between = None if bounded else tax_between(tally, median, hours, waiting_hours)
     whole, step = limits(run, training_run, worker_hours)
     wall_clock = _wall_clock(run, worker_hours, training_run, whole)
     outcome = run.outcome

@@ -13,7 +13,7 @@ from taxtui.importers.values import at, duration_ns, instant_ns, items, maps, te
 INVENTED: Final = ("mini-swe-agent", "swe-agent")
 """Agents whose converters stamped every step with the time of the conversion."""
 SLACK_NS: Final = 2 * 10**9
-"""By how much clocks inside and outside a sandbox may differ."""
+"""Largest difference of clocks inside and outside a sandbox."""
 
 
 class AgentSpan(NamedTuple):
@@ -25,7 +25,7 @@ class AgentSpan(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a trajectory tells; without spans it tells nothing, and ``unknown`` says why."""
+    """The contents of a trajectory; without spans it tells nothing, and ``unknown`` says why."""
 
     spans: list[AgentSpan]
     unknown: list[Unknown]
@@ -90,7 +90,7 @@ def _laid(waits: list[tuple[int, int]], start_ns: int, end_ns: int) -> Told:
 
 
 def _calls(steps: list[dict[str, Any]]) -> Iterator[tuple[int, int]]:
-    """Start and end of every tool call of which both are told."""
+    """Start and end of every tool call that has both."""
     for step in steps:
         results = {text(at(result, "source_call_id")): result for result in maps(step, "observation", "results")}
         for call in maps(step, "tool_calls"):

@@ -1,4 +1,4 @@
-"""The commands of one trajectory, for a tier: the only reader here that looks at them. Nothing else of it is taken."""
+"""Read the commands of one trajectory, for a tier. No other reader looks at commands."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def commands_of(path: Path, trial: int = 1) -> CommandLog:
     """The commands of a file's trajectory, or of its ``trial``-th, from 1.
 
     Raises:
-        UsageError: no such file, none of the known formats, or it has not so many.
-        Unreadable: it is damaged, or tells no commands.
+        UsageError: no such file, an unknown format, or fewer trajectories.
+        Unreadable: the file is damaged, or has no commands.
     """
     try:
         with open_regular(path) as file:
@@ -60,7 +60,7 @@ def commands_of(path: Path, trial: int = 1) -> CommandLog:
     if HarborReader().recognises(path, head):
         path = path.parent / "agent" / "trajectory.json"
         if not path.is_file():
-            raise UsageError(f"{path} is missing", fix="only a trial with an ATIF trajectory tells its commands")
+            raise UsageError(f"{path} is missing", fix="choose a trial with an ATIF trajectory")
     told = document(path)
     if text(at(told, "schema_version")).startswith("ATIF"):
         return CommandLog("Harbor", list(_atif(told)), "", 1)
@@ -77,7 +77,7 @@ def _within(path: Path, trial: int, trials: int) -> None:
 
 def _mini(told: object) -> Iterator[Called]:
     if isinstance(told, list) or text(at(told, "trajectory_format")) != mini_swe_agent.FORMAT:
-        raise Unreadable(f"its format is not {mini_swe_agent.FORMAT}: only that tells commands and times")
+        raise Unreadable(f"the format is not {mini_swe_agent.FORMAT}, the only one with commands and times")
     folder = text(at(told, "info", "config", "environment", "cwd"))
     seen_ns: int | None = None
     for answer, observations in mini_swe_agent.turns(list(maps(told, "messages"))):
@@ -99,7 +99,7 @@ def _inspect(sample: object) -> Iterator[Called]:
     acted, thought = inspect.commands(sample)
     acted = [one for one in acted if at(one, "event") == "sandbox"]
     if not acted:
-        raise Unreadable("it logs no commands: its tool calls are the harness's own")
+        raise Unreadable("the log has no commands: all tool calls are the harness's own")
     calls = sorted(ends for ends in map(inspect.ends, thought) if None not in ends)
     done_ns: int | None = None
     for one in sorted(acted, key=lambda event: inspect.ends(event)[0] or 0):
@@ -132,7 +132,7 @@ def _atif(told: object) -> Iterator[Called]:
 
 
 def _no_command(call: dict[str, Any], key: str, script: str) -> str:
-    """Why a tool call is none, or none that ends by itself."""
+    """The reason why a tool call is no command, or never ends; "" for a command."""
     if not key:
         name = re.sub(r"[^\w.-]", "", text(call.get("function_name")), flags=re.ASCII)[:40]
         return f"is a tool of the harness ({name or 'without a name'})"

@@ -38,7 +38,7 @@ class ComputesdkReader:
         return walk(folder, lambda name: name.endswith(".json"))
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """By its names of samples."""
+        """Whether the head has this format's names of samples."""
         return b'"results"' in head and b'"ttiMs"' in head and b'"provider"' in head
 
     def trials(self, path: Path, asked: Asked) -> Iterator[ImportedTrial | Skipped]:
@@ -63,7 +63,7 @@ def _trial(result: dict[str, Any], sample: object, samples: int) -> ImportedTria
     if not error and not took_ns:
         return None
     timeline = Timeline(0)
-    timeline.lacks(INSTANTS, "only durations are told")
+    timeline.lacks(INSTANTS, "only durations are known")
     timeline.lacks(READY, "ttiMs is from the request to the first command's end: create and ready are one")
     timeline.lacks(RUN, "no commands were run")
     timeline.lacks(ACTIONS, "no commands were run")

@@ -46,7 +46,7 @@ MOST_CHARACTERS: Final = 1 << 20
 MOST_LINE: Final = 4 << 20
 """Characters of one line."""
 MOST_ROWS: Final = 100_000
-"""Of one trial: they are in memory together."""
+"""Limit of one trial, whose rows are in memory together."""
 
 
 class CsvRow(dict[str, str]):
@@ -63,7 +63,7 @@ Line = tuple[int, CsvRow]
 
 
 class CsvReader:
-    """Of a trial's names and numbers the first row that tells one counts; of its outcome the last."""
+    """The first row with a name or a number of a trial counts; of its outcome the last."""
 
     name: ClassVar[str] = "csv"
     summary: ClassVar[str] = "rows with the columns trial, phase, start, end or duration_s; see docs/own-work.md"
@@ -74,7 +74,7 @@ class CsvReader:
         return walk(folder, lambda name: name.endswith(".csv"))
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """By the columns of its first line."""
+        """Whether the first line has the columns."""
         first = head.lstrip(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace").strip()
         return set(REQUIRED) <= {column.strip().strip('"') for column in first.split(",")}
 

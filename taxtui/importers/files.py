@@ -1,4 +1,4 @@
-"""Files of other tools: found in one order, decoded in pieces, refused with a reason.
+"""Files of other tools: list in a fixed order, decode with limits, refuse with a reason.
 
 Every reader here opens regular files only, and no document, line or member may cost more than its limits.
 """
@@ -41,7 +41,7 @@ def document(path: Path) -> Any:
     """One JSON document, NaN and Infinity included, as Python writes them.
 
     Raises:
-        Unreadable: it is none, too large, no regular file, or cannot be read.
+        Unreadable: it is no JSON, too large, no regular file, or unreadable.
     """
     try:
         data = read_regular(path, MOST_BYTES)
@@ -97,7 +97,7 @@ def decoded(data: bytes | str) -> Any:
     """One JSON value.
 
     Raises:
-        Unreadable: it is none, too large, or has too many values. The message holds nothing of it.
+        Unreadable: it is no JSON, too large, or has too many values. The message quotes no data.
     """
     _require_small(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data)
     try:

@@ -61,7 +61,7 @@ class HarborReader:
         return walk(folder, NAMES.__contains__)
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """By keys that only Harbor's results have."""
+        """Whether the head has keys that only Harbor's results have."""
         if b'"responses_create_params"' in head:
             return False  # a rollout of NeMo-Gym around a result
         if b'"n_total_trials"' in head:

@@ -25,20 +25,20 @@ NAMED: Final = 20
 
 @dataclass(slots=True)
 class Imported:
-    """What became of an import."""
+    """Result of an import."""
 
     run_id: str = ""
     files: int = 0  # read as far as they could be
     trials: int = 0
     skipped: int = 0  # files and pieces of files
     named: list[str] = field(default_factory=list)  # the first of those, each with its reason
-    unknown: list[str] = field(default_factory=list)  # what the source cannot tell
+    unknown: list[str] = field(default_factory=list)  # quantities that the source lacks
     limits: list[str] = field(default_factory=list)  # trajectories by the agent's limit, and failures by cause
     outcomes: Counter[str] = field(default_factory=Counter)
 
 
 class ImportProgress:
-    """Who watches; silent unless told otherwise."""
+    """Observer of an import; silent by default."""
 
     def file(self, path: Path, trials: int) -> None:
         """A file is done; ``trials`` are known by now."""
@@ -164,7 +164,7 @@ def import_files(
 
 
 def _trials(reader: Reader, path: Path, asked: Asked) -> Iterator[ImportedTrial | Skipped]:
-    """What a reader yields; what it cannot read, for whatever reason, is one more skipped piece."""
+    """The items of a reader; an unreadable item becomes a skipped item."""
     try:
         yield from reader.trials(path, asked)
     except Unreadable as error:

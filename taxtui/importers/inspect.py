@@ -54,11 +54,11 @@ class InspectReader:
     takes_map: ClassVar[bool] = False
 
     def files(self, folder: Path) -> Iterator[Path]:
-        """Every log below a folder, and whatever else is JSON there: its content tells."""
+        """Every log and every other JSON file below a folder: its content tells."""
         return walk(folder, lambda name: name.endswith((".eval", ".json")))
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """By the names of a zip file's members, or by a log's first keys."""
+        """Whether a zip file's members, or a log's first keys, are inspect_ai's."""
         if head.startswith(b"PK"):
             return any(name.encode() in head for name in (*HEADERS, SAMPLES))
         return b'"eval_id"' in head or (b'"eval"' in head and b'"task_id"' in head and b'"status"' in head)
@@ -123,7 +123,7 @@ def _events(holder: object, depth: int = 0) -> Iterator[dict[str, Any]]:
 
 
 def commands(sample: object) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What the agent did and what its model did, between set-up and scoring: ``sandbox`` events, else ``tool``."""
+    """Commands and model calls between set-up and scoring: ``sandbox`` events, else ``tool``."""
     events = list(_events(sample))
     spans = {text(at(one, "id")): one for one in events if at(one, "event") == "span_begin"}
     inside = [one for one in events if not _apart(one, spans)]
@@ -177,7 +177,7 @@ def _trial(log: object, sample: object) -> ImportedTrial:
         timeline.lacks(CREATE_TIME, "it is before the sample's clock")
     acted, thought = commands(sample)
     if not any(at(one, "event") == "sandbox" for one in acted):
-        timeline.lacks(ACTIONS, "no command is logged: tool calls stand for them, with the harness's own time")
+        timeline.lacks(ACTIONS, "no command is logged: tool calls take their place, with the harness's own time")
     for one in thought:
         timeline.think(*ends(one), "a call of the model has no ends")
     for one in acted:
@@ -190,7 +190,7 @@ def _trial(log: object, sample: object) -> ImportedTrial:
     if failure is not None and failure.phase != recording_events.VERIFY:
         timeline.ended(instant_ns(at(sample, "completed_at")))
         if instant_ns(at(sample, "completed_at")) is None:
-            timeline.lacks(HELD, "a sample failed, and when is not told")
+            timeline.lacks(HELD, "a sample failed at an unknown time")
     told = at(log, "eval")
     name = at(sample, "id")
     task = f"{text(at(told, 'task'))}:{name}" if isinstance(name, str | int) and not isinstance(name, bool) else ""
@@ -220,7 +220,7 @@ def _sandbox(told: object) -> str:
 def _failure(
     sample: object, init: tuple[int | None, int | None], scoring: tuple[int | None, int | None]
 ) -> Failure | None:
-    """Of a sample with an error. That it reached a limit is none: the agent was told to stop."""
+    """The failure of a sample with an error. A reached limit is no failure."""
     error = at(sample, "error")
     if not error:
         return None

@@ -41,7 +41,7 @@ class MiniSweAgentReader:
         return walk(folder, lambda name: name.endswith(".traj.json"))
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """By its version, which comes before the messages."""
+        """Whether the version, which comes before the messages, is in the head."""
         if b'"mini_version"' in head or b'"mini-swe-agent-' in head:
             return True
         # version 1: a list of messages, by itself or below "messages"; recognised so that the refusal has its reason

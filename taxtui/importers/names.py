@@ -1,4 +1,4 @@
-"""What of a name gets into a recording: a digest, or itself where it was asked for or says nothing about anybody."""
+"""Names in a recording: a digest, or the name itself if it is public or ``--keep-names`` was given."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ ERROR: Final = re.compile(
 """Classes of exceptions are code, not data."""
 
 NAME: Final = re.compile(r"\w[\w.@:+/=-]{0,119}")
-"""What ``--keep-names`` keeps: one word. Sentences and absolute paths are no names."""
+"""Pattern of the names that ``--keep-names`` keeps: one word. Sentences and absolute paths are no names."""
 
 
 class Names:
-    """Decides; the same name always comes out the same."""
+    """Maps names to recorded names; equal names have equal results."""
 
     def __init__(self, *, keep: bool) -> None:
         """``keep``: names stay names."""
@@ -55,7 +55,7 @@ class Names:
         return name if len(name) <= 120 and ERROR.fullmatch(name) else self.of(name)
 
     def clean(self, trial: ImportedTrial) -> ImportedTrial:
-        """The trial with all of its names as they may be written."""
+        """The trial with recorded names."""
         failure = trial.failure
         return msgspec.structs.replace(
             trial,

@@ -46,7 +46,7 @@ MOST_SPANS: Final = 500_000
 
 
 class TraceSpan(NamedTuple):
-    """What is kept of one."""
+    """The recorded part of a span."""
 
     id: str
     parent: str
@@ -82,7 +82,7 @@ class OtlpReader:
         return walk(folder, lambda name: name.endswith((".jsonl", ".json")))
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """By the envelope of spans."""
+        """Whether the head has the envelope of spans."""
         return b'"resourceSpans"' in head and b'"scopeSpans"' in head
 
     def trials(self, path: Path, asked: Asked) -> Iterator[ImportedTrial | Skipped]:
@@ -223,7 +223,7 @@ def _trial(trace: Trace, spans: list[TraceSpan], agent: TraceSpan | None, whole:
 
 
 def _failure(spans: list[TraceSpan], agent: TraceSpan | None) -> Failure | None:
-    """Of the agent, or of what had to be there before it could begin; that a command failed is no failure."""
+    """The failure of the agent or of a phase before the agent; a failed command is no failure."""
     for span in spans:
         if span.error is not None and (span is agent or span.kind not in ("", AGENT, THINK, events.ACTION)):
             phase = events.ACTION if span.kind == AGENT else span.kind

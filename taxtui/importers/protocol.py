@@ -1,4 +1,4 @@
-"""What a reader of somebody else's logs is, and the neutral trial that it makes of them.
+"""The interface of a reader of another tool's logs, and the neutral trial that readers return.
 
 A reader finds the files of its format, recognises one by its content and streams trials from it. It copies raw names
 into the fields made for them and nothing else: digests, redaction, identities, order and the recording itself are the
@@ -17,9 +17,9 @@ from costmodel import CAUSE_OF, CAUSE_POLICIES, events
 from taxtui.errors import RecordingError
 
 HEAD_BYTES: Final = 1 << 16
-"""What a reader is shown of a file to recognise it by."""
+"""Bytes at the beginning of a file by which a reader recognises the format."""
 
-# Quantities that a source may not tell, as ``Unknown`` names them and the cell of the recording repeats them.
+# Quantities that a source may lack, as ``Unknown`` names them and the cell of the recording repeats them.
 RUN: Final = "run"  # a command's time inside the sandbox: dispatch and work are one
 THINK: Final = "think"  # the model's time before a command
 ACTIONS: Final = "actions"  # where one command ends and the next begins: the agent's time is one piece
@@ -66,7 +66,7 @@ class ImportedAction(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Why a trial did not succeed. That a task was not solved is no failure: the sandbox did what it was asked."""
+    """Why a trial did not succeed. An unsolved task is no failure: the sandbox did what it was asked."""
 
     error: str  # the class of an exception
     phase: str  # where it ended
@@ -126,7 +126,7 @@ class Unreadable(RecordingError):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What the command line tells a reader."""
+    """Options of the command line for a reader."""
 
     span_phases: Mapping[str, str] = {}
     """``--map``: phase or ``think`` or ``action`` by the name of a span. Only where ``takes_map``."""

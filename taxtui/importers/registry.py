@@ -22,7 +22,7 @@ def names() -> list[str]:
 
 
 def point(name: str) -> EntryPoint:
-    """Where the reader of a format is. Raises ``UsageError``: no such format or file; with the nearest name."""
+    """The entry point of a format. Raises ``UsageError``: no such format or file; with the nearest name."""
     found = installed.point(GROUP, name)
     if found is None:
         close = difflib.get_close_matches(name, names(), 1)

@@ -1,6 +1,6 @@
 """Trials on their way through: kept on disk in the order in which they are read, given back in the order of time.
 
-In memory there are a few integers per trial, whatever a trial holds.
+Memory: a few integers per trial.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BITS: Final = 1 << 256
 
 
 class Kind(NamedTuple):
-    """What makes trials one cell, concurrency apart."""
+    """The key of a cell, without concurrency."""
 
     substrate: str
     variant: str
@@ -41,7 +41,7 @@ class Kind(NamedTuple):
 
 @dataclass(slots=True)
 class CellFacts:
-    """What is known of a cell once all has been read."""
+    """Summary of a cell after the last trial."""
 
     kind: Kind
     number: int
@@ -125,7 +125,7 @@ class Spool:
 
     @property
     def content(self) -> str:
-        """64 hex digits of all trials in whatever order."""
+        """64 hex digits of all trials, independent of their order."""
         return f"{self._content:064x}"
 
     @property

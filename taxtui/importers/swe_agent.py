@@ -53,7 +53,7 @@ class SweAgentReader:
         return walk(folder, lambda name: name.endswith(".traj"))
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """By how it begins."""
+        """Whether the head begins like a trajectory."""
         return head.lstrip()[:1] == b"{" and b'"trajectory"' in head[:64] and b'"action"' in head
 
     def trials(self, path: Path, asked: Asked) -> Iterator[ImportedTrial]:
@@ -70,7 +70,7 @@ def _trial(told: dict[str, Any], steps: list[dict[str, Any]]) -> ImportedTrial:
     timeline.lacks(RUN, "dispatch and work are one")
     timeline.lacks(THINK, "not told")
     timeline.lacks(CREATE, "not told")
-    timeline.lacks(INSTANTS, "only durations are told")
+    timeline.lacks(INSTANTS, "only durations are known")
     timeline.lacks(EXIT, "not told")
     timeline.lacks(HELD, "the sum of the actions: what lies between them is not told")
     for step in steps:
@@ -112,7 +112,7 @@ def configuration(told: object) -> Any:
 
 
 def working_folders(told: object) -> Iterator[str]:
-    """Where each step began, as the state after the step before it says; "" where that is not told."""
+    """The folder in which each step began, by the state after the previous step; "" where it is unknown."""
     folder = ""
     for step in items(told, "trajectory"):
         yield folder

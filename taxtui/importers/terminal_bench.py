@@ -68,7 +68,7 @@ class TerminalBenchReader:
         return walk(folder, "results.json".__eq__)
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """By its names of instants."""
+        """Whether the head has this format's names of instants."""
         return b'"trial_started_at"' in head or (b'"n_resolved"' in head and b'"results"' in head)
 
     def trials(self, path: Path, asked: Asked) -> Iterator[ImportedTrial | Skipped]:

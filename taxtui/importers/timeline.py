@@ -1,7 +1,7 @@
-"""One trial's time, put in order: whatever a source says of it, nothing is negative and nothing counts twice.
+"""One trial's time in order: no duration is negative, no time counts twice.
 
-What overlaps is cut: of commands that ran side by side the worker was held for once, so the second begins where the
-first ended. What ends before it begins, or is not told, is left out and named.
+Overlaps are cut: parallel commands occupy the worker once, so the second begins where the first ended. A span without
+both ends, or with its end before its start, is left out and reported.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Span(NamedTuple):
 
 
 class Timeline:
-    """Collects spans in any order; ``times`` is what they amount to. Instants in ns, None: not told."""
+    """Collects spans in any order; ``times`` returns the sorted result. Instants in ns; None: unknown."""
 
     def __init__(self, start_ns: int | None = None) -> None:
         """``start_ns``: when the sandbox was asked for; None: the first thing known."""
@@ -47,32 +47,32 @@ class Timeline:
         self._phases: list[Phase] = []
         self._spans: list[_Span] = []
         self._unknown: dict[Unknown, None] = {}  # a set that keeps its order
-        self.cursor_ns = start_ns or 0  # the end of whatever was told last
+        self.cursor_ns = start_ns or 0  # the end of the latest span
         self._ended_ns: int | None = None
 
     @property
     def empty(self) -> bool:
-        """Whether nothing at all is known."""
+        """Whether there is no span and no phase."""
         return not self._phases and not self._spans
 
     def lacks(self, quantity: str, why: str, *, partly: bool = False) -> None:
-        """Say that the source does not tell a quantity, or not all of it."""
+        """Report that the source lacks a quantity, or a part of it."""
         self._unknown[Unknown(quantity, why, partly)] = None
 
     def lacks_zone(self, *values: object) -> None:
-        """Say that instants without a time zone are taken as UTC, where one of the values is such an instant."""
+        """Report that instants are taken as UTC, if one of the values has no time zone."""
         if any(map(zoneless, values)):
             self.lacks(INSTANTS, NO_ZONE, partly=True)
 
     def phase(self, name: str, start_ns: int | None, end_ns: int | None, why: str = "") -> bool:
-        """A phase by its ends; ``why`` is said where one is missing, "" where that goes without saying. Is it known?"""
+        """Add a phase; return whether both ends are known. ``why`` is reported if an end is missing, unless empty."""
         ends = self._believed(name, start_ns, end_ns, why)
         if ends is not None:
             self._phases.append(Phase(name, ends[0], ends[1] - ends[0]))
         return ends is not None
 
     def think(self, start_ns: int | None, end_ns: int | None, why: str = "") -> bool:
-        """The model's time before the action that follows it. Is it known?"""
+        """Add model time before the next action; return whether both ends are known."""
         return self._span(THINK, start_ns, end_ns, why, action=False)
 
     def action(
@@ -84,27 +84,27 @@ class Timeline:
         run_ns: int = events.UNKNOWN,
         exit_code: int = events.UNKNOWN,
     ) -> bool:
-        """A command. Is it known?"""
+        """Add a command; return whether both ends are known."""
         return self._span(ACTIONS, start_ns, end_ns, why, action=True, run_ns=run_ns, exit_code=exit_code)
 
     def next_phase(self, name: str, duration_ns: int) -> None:
-        """A phase of which only the duration is known, right behind what was told before."""
+        """Add a phase with a known duration directly after the latest span."""
         self.phase(name, self.cursor_ns, self.cursor_ns + duration_ns)
 
     def next_action(
         self, duration_ns: int, think_ns: int = 0, *, run_ns: int = events.UNKNOWN, exit_code: int = events.UNKNOWN
     ) -> None:
-        """A command of which only durations are known, right behind what was told before."""
+        """Add a command with known durations directly after the latest span."""
         if think_ns:
             self.think(self.cursor_ns, self.cursor_ns + think_ns)
         self.action(self.cursor_ns, self.cursor_ns + duration_ns, run_ns=run_ns, exit_code=exit_code)
 
     def ended(self, at_ns: int | None) -> None:
-        """When a trial failed: until then it was held."""
+        """Set the end of a failed trial's occupied time."""
         self._ended_ns = at_ns
 
     def times(self) -> Times:
-        """Everything in order. What lies before the start belongs to nothing and is cut off."""
+        """All spans in order; time before the start is cut off."""
         starts = [phase.start_ns for phase in self._phases] + [span.start_ns for span in self._spans]
         start_ns = self._start_ns if self._start_ns is not None else min(starts, default=0)
         phases: list[Phase] = []
@@ -165,7 +165,7 @@ class Timeline:
         return ends is not None
 
     def _believed(self, quantity: str, start_ns: int | None, end_ns: int | None, why: str) -> tuple[int, int] | None:
-        """Both ends where they are told, in order, and within a year of the trial's start."""
+        """Both ends if they are known, in order, and within a year of the trial's start."""
         if start_ns is None or end_ns is None:
             if why:
                 self.lacks(quantity, why, partly=True)

@@ -1,4 +1,4 @@
-"""Values of files that anybody may have written: each is what it should be, or None. Nothing here raises.
+"""Values of untrusted files: each function returns a value of the expected type, or None. Nothing here raises.
 
 Numbers are bounded so that sums of them stay within what a recording can hold.
 """
@@ -22,7 +22,7 @@ MICROSECOND_NS: Final = 10**3
 
 
 def at(value: object, *keys: str | int) -> Any:
-    """What stands at a path of keys and indices; None where there is nothing, or where something else is on the way."""
+    """The value at a path of keys and indices; None if the path does not exist."""
     for key in keys:
         if isinstance(value, dict) and isinstance(key, str):
             value = value.get(key)
@@ -40,7 +40,7 @@ def items(value: object, *keys: str | int) -> list[Any]:
 
 
 def maps(value: object, *keys: str | int) -> Iterator[dict[str, Any]]:
-    """The maps of the list at a path; what else is in it is left out."""
+    """The maps in the list at a path; other items are left out."""
     return (item for item in items(value, *keys) if isinstance(item, dict))
 
 

@@ -1,6 +1,6 @@
 """verifiers and prime-rl: ``traces.jsonl`` with one episode a line, and ``results.jsonl`` of versions before 1.
 
-What lies between two answers of the model is one action: the harness and the command that it ran are not told apart.
+The time between two answers of the model is one action: harness and command are one number.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class VerifiersReader:
     takes_map: ClassVar[bool] = False
 
     def files(self, folder: Path) -> Iterator[Path]:
-        """Every file of rollouts. Of prime-rl's two views of one step, ``all`` and ``effective``, the whole one."""
+        """Every file of rollouts. prime-rl writes two views of a step: ``effective`` is read only without ``all``."""
         for path in files_below(folder, {TRACES, RESULTS}.__contains__):
             if path.parent.name != "effective" or not (path.parent.with_name("all") / path.name).exists():
                 yield path
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """By keys of an episode, or of a result with its timing, before the first line's end."""
+        """Whether the first line has keys of an episode, or of a result with its timing."""
         first = head.partition(b"\n")[0].replace(b" ", b"")
         episode = b'"env":{' in first and b'"task":{' in first
         return episode or (b'"timing":{' in first and b'"example_id"' in first)
@@ -111,7 +111,7 @@ def _trial(episode: dict[str, Any], trace: dict[str, Any]) -> ImportedTrial:
     if failed:
         failure = _failure(episode, trace)
         if last_ns is None:
-            timeline.lacks(HELD, "a rollout failed, and when is not told")
+            timeline.lacks(HELD, "a rollout failed at an unknown time")
         timeline.ended(last_ns)
     cached = at(runtime, "image_cached")
     task = at(trace, "task") or at(episode, "task")
@@ -195,7 +195,7 @@ def _limit(episode: dict[str, Any], trace: dict[str, Any]) -> str:
 
 
 def _failure(episode: dict[str, Any], trace: dict[str, Any]) -> Failure:
-    """Of a rollout that is not ok: in the span that began and did not end, else in the last that began."""
+    """The failure of a rollout: in the span without an end, else in the last span that began."""
     error = text(at(items(trace, "errors"), -1, "type")) or text(at(items(episode, "errors"), -1, "type"))
     timed_out = at(trace, "is_timeout") is True or at(episode, "is_timeout") is True or "Timeout" in error
     begun = [key for key in SPANS if instant_ns(at(trace, "timing", key, "start")) is not None]

@@ -21,7 +21,7 @@ UNTOLD: Final = "unknown:"
 """Before a quantity among a cell's capabilities: no successful trial of it tells that one."""
 NOT_TOLD: Final = "unknown"
 MAX_ROWS: Final = 8192
-"""Of one event: whatever their values, they fit a frame."""
+"""Limit of one event: any values fit a frame."""
 
 
 class Provenance(NamedTuple):
@@ -110,7 +110,7 @@ def _started(sandbox: str, number: int, cell: int, trial: ImportedTrial, start_n
 
 
 def _rest(number: int, trial: ImportedTrial, late_ns: int) -> Iterator[tuple[int, Event]]:
-    """What follows a trial's start, each event with the instant at which it was known."""
+    """The events after a trial's start, each with its instant."""
     known_ns = end_ns = trial.end_ns - late_ns
     for name in _milestones(trial):
         at_ns = trial.start_ns - late_ns
@@ -195,7 +195,7 @@ def _cell(name: str, cell: CellFacts, origin: Provenance) -> Event:
 
 
 def _scenario(name: str, cells: Sequence[CellFacts], origin: Provenance) -> dict[str, Any]:
-    """What the live screen shows of a plan."""
+    """The part of a plan that the live screen shows."""
     return {
         "name": f"{origin.provenance} {name}",
         "side_by_side": True,

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,17 +34,6 @@ print("\\n" + json.dumps({name: asyncio.run(look(name)) for name in names}))
 FREE = {"apple-container", "kata", "podman", "singularity"}
 NO_KEY = {"opensandbox"}
 """Environments that Harbor itself lets begin without credentials."""
-
-
-@pytest.fixture(scope="module")
-def interpreter(python: Callable[[str], str]) -> str:
-    """A Python with Harbor and this project."""
-    found = python("3.12")
-    pip = [found, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable", f"{ROOT}[harbor]"]
-    done = subprocess.run(pip, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"cannot be installed: {done.stderr.strip().splitlines()[-1]}")
-    return found
 
 
 @pytest.fixture

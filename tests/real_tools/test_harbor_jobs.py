@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from tests.support.importing import actions_s, cell_of, events_of, of, phases_s,
 
 pytestmark = [pytest.mark.real_tools, pytest.mark.timeout(1800)]
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 IMAGE = "taxtui-base:bookworm"
 CANARY = "sk-canary-0123456789abcdef"
 FOLDER = {"image": "any", "environment": "unkind_harbor:FolderEnvironment"}
@@ -47,17 +45,6 @@ AWKWARD = (
     "# nothing but a comment",
 )
 """Commands in which a timer could be seen."""
-
-
-@pytest.fixture(scope="session")
-def interpreter(python: Callable[[str], str]) -> str:
-    """A Python with Harbor and this project."""
-    found = python("3.12")
-    pip = [found, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable", f"{ROOT}[harbor]"]
-    done = subprocess.run(pip, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"cannot be installed: {done.stderr.strip().splitlines()[-1]}")
-    return found
 
 
 def start(interpreter: str, folder: Path, **options: Any) -> subprocess.Popen[str]:
@@ -144,7 +131,8 @@ def test_a_recording_holds_no_prompt_output_path_or_key(interpreter: str, tmp_pa
     text = b"".join(msgspec.json.encode(event) for event in recorded(tmp_path)).decode()
     for word in (CANARY, "canary", "cat ", str(tmp_path), tmp_path.name, Path.home().name + "/", "slept-"):
         assert word not in text
-    assert CANARY not in said
+    # Harbor's own lines have the folder of a trial, which this test names with the canary.
+    assert not [line for line in said.splitlines() if line.startswith("taxtui") and CANARY in line]
 
 
 def test_what_fails_in_a_job_is_recorded_and_retried_attempts_are_counted(interpreter: str, tmp_path: Path) -> None:

@@ -252,7 +252,7 @@ def test_a_line_of_csv_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_of_a_log_only_the_sample_that_was_asked_for_is_unpacked(tmp_path: Path) -> None:
     path = log(tmp_path / "x.eval", "{broken", '{"events": []}')
-    assert "logs no commands" in refusal("tier", "from-trajectory", str(path), "--trial", "2")
+    assert "log has no commands" in refusal("tier", "from-trajectory", str(path), "--trial", "2")
     assert "holds 2 trajectories" in refusal("tier", "from-trajectory", str(path), "--trial", "3")
 
 

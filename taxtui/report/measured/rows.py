@@ -175,7 +175,9 @@ class MeasuredRow:
 
     @cached_property
     def held_ns(self) -> float | None:
-        """All that workers were held for, per successful trial."""
+        """All that workers were held for, per successful trial; None where the source has only parts of it."""
+        if "held" in self.untold:
+            return None
         return self._per_success(sum(trial.measures.held_ns for trial in self.cell.trials))
 
     @cached_property
@@ -207,7 +209,7 @@ class MeasuredRow:
     @cached_property
     def tax_between_ns(self) -> Between | None:
         """Per successful trial, where the tax is unknown; with the dispatch of a reference, if there is one."""
-        if not self.good or self.tax is not None:
+        if not self.good or self.held_ns is None or self.tax is not None:
             return None
         contended = self.cell.contended
         most = sum(trial.measures.tax_ns(ok=trial.ok, contended=contended) for trial in self.cell.trials)

@@ -1,6 +1,6 @@
 """Sandboxes of a harness that are compose projects: a container, a folder with its compose file, maybe a network.
 
-The folder is made first and goes last, so that a name is taken once and whatever a killed run leaves is found.
+The folder is made first and removed last: a name is used once, and the remains of a killed run are found.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class HarnessProjects(HarnessContainers):
         )
 
     async def add(self, spec: SandboxSpec) -> Surroundings:
-        """As ``Sites.add``: its folder."""
+        """As ``Sites.add``: the sandbox's folder."""
         around = await super().add(spec)
         try:
             private_folder.make(self.root, spec)

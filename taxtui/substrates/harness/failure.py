@@ -62,9 +62,12 @@ def _throttled(error: BaseException | None) -> bool:
 def one_line(error: BaseException) -> str:
     """The last line of the message, or the exception's name where the message is empty.
 
-    Harbor puts its whole compose command before the output, and ``Stderr: None`` behind it.
+    Harbor puts its whole compose command before the output, and ``Stderr: None`` behind it. httpx adds a line with a
+    link. A group of exceptions is its first exception.
     """
-    text = str(error)
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    text = str(error).partition("\nFor more information check: ")[0]
     _, found, output = text.partition(" Stdout: ")
     if found:
         text = output.removesuffix(" ").removesuffix(" Stderr: None.").removesuffix(".").strip()

@@ -27,7 +27,7 @@ class HarnessSubstrate(ABC):
     name: ClassVar[str]
     Options: ClassVar[type[msgspec.Struct]]
     package: ClassVar[str]
-    """The harness, as it is installed."""
+    """The installed harness."""
     flavours: ClassVar[tuple[Mapping[str, str], ...]] = ()
     """Options of each of its environments, for a clean-up without options."""
 

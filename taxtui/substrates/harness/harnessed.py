@@ -79,7 +79,7 @@ class HarnessedSandbox(ABC):
         if self._stopped:
             raise SandboxLost("the sandbox was removed")
         wrapped = wrap(command, self._shell, {}, inside=self._shell in self.SHELLS)
-        # Shielded: a harness goes on with a command whose caller has gone.
+        # Shielded: a harness continues a command after its caller has gone.
         sending = asyncio.ensure_future(self._send(wrapped))
         self._busy += 1
         sending.add_done_callback(self._sent)

@@ -29,7 +29,7 @@ from taxtui.substrates.harness.harness import HarnessSubstrate
 from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
 from taxtui.substrates.harness.sites import Site, Sites, Surroundings
 
-# It logs what we raise, with logs of containers.
+# Inspect logs our exceptions with logs of containers.
 logging.getLogger("inspect_ai").addHandler(logging.NullHandler())
 
 _TASK: Final = "taxtui"  # how Inspect calls its project, with six characters by chance
@@ -37,7 +37,7 @@ _IDLE: Final = ["tail", "-f", "/dev/null"]
 _PACKAGE: Final = "inspect_ai"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHELLS_OWN: Final = frozenset({"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"})
-"""Names that a shell does not let go of: it would end."""
+"""Variables that a shell cannot unset: the shell would exit."""
 
 # Both streams of an answer arrive as one text, in base64 where that is needed; Inspect keeps the last 10 MiB.
 SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE = 64 * 2**20
@@ -63,7 +63,7 @@ class InspectSandbox(HarnessedSandbox):
                 [self._shell, "-c", script], cwd=self.around.folder or None, env=env or None, concurrency=False
             )
             ended_ns = time.monotonic_ns()
-        except Exception as error:  # it hands on whatever asyncio, docker and its own checks raise
+        except Exception as error:  # any exception of asyncio, docker and Inspect
             raise not_run(_PACKAGE, error) from error
         return Ran(answer.stdout, answer.returncode, started_ns, ended_ns)
 
@@ -85,7 +85,7 @@ async def ended(environment: SandboxEnvironment) -> None:
         await type(environment).sample_cleanup("taxtui", None, {"default": environment}, False)
     except asyncio.CancelledError:
         raise
-    except Exception:  # what is left is removed beside it
+    except Exception:  # the site removes the rest
         return
 
 
@@ -123,7 +123,7 @@ class InspectSubstrate(HarnessSubstrate):
         except asyncio.CancelledError as cancelled:
             await with_cleanup(self._undone(spec, starting), cancelled)
             raise
-        except Exception as error:  # it hands on whatever docker, its compose plugin and its own checks raise
+        except Exception as error:  # any exception of docker, the compose plugin and Inspect
             raise not_started(_PACKAGE, error) from error
         place = self.places.at(spec.name)
         return InspectSandbox(spec.name, place, around, self.options.shell, environment)

@@ -81,7 +81,7 @@ class SwerexSandbox(HarnessedSandbox):
 
         try:
             return await self._pool.run(lambda: asyncio.run(awaited()))
-        except Exception as error:  # it hands on whatever its HTTP client and the other side raise
+        except Exception as error:  # any exception of the HTTP client and the server
             raise not_run(_PACKAGE, error) from error
 
     async def stop(self) -> None:
@@ -92,7 +92,7 @@ class SwerexSandbox(HarnessedSandbox):
 
 class _LeftAloneLocal(LocalDeployment):
     def __del__(self) -> None:
-        """Its own stops the sandbox, in whatever loop runs then; ours are stopped by name."""
+        """SWE-ReX's own stops the sandbox in any running loop; taxtui stops sandboxes by name."""
 
 
 class _LeftAloneDocker(DockerDeployment):
@@ -125,7 +125,7 @@ class SwerexSubstrate(HarnessSubstrate):
         deployment = self._deployment(spec, around)
         try:
             await self.pool.run(lambda: asyncio.run(_started(deployment)), dispose=lambda _: _stop(deployment))
-        except Exception as error:  # it hands on whatever docker, HTTP and the other side raise
+        except Exception as error:  # any exception of docker, HTTP and the server
             raise not_started(_PACKAGE, error) from error
         place = self.places.at(spec.name)
         return SwerexSandbox(spec.name, place, around, self.options.shell, deployment, self.pool)

@@ -128,7 +128,7 @@ def test_a_credential_is_refused_or_redacted_and_never_shown() -> None:
         ("x.json", "{", "x.json: it is no JSON"),
         ("x.json", "{}", "is no trajectory that this version knows"),
         ("x.eval", "PK header.json", "x.eval: it is no"),
-        ("x.traj.json", '{"trajectory_format": "mini-swe-agent-1"}', "its format is not mini-swe-agent-1.1"),
+        ("x.traj.json", '{"trajectory_format": "mini-swe-agent-1"}', "the format is not mini-swe-agent-1.1"),
         ("x.traj", '{"trajectory": [{"action": "vim x"}]}', "can be run again: command 1 waits for a person"),
         ("result.json", '{"trial_name": "t", "agent_info": {}}', "trajectory.json is missing"),
     ],

@@ -147,3 +147,17 @@ def test_the_list_of_recordings_knows_them(harbor: Path, reference: Path) -> Non
         (True, 1, "complete"),
         (False, None, "complete"),
     ]
+
+
+def test_parts_of_the_occupied_time_are_a_lower_bound_and_no_tax(tmp_path: Path) -> None:
+    row = {"responses_create_params": {}, "sandbox_start_time_s": 10.0, "verification_time_s": 40.0}
+    (tmp_path / "parts.jsonl").write_text(f"{json.dumps(row)}\n" * 5)
+    out = tmp_path / "out.msgpack"
+    imported("nemo-gym", tmp_path / "parts.jsonl", out)
+    for words in (("report",), ("project", "--trajectories", "10k")):
+        sentence = " ".join(said(words[0], out, *words[1:]).split())
+        assert "takes at least 10 s per trajectory" in sentence
+        assert "100 %" not in sentence
+        assert "of it tax" not in sentence
+    [measured] = records("report", out)
+    assert (measured["tax_share_of_held"], measured["mean_ns"]["create"]) == (None, 10 * S)

@@ -86,6 +86,13 @@ def test_a_command_that_was_not_carried_out() -> None:
     assert str(not_run("swe-rex", OSError("Server disconnected"))) == "swe-rex: Server disconnected"
 
 
+def test_a_link_and_a_group_of_exceptions_are_not_the_reason() -> None:
+    status = RuntimeError("Client error '401' for url 'x'\nFor more information check: https://example.org/401")
+    assert (
+        str(not_run("harbor", ExceptionGroup("unhandled errors", [status]))) == "harbor: Client error '401' for url 'x'"
+    )
+
+
 class RateLimitError(Exception):
     """As SDKs name it."""
 
