@@ -34,7 +34,6 @@ class AnswerCell(NamedTuple):
     verdict: str = ""
 
     def parts(self, form: int) -> tuple[str, ...]:
-        """Return the visible parts: all of them in form 0, fewer in each later form."""
         match form:
             case 0:
                 return tuple(self)
@@ -153,7 +152,6 @@ class AnswerTable(CursorList[AnswerLine]):
     """Values with intervals, ratios and verdicts; rows of the previous question are dim."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin without an answer."""
         super().__init__(id=id)
         self.answer: Answer | None = None
         self.arrangement = Arrangement()
@@ -174,16 +172,13 @@ class AnswerTable(CursorList[AnswerLine]):
         self.cursor = like[0] if like else 0
 
     def on_resize(self) -> None:
-        """Use the new width."""
         self._lay_out()
 
     @property
     def line(self) -> WorkLine | None:
-        """The work under the cursor."""
         return self.chosen.line if self.chosen else None
 
     def can_choose(self, number: int) -> bool:
-        """Not the headings of places."""
         return self.items[number].line is not None
 
     def _lay_out(self) -> None:

@@ -40,7 +40,6 @@ class Newest(Generic[Request, Result]):
         threading.Thread(target=self._run, name="taxtui-background", daemon=True).start()
 
     def ask(self, request: Request) -> None:
-        """Answer this next, and nothing that still waits."""
         with self._changed:
             self._waiting[:] = [request]
             self._newest += 1
@@ -48,7 +47,6 @@ class Newest(Generic[Request, Result]):
 
     @property
     def busy(self) -> bool:
-        """The newest request is not answered yet."""
         return self._answered < self._newest
 
     def close(self) -> None:

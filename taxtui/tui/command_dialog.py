@@ -50,7 +50,6 @@ class CommandProgress(ModalScreen[str | None]):
         self._heard = ""  # the end of what the process wrote to stderr
 
     def compose(self) -> ComposeResult:
-        """Yield a box with the command line and the progress."""
         with Vertical(classes="dialog") as box:
             box.border_title = Text(self._title)
             box.border_subtitle = "esc stops"
@@ -58,12 +57,10 @@ class CommandProgress(ModalScreen[str | None]):
             yield Static("reading the recordings …", id="progress", markup=False)
 
     def on_mount(self) -> None:
-        """Start the process."""
         self.run_command()
 
     @work
     async def run_command(self) -> None:
-        """Run the command with a pseudo-terminal as stderr, because progress is for terminals only."""
         loop = asyncio.get_running_loop()
         terminal, stderr = os.openpty()
         loop.add_reader(terminal, self._hear, terminal)

@@ -33,11 +33,9 @@ class PickList(OptionList):
         self._labels: dict[str, Callable[[], Text]] = {}
 
     def on_focus(self) -> None:
-        """Keys go here: said by a sign too, as a colour alone is nothing under NO_COLOR."""
         self.border_title = Text(f"▸ {self._title}")
 
     def on_blur(self) -> None:
-        """They go elsewhere."""
         self.border_title = Text(self._title)
 
     def offer(self, key: str, *, picked: bool = False, label: Callable[[], Text] | None = None) -> None:
@@ -99,7 +97,6 @@ class Cycle(Widget, can_focus=True):
 
     @property
     def value(self) -> str:
-        """The chosen value."""
         return self._value
 
     @value.setter
@@ -108,24 +105,19 @@ class Cycle(Widget, can_focus=True):
         self.refresh(layout=True)
 
     def render(self) -> Text:
-        """The value between two arrows."""
         return Text(f"‹ {self._label(self._value)} ›")
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
-        """Return the width of the text."""
         return self.render().cell_len
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """One line."""
         return 1
 
     def action_turn(self, steps: int) -> None:
-        """Go on to another value."""
         self.value = self._values[(self._values.index(self._value) + steps) % len(self._values)]
         self.post_message(self.Changed())
 
     def on_click(self, event: events.Click) -> None:
-        """Turn back on the left arrow, else forward."""
         self.action_turn(-1 if event.x < 2 else 1)
 
 
@@ -138,7 +130,6 @@ class FilterField(Input):
         self.screen.set_focus(self)
 
     def settle(self) -> None:
-        """Typing is over: an empty one goes away."""
         self.display = bool(self.value)
 
     def drop(self) -> bool:

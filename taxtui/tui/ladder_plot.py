@@ -33,7 +33,6 @@ class LadderPlot(PlotextPlot):
     """Throughput on the left axis, which begins at 0; latency on the right one; levels across, doubling."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin without a ladder."""
         super().__init__(id=id)
         self.points: Sequence[LadderPoint] = ()
         self._drawn: object = None
@@ -55,7 +54,6 @@ class LadderPlot(PlotextPlot):
         self.plt.yticks(places, [units.duration(v) if v and side == RIGHT else f"{v:.3g}" for v in places], side)
 
     def render(self) -> RenderResult:
-        """A legend, then both lines with round numbers on their axes."""
         width, height = self.size
         points = [point for point in self.points if point.actions_per_s > 0 and point.p95_ns > 0]
         if len(points) < 2 or height < 5 or width < 24:

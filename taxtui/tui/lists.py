@@ -31,7 +31,6 @@ class LineList(ScrollView, Generic[Item]):
     follows: ClassVar[bool] = False  # scroll new lines at the end into view, unless a person has scrolled up
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin empty."""
         super().__init__(id=id)
         self.items: Sequence[Item] = ()
         self.heading: Text | None = None  # stays when the list scrolls
@@ -67,7 +66,6 @@ class LineList(ScrollView, Generic[Item]):
         return min(widest(labels), self.size.width // 3)
 
     def on_resize(self) -> None:
-        """Stay at the end, if that is where the list was."""
         self._stay_at_end()
 
     def _stay_at_end(self) -> None:
@@ -90,7 +88,6 @@ class LineList(ScrollView, Generic[Item]):
         return len(self.items) + (self.heading is not None)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return the number of lines, at least 1."""
         return max(1, self.lines)
 
     def number_at(self, y: int) -> int | None:
@@ -139,17 +136,14 @@ class CursorList(LineList[Item]):
         """The cursor stands on another item."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin on the first item that can be chosen."""
         super().__init__(id=id)
         self.cursor = 0
 
     def can_choose(self, number: int) -> bool:
-        """Whether the cursor may stand there."""
         return True
 
     @property
     def chosen(self) -> Item | None:
-        """The item under the cursor."""
         number = self.place
         return None if number is None else self.items[number]
 
@@ -169,19 +163,15 @@ class CursorList(LineList[Item]):
         return line
 
     def action_move(self, step: int) -> None:
-        """To the next item in that direction."""
         self._go(self.cursor if self.place is None else self.place, step, 1)
 
     def action_page(self, step: int) -> None:
-        """As far as what is in sight."""
         self._go(self.cursor if self.place is None else self.place, step, max(1, self.size.height - 2))
 
     def action_edge(self, step: int) -> None:
-        """To the first or the last item."""
         self._go(self.cursor, step, len(self.items))
 
     def on_click(self, event: events.Click) -> None:
-        """Choose the item under the mouse."""
         number = self.under(event)
         if number is not None and self.can_choose(number):
             self.put(number)
@@ -196,7 +186,6 @@ class CursorList(LineList[Item]):
             self.put(far(within) if within else near(ahead))
 
     def put(self, number: int) -> None:
-        """Set the cursor and keep it in sight."""
         self.cursor = number
         visible = max(1, self.size.height - (self.heading is not None))
         top = min(self.scroll_offset.y, 0 if number <= 1 else number)

@@ -38,7 +38,6 @@ class TooSmall(Widget):
     """One line in a terminal that is too small; a measurement continues."""
 
     def render(self) -> RenderResult:
-        """Return the size that is needed and the size of the terminal."""
         width, height = self.app.size
         return Text(f"taxtui needs {MINIMUM[0]}x{MINIMUM[1]}; this terminal is {width}x{height}", justify="center")
 
@@ -63,11 +62,9 @@ class Tab(Static):
         return Text.assemble((f" {self._tab.key} ", "dim"), (f"{self._tab.title} ", "bold" if current else ""))
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
-        """Return the width of the text."""
         return self.render().cell_len
 
     async def on_click(self) -> None:
-        """Go to the screen."""
         await self.app.run_action(f"app.go('{self.mode}')")
 
 
@@ -80,7 +77,6 @@ class TopBar(Horizontal):
         self._current = current
 
     def compose(self) -> ComposeResult:
-        """Yield the tabs and the status."""
         for tab in actions.SCREENS:
             yield Tab(tab, self._current)
         yield Static("", id="status", markup=False)
@@ -97,7 +93,6 @@ class NumberedScreen(Screen[None]):
     CSS_PATH = "screen.tcss"  # beside each screen
 
     def __init__(self) -> None:
-        """Begin without recordings."""
         super().__init__()
         self.paths: tuple[Path, ...] = ()
         """The recordings that are shown."""
@@ -105,11 +100,9 @@ class NumberedScreen(Screen[None]):
 
     @property
     def taxtui(self) -> TaxtuiApp:
-        """The app, by its own type."""
         return cast("TaxtuiApp", self.app)
 
     def compose(self) -> ComposeResult:
-        """Yield the tabs, the contents, the keys."""
         yield TooSmall()
         with Container(id="whole"):
             yield TopBar(self.scope)
@@ -117,17 +110,14 @@ class NumberedScreen(Screen[None]):
             yield from self.foot()
 
     def contents(self) -> ComposeResult:
-        """Yield what stands between the tabs and the keys."""
         raise NotImplementedError
 
     def foot(self) -> ComposeResult:
-        """Yield the keys."""
         from textual.widgets import Footer  # Setup's first frame has none
 
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Follow the theme. Textual calls this besides a subclass's own ``on_mount``."""
         self.app.theme_changed_signal.subscribe(self, lambda _: self.restyle())
 
     def arrive(self) -> None:

@@ -39,7 +39,6 @@ class HistogramPlot(PlotextPlot):
     """
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin empty."""
         super().__init__(id=id)
         self.histogram = LogHistogram()
         self.colour = "#999999"
@@ -58,7 +57,6 @@ class HistogramPlot(PlotextPlot):
             self.border_title = Text(title)  # which draws the rest anew too
 
     def render(self) -> RenderResult:
-        """Percentile names, bars with dotted rules through them, and the axis."""
         width, height = self.size
         rows = height - 2
         if width < TICK_SPACING or rows < 1:
@@ -160,7 +158,6 @@ class EcdfPlot(PlotextPlot):
     """Empirical distribution functions on a logarithmic axis of time; a steep line to the left is best."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin empty."""
         super().__init__(id=id)
         self.lines: Sequence[EcdfLine] = ()
         self._drawn: object = None
@@ -173,7 +170,6 @@ class EcdfPlot(PlotextPlot):
             self.border_title = Text(title)  # which draws the rest anew too
 
     def render(self) -> RenderResult:
-        """A legend with the numbers of values, then the lines."""
         width, height = self.size
         histograms = [line.histogram for line in self.lines if line.histogram.n]
         if not histograms or height < 5 or width < 3 * ECDF_TICK_SPACING:

@@ -143,7 +143,6 @@ class ReplayFeed:
         return self._waiting[0] if self._waiting else None
 
     def pause(self) -> None:
-        """Stop the clock, or let it go on."""
         self.paused = not self.paused
 
     def faster(self, steps: int) -> None:
@@ -232,7 +231,6 @@ class ReplayFeed:
 
     @property
     def size_bytes(self) -> int:
-        """The size of the recording."""
         return self.timeline.size_bytes
 
     @property

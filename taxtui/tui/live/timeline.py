@@ -49,7 +49,6 @@ class Keyframe(NamedTuple):
     packed: bytes  # the ``RunState``, pickled: a tenth of the memory that a copy of it takes
 
     def state(self) -> RunState:
-        """The fold, as an object of its own."""
         state: RunState = pickle.loads(self.packed)
         return state
 

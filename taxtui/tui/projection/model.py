@@ -69,12 +69,10 @@ class Answered(NamedTuple):
 
     @property
     def training_run(self) -> TrainingRun:
-        """The training run of all substrates without tables of their own."""
         return self.question.training_run
 
     @property
     def answer(self) -> Answer:
-        """The ranking of the rows."""
         return answer_of(self.rows, run_sd=self.training_run.run_sd, baseline=self.training_run.baseline)
 
 
@@ -96,7 +94,6 @@ class Projector:
     """Reads each recording once, until it changes."""
 
     def __init__(self) -> None:
-        """Nothing is read yet."""
         self._read: dict[Path, tuple[tuple[int, int], Source]] = {}
 
     def answers(self, request: ProjectionAsked) -> Iterator[Answered]:

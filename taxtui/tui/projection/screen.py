@@ -44,7 +44,6 @@ class ProjectionScreen(ArrangedScreen):
     AUTO_FOCUS = "#form"
 
     def __init__(self) -> None:
-        """Begin without an answer."""
         super().__init__()
         self.answered: Answered | None = None
         self.ranking: Answer | None = None  # the ranking of ``answered``
@@ -55,7 +54,6 @@ class ProjectionScreen(ArrangedScreen):
         self._before = ""  # its previous value
 
     def contents(self) -> ComposeResult:
-        """Yield sentences, answer, warnings, form, picture."""
         with Vertical(id="answer"):
             yield Static("", id="said", markup=False)
             yield AnswerTable(id="lines")
@@ -69,7 +67,6 @@ class ProjectionScreen(ArrangedScreen):
         yield from self.filter_field()
 
     def on_mount(self) -> None:
-        """Start what computes."""
         self._numbers: Unfolding[ProjectionAsked, Answered] = Unfolding(
             Projector().answers, self._show, self._refuse, self._refine, on=self
         )
@@ -81,12 +78,10 @@ class ProjectionScreen(ArrangedScreen):
         self.explain()
 
     def on_unmount(self) -> None:
-        """End the threads."""
         self._numbers.close()
         self._simulated.close()
 
     def arrive(self) -> None:
-        """As ``NumberedScreen.arrive``."""
         subject = self.taxtui.subject(succeeded=True)
         if self.paths != subject:  # what is shown is about something else
             self.paths, self.answered, self.ranking = subject, None, None
@@ -95,7 +90,6 @@ class ProjectionScreen(ArrangedScreen):
         self.ask()
 
     def restyle(self) -> None:
-        """As ``NumberedScreen.restyle``."""
         self.rearrange()
 
     @property
@@ -107,12 +101,10 @@ class ProjectionScreen(ArrangedScreen):
 
     @property
     def settled(self) -> bool:
-        """Nothing is being computed, and nothing is about to be."""
         return not (self.busy or self.query_one(PicturePanel).busy or self._pause)
 
     @property
     def busy(self) -> bool:
-        """Numbers are being computed."""
         return self._numbers.busy or self._simulated.busy
 
     @on(FormPanel.Changed)
@@ -171,26 +163,21 @@ class ProjectionScreen(ArrangedScreen):
 
     @property
     def form(self) -> FormPanel:
-        """The inputs."""
         return self.query_one(FormPanel)
 
     @property
     def line(self) -> WorkLine | None:
-        """The workload under the cursor."""
         return self.query_one(AnswerTable).line
 
     @property
     def looked_at(self) -> Sequence[Row]:
-        """The rows of the workload under the cursor."""
         return [entry.row for entry in self.line.entries] if self.line else []
 
     @property
     def columns(self) -> Sequence[str]:
-        """As ``ArrangedScreen.columns``."""
         return titles(self.ranking) if self.ranking else ()
 
     def rearrange(self) -> None:
-        """As ``ArrangedScreen.rearrange``."""
         table = self.query_one(AnswerTable)
         table.present(self.ranking, self.arrangement, stale=self._stale)
         order = self.arrangement.in_words(self.columns) or KEYS
@@ -202,12 +189,10 @@ class ProjectionScreen(ArrangedScreen):
         return "≈ " if self.answered and (self.answered.coarse or self._stale) else ""
 
     def focus_table(self) -> None:
-        """As ``ArrangedScreen.focus_table``."""
         self.set_focus(self.query_one(AnswerTable))
 
     @on(CursorList.Moved)
     def explain(self) -> None:
-        """Show sentences, warnings and the picture of the workload under the cursor."""
         self.query_one("#said", Static).update(Text("\n").join(map(Text, self._sentences())))
         words, rows = Text(), self.looked_at
         if self.refusal:
@@ -242,19 +227,16 @@ class ProjectionScreen(ArrangedScreen):
         self.query_one(TopBar).say(Text(f"{doubt}{busy}{names}", no_wrap=True, overflow="ellipsis"))
 
     def action_view(self) -> None:
-        """Show the next picture."""
         self.query_one(PicturePanel).next()
 
     @work
     async def action_decide(self) -> None:
-        """Ask for a substrate, and decide whether to move the training run there."""
         from taxtui.tui.projection.decision import ask
 
         if self.answered is not None:
             await ask(self, self.paths, self.answered, self.form.values, self.line)
 
     def action_why(self) -> None:
-        """Show the computation of the rows under the cursor."""
         rows = self.looked_at
         if rows and self.answered:
             from taxtui.report.projected.explain import to_text
@@ -267,7 +249,6 @@ class ProjectionScreen(ArrangedScreen):
             self.app.push_screen(Tell("How this was computed", derivations))
 
     def action_full(self) -> None:
-        """Show all tables, as the command line prints them."""
         if self.answered:
             from taxtui.report.formats import plain_tables
             from taxtui.report.projected import attributed
@@ -279,14 +260,12 @@ class ProjectionScreen(ArrangedScreen):
             self.app.push_screen(Tell("All tables", partial(plain_tables.to_text, tables), copyable=command))
 
     def action_copy(self) -> None:
-        """Copy the command line that prints the same."""
         copy(self.app, self._command(), self._command())
 
     def _command(self) -> str:
         return form.command(self.paths, self.form.values)
 
     def action_page(self) -> None:
-        """Write a page of this question."""
         self.write_page(["project", *map(str, self.paths), *form.words(self.form.values)])
 
     # ----------------------------------------------------------------------------------------------------- the form
@@ -296,7 +275,6 @@ class ProjectionScreen(ArrangedScreen):
         self.form.adjust(step)
 
     def action_load(self) -> None:
-        """Type the path of a training file."""
         self.form.find(form.FILE)
         self.action_open()
 
@@ -324,7 +302,6 @@ class ProjectionScreen(ArrangedScreen):
 
     @on(Input.Submitted, "#exact")
     def typed_all(self, event: Input.Submitted | None = None) -> None:
-        """Go back to the form."""
         if event is not None and self._typing == form.FILE:
             self.form.set(form.FILE, event.value)
         self.query_one("#exact", Input).display = False

@@ -95,7 +95,6 @@ class RecordingList(CursorList[CatalogueEntry]):
         """The line under the cursor was clicked where its mark stands."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin empty."""
         super().__init__(id=id)
         self._marks: Collection[Path] = ()
         self._width = 0  # that the columns were laid out for
@@ -111,7 +110,6 @@ class RecordingList(CursorList[CatalogueEntry]):
         self.show(entries, self.heading)
 
     def on_resize(self) -> None:
-        """Give the columns what room there is now."""
         if self.items and self._width != self.scrollable_content_region.width:
             self._lay_out(self.items)
             self.refresh()
@@ -164,7 +162,6 @@ class RecordingList(CursorList[CatalogueEntry]):
         return self.marked(line, number, width)
 
     def on_click(self, event: events.Click) -> None:
-        """Choose, mark or open the line under the mouse."""
         event.prevent_default()
         number, at = self.under(event), event.get_content_offset(self)
         if at is None or number is None:
@@ -205,7 +202,6 @@ class RecordingFacts(Static):
     """Labels on the left, facts on the right; long ones go on in the next line."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin empty."""
         super().__init__("", id=id, markup=False)
 
     def present(self, entry: CatalogueEntry) -> None:

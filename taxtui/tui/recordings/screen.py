@@ -59,14 +59,12 @@ class RecordingsScreen(NumberedScreen):
     AUTO_FOCUS = "#recordings"
 
     def __init__(self) -> None:
-        """Nothing is listed yet."""
         super().__init__()
         self.listing: Listing | None = None
         self.marks: set[Path] = set()
         self.wanted = ""
 
     def contents(self) -> ComposeResult:
-        """Yield the list with its filter, and the facts."""
         yield Static(HOW_TO, id="how-to", markup=False)
         with Container(id="catalogue"):
             with Vertical(id="shelf"):
@@ -76,7 +74,6 @@ class RecordingsScreen(NumberedScreen):
                 yield RecordingFacts(id="facts")
 
     def on_mount(self) -> None:
-        """Start what reads files."""
         self._scanner: Newest[ListAsked, Listing] = Newest(
             ListAsked.look, self._listed, lambda _, why: self._complain(why), on=self
         )
@@ -84,19 +81,15 @@ class RecordingsScreen(NumberedScreen):
         self.set_interval(RUNNING_S, self._look_again)
 
     def on_unmount(self) -> None:
-        """End the thread."""
         self._scanner.close()
 
     def arrive(self) -> None:
-        """As ``NumberedScreen.arrive``."""
         self.rescan()
 
     def restyle(self) -> None:
-        """As ``NumberedScreen.restyle``."""
         self.paint()
 
     def rescan(self) -> None:
-        """Look at the folder in the background."""
         feed = self.taxtui.feed
         entries = self.listing.entries if self.listing else ()
         self._scanner.ask(ListAsked(feed.path if feed else None, self.taxtui.running, entries))
@@ -116,17 +109,14 @@ class RecordingsScreen(NumberedScreen):
 
     @property
     def entries(self) -> Sequence[CatalogueEntry]:
-        """The entries that pass the filter."""
         everything = self.listing.entries if self.listing else ()
         return [entry for entry in everything if self.wanted.casefold() in entry.words.casefold()]
 
     @property
     def chosen(self) -> CatalogueEntry | None:
-        """The recording under the cursor."""
         return self.query_one(RecordingList).chosen
 
     def paint(self) -> None:
-        """Show what is known."""
         if self.listing is None:
             return
         everything, listed = self.listing.entries, self.query_one(RecordingList)
@@ -158,7 +148,6 @@ class RecordingsScreen(NumberedScreen):
             facts.present(entry)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what can be done now is offered."""
         if action in ("filter", "open", "mark", "page", "diff", "delete", "copy"):
             return self.listing is not None and bool(self.listing.entries)
         return True
@@ -172,7 +161,6 @@ class RecordingsScreen(NumberedScreen):
 
     @on(RecordingList.Opened)
     async def action_open(self) -> None:
-        """Play the recording back on Live."""
         entry = self.chosen
         if entry and self._usable([entry]):
             try:
@@ -183,7 +171,6 @@ class RecordingsScreen(NumberedScreen):
 
     @on(RecordingList.Marked)
     def action_mark(self) -> None:
-        """Mark the recording, or take its mark away."""
         if entry := self.chosen:
             self.marks ^= {entry.path}
             self.paint()
@@ -213,20 +200,17 @@ class RecordingsScreen(NumberedScreen):
 
     @work
     async def action_diff(self) -> None:
-        """Compare with another recording."""
         entry = self.chosen
         if entry is not None and self._usable([entry]):
             await compare_with_another(self, [entry.path])
 
     def action_page(self) -> None:
-        """Write a page of the recording."""
         if (entry := self.chosen) and self._usable([entry]):
             self.paths = (entry.path,)
             self.write_page(["report", str(entry.path)])
 
     @work
     async def action_delete(self) -> None:
-        """Move the recording to the trash after asking."""
         entry = self.chosen
         if entry is None or self._must_stay(entry):
             return
@@ -263,7 +247,6 @@ class RecordingsScreen(NumberedScreen):
         return True
 
     def action_filter(self) -> None:
-        """Type what recordings must contain."""
         self.query_one(FilterField).open()
 
     @on(Input.Changed, "#wanted")
@@ -290,11 +273,9 @@ class RecordingsScreen(NumberedScreen):
         self.paint()
 
     def action_renew(self) -> None:
-        """Look at the folder again."""
         self.rescan()
 
     def action_copy(self) -> None:
-        """The command line that replays the recording."""
         if entry := self.chosen:
             command = catalogue.command(entry.path)
             copy(self.app, command, command)

@@ -105,7 +105,6 @@ class ResultsReader:
     """Reads recordings once, until a file changes."""
 
     def __init__(self) -> None:
-        """Nothing is read yet."""
         self._read: dict[tuple[Path, ...], tuple[object, tuple[list[MeasuredRow], list[Recording], int]]] = {}
 
     def show(self, wanted: Wanted) -> ResultsShown:

@@ -41,12 +41,10 @@ class TableTab(Static):
     """The name of a table; a click shows it."""
 
     def __init__(self, table: str, title: str) -> None:
-        """A tab."""
         super().__init__(f" {title} ", markup=False)
         self.table = table
 
     async def on_click(self) -> None:
-        """Show it."""
         await self.run_action(f"screen.show('{self.table}')")
 
 
@@ -58,14 +56,12 @@ class ResultsScreen(ArrangedScreen):
     AUTO_FOCUS = "#lines"
 
     def __init__(self) -> None:
-        """Nothing is read yet."""
         super().__init__()
         self.table = next(iter(TABLES))
         self.refusal = ""
         self.result = NOTHING
 
     def contents(self) -> ComposeResult:
-        """Yield the tabs, the answer with its bars, and the long table."""
         with Horizontal(id="tables"):
             for table, title in TABLES.items():
                 yield TableTab(table, title)
@@ -81,15 +77,12 @@ class ResultsScreen(ArrangedScreen):
         yield from self.filter_field()
 
     def on_mount(self) -> None:
-        """Start what reads."""
         self._reading: Newest[Wanted, ResultsShown] = Newest(ResultsReader().show, self._show, self._refuse, on=self)
 
     def on_unmount(self) -> None:
-        """End the thread."""
         self._reading.close()
 
     def arrive(self) -> None:
-        """As ``NumberedScreen.arrive``."""
         subject = self.taxtui.subject()
         if self.paths != subject:
             self.paths = subject
@@ -97,11 +90,9 @@ class ResultsScreen(ArrangedScreen):
         self.refresh_table()
 
     def restyle(self) -> None:
-        """As ``NumberedScreen.restyle``."""
         self.rearrange()
 
     def refresh_table(self) -> None:
-        """Have the table read and computed."""
         for tab in self.query(TableTab):
             tab.set_class(tab.table == self.table, "current")
         answers = self.table == ANSWER
@@ -116,7 +107,6 @@ class ResultsScreen(ArrangedScreen):
 
     @property
     def settled(self) -> bool:
-        """Nothing is being read."""
         return not self._reading.busy
 
     @property
@@ -137,14 +127,12 @@ class ResultsScreen(ArrangedScreen):
 
     @property
     def columns(self) -> Sequence[str]:
-        """As ``ArrangedScreen.columns``."""
         if self.result.answer is not None:
             return titles(self.result.answer)
         heads = [part.section.head for part in self.result.parts if part.section.head[:1] == [HEAD]]
         return [" ".join(name.split()) for name in max(heads, key=len, default=[])]
 
     def rearrange(self) -> None:
-        """As ``ArrangedScreen.rearrange``."""
         answer, (answers, results) = self.result.answer, self._tables
         answers.present(answer, self.arrangement)
         results.present([arranged_part(part, self.arrangement) for part in self.result.parts])
@@ -156,7 +144,6 @@ class ResultsScreen(ArrangedScreen):
         self.explain()
 
     def show_ladder(self) -> None:
-        """The curve of the ladder whose table is in sight."""
         plot, climbed = self.query_one(LadderPlot), self.result.climbed
         plot.display = bool(climbed)
         if climbed:
@@ -168,13 +155,11 @@ class ResultsScreen(ArrangedScreen):
             plot.present(ladders.title(ladder), points, ladder.knee.at and ladder.knee.at.value)
 
     def focus_table(self) -> None:
-        """As ``ArrangedScreen.focus_table``."""
         answers, results = self._tables
         self.set_focus(answers if self.table == ANSWER else results)
 
     @on(CursorList.Moved)
     def explain(self) -> None:
-        """Show the causes of the workload under the cursor."""
         answer, line = self.result.answer, self.query_one(AnswerTable).line
         bars = cause_bars(answer, line) if answer else ()
         heading = causes_title(answer, line) if answer else ""
@@ -182,7 +167,6 @@ class ResultsScreen(ArrangedScreen):
 
     @work
     async def action_open(self) -> None:
-        """Open the long table, or the slowest trials of its row."""
         if self.table == ANSWER:
             if self.query_one(AnswerTable).line is not None:
                 self.action_show(LONG)
@@ -198,7 +182,6 @@ class ResultsScreen(ArrangedScreen):
 
     @on(ResultTable.Scrolled)
     def show_head(self) -> None:
-        """The head of the section in sight, and a ladder's curve."""
         self.show_ladder()
         head = self.query_one(ResultTable).head
         lines = [*head, *[Text()] * HEAD_LINES][:HEAD_LINES]
@@ -213,27 +196,22 @@ class ResultsScreen(ArrangedScreen):
         why.update(Text(f"✗ {clean(self.refusal)}"))
 
     def action_switch(self, step: int) -> None:
-        """Another table."""
         tables = list(TABLES)
         self.action_show(tables[(tables.index(self.table) + step) % len(tables)])
 
     def action_show(self, table: str) -> None:
-        """The table of a tab."""
         self.table = table
         self.refresh_table()
 
     def action_renew(self) -> None:
-        """Read what the recording has grown by."""
         self.refresh_table()
 
     @work
     async def action_diff(self) -> None:
-        """Compare with another recording."""
         await compare_with_another(self, self.paths)
 
     @work
     async def action_copy(self) -> None:
-        """The table in the form that a person chooses."""
         from taxtui.report.formats import FORMATS, Report, markdown_tables
         from taxtui.report.measured.record import record
 
@@ -262,5 +240,4 @@ class ResultsScreen(ArrangedScreen):
         return shlex.join([*words, *([] if self.table == ANSWER else ["--table", self.table])])
 
     def action_page(self) -> None:
-        """Write a page of the whole report."""
         self.write_page(["report", *map(str, self.paths)])

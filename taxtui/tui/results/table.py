@@ -39,7 +39,6 @@ class ResultTable(CursorList[ResultLine]):
         """Another section may be in sight."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin without a table."""
         super().__init__(id=id)
         self.parts: Sequence[Part] = ()
         self._heads: list[list[str]] = []
@@ -54,7 +53,6 @@ class ResultTable(CursorList[ResultLine]):
         self.post_message(self.Scrolled())
 
     def on_resize(self) -> None:
-        """Use the new width."""
         if self.parts:
             self._lay_out()
             self.post_message(self.Scrolled())
@@ -110,7 +108,6 @@ class ResultTable(CursorList[ResultLine]):
         return None if line is None or line.row is None else (self.parts[line.part], line.row)
 
     def can_choose(self, number: int) -> bool:
-        """The first line of each row."""
         return self.items[number].first
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:

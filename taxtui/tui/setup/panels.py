@@ -19,7 +19,6 @@ class SubstrateList(PickList):
     """``● docker   27.1, runc``, ``✗ ec2   credentials expired``."""
 
     def __init__(self) -> None:
-        """Nothing is known of any substrate yet."""
         super().__init__(id="substrates", title="Substrates")
         self.answers: dict[str, CheckedSubstrate] = {}
         self.awaited: set[str] = set()  # those whose answer is awaited
@@ -38,7 +37,6 @@ class SubstrateList(PickList):
             self.add(name)
 
     def ask(self, keys: Sequence[str]) -> None:
-        """Forget what was said of these: they are being asked again."""
         for key in keys:
             self.answers.pop(key, None)
         self.awaited.update(keys)
@@ -88,7 +86,6 @@ class PlanPanel(Widget):
     """The facts stay whole; where there is no room for everything, the command line is cut, then what helps."""
 
     def __init__(self, *, id: str) -> None:
-        """Nothing is planned yet."""
         super().__init__(id=id)
         self.border_title = "Plan"
         self._facts: list[Text] = []
@@ -100,7 +97,6 @@ class PlanPanel(Widget):
         self.refresh()
 
     def render(self) -> Text:
-        """As many lines as there is room for."""
         width, height = self.content_size
         if not width:
             return Text()

@@ -50,7 +50,6 @@ class SetupScreen(NumberedScreen):
     AUTO_FOCUS = "#substrates"
 
     def __init__(self) -> None:
-        """Nothing is known of any substrate or recording yet."""
         super().__init__()
         self.preset: Preset | None = None  # one that the form cannot say, to be run as it stands
         self.history: History | None = None
@@ -61,7 +60,6 @@ class SetupScreen(NumberedScreen):
         self._unanswered: dict[tuple[str, ...], Sequence[str]] = {}  # what was asked how → the substrates it is about
 
     def contents(self) -> ComposeResult:
-        """Yield three lists, and room for the rest."""
         with Horizontal(id="picks"):
             yield SubstrateList()
             yield PickList(id="tiers", title="Tiers")
@@ -69,11 +67,9 @@ class SetupScreen(NumberedScreen):
         yield Vertical(id="below")
 
     def foot(self) -> ComposeResult:
-        """Nothing yet: it follows with the rest."""
         yield from ()
 
     def on_mount(self) -> None:
-        """Offer what ships with taxtui, at once."""
         for name in sorted(colours.SUBSTRATES):
             self.substrates.add(name, picked=name == "local")
         for mode in MODES:
@@ -114,7 +110,6 @@ class SetupScreen(NumberedScreen):
 
     @property
     def substrates(self) -> SubstrateList:
-        """The list of substrates, with the results of the check."""
         return self.query_one(SubstrateList)
 
     def _list(self, key: str) -> PickList:
@@ -122,7 +117,6 @@ class SetupScreen(NumberedScreen):
 
     @property
     def choices(self) -> Choices:
-        """The values of the form."""
         from taxtui.tui.setup.form import Choices
         from taxtui.tui.setup.run_fields import RunFields
 
@@ -142,7 +136,6 @@ class SetupScreen(NumberedScreen):
 
     @on(PickList.Changed)
     def edited(self) -> None:
-        """Use the form instead of a loaded scenario: a person has changed it."""
         self.preset, self._untouched = None, False
         self.refresh_plan()
 
@@ -155,11 +148,9 @@ class SetupScreen(NumberedScreen):
 
     @on(OptionList.OptionHighlighted, "#substrates")
     def explain(self) -> None:
-        """The fix of the substrate under the cursor."""
         self.refresh_plan()
 
     def restyle(self) -> None:
-        """As ``NumberedScreen.restyle``."""
         self.substrates.redraw()
         self.refresh_plan()
 
@@ -213,7 +204,6 @@ class SetupScreen(NumberedScreen):
     # --------------------------------------------------------------------------------------------- in the background
 
     def action_renew(self) -> None:
-        """Check every substrate again."""
         offered = self.substrates.offered
         self._check([key for key in offered if ":" not in key], ())
         self._check_options(offered)
@@ -257,7 +247,6 @@ class SetupScreen(NumberedScreen):
                 self.substrates.hear(keys, {})
 
     def on_screen_resume(self) -> None:
-        """There may be a new recording, and a substrate that a run's start left unasked."""
         if self.history:
             self.history.refresh()
         if not self.taxtui.running:
@@ -266,14 +255,12 @@ class SetupScreen(NumberedScreen):
                     self._check(keys, refs)
 
     def on_unmount(self) -> None:
-        """Let the thread go."""
         if self.history:
             self.history.close()
 
     # -------------------------------------------------------------------------------------------- what a person does
 
     async def on_button_pressed(self, event: Button.Pressed) -> None:
-        """The buttons are the actions of the same name."""
         await self.run_action(str(event.button.id))
 
     async def _refused(self) -> bool:
@@ -288,7 +275,6 @@ class SetupScreen(NumberedScreen):
 
     @work
     async def action_copy(self) -> None:
-        """Put the command line on the clipboard."""
         from taxtui.tui.dialogs import copy
 
         if not await self._refused():
@@ -297,7 +283,6 @@ class SetupScreen(NumberedScreen):
 
     @work
     async def action_add(self) -> None:
-        """Offer a substrate with options."""
         from taxtui.errors import UsageError
         from taxtui.plan.notation import parse_substrate
         from taxtui.sandboxes import registry
