@@ -92,8 +92,6 @@ ACTIONS: Final = (
     Action(
         "full_stop", ".", "faster(1)", "Faster", "Replay: the next higher speed, at last as fast as possible", _LIVE
     ),
-    Action("s", "s", "step(1)", "Step", "Replay: stop at the end of the next trial", _LIVE),
-    Action("S", "S", "step(-1)", "Step back", "Replay: stop at the end of the previous trial", _LIVE),
     Action("t", "t", "next_theme", "Theme", "Next colour theme", _APP),
     Action("ctrl+p", "^p", "command_palette", "Palette", "Find any action by name", _APP),
     Action("question_mark", "?", "help", "Help", "All keys of this screen", _APP, _APP),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from rich.style import Style
 from rich.text import Text
 
-from costmodel import Answer, CellIdentity, Entry, Place, WorkLine, sentence
+from costmodel import Answer, Entry, Place, WorkLine, sentence
 from taxtui.report.answer import table
 from taxtui.report.cells import Content, TableCell
 from taxtui.report.formats import Section
@@ -155,13 +155,12 @@ class AnswerTable(CursorList[AnswerLine]):
         super().__init__(id=id)
         self.answer: Answer | None = None
         self.arrangement = Arrangement()
-        self._stale: Collection[CellIdentity] = ()
         self._layout = EMPTY
 
-    def present(self, answer: Answer | None, arrangement: Arrangement, *, stale: Collection[CellIdentity] = ()) -> None:
-        """Show this, the cursor on the work where it was; the rows of ``stale`` are of an earlier question."""
+    def present(self, answer: Answer | None, arrangement: Arrangement) -> None:
+        """Show this answer; the cursor stays on its workload."""
         before = self.line
-        self.answer, self.arrangement, self._stale = answer, arrangement, stale
+        self.answer, self.arrangement = answer, arrangement
         self._lay_out()
         if before is not None:
             self.put_on(before)
@@ -229,19 +228,16 @@ class AnswerTable(CursorList[AnswerLine]):
 
     def _cell(self, line: WorkLine, place: Place, widths: Sequence[int]) -> Text:
         assert self.answer is not None
-        entry = line.at(place)
-        cell = cell_of(entry, self.answer, line)
-        stale = entry is not None and entry.row.identity in self._stale
+        cell = cell_of(line.at(place), self.answer, line)
         text = Text()
         for part, width in zip(cell.parts(self._layout.form), widths, strict=True):
             if width:
                 text.append(" " * (bool(text) + width - width_of(part)))
-                text.append(part, self._style(cell, part, stale=stale))
+                text.append(part, _style(cell, part))
         return text
 
-    def _style(self, cell: AnswerCell, part: str, *, stale: bool) -> Style | str:
-        if stale or part in (cell.sure, cell.ratio_sure):
-            return MUTED
-        if part == cell.ratio and part in (BEST, REFERENCE):
-            return MUTED
-        return "bold" if part == cell.ratio and cell.verdict == "" else ""
+
+def _style(cell: AnswerCell, part: str) -> Style | str:
+    if part in (cell.sure, cell.ratio_sure, BEST, REFERENCE):
+        return MUTED
+    return "bold" if part == cell.ratio and cell.verdict == "" else ""

@@ -39,7 +39,6 @@ class ReplayBar(Widget):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.standing = NOWHERE
-        self._dragged = False
 
     def show(self, standing: Standing) -> None:
         """Draw this, if it is new."""
@@ -89,25 +88,11 @@ class ReplayBar(Widget):
         """Its column on the track."""
         return round(self.standing.share * (self._room - 1))
 
-    def on_mouse_down(self, event: events.MouseDown) -> None:
+    def on_click(self, event: events.Click) -> None:
         if event.x < LEFT - 1:
             self.post_message(self.Toggled())
         elif event.x < LEFT + self._room:
-            self._dragged = True
-            self.capture_mouse()
-            self._seek(event.x)
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        if self._dragged:
-            self._seek(event.x)
-
-    def on_mouse_up(self) -> None:
-        self._dragged = False
-        self.release_mouse()
-
-    def _seek(self, x: int) -> None:
-        place = min(max(x - LEFT, 0), self._room - 1)
-        self.post_message(self.Sought(place / max(1, self._room - 1)))
+            self.post_message(self.Sought(max(event.x - LEFT, 0) / max(1, self._room - 1)))
 
 
 def instant(ns: float, *, hours: bool) -> str:
@@ -169,11 +154,6 @@ class PlaybackScreen(NumberedScreen):
     def action_adjust(self, step: int) -> None:
         if self.replay:
             self.replay.seek_by(step * SEEK)
-            self.hurry()
-
-    def action_step(self, step: int) -> None:
-        if self.replay:
-            self.replay.step() if step > 0 else self.replay.step_back()
             self.hurry()
 
     async def action_go_to(self) -> None:

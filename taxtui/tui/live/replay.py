@@ -160,16 +160,6 @@ class ReplayFeed:
         """Go on, or back, by a share of the whole time."""
         self.seek(round(self.standing.share + share, 6))  # so that the last step reaches the end
 
-    def step(self) -> None:
-        """Stop the clock and go on to the end of the next trial; of the whole recording where no trial ends later."""
-        self.paused = True
-        self._want(self._next_end, self._clock_unix_ns)
-
-    def step_back(self) -> None:
-        """Stop the clock and go back to the end of the trial before; to the start where none has ended before."""
-        self.paused = True
-        self._want(self._previous_end, self._clock_unix_ns)
-
     def go_to(self, text: str) -> None:
         """Go to ``2:10`` or ``1:02:10`` after the start, to ``50%``, or to the end of trial ``#158``.
 
@@ -195,13 +185,6 @@ class ReplayFeed:
         """Go there with the next ``advance``; a speed without limit becomes 1."""
         self._goal, self._goal_unix_ns, self.seeking, self.refusal = goal, unix_ns, True, ""
         self.speed = self.speed or 1.0
-
-    def _next_end(self) -> Place | None:
-        end = self.timeline.next_end(self._applied)
-        return Upto(inf) if end is None and self.timeline.complete else end
-
-    def _previous_end(self) -> Place:
-        return self.timeline.previous_end(self._applied)
 
     @property
     def standing(self) -> Standing:

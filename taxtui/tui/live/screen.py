@@ -238,7 +238,7 @@ class LiveScreen(PlaybackScreen):
                 return self.running or self.offers_replay("pause")
             case "cancel":
                 return self.running
-            case "adjust" | "go_to" | "step" | "faster":
+            case "adjust" | "go_to" | "faster":
                 return self.offers_replay(action)
             case "copy" | "page" | "open" | "view" | "switch" | "filter":
                 return self.feed is not None and not self.failure

@@ -14,7 +14,6 @@ from costmodel import (
     Answer,
     CellFilter,
     CellIdentity,
-    CostModelError,
     Curve,
     PlaceAsked,
     Published,
@@ -55,7 +54,6 @@ class ProjectionAsked(NamedTuple):
 
     paths: tuple[Path, ...]
     typed: Typed
-    first: CellIdentity | None = None  # of the rows that a person looks at: these are answered first
 
 
 class Answered(NamedTuple):
@@ -65,7 +63,6 @@ class Answered(NamedTuple):
     question: Question
     sources: Sequence[Source]
     coarse: frozenset[CellIdentity] = frozenset()  # rows without what takes a simulation, which is on its way
-    partly: bool = False  # other rows are on their way
 
     @property
     def training_run(self) -> TrainingRun:
@@ -96,8 +93,8 @@ class Projector:
     def __init__(self) -> None:
         self._read: dict[Path, tuple[tuple[int, int], Source]] = {}
 
-    def answers(self, request: ProjectionAsked) -> Iterator[Answered]:
-        """Yield answers without simulations, the workload under the cursor first; ``refined`` simulates.
+    def answer(self, request: ProjectionAsked) -> Answered:
+        """Return the answer without simulations; ``refined`` adds them.
 
         Raises:
             RecordingError: there is no recording.
@@ -111,16 +108,8 @@ class Projector:
         quick = question._replace(places=[_quick(place) for place in question.places])
         if any(isinstance(source, Published) for source in sources):
             quick = question  # it answers what it can, and refuses the rest by name
-        coarse = quick != question
-        try:
-            if request.first is not None:
-                like = [_like(source, request.first) for source in sources]
-                if rows := _rows(quick, like, partial(_is_of, _work(request.first))):
-                    yield Answered(rows, question, sources, _identities(rows, coarse=coarse), partly=True)
-        except CostModelError:
-            pass  # none of those has a success: others may have
         rows = project_places(sources, quick.places, None, quick.providers, stressed=False)
-        yield Answered(rows, question, sources, _identities(rows, coarse=coarse))
+        return Answered(rows, question, sources, frozenset() if quick == question else _identities(rows))
 
     def _source(self, path: Path) -> Source:
         state = catalogue.stamp(path)
@@ -208,8 +197,8 @@ def _is_of(work: Works, identity: CellIdentity) -> bool:
     return _work(identity) == work
 
 
-def _identities(rows: Iterable[Row], *, coarse: bool = True) -> frozenset[CellIdentity]:
-    return frozenset(row.identity for row in rows if coarse)
+def _identities(rows: Iterable[Row]) -> frozenset[CellIdentity]:
+    return frozenset(row.identity for row in rows)
 
 
 def curves(request: CurveAsked) -> list[Curve]:

@@ -14,7 +14,7 @@ from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from costmodel import Answer, CellIdentity, Row, WorkLine
+from costmodel import Answer, Row, WorkLine
 from taxtui.live import catalogue
 from taxtui.report.answer.table import said
 from taxtui.report.projected.attributed import headline
@@ -23,7 +23,7 @@ from taxtui.terminal_text import clean
 from taxtui.tui import actions
 from taxtui.tui.answer_table import AnswerTable, titles
 from taxtui.tui.arranging import ArrangedScreen
-from taxtui.tui.background import Unfolding
+from taxtui.tui.background import Newest, Unfolding
 from taxtui.tui.dialogs import Tell, copy
 from taxtui.tui.lists import CursorList
 from taxtui.tui.numbered_screen import TopBar
@@ -48,7 +48,6 @@ class ProjectionScreen(ArrangedScreen):
         self.answered: Answered | None = None
         self.ranking: Answer | None = None  # the ranking of ``answered``
         self.refusal = ""
-        self._stale: frozenset[CellIdentity] = frozenset()  # rows of the previous question
         self._pause: Timer | None = None
         self._typing = ""  # the option whose value is typed
         self._before = ""  # its previous value
@@ -67,8 +66,8 @@ class ProjectionScreen(ArrangedScreen):
         yield from self.filter_field()
 
     def on_mount(self) -> None:
-        self._numbers: Unfolding[ProjectionAsked, Answered] = Unfolding(
-            Projector().answers, self._show, self._refuse, self._refine, on=self
+        self._numbers: Newest[ProjectionAsked, Answered] = Newest(
+            Projector().answer, self._show_first, self._refuse, on=self
         )
         # in a thread of its own, so that a key is answered at once whatever is simulated for the one before
         self._simulated: Unfolding[Refinement, Answered] = Unfolding(
@@ -95,9 +94,7 @@ class ProjectionScreen(ArrangedScreen):
     @property
     def request(self) -> ProjectionAsked:
         """The question: the workload under the cursor comes first."""
-        rows = self.looked_at
-        typed = dict(self.form.values)
-        return ProjectionAsked(self.paths, typed, rows[0].identity if rows else None)
+        return ProjectionAsked(self.paths, dict(self.form.values))
 
     @property
     def settled(self) -> bool:
@@ -123,31 +120,20 @@ class ProjectionScreen(ArrangedScreen):
         self._numbers.ask(self.request)
         self._say()
 
-    def _refine(self, request: ProjectionAsked) -> None:
-        """Simulate what the first answer left out."""
-        rows = self.looked_at
-        if self.answered is not None and self.answered.coarse:
-            self._simulated.ask(Refinement(self.answered, rows[0].identity if rows else None))
-        self._say()
+    def _show_first(self, request: ProjectionAsked, answered: Answered) -> None:
+        """Show the answer without simulations, and simulate."""
+        self._show(request, answered)
+        if answered.coarse:
+            rows = self.looked_at
+            self._simulated.ask(Refinement(answered, rows[0].identity if rows else None))
+            self._say()
 
     def _show(self, request: ProjectionAsked | Refinement, answered: Answered) -> None:
-        self.answered, self.refusal = self._with_earlier(answered), ""
-        self.ranking = self.answered.answer
-        self.form.offer(stops(self.answered.rows))
+        self.answered, self.refusal = answered, ""
+        self.ranking = answered.answer
+        self.form.offer(stops(answered.rows))
         self.rearrange()
         self._say()
-
-    def _with_earlier(self, answered: Answered) -> Answered:
-        """Return the answer with dim rows of the previous question in place of missing rows."""
-        before, identities = self.answered, {row.identity for row in answered.rows}
-        self._stale = frozenset()
-        if before is None or not answered.partly or before.training_run.length != answered.training_run.length:
-            return answered
-        missing = [row for row in before.rows if row.identity not in identities]
-        self._stale = frozenset(row.identity for row in missing)
-        order = {row.identity: number for number, row in enumerate(before.rows)}
-        rows = sorted([*answered.rows, *missing], key=lambda row: order.get(row.identity, len(order)))
-        return answered._replace(rows=rows)
 
     def _refuse(self, request: ProjectionAsked | Refinement, why: str) -> None:
         self.refusal = why
@@ -179,14 +165,14 @@ class ProjectionScreen(ArrangedScreen):
 
     def rearrange(self) -> None:
         table = self.query_one(AnswerTable)
-        table.present(self.ranking, self.arrangement, stale=self._stale)
+        table.present(self.ranking, self.arrangement)
         order = self.arrangement.in_words(self.columns) or KEYS
         table.entitle(Text(f"{self._approximately}worker-hours · {order}"))
         self.explain()
 
     @property
     def _approximately(self) -> str:
-        return "≈ " if self.answered and (self.answered.coarse or self._stale) else ""
+        return "≈ " if self.answered and self.answered.coarse else ""
 
     def focus_table(self) -> None:
         self.set_focus(self.query_one(AnswerTable))
