@@ -134,7 +134,7 @@ def _order(answer: Answer, arrangement: Arrangement) -> list[int]:
     return arranged(answer.lines, arrangement, text=text, cell=cell)
 
 
-def section(answer: Answer, arrangement: Arrangement) -> Section:
+def answer_section(answer: Answer, arrangement: Arrangement) -> Section:
     """Return the arranged table for copying: a line per workload."""
     lines = [answer.lines[number] for number in _order(answer, arrangement)]
     rows = []

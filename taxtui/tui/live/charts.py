@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
@@ -12,6 +11,7 @@ from rich.style import Style
 from rich.text import Text
 from textual.app import RenderResult
 from textual.color import Color
+from textual.widget import Widget
 from textual_plotext import PlotextPlot
 
 from costmodel import breakdown
@@ -29,14 +29,10 @@ EIGHTHS: Final = "▁▂▃▄▅▆▇█"
 RULE: Final = "┊"
 TICK_SPACING: Final = 8  # columns
 LEAST_BARS: Final = 12
-COLOUR_CODES: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
-class HistogramPlot(PlotextPlot):
-    """A histogram of durations on a logarithmic axis.
-
-    plotext draws bucket counts at cell indices: a frame takes a few ms, however many values there are.
-    """
+class HistogramPlot(Widget):
+    """A histogram of durations on a logarithmic axis."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -76,30 +72,16 @@ class HistogramPlot(PlotextPlot):
         return Text("\n").join([self._names(marks, width), body, self._axis(width)])
 
     def _bars(self, columns: list[float], rows: int, rules: set[int]) -> Text:
-        """Draw every cell that is not blank as a scatter with one glyph per point."""
-        width, peak = len(columns), max(columns)
-        cells: list[tuple[int, int, str]] = []
-        for place, share in enumerate(columns):
-            # what is there shows, however little: a lone outlier is what one looks for
-            eighths = max(1, round(share / peak * rows * 8)) if share > 0 else 0
-            full, rest = divmod(eighths, 8)
-            cells += [(place, row, EIGHTHS[-1]) for row in range(full)]
-            if rest:
-                cells.append((place, full, EIGHTHS[rest - 1]))
-            if place in rules:
-                cells += [(place, row, RULE) for row in range(full + bool(rest), rows)]
-        self.plt.clear_figure()
-        self.plt.plotsize(width, rows)
-        self.plt.frame(False)
-        self.plt.xfrequency(0)
-        self.plt.yfrequency(0)
-        self.plt.xlim(0, width - 1)
-        self.plt.ylim(0, max(rows - 1, 1))
-        if cells:
-            across, up, glyphs = map(list, zip(*cells, strict=True))
-            self.plt.scatter(across, up, marker=glyphs)  # type: ignore[arg-type]  # plotext takes a glyph per point
-        lines = COLOUR_CODES.sub("", self.plt.build()).split("\n")[:rows]
-        body = Text("\n".join(line.ljust(width) for line in lines), Style(color=self.colour))
+        """Draw a column of eighths for each share; rules are dotted above the bars."""
+        peak = max(columns)
+        # a lone outlier shows: every share above 0 has at least an eighth
+        heights = [max(1, round(share / peak * rows * 8)) if share > 0 else 0 for share in columns]
+        body = Text(style=Style(color=self.colour))
+        for row in reversed(range(rows)):
+            for place, height in enumerate(heights):
+                eighths = min(max(height - row * 8, 0), 8)
+                body.append(EIGHTHS[eighths - 1] if eighths else RULE if place in rules else " ")
+            body.append("\n" if row else "")
         body.highlight_regex(RULE, Style(dim=True))
         return body
 

@@ -20,7 +20,7 @@ from taxtui.report.measured import ladders
 from taxtui.report.measured.tables import HEAD
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
-from taxtui.tui.answer_table import AnswerTable, section, titles
+from taxtui.tui.answer_table import AnswerTable, answer_section, titles
 from taxtui.tui.arranging import ArrangedScreen
 from taxtui.tui.background import Newest
 from taxtui.tui.command_dialog import compare_with_another
@@ -28,7 +28,16 @@ from taxtui.tui.dialogs import Choice, Choose, copy
 from taxtui.tui.ladder_plot import LadderPlot, LadderPoint
 from taxtui.tui.lists import CursorList
 from taxtui.tui.numbered_screen import TopBar
-from taxtui.tui.results.model import ANSWER, TABLES, ResultsReader, ResultsShown, Wanted, arranged_part, named, of_row
+from taxtui.tui.results.model import (
+    ANSWER,
+    TABLES,
+    ResultsReader,
+    ResultsShown,
+    Wanted,
+    arranged_section,
+    named,
+    of_row,
+)
 from taxtui.tui.results.table import HEAD_LINES, ResultTable
 from taxtui.tui.stacked_bars import UNKNOWN, StackedBars, cause_bars, causes_title
 
@@ -129,13 +138,13 @@ class ResultsScreen(ArrangedScreen):
     def columns(self) -> Sequence[str]:
         if self.result.answer is not None:
             return titles(self.result.answer)
-        heads = [part.section.head for part in self.result.parts if part.section.head[:1] == [HEAD]]
+        heads = [section.head for section in self.result.sections if section.head[:1] == [HEAD]]
         return [" ".join(name.split()) for name in max(heads, key=len, default=[])]
 
     def rearrange(self) -> None:
         answer, (answers, results) = self.result.answer, self._tables
         answers.present(answer, self.arrangement)
-        results.present([arranged_part(part, self.arrangement) for part in self.result.parts])
+        results.present([arranged_section(section, self.arrangement) for section in self.result.sections])
         self.show_ladder()
         self.query_one("#said", Static).update(said(answer) if answer else "")
         order = self.arrangement.in_words(self.columns) or "o sorts · / filters"
@@ -172,10 +181,10 @@ class ResultsScreen(ArrangedScreen):
                 self.action_show(LONG)
             return
         place = self.query_one(ResultTable).row
-        if place is not None and place[0].section.head[:1] == [HEAD]:
+        if place is not None and place[0].head[:1] == [HEAD]:
             from taxtui.tui.trial import show_slowest
 
-            name = place[0].section.rows[place[1]][0]
+            name = place[0].rows[place[1]][0]
             answer = next((row for row in self.result.rows if named(row, name)), None)
             if answer is not None:
                 await show_slowest(self, self.paths, partial(of_row, answer), f"{answer.label} {answer.details}")
@@ -217,9 +226,7 @@ class ResultsScreen(ArrangedScreen):
 
         listed = self.query_one(ResultTable)
         answer = self.result.answer
-        sections = [part.section for part in self.result.parts]
-        if answer is not None:
-            sections = [section(answer, self.arrangement)]
+        sections = self.result.sections if answer is None else [answer_section(answer, self.arrangement)]
         records = None
         if answer is None:
             records = [record(row, [self.table]) for row in self.result.rows]
@@ -228,8 +235,8 @@ class ResultsScreen(ArrangedScreen):
         choices = [Choice(form.title, form.about, form.render(report)) for form in FORMATS if form.tells(report)]
         choices.append(Choice("command", self._command(), self._command()))
         if listed.row is not None:
-            part, number = listed.row
-            row = markdown_tables.to_text([part.section._replace(rows=[part.section.rows[number]], notes=[])])
+            section, number = listed.row
+            row = markdown_tables.to_text([section._replace(rows=[section.rows[number]], notes=[])])
             choices.insert(0, Choice("row", "the row under the cursor, as Markdown", row))
         chosen = await self.app.push_screen_wait(Choose("Copy", choices))
         if chosen:
