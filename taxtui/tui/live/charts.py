@@ -76,12 +76,13 @@ class HistogramPlot(Widget):
         peak = max(columns)
         # a lone outlier shows: every share above 0 has at least an eighth
         heights = [max(1, round(share / peak * rows * 8)) if share > 0 else 0 for share in columns]
-        body = Text(style=Style(color=self.colour))
-        for row in reversed(range(rows)):
-            for place, height in enumerate(heights):
-                eighths = min(max(height - row * 8, 0), 8)
-                body.append(EIGHTHS[eighths - 1] if eighths else RULE if place in rules else " ")
-            body.append("\n" if row else "")
+        lines = [
+            "".join(
+                _block(height - row * 8) or (RULE if place in rules else " ") for place, height in enumerate(heights)
+            )
+            for row in reversed(range(rows))
+        ]
+        body = Text("\n".join(lines), Style(color=self.colour))
         body.highlight_regex(RULE, Style(dim=True))
         return body
 
@@ -116,6 +117,10 @@ class HistogramPlot(Widget):
             place = units.column(value, *self.bounds, width)
             line[place : place + len(label)] = label
         return Text("".join(line), Style(dim=True))
+
+
+def _block(eighths: int) -> str:
+    return EIGHTHS[min(eighths, 8) - 1] if eighths > 0 else ""
 
 
 def view(histogram: LogHistogram) -> tuple[float, float]:
@@ -288,4 +293,4 @@ def waiting(state: RunState, cell: CellState | None, facet: str) -> str:
 
 
 def _progress_of(key: int, trial: TrialInFlight) -> str:
-    return f"#{key} past {clean(trial.doing)}" if trial.doing else f"#{key} being created"
+    return f"#{key} past {clean(trial.doing).replace("_", " ")}" if trial.doing else f"#{key} being created"

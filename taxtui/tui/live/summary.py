@@ -20,9 +20,9 @@ def status(state: RunState, feed: Feed, *, over: bool, brief: bool) -> Text:
     if words := condition(state, feed, over=over):
         line.append(f" {words} ", "reverse bold")
         line.append(" ")
-    facts = [state.run_id[-4:] if brief else f"run {state.run_id}", units.clock(state.elapsed_ns)]
+    facts = [f"run {state.run_id[-4:]}" if state.run_id else "", units.clock(state.elapsed_ns)]
     if state.repetitions > 1:
-        facts.insert(1, f"run {state.repetition}/{state.repetitions}" if brief else f"repetition {state.repetition}")
+        facts.insert(1, f"repetition {state.repetition}/{state.repetitions}")
     remaining = state.eta_ns()
     if feed.live and not over and remaining:
         facts.append(f"left {units.clock(remaining, short=True)}")

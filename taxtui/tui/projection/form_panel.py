@@ -60,7 +60,7 @@ class FormPanel(CursorList[Field | str]):
         chosen = self.chosen
         if isinstance(chosen, Field):
             origin = "" if chosen.name in self.values or not self._in_file(chosen.name) else "From the training file. "
-            return f"{origin}{chosen.help}"
+            return " ".join(filter(None, [f"{origin}{chosen.help}", self.examples(chosen)]))
         labels = [field.label for field in form.groups()[chosen]] if chosen else []
         return f"enter opens or folds: {', '.join(labels)}"
 
@@ -75,6 +75,15 @@ class FormPanel(CursorList[Field | str]):
         names = [_name(item) for item in self.items]
         if name in names:
             self.put(names.index(name))
+
+    def examples(self, field: Field) -> str:
+        """Return ``Such as 1 to 1,000,000.``, or a few texts; "" for a switch and for a path."""
+        stops = self._stops(field)
+        if field.flag or not stops:
+            return ""
+        if all(stop.replace(".", "", 1).isdigit() for stop in stops):
+            return f"Such as {_text_of(field, stops[0])} to {_text_of(field, stops[-1])}."
+        return f"Such as {', '.join(stops[:3])}."
 
     def turn(self) -> bool:
         """Open or fold the group whose name is under the cursor; False where there is none."""

@@ -61,7 +61,9 @@ class ProjectionScreen(ArrangedScreen):
             with Vertical(id="asked"):
                 yield FormPanel(id="form")
                 yield Static("", id="hint", markup=False)
-                yield Input(id="exact", compact=True, select_on_focus=True)
+                with Horizontal(id="typing"):
+                    yield Static("", id="name", markup=False)
+                    yield Input(id="exact", compact=True, select_on_focus=True)
             yield PicturePanel(id="picture")
         yield from self.filter_field()
 
@@ -73,7 +75,7 @@ class ProjectionScreen(ArrangedScreen):
         self._simulated: Unfolding[Refinement, Answered] = Unfolding(
             refined, self._show, self._refuse, lambda _: self._say(), on=self
         )
-        self.form.border_title = "training run · enter types · l loads"
+        self.form.border_title = "training run · enter types"
         self.explain()
 
     def on_unmount(self) -> None:
@@ -273,10 +275,11 @@ class ProjectionScreen(ArrangedScreen):
         if option.flag:
             self.form.set(option.name, "" if self.form.value(option.name) else form.ON)
             return
-        field.display = True
+        self.query_one("#typing").display = True
+        self.query_one("#name", Static).update(f"{option.label}: ")
         with self.prevent(Input.Changed):
             field.value = self.form.value(option.name)
-        field.placeholder = f"{option.label}: not set"
+        field.placeholder = self.form.examples(option)
         self._typing, self._before = option.name, self.form.values.get(option.name, "")
         self.set_focus(field)  # at once: the next key goes there
 
@@ -290,12 +293,12 @@ class ProjectionScreen(ArrangedScreen):
     def typed_all(self, event: Input.Submitted | None = None) -> None:
         if event is not None and self._typing == form.FILE:
             self.form.set(form.FILE, event.value)
-        self.query_one("#exact", Input).display = False
+        self.query_one("#typing").display = False
         self.set_focus(self.form)
 
     def key_escape(self) -> None:
         """Take back what was typed; else drop the filter."""
-        if self.query_one("#exact", Input).display:
+        if self.query_one("#typing").display:
             self.form.set(self._typing, self._before)
             self.typed_all()
         else:
