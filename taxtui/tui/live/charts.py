@@ -293,4 +293,5 @@ def waiting(state: RunState, cell: CellState | None, facet: str) -> str:
 
 
 def _progress_of(key: int, trial: TrialInFlight) -> str:
-    return f"#{key} past {clean(trial.doing).replace("_", " ")}" if trial.doing else f"#{key} being created"
+    doing = clean(trial.doing).replace("_", " ")
+    return f"#{key} past {doing}" if doing else f"#{key} being created"
