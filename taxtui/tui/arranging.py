@@ -99,9 +99,6 @@ class ArrangedScreen(NumberedScreen):
     def rearrange(self) -> None:
         raise NotImplementedError
 
-    def focus_table(self) -> None:
-        raise NotImplementedError
-
     def filter_field(self) -> ComposeResult:
         yield FilterField(id="wanted", placeholder="show only rows that contain …", compact=True)
 
@@ -113,20 +110,7 @@ class ArrangedScreen(NumberedScreen):
         self.arrangement = self.arrangement.next_order(len(self.columns))
         self.rearrange()
 
-    def action_filter(self) -> None:
-        self.query_one(FilterField).open()
-
     @on(Input.Changed, "#wanted")
     def filtered(self, event: Input.Changed) -> None:
         self.arrangement = self.arrangement._replace(wanted=event.value)
         self.rearrange()
-
-    @on(Input.Submitted, "#wanted")
-    def filter_done(self) -> None:
-        """Keep the filter; an empty field disappears."""
-        self.query_one(FilterField).settle()
-        self.focus_table()
-
-    def key_escape(self) -> None:
-        if self.query_one(FilterField).drop():
-            self.focus_table()

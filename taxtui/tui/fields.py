@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from rich.text import Text
 from textual import events
@@ -14,6 +14,9 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
+
+if TYPE_CHECKING:
+    from taxtui.tui.numbered_screen import NumberedScreen
 
 
 class PickList(OptionList):
@@ -129,8 +132,9 @@ class FilterField(Input):
         self.display = True
         self.screen.set_focus(self)
 
-    def settle(self) -> None:
+    def on_input_submitted(self) -> None:
         self.display = bool(self.value)
+        cast("NumberedScreen", self.screen).focus_table()
 
     def drop(self) -> bool:
         """Take the filter away; whether there was a field."""

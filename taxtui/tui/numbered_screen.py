@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import os
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
@@ -22,6 +17,7 @@ from textual.widgets import Static
 
 from taxtui.tui import actions
 from taxtui.tui.actions import NumberedTab, Scope
+from taxtui.tui.fields import FilterField
 
 if TYPE_CHECKING:
     from taxtui.tui.app import TaxtuiApp
@@ -30,8 +26,6 @@ MINIMUM: Final = (80, 24)
 """The smallest terminal that a screen fits into."""
 NAMES: Final = 1 + sum(len(f" {tab.key} {tab.title} ") for tab in actions.SCREENS)
 """Columns of all tabs with their names."""
-NICENESS: Final = 15
-"""Niceness of the process that writes a page: measurements and the interface come first."""
 
 
 class TooSmall(Widget):
@@ -96,7 +90,6 @@ class NumberedScreen(Screen[None]):
         super().__init__()
         self.paths: tuple[Path, ...] = ()
         """The recordings that are shown."""
-        self._page: Path | None = None  # the page that is being written
 
     @property
     def taxtui(self) -> TaxtuiApp:
@@ -126,59 +119,34 @@ class NumberedScreen(Screen[None]):
     def leave(self, scope: Scope) -> None:
         """Hand over to the screen that a person goes to."""
 
+    def focus_table(self) -> None:
+        """Give the focus to the list that a filter applies to."""
+
+    def action_filter(self) -> None:
+        self.query_one(FilterField).open()
+
+    def key_escape(self) -> None:
+        for field in self.query(FilterField):
+            if field.drop():
+                self.focus_table()
+
     def restyle(self) -> None:
         """Draw again with the colours of the new theme."""
 
     @work
     async def write_page(self, command: Sequence[str]) -> None:
-        """Write the page of a taxtui command under the first free name in the recording's folder.
-
-        Another process draws the page: drawing takes seconds, and would delay the answer to a key.
-        """
+        """Write the page of a taxtui command under the first free name in the recording's folder."""
         from taxtui.live import catalogue
+        from taxtui.tui.command_dialog import CommandProgress
 
-        if self._page is not None:
-            self.notify(f"{self._page} is being written", severity="warning")
-            return
         if not self.paths:
             self.notify("there is no recording yet; 1 measures, 5 lists recordings", severity="warning")
             return
         try:
-            page = self._page = catalogue.beside(self.paths[0], ".html")
-            self.notify(f"{page} …", title="Writing a page")
-            refusal = await _refusal([*command, "--html", str(page)])
-        except OSError as error:  # no more processes
-            refusal = str(error)
-        self._page = None
-        if refusal:
-            self.notify(refusal, title="No page", severity="error", timeout=10)
-        else:
-            self.notify(str(page), title="Page written", timeout=10)
-
-
-def start_command(
-    words: Sequence[str], *, stdout: int, stderr: int, env: Mapping[str, str] | None = None
-) -> subprocess.Popen[bytes]:
-    """Start a command of taxtui in a session of its own. Raises ``OSError``: no more processes."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "taxtui", *words],
-        stdin=subprocess.DEVNULL,
-        stdout=stdout,
-        stderr=stderr,
-        start_new_session=True,
-        env=env,
-    )
-
-
-async def _refusal(command: Sequence[str]) -> str:
-    """Run a command of taxtui; return its last line of stderr if it fails, else "". Cancelling ends the process."""
-    process = start_command(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    with contextlib.suppress(OSError):  # the process has ended already
-        os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
-    try:
-        _, errors = await asyncio.to_thread(process.communicate)
-    finally:
-        process.terminate()
-        code = process.wait()
-    lines = [line for line in errors.decode(errors="replace").splitlines() if line.strip()]
-    return "" if code == 0 else (lines or [f"its process ended with {code}"])[-1].removeprefix("taxtui: ")
+            page = str(catalogue.beside(self.paths[0], ".html"))
+        except OSError as error:
+            self.notify(str(error), title="No page", severity="error", timeout=10)
+            return
+        words = ["taxtui", *command, "--html", page]
+        if await self.app.push_screen_wait(CommandProgress("HTML page", words, (0,))) is not None:
+            self.notify(page, title="Page written", timeout=10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import time
 from typing import ClassVar, Final
 
@@ -15,6 +16,7 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from costmodel import SourceError
+from taxtui.live.catalogue import shown
 from taxtui.live.cell_state import FACETS
 from taxtui.live.state import LogLine
 from taxtui.terminal_text import clean
@@ -28,7 +30,7 @@ from taxtui.tui.live.feed import BUDGET_S, Feed, RunFeed
 from taxtui.tui.live.panels import CellTable, LogView, PhaseBars, ProgressBars
 from taxtui.tui.live.playback import PlaybackScreen, ReplayBar
 from taxtui.tui.live.replay import Standing
-from taxtui.tui.live.summary import as_markdown, last_lines, status
+from taxtui.tui.live.summary import last_lines, status
 from taxtui.tui.numbered_screen import TopBar
 
 LIVE_S: Final = 1 / 4  # between looks at what is being measured
@@ -275,23 +277,13 @@ class LiveScreen(PlaybackScreen):
         self.picture = self.pictures[(place + 1) % len(self.pictures)]
         self.paint()
 
-    def action_filter(self) -> None:
-        self.query_one(FilterField).open()
-
     @on(Input.Changed, "#filter")
     def filtered(self, event: Input.Changed) -> None:
         self.query_one("#log", LogView).wanted = event.value
         self.paint()
 
-    @on(Input.Submitted, "#filter")
-    def filter_done(self) -> None:
-        """Keep the filter; an empty one goes away."""
-        self.query_one(FilterField).settle()
+    def focus_table(self) -> None:
         self.query_one("#log").focus()
-
-    def key_escape(self) -> None:
-        self.query_one(FilterField).drop()
-        self.query_one("#cells").focus()
 
     def _show_whole_log(self) -> None:
         """Drop the filter of the log."""
@@ -313,9 +305,8 @@ class LiveScreen(PlaybackScreen):
 
     def action_copy(self) -> None:
         if self.feed:
-            state = self.feed.state
-            label = f"{FACETS[self.facet].replace('_', ' ')} of {len(state.cells)} cells, as Markdown"
-            copy(self.app, as_markdown(state, FACETS[self.facet]), label)
+            command = shlex.join(["taxtui", "report", shown(self.feed.path)])
+            copy(self.app, command, command)
 
     def action_page(self) -> None:
         if self.feed:

@@ -82,18 +82,6 @@ def farewell(state: RunState, path: Path) -> str:
     return "\n".join(lines)
 
 
-def as_markdown(state: RunState, facet: str) -> str:
-    """The table of percentiles, for an issue or a chat."""
-    names = list(units.QUANTILES)
-    rows = [f"| {facet.replace('_', ' ')} | cell | n | failed | {' | '.join(names)} |", "|---" * (4 + len(names)) + "|"]
-    for cell in state.cells.values():
-        values = [units.percentile(cell.facets[facet], name) for name in names]
-        work = f"{cell.workload} {cell.mode} c{cell.concurrency}"
-        label = cell.label.replace("|", "\\|")
-        rows.append(f"| {label} | {work} | {cell.facets[facet].n} | {cell.failed} | {' | '.join(values)} |")
-    return "\n".join(rows) + "\n"
-
-
 def _counts(state: RunState) -> str:
     cells = state.cells.values()
     counts = f"{sum(cell.ok for cell in cells):,} ok, {sum(cell.failed for cell in cells):,} failed"

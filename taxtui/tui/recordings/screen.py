@@ -246,9 +246,6 @@ class RecordingsScreen(NumberedScreen):
             return False
         return True
 
-    def action_filter(self) -> None:
-        self.query_one(FilterField).open()
-
     @on(Input.Changed, "#wanted")
     def filtered(self, event: Input.Changed) -> None:
         """Filter while a person types; the cursor stays on its recording."""
@@ -258,18 +255,14 @@ class RecordingsScreen(NumberedScreen):
         if before:
             self._put_on(before.path)
 
-    @on(Input.Submitted, "#wanted")
-    def filter_done(self) -> None:
-        """Keep the filter; an empty one goes away."""
-        self.query_one(FilterField).settle()
+    def focus_table(self) -> None:
         self.query_one(RecordingList).focus()
 
     def key_escape(self) -> None:
-        """Drop the filter; else take all marks away."""
-        if self.query_one(FilterField).drop():
-            self.query_one(RecordingList).focus()
-        else:
+        """Drop the filter; without one, take all marks away."""
+        if not self.query_one(FilterField).display:
             self.marks.clear()
+        super().key_escape()
         self.paint()
 
     def action_renew(self) -> None:

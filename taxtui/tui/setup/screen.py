@@ -16,7 +16,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.widgets import OptionList
+from textual.widgets import OptionList, Static
 
 from taxtui.tui import actions, colours
 from taxtui.tui.fields import PickList
@@ -83,7 +83,6 @@ class SetupScreen(NumberedScreen):
 
         from taxtui.sandboxes import registry
         from taxtui.tui.setup.form import Choices, shipped_tiers
-        from taxtui.tui.setup.panels import PlanPanel
         from taxtui.tui.setup.run_fields import RunFields
 
         self.substrates.only(registry.names())
@@ -93,7 +92,9 @@ class SetupScreen(NumberedScreen):
             picks.highlighted = 0
         buttons = [Button(Text(label), id=name, compact=True) for name, label in BUTTONS.items()]
         buttons[0].variant = "success"
-        parts = RunFields(id="fields"), PlanPanel(id="plan"), Horizontal(*buttons, id="buttons")
+        plan = Static(id="plan", markup=False)
+        plan.border_title = "Plan"
+        parts = RunFields(id="fields"), plan, Horizontal(*buttons, id="buttons")
         await self.query_one("#below").mount(*parts, *super().foot())
         self.refresh_bindings()  # else the footer would wait for another change of the keys
         self._whole.set()
@@ -157,7 +158,6 @@ class SetupScreen(NumberedScreen):
     def refresh_plan(self) -> None:
         """Show the plan: size, time, cost, obstacles."""
         from taxtui.tui.setup.form import about_tier
-        from taxtui.tui.setup.panels import PlanPanel
 
         if not self._whole.is_set():
             return
@@ -173,7 +173,9 @@ class SetupScreen(NumberedScreen):
         if obstacle := self.obstacle:
             facts.append(Text(f"Not ready: {obstacle}", colours.themed(self.app.theme_variables, "text-warning")))
         about = [about_tier(name) for name in choices.tiers] + [MODES[mode] for mode in choices.modes]
-        self.query_one(PlanPanel).show(facts, command, self.substrates.advice(), Text("\n".join(about), "dim"))
+        # the command comes where the room may end: y copies all of it
+        parts = [*facts, self.substrates.advice(), command, Text(), Text("\n".join(about), "dim")]
+        self.query_one("#plan", Static).update(Text("\n").join(part for part in parts if part or part is parts[-2]))
         self.query_one("#launch").disabled = bool(obstacle)
 
     def _outlook(self, plan: Plan) -> dict[str, str]:
