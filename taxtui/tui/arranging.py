@@ -37,7 +37,6 @@ class Arrangement(NamedTuple):
         return self._replace(column=place if place < columns else None, descending=False)
 
     def passes(self, text: str) -> bool:
-        """Whether a row with this text is shown."""
         folded = text.casefold()
         return all(word in folded for word in self.wanted.casefold().split())
 

@@ -100,7 +100,6 @@ class CommandProgress(ModalScreen[str | None]):
 
     @property
     def _last(self) -> str:
-        """The last line of the process's stderr."""
         lines = [line.strip() for line in re.split(r"[\r\n]+", self._heard)]
         return clean(next((line for line in reversed(lines) if line), "")).removeprefix("taxtui: ")
 

@@ -49,7 +49,6 @@ class PickList(OptionList):
         self.add_option(Option(self._prompt(key), id=key))
 
     def drop(self, key: str) -> None:
-        """Offer something no longer."""
         del self._labels[key]
         self.picked = [name for name in self.picked if name != key]
         self.remove_option(key)
@@ -60,12 +59,10 @@ class PickList(OptionList):
         return list(self._labels)
 
     def pick(self, keys: Iterable[str]) -> None:
-        """Pick exactly these."""
         self.picked = [key for key in self._labels if key in set(keys)]
         self.redraw()
 
     def redraw(self) -> None:
-        """Draw every label again."""
         for key in self._labels:
             self.replace_option_prompt(key, self._prompt(key))
 

@@ -43,7 +43,6 @@ class LineList(ScrollView, Generic[Item]):
         raise NotImplementedError
 
     def show(self, items: Sequence[Item], heading: Text | None = None) -> None:
-        """Replace what is listed."""
         before = self.lines
         self.items, self.heading = items, heading
         self.virtual_size = Size(self.scrollable_content_region.width, self.lines)
@@ -57,7 +56,6 @@ class LineList(ScrollView, Generic[Item]):
             self.refresh()
 
     def entitle(self, title: Text) -> None:
-        """Set the border's title, if it is new."""
         if title != self._title:
             self._title = self.border_title = title
 
@@ -84,14 +82,12 @@ class LineList(ScrollView, Generic[Item]):
 
     @property
     def lines(self) -> int:
-        """How many there are, with the heading."""
         return len(self.items) + (self.heading is not None)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return max(1, self.lines)
 
     def number_at(self, y: int) -> int | None:
-        """The item on a line of the screen."""
         if self.heading is not None and y == 0:
             return None
         number = y + self.scroll_offset.y - (self.heading is not None)
@@ -103,7 +99,6 @@ class LineList(ScrollView, Generic[Item]):
         return None if at is None else self.number_at(at.y)
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line of the screen."""
         width = self.scrollable_content_region.width
         number = self.number_at(y)
         if number is not None:

@@ -76,7 +76,6 @@ class TopBar(Horizontal):
         yield Static("", id="status", markup=False)
 
     def say(self, status: Text) -> None:
-        """Replace the status."""
         self.query_one("#status", Static).update(status, layout=False)  # a layout per frame would double its cost
 
 

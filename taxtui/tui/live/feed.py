@@ -162,7 +162,6 @@ class RunFeed:
 
     @property
     def ending(self) -> RunState | None:
-        """The state, if the measurement began."""
         return self.state if self.state.run_id else None
 
     @property

@@ -38,7 +38,6 @@ class CellTable(CursorList[CellState]):
 
     @property
     def wide(self) -> bool:
-        """Whether counts fit into the width."""
         return self.size.width >= self._label_width + self._name_width + 3 * (NUMBER_WIDTH + 1) + 4 + 14
 
     def _heading(self) -> Text:

@@ -41,7 +41,6 @@ class ReplayBar(Widget):
         self.standing = NOWHERE
 
     def show(self, standing: Standing) -> None:
-        """Draw this, if it is new."""
         if standing != self.standing:
             self.standing = standing
             self.refresh()
@@ -80,12 +79,10 @@ class ReplayBar(Widget):
 
     @property
     def _room(self) -> int:
-        """Columns of the track."""
         return max(1, self.size.width - LEFT - len(self._right) - 1)
 
     @property
     def _knob(self) -> int:
-        """Its column on the track."""
         return round(self.standing.share * (self._room - 1))
 
     def on_click(self, event: events.Click) -> None:
@@ -119,7 +116,6 @@ class PlaybackScreen(NumberedScreen):
 
     @property
     def replay(self) -> ReplayFeed | None:
-        """The replay, or None for a measurement."""
         return self.feed if isinstance(self.feed, ReplayFeed) else None
 
     def hurry(self) -> None:

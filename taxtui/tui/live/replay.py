@@ -37,7 +37,6 @@ class Standing(NamedTuple):
 
     @property
     def share(self) -> float:
-        """0 at the start, 1 at the end."""
         return self.at_ns / self.length_ns if self.length_ns else float(self.over)
 
 
@@ -188,7 +187,6 @@ class ReplayFeed:
 
     @property
     def standing(self) -> Standing:
-        """Where it stands."""
         start, length_ns = self.timeline.start_unix_ns, self.timeline.end_unix_ns - self.timeline.start_unix_ns
         at_ns = min(max(0.0, (self._goal_unix_ns if self._goal else self._clock_unix_ns) - start), length_ns)
         known_ns = self.timeline.now_unix_ns - start

@@ -286,7 +286,6 @@ class LiveScreen(PlaybackScreen):
         self.query_one("#log").focus()
 
     def _show_whole_log(self) -> None:
-        """Drop the filter of the log."""
         self.query_one(FilterField).forget()
         self.query_one("#log", LogView).wanted = ""
 

@@ -119,7 +119,6 @@ class ReplayTimeline:
 
     @property
     def now_unix_ns(self) -> int:
-        """Up to where everything is known."""
         return self.state.now_unix_ns
 
     @property
@@ -131,7 +130,6 @@ class ReplayTimeline:
         return self.now_unix_ns + known_ns * max(0, self.size_bytes - self._offset) // max(1, self._offset)
 
     def reaches(self, place: Place) -> bool:
-        """Whether everything up to there has been folded."""
         if isinstance(place, After):
             return place.events <= self.events
         return self.complete or place.unix_ns < self.now_unix_ns

@@ -71,7 +71,6 @@ class FormPanel(CursorList[Field | str]):
         return form.value_of(name, self.values)
 
     def find(self, name: str) -> None:
-        """Put the cursor on an option."""
         names = [_name(item) for item in self.items]
         if name in names:
             self.put(names.index(name))

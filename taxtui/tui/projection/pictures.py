@@ -76,7 +76,6 @@ class PicturePanel(Vertical):
         self.show(self._answered, self._answer, self._line)
 
     def show(self, answered: Answered | None, answer: Answer | None, line: WorkLine | None) -> None:
-        """Show the picture of a workload."""
         self._answered, self._answer, self._line = answered, answer, line
         plot, bars = self.query_one(CurvePlot), self.query_one(StackedBars)
         plot.display, bars.display = self.picture == "actions", self.picture != "actions"

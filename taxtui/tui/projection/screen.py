@@ -108,7 +108,6 @@ class ProjectionScreen(ArrangedScreen):
 
     @on(FormPanel.Changed)
     def hesitate(self) -> None:
-        """Answer after the last key of a few."""
         if self._pause:
             self._pause.stop()
         self._pause = self.set_timer(PAUSE_S, self.ask)
@@ -123,7 +122,6 @@ class ProjectionScreen(ArrangedScreen):
         self._say()
 
     def _show_first(self, request: ProjectionAsked, answered: Answered) -> None:
-        """Show the answer without simulations, and simulate."""
         self._show(request, answered)
         if answered.coarse:
             rows = self.looked_at
@@ -144,7 +142,6 @@ class ProjectionScreen(ArrangedScreen):
         self.explain()
 
     def _expect(self, words: str) -> None:
-        """Set the text of the empty table."""
         table = self.query_one(AnswerTable)
         table.empty = words
         table.refresh()

@@ -173,7 +173,6 @@ class RecordingFacts(Static):
         super().__init__("", id=id, markup=False)
 
     def present(self, entry: CatalogueEntry) -> None:
-        """Show an entry."""
         table = Table.grid(padding=(0, 1), expand=True)
         table.add_column(width=9, style=MUTED)
         table.add_column(ratio=1, overflow="fold")

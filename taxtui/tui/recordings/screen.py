@@ -47,7 +47,6 @@ class ListAsked(NamedTuple):
     entries: tuple[CatalogueEntry, ...]
 
     def look(self) -> Listing:
-        """Make it."""
         return catalogue.scan(self.feed, running=self.running, known=self.entries)
 
 

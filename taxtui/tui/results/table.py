@@ -39,7 +39,6 @@ class ResultTable(CursorList[ResultLine]):
         self._heads: list[list[str]] = []
 
     def present(self, sections: Sequence[Section]) -> None:
-        """Show these sections from the first line."""
         self.sections = sections
         self._lay_out()
         self.cursor = 0
@@ -89,7 +88,6 @@ class ResultTable(CursorList[ResultLine]):
         return self.items[number].first
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """The head may be another one."""
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.Scrolled())
 

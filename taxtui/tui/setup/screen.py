@@ -156,7 +156,6 @@ class SetupScreen(NumberedScreen):
         self.refresh_plan()
 
     def refresh_plan(self) -> None:
-        """Show the plan: size, time, cost, obstacles."""
         from taxtui.tui.setup.form import about_tier
 
         if not self._whole.is_set():
@@ -199,7 +198,6 @@ class SetupScreen(NumberedScreen):
         }
 
     def _command(self) -> str:
-        """The command line that makes exactly this run."""
         limits = self.expense.options if self.expense else ()
         return self.preset.command(limits) if self.preset else self.choices.command(limits)
 
@@ -211,7 +209,6 @@ class SetupScreen(NumberedScreen):
         self._check_options(offered)
 
     def _check_options(self, keys: Sequence[str]) -> None:
-        """Check the substrates with options among these."""
         if refs := [key for key in keys if ":" in key]:
             self._check(refs, refs)
 
