@@ -68,7 +68,6 @@ class ReplayFeed:
         self._applied = 0  # events
         self._clock_unix_ns = self.timeline.start_unix_ns
         self._goal: Callable[[], Place | None] | None = None  # where to go; the place is None until it is known
-        self._goal_unix_ns: float = 0  # for the bar
         self._place: Place | None = None  # on the way there
         self._closed = False
         self._ticked_s = time.monotonic()
@@ -152,8 +151,14 @@ class ReplayFeed:
 
     def seek(self, share: float) -> None:
         """Go to a share of the whole time, 0 = start to 1 = end."""
-        start, end = self.timeline.start_unix_ns, self.timeline.end_unix_ns
-        self._seek(start + int(max(0.0, share) * (end - start)) if share < 1 else inf)
+        timeline = self.timeline
+
+        def place() -> Upto:  # the end is an estimate until the timeline is complete
+            whole_ns = timeline.end_unix_ns - timeline.start_unix_ns
+            return Upto(timeline.start_unix_ns + int(max(0.0, share) * whole_ns) if share < 1 else inf)
+
+        self._place = None  # an earlier seek is dropped
+        self._want(place)
 
     def seek_by(self, share: float) -> None:
         """Go on, or back, by a share of the whole time."""
@@ -167,32 +172,31 @@ class ReplayFeed:
         """
         if match := CLOCK.fullmatch(text):
             hours, minutes, seconds = (float(part or 0) for part in match.groups())
-            self._seek(self.timeline.start_unix_ns + int((hours * 3600 + minutes * 60 + seconds) * 1e9))
+            unix_ns = self.timeline.start_unix_ns + int((hours * 3600 + minutes * 60 + seconds) * 1e9)
+            self._place = None
+            self._want(lambda: Upto(unix_ns))
         elif match := SHARE.fullmatch(text):
             self.seek(float(match[1]) / 100)
         elif match := TRIAL.fullmatch(text):
             self._place = None
-            self._want(partial(self.timeline.end_of, int(match[1])), self._clock_unix_ns)
+            self._want(partial(self.timeline.end_of, int(match[1])))
         else:
             raise UsageError(f'"{clean(text)}" is no place in a recording', fix="write 2:10, 1:02:10, 50% or #158")
 
-    def _seek(self, unix_ns: float) -> None:
-        self._place = None  # whatever was on its way is given up
-        self._want(lambda: Upto(unix_ns), unix_ns)
-
-    def _want(self, goal: Callable[[], Place | None], unix_ns: float) -> None:
+    def _want(self, goal: Callable[[], Place | None]) -> None:
         """Go there with the next ``advance``; a speed without limit becomes 1."""
-        self._goal, self._goal_unix_ns, self.seeking, self.refusal = goal, unix_ns, True, ""
+        self._goal, self.seeking, self.refusal = goal, True, ""
         self.speed = self.speed or 1.0
 
     @property
     def standing(self) -> Standing:
         start, length_ns = self.timeline.start_unix_ns, self.timeline.end_unix_ns - self.timeline.start_unix_ns
-        at_ns = min(max(0.0, (self._goal_unix_ns if self._goal else self._clock_unix_ns) - start), length_ns)
+        place = self._goal() if self._goal else None
+        at_unix_ns = place.unix_ns if isinstance(place, Upto) else self._clock_unix_ns
+        at_ns = min(max(0.0, at_unix_ns - start), length_ns)
         known_ns = self.timeline.now_unix_ns - start
         seeking = None
         if self._goal and not self.timeline.complete:
-            place = self._goal()
             if place is None:
                 seeking = known_ns / max(1, length_ns)
             elif not self.timeline.reaches(place):

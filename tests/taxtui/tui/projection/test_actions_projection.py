@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from textual.containers import ScrollableContainer
 from textual.pilot import Pilot
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from costmodel import Row
 from taxtui.commands.project import command
@@ -104,13 +104,15 @@ async def test_enter_types_an_exact_value_that_is_answered_while_it_is_typed(pat
         await answered(pilot)
         await pilot.press("enter", *"77")
         await answered(pilot, trajectories=77)
+        assert str(projection(pilot).query_one("#name", Static).render()) == "trajectories: "
+        assert "Such as 1,000 to 1,000,000,000." in str(projection(pilot).query_one("#hint", Static).render())
         await pilot.press(*"7")
         await answered(pilot, trajectories=777)
         await pilot.press("enter")
         assert pilot.app.focused is panel(pilot)
         await pilot.press("enter", *"5", "escape")  # thought better of it
         await answered(pilot, trajectories=777)
-        assert not projection(pilot).query_one("#exact", Input).display
+        assert not projection(pilot).query_one("#typing").display
 
 
 async def test_enter_turns_a_switch(path: Path) -> None:
