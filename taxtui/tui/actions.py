@@ -59,8 +59,8 @@ ACTIONS: Final = (
     Action(
         "enter", "enter", "open", "Open", "Open what is under the cursor: trials, table, value, replay", _DATA, _DATA
     ),
-    Action("y", "y", "copy", "Copy", "Copy the command line, or the table", _COPIES, _COPIES),
-    Action("h", "h", "page", "HTML page", "Write a page to send, beside the recording", _DATA, _DATA),
+    Action("y", "y", "copy", "Copy", "Copy the command line or the table", _COPIES, _COPIES),
+    Action("h", "h", "page", "HTML page", "Write an HTML page in the recording's folder", _DATA, _DATA),
     Action("slash", "/", "filter", "Filter", "Show only lines that contain a text", _DATA),
     Action("o", "o", "sort", "Sort", "Sort by the next column; twice for each column, up and down", _TABLES),
     Action("left_square_bracket", "[", "switch(-1)", "Previous", "The previous table or duration", ("live", "results")),

@@ -23,13 +23,13 @@ from taxtui.terminal_text import fit, widest
 from taxtui.tui import actions
 
 COPIED: Final = "copied.txt"
-"""In the cache: what was copied last."""
+"""File in the cache with the last copied text."""
 
 
 def copy(app: App[Any], text: str, message: str) -> None:
-    """Put ``text`` on the clipboard and into a file; say ``told``, and where the file is.
+    """Put ``text`` on the clipboard and into a file; show ``message`` and the file's path.
 
-    A terminal never answers whether it took what was copied: some do not, and tmux only where it is told to.
+    A terminal does not report whether it took the text: some ignore it, and tmux needs a setting.
     """
     app.copy_to_clipboard(text)
     try:
@@ -85,7 +85,7 @@ class Ask(ModalScreen[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [CLOSE]
 
     def __init__(self, title: str, body: str, *, wanted: str | None = None, placeholder: str = "") -> None:
-        """Ask for a text; where ``wanted`` is given, nothing else is accepted."""
+        """Ask for a text; only ``wanted`` is accepted if given."""
         super().__init__()
         self._title, self._body, self._wanted, self._placeholder = title, body, wanted, placeholder
 

@@ -43,7 +43,7 @@ class LadderPlot(PlotextPlot):
         drawn = title, tuple(points), knee
         if drawn != self._drawn:
             self.points, self.knee, self._drawn = points, knee, drawn
-            self.border_title = Text(title)  # which draws the rest anew too
+            self.border_title = Text(title)  # this refreshes the widget
 
     def _draw(self, across: Sequence[float], values: Sequence[float], side: int) -> None:
         """Draw a curve and its axis from 0 to the greatest value."""

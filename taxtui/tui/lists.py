@@ -26,7 +26,7 @@ MUTED: Final = Style(dim=True)
 class LineList(ScrollView, Generic[Item]):
     """One line per item under an optional heading; a subclass says how an item is drawn."""
 
-    # Textual lays the whole screen out anew when a list grows; show() does what that is needed for.
+    # By default Textual lays out the whole screen when a list grows; show() does the necessary part.
     virtual_size: Reactive[Size] = Reactive(Size(0, 0), layout=False)
     follows: ClassVar[bool] = False  # scroll new lines at the end into view, unless a person has scrolled up
 
@@ -60,7 +60,7 @@ class LineList(ScrollView, Generic[Item]):
             self._title = self.border_title = title
 
     def room_for(self, labels: Iterable[str]) -> int:
-        """Columns for the widest of these, but not more than a third of the list: numbers want to be seen too."""
+        """Return the columns of the widest label, at most a third of the list."""
         return min(widest(labels), self.size.width // 3)
 
     def on_resize(self) -> None:

@@ -83,7 +83,7 @@ class NumberedScreen(Screen[None]):
     """A screen with a digit; ``scope`` names its actions."""
 
     scope: ClassVar[Scope]
-    CSS_PATH = "screen.tcss"  # beside each screen
+    CSS_PATH = "screen.tcss"  # in the folder of each screen
 
     def __init__(self) -> None:
         super().__init__()

@@ -45,12 +45,12 @@ class HistogramPlot(Widget):
     def show(
         self, title: str, histogram: LogHistogram, colour: str, bounds: tuple[float, float], empty: str = ""
     ) -> None:
-        """Draw this histogram over ``bounds`` (ns), if anything about it is new; ``empty`` says why there is none."""
+        """Draw a new histogram over ``bounds`` (ns); ``empty`` is the text of an empty one."""
         self.histogram, self.colour, self.bounds, self.empty = histogram, colour, bounds, empty
         drawn = (title, histogram.n, histogram.total, colour, bounds, empty)
         if drawn != self._drawn:
             self._drawn = drawn
-            self.border_title = Text(title)  # which draws the rest anew too
+            self.border_title = Text(title)  # this refreshes the widget
 
     def render(self) -> RenderResult:
         width, height = self.size
@@ -94,7 +94,7 @@ class HistogramPlot(Widget):
             if not 0 <= place < width:
                 continue
             label = f"╷{name}"
-            if place <= end:  # right beside the one before
+            if place <= end:  # no column between two names
                 label = f"·{name}"
                 place = end + 1
             if place + len(label) > width:
@@ -142,7 +142,7 @@ class EcdfLine(NamedTuple):
 
 
 class EcdfPlot(PlotextPlot):
-    """Empirical distribution functions on a logarithmic axis of time; a steep line to the left is best."""
+    """Empirical distribution functions on a logarithmic time axis; a steep line to the left is best."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -150,11 +150,11 @@ class EcdfPlot(PlotextPlot):
         self._drawn: object = None
 
     def show(self, title: str, lines: Sequence[EcdfLine]) -> None:
-        """Draw these, if anything about them is new; those without a value are named all the same."""
+        """Draw these lines if any value is new; lines without a value appear in the legend alone."""
         drawn = title, [(line.label, line.histogram.n, line.histogram.total) for line in lines]
         if drawn != self._drawn:
             self.lines, self._drawn = lines, drawn
-            self.border_title = Text(title)  # which draws the rest anew too
+            self.border_title = Text(title)  # this refreshes the widget
 
     def render(self) -> RenderResult:
         width, height = self.size

@@ -26,11 +26,11 @@ TRIAL: Final = re.compile(r"#(\d{1,18})", re.ASCII)
 class Standing(NamedTuple):
     """The position of a replay; equal positions look the same."""
 
-    at_ns: float  # since the start: where it is, or where a person wants it to be
+    at_ns: float  # since the start; during a seek the sought position
     length_ns: float
-    known_ns: float  # up to where the timeline has come
-    seeking: float | None  # 0 to 1: how far the timeline is on its way to where it is waited for; None: it is not
-    events: int  # that are in what is shown
+    known_ns: float  # end of the timeline so far
+    seeking: float | None  # progress of the timeline towards the sought position, 0 to 1; None: no wait
+    events: int  # folded so far
     speed: float  # 0 = as fast as it can be read
     paused: bool
     over: bool
@@ -54,27 +54,27 @@ class ReplayFeed:
         """Open a recording at its start; a speed of 0 is as fast as it can be read.
 
         Raises:
-            SourceError: it is none.
+            SourceError: the file is not a recording.
         """
         self.path = path
         self.state = RunState()
         self.speed = speed
         self.paused = False
-        self.seeking = False  # on the way to where a person wants it to be
-        self.refusal = ""  # why it cannot be there
-        self.timeline = ReplayTimeline(path)  # what is known of the recording, also beyond what is shown
+        self.seeking = False  # a seek has not arrived
+        self.refusal = ""  # reason that a seek failed
+        self.timeline = ReplayTimeline(path)
         self._follower = Follower(path)
         self._waiting: deque[Event] = deque(self._follower.poll(SLICE_BYTES))
         self._applied = 0  # events
         self._clock_unix_ns = self.timeline.start_unix_ns
-        self._goal: Callable[[], Place | None] | None = None  # where to go; the place is None until it is known
-        self._place: Place | None = None  # on the way there
+        self._goal: Callable[[], Place | None] | None = None  # returns the sought position, or None while unknown
+        self._place: Place | None = None  # a position that folding has not reached
         self._closed = False
         self._ticked_s = time.monotonic()
         self._travel(Upto(self._clock_unix_ns), self._ticked_s + BUDGET_S)
 
     def advance(self) -> bool:
-        """As ``Feed.advance``: on to where a person wants to be, else to where the replay's clock stands by now."""
+        """As ``Feed.advance``: move to the sought position, else to the replay clock's instant."""
         if self._closed:
             return False
         now_s = time.monotonic()
@@ -88,7 +88,7 @@ class ReplayFeed:
         return self.timeline.advance(now_s + BUDGET_S) or not arrived or self._goal is not None
 
     def _play(self, elapsed_s: float) -> None:
-        """Let the clock go on; where it would pass the timeline, show the last keyframe: nothing is faster."""
+        """Advance the clock; where it would pass the timeline, show the last keyframe."""
         known_unix_ns = self.timeline.now_unix_ns
         before_unix_ns = max(self._clock_unix_ns, self.timeline.start_unix_ns)
         wanted_unix_ns = before_unix_ns + int(elapsed_s * 1e9 * self.speed) if self.speed else known_unix_ns + 1
@@ -126,7 +126,7 @@ class ReplayFeed:
         return True
 
     def _jump(self, place: Place) -> None:
-        """Go to the last keyframe before a place, if that saves folding or the place has been passed."""
+        """Load the last keyframe before a position, if this saves folding or the position has been passed."""
         passed = self._applied > place.events if isinstance(place, After) else self.state.now_unix_ns > place.unix_ns
         keyframe = self.timeline.before(place)
         if passed or keyframe.events > self._applied:
@@ -168,7 +168,7 @@ class ReplayFeed:
         """Go to ``2:10`` or ``1:02:10`` after the start, to ``50%``, or to the end of trial ``#158``.
 
         Raises:
-            UsageError: it is none of these.
+            UsageError: the text is not a position.
         """
         if match := CLOCK.fullmatch(text):
             hours, minutes, seconds = (float(part or 0) for part in match.groups())

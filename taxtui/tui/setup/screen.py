@@ -15,7 +15,7 @@ from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import OptionList, Static
 
 from taxtui.tui import actions, colours
@@ -92,7 +92,7 @@ class SetupScreen(NumberedScreen):
             picks.highlighted = 0
         buttons = [Button(Text(label), id=name, compact=True) for name, label in BUTTONS.items()]
         buttons[0].variant = "success"
-        plan = Static(id="plan", markup=False)
+        plan = VerticalScroll(Static(id="words", markup=False), id="plan")
         plan.border_title = "Plan"
         parts = RunFields(id="fields"), plan, Horizontal(*buttons, id="buttons")
         await self.query_one("#below").mount(*parts, *super().foot())
@@ -172,9 +172,9 @@ class SetupScreen(NumberedScreen):
         if obstacle := self.obstacle:
             facts.append(Text(f"Not ready: {obstacle}", colours.themed(self.app.theme_variables, "text-warning")))
         about = [about_tier(name) for name in choices.tiers] + [MODES[mode] for mode in choices.modes]
-        # the command comes where the room may end: y copies all of it
+        # the command comes near the end, where the room may end: y copies all of it
         parts = [*facts, self.substrates.advice(), command, Text(), Text("\n".join(about), "dim")]
-        self.query_one("#plan", Static).update(Text("\n").join(part for part in parts if part or part is parts[-2]))
+        self.query_one("#words", Static).update(Text("\n").join(part for part in parts if part or part is parts[-2]))
         self.query_one("#launch").disabled = bool(obstacle)
 
     def _outlook(self, plan: Plan) -> dict[str, str]:
