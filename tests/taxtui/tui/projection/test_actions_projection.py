@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from textual.containers import ScrollableContainer
 from textual.pilot import Pilot
-from textual.widgets import Static
+from textual.widgets import OptionList, Static
 
 from costmodel import Row
 from taxtui.commands.project import command
