@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar
 
 from rich.text import Text
 from textual import events
@@ -14,9 +14,6 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
-
-if TYPE_CHECKING:
-    from taxtui.tui.numbered_screen import NumberedScreen
 
 
 class PickList(OptionList):
@@ -131,7 +128,6 @@ class FilterField(Input):
 
     def on_input_submitted(self) -> None:
         self.display = bool(self.value)
-        cast("NumberedScreen", self.screen).focus_table()
 
     def drop(self) -> bool:
         """Take the filter away; whether there was a field."""

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from rich.text import Text
-from textual import work
+from textual import on, work
 from textual.app import ComposeResult, RenderResult
 from textual.containers import Container, Horizontal
 from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from taxtui.tui import actions
 from taxtui.tui.actions import NumberedTab, Scope
@@ -123,6 +123,10 @@ class NumberedScreen(Screen[None]):
 
     def action_filter(self) -> None:
         self.query_one(FilterField).open()
+
+    @on(Input.Submitted, "FilterField")
+    def filter_submitted(self) -> None:
+        self.focus_table()
 
     def key_escape(self) -> None:
         for field in self.query(FilterField):

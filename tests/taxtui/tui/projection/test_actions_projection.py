@@ -312,15 +312,15 @@ async def test_m_shows_the_page_of_decide_and_escape_ends_its_process(
 
 async def test_m_offers_no_move_to_the_only_measured_substrate(tmp_path: Path) -> None:
     told = [story.header([story.planned("local", trials=4)]), story.clock(), story.cell(0, "local")]
-    for number in range(4):
-        told += story.trial(number, 0, number * story.S)
+    for key in range(4):
+        told += story.trial(key, 0, key * story.S)
     async with looking_at(record(tmp_path / "alone.msgpack", told)).run_test(size=SIZE) as pilot:
         await pilot.press("4")
         await until(pilot, lambda: projection(pilot).answered)
         await pilot.press("m")
         await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
         offered = pilot.app.screen.query_one(OptionList)
-        notes = [str(offered.get_option_at_index(number).prompt) for number in range(offered.option_count)]
+        notes = [str(offered.get_option_at_index(place).prompt) for place in range(offered.option_count)]
         assert notes
         assert all("estimated from published figures" in note for note in notes)
 
