@@ -59,8 +59,8 @@ ACTIONS: Final = (
     Action(
         "enter", "enter", "open", "Open", "Open what is under the cursor: trials, table, value, replay", _DATA, _DATA
     ),
-    Action("y", "y", "copy", "Copy", "Copy the command line, or the table", _COPIES, _COPIES),
-    Action("h", "h", "page", "HTML page", "Write a page to send, beside the recording", _DATA, _DATA),
+    Action("y", "y", "copy", "Copy", "Copy the command line or the table", _COPIES, _COPIES),
+    Action("h", "h", "page", "HTML page", "Write an HTML page in the recording's folder", _DATA, _DATA),
     Action("slash", "/", "filter", "Filter", "Show only lines that contain a text", _DATA),
     Action("o", "o", "sort", "Sort", "Sort by the next column; twice for each column, up and down", _TABLES),
     Action("left_square_bracket", "[", "switch(-1)", "Previous", "The previous table or duration", ("live", "results")),
@@ -92,8 +92,6 @@ ACTIONS: Final = (
     Action(
         "full_stop", ".", "faster(1)", "Faster", "Replay: the next higher speed, at last as fast as possible", _LIVE
     ),
-    Action("s", "s", "step(1)", "Step", "Replay: stop at the end of the next trial", _LIVE),
-    Action("S", "S", "step(-1)", "Step back", "Replay: stop at the end of the previous trial", _LIVE),
     Action("t", "t", "next_theme", "Theme", "Next colour theme", _APP),
     Action("ctrl+p", "^p", "command_palette", "Palette", "Find any action by name", _APP),
     Action("question_mark", "?", "help", "Help", "All keys of this screen", _APP, _APP),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from rich.style import Style
 from rich.text import Text
 
-from costmodel import Answer, CellIdentity, Entry, Place, WorkLine, sentence
+from costmodel import Answer, Entry, Place, WorkLine, sentence
 from taxtui.report.answer import table
 from taxtui.report.cells import Content, TableCell
 from taxtui.report.formats import Section
@@ -34,7 +34,6 @@ class AnswerCell(NamedTuple):
     verdict: str = ""
 
     def parts(self, form: int) -> tuple[str, ...]:
-        """Return the visible parts: all of them in form 0, fewer in each later form."""
         match form:
             case 0:
                 return tuple(self)
@@ -135,7 +134,7 @@ def _order(answer: Answer, arrangement: Arrangement) -> list[int]:
     return arranged(answer.lines, arrangement, text=text, cell=cell)
 
 
-def section(answer: Answer, arrangement: Arrangement) -> Section:
+def answer_section(answer: Answer, arrangement: Arrangement) -> Section:
     """Return the arranged table for copying: a line per workload."""
     lines = [answer.lines[number] for number in _order(answer, arrangement)]
     rows = []
@@ -153,17 +152,15 @@ class AnswerTable(CursorList[AnswerLine]):
     """Values with intervals, ratios and verdicts; rows of the previous question are dim."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin without an answer."""
         super().__init__(id=id)
         self.answer: Answer | None = None
         self.arrangement = Arrangement()
-        self._stale: Collection[CellIdentity] = ()
         self._layout = EMPTY
 
-    def present(self, answer: Answer | None, arrangement: Arrangement, *, stale: Collection[CellIdentity] = ()) -> None:
-        """Show this, the cursor on the work where it was; the rows of ``stale`` are of an earlier question."""
+    def present(self, answer: Answer | None, arrangement: Arrangement) -> None:
+        """Show this answer; the cursor stays on its workload."""
         before = self.line
-        self.answer, self.arrangement, self._stale = answer, arrangement, stale
+        self.answer, self.arrangement = answer, arrangement
         self._lay_out()
         if before is not None:
             self.put_on(before)
@@ -174,16 +171,13 @@ class AnswerTable(CursorList[AnswerLine]):
         self.cursor = like[0] if like else 0
 
     def on_resize(self) -> None:
-        """Use the new width."""
         self._lay_out()
 
     @property
     def line(self) -> WorkLine | None:
-        """The work under the cursor."""
         return self.chosen.line if self.chosen else None
 
     def can_choose(self, number: int) -> bool:
-        """Not the headings of places."""
         return self.items[number].line is not None
 
     def _lay_out(self) -> None:
@@ -234,19 +228,16 @@ class AnswerTable(CursorList[AnswerLine]):
 
     def _cell(self, line: WorkLine, place: Place, widths: Sequence[int]) -> Text:
         assert self.answer is not None
-        entry = line.at(place)
-        cell = cell_of(entry, self.answer, line)
-        stale = entry is not None and entry.row.identity in self._stale
+        cell = cell_of(line.at(place), self.answer, line)
         text = Text()
         for part, width in zip(cell.parts(self._layout.form), widths, strict=True):
             if width:
                 text.append(" " * (bool(text) + width - width_of(part)))
-                text.append(part, self._style(cell, part, stale=stale))
+                text.append(part, _style(cell, part))
         return text
 
-    def _style(self, cell: AnswerCell, part: str, *, stale: bool) -> Style | str:
-        if stale or part in (cell.sure, cell.ratio_sure):
-            return MUTED
-        if part == cell.ratio and part in (BEST, REFERENCE):
-            return MUTED
-        return "bold" if part == cell.ratio and cell.verdict == "" else ""
+
+def _style(cell: AnswerCell, part: str) -> Style | str:
+    if part in (cell.sure, cell.ratio_sure, BEST, REFERENCE):
+        return MUTED
+    return "bold" if part == cell.ratio and cell.verdict == "" else ""

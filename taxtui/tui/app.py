@@ -63,11 +63,9 @@ class TaxtuiApp(App[None]):
         gc.set_threshold(*COLLECT_AFTER)
 
     def get_default_screen(self) -> Screen[Any]:
-        """Return the first screen: the style sheets are not parsed again for a default screen."""
         return make_screen(FIRST)
 
     def on_mount(self) -> None:
-        """Let the first screen show its data."""
         self.add_mode(FIRST.scope, partial(make_screen, FIRST))
         if isinstance(self.screen, NumberedScreen):
             self.screen.arrive()
@@ -86,7 +84,6 @@ class TaxtuiApp(App[None]):
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=False)
 
     async def action_go(self, scope: actions.Scope) -> None:
-        """Go to a screen."""
         if isinstance(self.screen, NumberedScreen):
             self.screen.leave(scope)
         await self.switch_mode(scope)
@@ -94,14 +91,12 @@ class TaxtuiApp(App[None]):
             self.screen.arrive()
 
     def action_help(self) -> None:
-        """Show all keys of this screen."""
         if isinstance(self.screen, NumberedScreen):
             from taxtui.tui.dialogs import help_dialog
 
             self.push_screen(help_dialog(self.screen.scope))
 
     def action_next_theme(self) -> None:
-        """Take the next theme of a short list."""
         place = THEMES.index(self.theme) if self.theme in THEMES else -1
         self.theme = THEMES[(place + 1) % len(THEMES)]
         self.notify(self.theme, timeout=1.5)
@@ -151,7 +146,6 @@ class TaxtuiApp(App[None]):
 
     @property
     def running(self) -> bool:
-        """A measurement is running."""
         return self.feed is not None and self.feed.live and not self.feed.over
 
     @cached_property
@@ -180,7 +174,6 @@ class TaxtuiApp(App[None]):
         await self.action_go("live")
 
     def run_ended(self) -> None:
-        """Leave, if the app waited for the end of the measurement."""
         if self._leaving:
             self.exit()
 

@@ -37,7 +37,6 @@ class Arrangement(NamedTuple):
         return self._replace(column=place if place < columns else None, descending=False)
 
     def passes(self, text: str) -> bool:
-        """Whether a row with this text is shown."""
         folded = text.casefold()
         return all(word in folded for word in self.wanted.casefold().split())
 
@@ -89,54 +88,28 @@ class ArrangedScreen(NumberedScreen):
     """A screen whose tables can be sorted and filtered; a subclass names the columns and shows the table again."""
 
     def __init__(self) -> None:
-        """Begin with the tables' own order."""
         super().__init__()
         self.arrangement = Arrangement()
 
     @property
     def columns(self) -> Sequence[str]:
-        """The columns that the shown table can be sorted by."""
         raise NotImplementedError
 
     def rearrange(self) -> None:
-        """Show the table in its present arrangement."""
-        raise NotImplementedError
-
-    def focus_table(self) -> None:
-        """Give the focus to the shown table."""
         raise NotImplementedError
 
     def filter_field(self) -> ComposeResult:
-        """Yield the field of the filter, which is visible while there is a filter."""
         yield FilterField(id="wanted", placeholder="show only rows that contain …", compact=True)
 
     def arrange_anew(self) -> None:
-        """Forget the arrangement: another recording is shown."""
         self.arrangement = Arrangement()
         self.query_one(FilterField).forget()
 
     def action_sort(self) -> None:
-        """Sort in the next order."""
         self.arrangement = self.arrangement.next_order(len(self.columns))
         self.rearrange()
 
-    def action_filter(self) -> None:
-        """Type what rows must contain."""
-        self.query_one(FilterField).open()
-
     @on(Input.Changed, "#wanted")
     def filtered(self, event: Input.Changed) -> None:
-        """Filter while a person types."""
         self.arrangement = self.arrangement._replace(wanted=event.value)
         self.rearrange()
-
-    @on(Input.Submitted, "#wanted")
-    def filter_done(self) -> None:
-        """Keep the filter; an empty field disappears."""
-        self.query_one(FilterField).settle()
-        self.focus_table()
-
-    def key_escape(self) -> None:
-        """Drop the filter."""
-        if self.query_one(FilterField).drop():
-            self.focus_table()

@@ -16,10 +16,10 @@ Result = TypeVar("Result")
 
 
 class Newest(Generic[Request, Result]):
-    """Answers requests one at a time; ``done`` and ``failed`` are called on the interface's thread.
+    """Answers requests one at a time; the listeners are called on the interface's thread.
 
-    Nothing waits for the thread: leaving the program while it works leaves it behind. It has the interface's own
-    priority: a nicer one would hold the interpreter while other programs have the processor, and the interface waits.
+    Quitting does not wait for the thread. The thread has the interface's priority: a nicer thread could hold the
+    interpreter while other programs have the processor.
     """
 
     def __init__(
@@ -40,7 +40,6 @@ class Newest(Generic[Request, Result]):
         threading.Thread(target=self._run, name="taxtui-background", daemon=True).start()
 
     def ask(self, request: Request) -> None:
-        """Answer this next, and nothing that still waits."""
         with self._changed:
             self._waiting[:] = [request]
             self._newest += 1
@@ -48,7 +47,6 @@ class Newest(Generic[Request, Result]):
 
     @property
     def busy(self) -> bool:
-        """The newest request is not answered yet."""
         return self._answered < self._newest
 
     def close(self) -> None:
@@ -98,9 +96,9 @@ class Newest(Generic[Request, Result]):
 
 
 class Unfolding(Newest[Request, Result]):
-    """Answers that come in parts, each better than the one before: ``done`` hears each, and a newer request ends it.
+    """Answers in parts, each better than the previous part; a newer request ends the answer.
 
-    Between two parts it is seen whether there is one, so a part should not take long. ``ended`` is told of the last.
+    A newer request is noticed between two parts, so parts should be short. ``ended`` is called after the last part.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Colours that colour-blind people can tell apart (Okabe and Ito), each with a glyph: NO_COLOR turns them grey."""
+"""Colours for colour-blind readers (Okabe and Ito), each with a glyph for NO_COLOR."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import re
 import shlex
 import signal
 import subprocess
+import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -24,11 +25,12 @@ from textual.widgets import Static
 from taxtui.live import catalogue
 from taxtui.terminal_text import clean
 from taxtui.tui.dialogs import Choice, Choose, Tell
-from taxtui.tui.numbered_screen import start_command
 
 COLUMNS: Final = 92
 """Columns of the page, which a dialog is at most."""
 PROGRESS_BYTES: Final = 4096
+NICENESS: Final = 15
+"""Niceness of the process: measurements and the interface come first."""
 
 
 async def show_command(screen: Screen[Any], title: str, words: Sequence[str], codes: Collection[int]) -> None:
@@ -50,7 +52,6 @@ class CommandProgress(ModalScreen[str | None]):
         self._heard = ""  # the end of what the process wrote to stderr
 
     def compose(self) -> ComposeResult:
-        """Yield a box with the command line and the progress."""
         with Vertical(classes="dialog") as box:
             box.border_title = Text(self._title)
             box.border_subtitle = "esc stops"
@@ -58,20 +59,16 @@ class CommandProgress(ModalScreen[str | None]):
             yield Static("reading the recordings …", id="progress", markup=False)
 
     def on_mount(self) -> None:
-        """Start the process."""
         self.run_command()
 
     @work
     async def run_command(self) -> None:
-        """Run the command with a pseudo-terminal as stderr, because progress is for terminals only."""
         loop = asyncio.get_running_loop()
         terminal, stderr = os.openpty()
         loop.add_reader(terminal, self._hear, terminal)
         process = None
         try:
-            process = start_command(
-                self._words[1:], stdout=subprocess.PIPE, stderr=stderr, env={**os.environ, "COLUMNS": str(COLUMNS)}
-            )
+            process = self._start(stderr)
             page, _ = await asyncio.to_thread(process.communicate)
             if process.returncode in self._codes:
                 self.dismiss(_safe(page))
@@ -89,9 +86,20 @@ class CommandProgress(ModalScreen[str | None]):
             os.close(stderr)
             os.close(terminal)
 
+    def _start(self, stderr: int) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "taxtui", *self._words[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            start_new_session=True,
+            env={**os.environ, "COLUMNS": str(COLUMNS)},
+        )
+        os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)  # until it is waited for, the process exists
+        return process
+
     @property
     def _last(self) -> str:
-        """The last line of the process's stderr."""
         lines = [line.strip() for line in re.split(r"[\r\n]+", self._heard)]
         return clean(next((line for line in reversed(lines) if line), "")).removeprefix("taxtui: ")
 

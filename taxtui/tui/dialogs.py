@@ -23,13 +23,13 @@ from taxtui.terminal_text import fit, widest
 from taxtui.tui import actions
 
 COPIED: Final = "copied.txt"
-"""In the cache: what was copied last."""
+"""File in the cache with the last copied text."""
 
 
 def copy(app: App[Any], text: str, message: str) -> None:
-    """Put ``text`` on the clipboard and into a file; say ``told``, and where the file is.
+    """Put ``text`` on the clipboard and into a file; show ``message`` and the file's path.
 
-    A terminal never answers whether it took what was copied: some do not, and tmux only where it is told to.
+    A terminal does not report whether it took the text: some ignore it, and tmux needs a setting.
     """
     app.copy_to_clipboard(text)
     try:
@@ -64,7 +64,6 @@ class Confirm(ModalScreen[bool | None]):
         self._title, self._body, self._yes, self._no = title, body, yes, no
 
     def compose(self) -> ComposeResult:
-        """A box with two buttons."""
         with Vertical(classes="dialog") as box:
             box.border_title = Text(self._title)
             yield Static(self._body, markup=False)
@@ -73,12 +72,10 @@ class Confirm(ModalScreen[bool | None]):
                 yield Button(Text(f"{self._no} (n)"), id="no", variant="primary", compact=True)
 
     def on_mount(self) -> None:
-        """Focus the harmless answer, so that Enter gives it."""
         self.query_one("#no").focus()
 
     @on(Button.Pressed)
     def answer(self, event: Button.Pressed) -> None:
-        """A button was pressed."""
         self.dismiss(event.button.id == "yes")
 
 
@@ -88,12 +85,11 @@ class Ask(ModalScreen[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [CLOSE]
 
     def __init__(self, title: str, body: str, *, wanted: str | None = None, placeholder: str = "") -> None:
-        """Ask for a text; where ``wanted`` is given, nothing else is accepted."""
+        """Ask for a text; only ``wanted`` is accepted if given."""
         super().__init__()
         self._title, self._body, self._wanted, self._placeholder = title, body, wanted, placeholder
 
     def compose(self) -> ComposeResult:
-        """A box with one input."""
         with Vertical(classes="dialog") as box:
             box.border_title = Text(self._title)
             box.border_subtitle = "enter to go on · esc to go back"
@@ -103,7 +99,6 @@ class Ask(ModalScreen[str | None]):
 
     @on(Input.Submitted)
     def submit(self, event: Input.Submitted) -> None:
-        """Take the text, or say what was expected."""
         text = event.value.strip()
         if self._wanted is not None and text != self._wanted:
             self.query_one("#refusal", Static).update(f'that is not "{self._wanted}"')
@@ -126,7 +121,6 @@ class Choose(ModalScreen[Value | None]):
     BINDINGS: ClassVar[list[BindingType]] = [CLOSE]
 
     def __init__(self, title: str, choices: Sequence[Choice[Value]]) -> None:
-        """Offer these."""
         super().__init__()
         self._title, self._choices = title, choices
 
@@ -152,7 +146,6 @@ class Choose(ModalScreen[Value | None]):
 
     @on(OptionList.OptionSelected)
     def choose(self, event: OptionList.OptionSelected) -> None:
-        """Take the one under the cursor."""
         self.dismiss(self._choices[event.option_index].value)
 
 
@@ -164,22 +157,18 @@ class LaidOut(Static):
     """Text that is laid out for the available columns."""
 
     def __init__(self, layout: Layout, *, id: str | None = None) -> None:
-        """Lay the text out again whenever the width changes."""
         super().__init__(id=id, markup=False)
         self._layout = layout
         self._lines: list[str] = []
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
-        """As wide as the widest line."""
         self._lines = self._layout(container.width).split("\n")
         return widest(self._lines)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """A line each."""
         return len(self._lines)
 
     def render(self) -> Text:
-        """The lines as they are."""
         return Text("\n".join(self._lines), no_wrap=True)
 
 
@@ -197,7 +186,6 @@ class Tell(ModalScreen[None]):
         self._title, self._body, self._copyable = title, body, copyable
 
     def compose(self) -> ComposeResult:
-        """A box that scrolls."""
         with ScrollableContainer(classes="dialog wide") as box:
             box.border_title = Text(self._title)
             box.border_subtitle = "y copies the command · esc closes" if self._copyable else "esc closes"
@@ -206,11 +194,9 @@ class Tell(ModalScreen[None]):
             )
 
     def update(self, body: Text | Table) -> None:
-        """Show something else instead."""
         self.query_one("#told", Static).update(body)
 
     def action_copy(self) -> None:
-        """Put the command on the clipboard."""
         if self._copyable:
             copy(self.app, self._copyable, self._copyable)
 

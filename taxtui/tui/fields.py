@@ -33,11 +33,9 @@ class PickList(OptionList):
         self._labels: dict[str, Callable[[], Text]] = {}
 
     def on_focus(self) -> None:
-        """Keys go here: said by a sign too, as a colour alone is nothing under NO_COLOR."""
         self.border_title = Text(f"▸ {self._title}")
 
     def on_blur(self) -> None:
-        """They go elsewhere."""
         self.border_title = Text(self._title)
 
     def offer(self, key: str, *, picked: bool = False, label: Callable[[], Text] | None = None) -> None:
@@ -48,7 +46,6 @@ class PickList(OptionList):
         self.add_option(Option(self._prompt(key), id=key))
 
     def drop(self, key: str) -> None:
-        """Offer something no longer."""
         del self._labels[key]
         self.picked = [name for name in self.picked if name != key]
         self.remove_option(key)
@@ -59,12 +56,10 @@ class PickList(OptionList):
         return list(self._labels)
 
     def pick(self, keys: Iterable[str]) -> None:
-        """Pick exactly these."""
         self.picked = [key for key in self._labels if key in set(keys)]
         self.redraw()
 
     def redraw(self) -> None:
-        """Draw every label again."""
         for key in self._labels:
             self.replace_option_prompt(key, self._prompt(key))
 
@@ -99,7 +94,6 @@ class Cycle(Widget, can_focus=True):
 
     @property
     def value(self) -> str:
-        """The chosen value."""
         return self._value
 
     @value.setter
@@ -108,24 +102,19 @@ class Cycle(Widget, can_focus=True):
         self.refresh(layout=True)
 
     def render(self) -> Text:
-        """The value between two arrows."""
         return Text(f"‹ {self._label(self._value)} ›")
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
-        """Return the width of the text."""
         return self.render().cell_len
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """One line."""
         return 1
 
     def action_turn(self, steps: int) -> None:
-        """Go on to another value."""
         self.value = self._values[(self._values.index(self._value) + steps) % len(self._values)]
         self.post_message(self.Changed())
 
     def on_click(self, event: events.Click) -> None:
-        """Turn back on the left arrow, else forward."""
         self.action_turn(-1 if event.x < 2 else 1)
 
 
@@ -137,8 +126,7 @@ class FilterField(Input):
         self.display = True
         self.screen.set_focus(self)
 
-    def settle(self) -> None:
-        """Typing is over: an empty one goes away."""
+    def on_input_submitted(self) -> None:
         self.display = bool(self.value)
 
     def drop(self) -> bool:

@@ -33,7 +33,6 @@ class LadderPlot(PlotextPlot):
     """Throughput on the left axis, which begins at 0; latency on the right one; levels across, doubling."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin without a ladder."""
         super().__init__(id=id)
         self.points: Sequence[LadderPoint] = ()
         self._drawn: object = None
@@ -44,7 +43,7 @@ class LadderPlot(PlotextPlot):
         drawn = title, tuple(points), knee
         if drawn != self._drawn:
             self.points, self.knee, self._drawn = points, knee, drawn
-            self.border_title = Text(title)  # which draws the rest anew too
+            self.border_title = Text(title)  # this refreshes the widget
 
     def _draw(self, across: Sequence[float], values: Sequence[float], side: int) -> None:
         """Draw a curve and its axis from 0 to the greatest value."""
@@ -55,7 +54,6 @@ class LadderPlot(PlotextPlot):
         self.plt.yticks(places, [units.duration(v) if v and side == RIGHT else f"{v:.3g}" for v in places], side)
 
     def render(self) -> RenderResult:
-        """A legend, then both lines with round numbers on their axes."""
         width, height = self.size
         points = [point for point in self.points if point.actions_per_s > 0 and point.p95_ns > 0]
         if len(points) < 2 or height < 5 or width < 24:

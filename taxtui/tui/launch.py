@@ -24,7 +24,7 @@ def launch(path: Path | None = None, speed: float = 1.0) -> int:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         click.echo("taxtui: there is no terminal to draw on; `taxtui run` measures without one", err=True)
         return 2
-    for exported in ("COLUMNS", "LINES"):  # Textual takes them for the terminal's size for ever: no resize would show
+    for exported in ("COLUMNS", "LINES"):  # Textual would ignore every later resize
         os.environ.pop(exported, None)
     app = TaxtuiApp(_replay(path, speed) if path else None)
     try:

@@ -26,12 +26,11 @@ MUTED: Final = Style(dim=True)
 class LineList(ScrollView, Generic[Item]):
     """One line per item under an optional heading; a subclass says how an item is drawn."""
 
-    # Textual lays the whole screen out anew when a list grows; show() does what that is needed for.
+    # By default Textual lays out the whole screen when a list grows; show() does the necessary part.
     virtual_size: Reactive[Size] = Reactive(Size(0, 0), layout=False)
     follows: ClassVar[bool] = False  # scroll new lines at the end into view, unless a person has scrolled up
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin empty."""
         super().__init__(id=id)
         self.items: Sequence[Item] = ()
         self.heading: Text | None = None  # stays when the list scrolls
@@ -44,7 +43,6 @@ class LineList(ScrollView, Generic[Item]):
         raise NotImplementedError
 
     def show(self, items: Sequence[Item], heading: Text | None = None) -> None:
-        """Replace what is listed."""
         before = self.lines
         self.items, self.heading = items, heading
         self.virtual_size = Size(self.scrollable_content_region.width, self.lines)
@@ -58,16 +56,14 @@ class LineList(ScrollView, Generic[Item]):
             self.refresh()
 
     def entitle(self, title: Text) -> None:
-        """Set the border's title, if it is new."""
         if title != self._title:
             self._title = self.border_title = title
 
     def room_for(self, labels: Iterable[str]) -> int:
-        """Columns for the widest of these, but not more than a third of the list: numbers want to be seen too."""
+        """Return the columns of the widest label, at most a third of the list."""
         return min(widest(labels), self.size.width // 3)
 
     def on_resize(self) -> None:
-        """Stay at the end, if that is where the list was."""
         self._stay_at_end()
 
     def _stay_at_end(self) -> None:
@@ -86,15 +82,12 @@ class LineList(ScrollView, Generic[Item]):
 
     @property
     def lines(self) -> int:
-        """How many there are, with the heading."""
         return len(self.items) + (self.heading is not None)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return the number of lines, at least 1."""
         return max(1, self.lines)
 
     def number_at(self, y: int) -> int | None:
-        """The item on a line of the screen."""
         if self.heading is not None and y == 0:
             return None
         number = y + self.scroll_offset.y - (self.heading is not None)
@@ -106,7 +99,6 @@ class LineList(ScrollView, Generic[Item]):
         return None if at is None else self.number_at(at.y)
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line of the screen."""
         width = self.scrollable_content_region.width
         number = self.number_at(y)
         if number is not None:
@@ -139,17 +131,14 @@ class CursorList(LineList[Item]):
         """The cursor stands on another item."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin on the first item that can be chosen."""
         super().__init__(id=id)
         self.cursor = 0
 
     def can_choose(self, number: int) -> bool:
-        """Whether the cursor may stand there."""
         return True
 
     @property
     def chosen(self) -> Item | None:
-        """The item under the cursor."""
         number = self.place
         return None if number is None else self.items[number]
 
@@ -169,19 +158,15 @@ class CursorList(LineList[Item]):
         return line
 
     def action_move(self, step: int) -> None:
-        """To the next item in that direction."""
         self._go(self.cursor if self.place is None else self.place, step, 1)
 
     def action_page(self, step: int) -> None:
-        """As far as what is in sight."""
         self._go(self.cursor if self.place is None else self.place, step, max(1, self.size.height - 2))
 
     def action_edge(self, step: int) -> None:
-        """To the first or the last item."""
         self._go(self.cursor, step, len(self.items))
 
     def on_click(self, event: events.Click) -> None:
-        """Choose the item under the mouse."""
         number = self.under(event)
         if number is not None and self.can_choose(number):
             self.put(number)
@@ -196,7 +181,6 @@ class CursorList(LineList[Item]):
             self.put(far(within) if within else near(ahead))
 
     def put(self, number: int) -> None:
-        """Set the cursor and keep it in sight."""
         self.cursor = number
         visible = max(1, self.size.height - (self.heading is not None))
         top = min(self.scroll_offset.y, 0 if number <= 1 else number)

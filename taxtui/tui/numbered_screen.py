@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import os
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from rich.text import Text
-from textual import work
+from textual import on, work
 from textual.app import ComposeResult, RenderResult
 from textual.containers import Container, Horizontal
 from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from taxtui.tui import actions
 from taxtui.tui.actions import NumberedTab, Scope
+from taxtui.tui.fields import FilterField
 
 if TYPE_CHECKING:
     from taxtui.tui.app import TaxtuiApp
@@ -30,15 +26,12 @@ MINIMUM: Final = (80, 24)
 """The smallest terminal that a screen fits into."""
 NAMES: Final = 1 + sum(len(f" {tab.key} {tab.title} ") for tab in actions.SCREENS)
 """Columns of all tabs with their names."""
-NICENESS: Final = 15
-"""Niceness of the process that writes a page: measurements and the interface come first."""
 
 
 class TooSmall(Widget):
     """One line in a terminal that is too small; a measurement continues."""
 
     def render(self) -> RenderResult:
-        """Return the size that is needed and the size of the terminal."""
         width, height = self.app.size
         return Text(f"taxtui needs {MINIMUM[0]}x{MINIMUM[1]}; this terminal is {width}x{height}", justify="center")
 
@@ -63,11 +56,9 @@ class Tab(Static):
         return Text.assemble((f" {self._tab.key} ", "dim"), (f"{self._tab.title} ", "bold" if current else ""))
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
-        """Return the width of the text."""
         return self.render().cell_len
 
     async def on_click(self) -> None:
-        """Go to the screen."""
         await self.app.run_action(f"app.go('{self.mode}')")
 
 
@@ -80,13 +71,11 @@ class TopBar(Horizontal):
         self._current = current
 
     def compose(self) -> ComposeResult:
-        """Yield the tabs and the status."""
         for tab in actions.SCREENS:
             yield Tab(tab, self._current)
         yield Static("", id="status", markup=False)
 
     def say(self, status: Text) -> None:
-        """Replace the status."""
         self.query_one("#status", Static).update(status, layout=False)  # a layout per frame would double its cost
 
 
@@ -94,22 +83,18 @@ class NumberedScreen(Screen[None]):
     """A screen with a digit; ``scope`` names its actions."""
 
     scope: ClassVar[Scope]
-    CSS_PATH = "screen.tcss"  # beside each screen
+    CSS_PATH = "screen.tcss"  # in the folder of each screen
 
     def __init__(self) -> None:
-        """Begin without recordings."""
         super().__init__()
         self.paths: tuple[Path, ...] = ()
         """The recordings that are shown."""
-        self._page: Path | None = None  # the page that is being written
 
     @property
     def taxtui(self) -> TaxtuiApp:
-        """The app, by its own type."""
         return cast("TaxtuiApp", self.app)
 
     def compose(self) -> ComposeResult:
-        """Yield the tabs, the contents, the keys."""
         yield TooSmall()
         with Container(id="whole"):
             yield TopBar(self.scope)
@@ -117,17 +102,14 @@ class NumberedScreen(Screen[None]):
             yield from self.foot()
 
     def contents(self) -> ComposeResult:
-        """Yield what stands between the tabs and the keys."""
         raise NotImplementedError
 
     def foot(self) -> ComposeResult:
-        """Yield the keys."""
         from textual.widgets import Footer  # Setup's first frame has none
 
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Follow the theme. Textual calls this besides a subclass's own ``on_mount``."""
         self.app.theme_changed_signal.subscribe(self, lambda _: self.restyle())
 
     def arrive(self) -> None:
@@ -136,59 +118,38 @@ class NumberedScreen(Screen[None]):
     def leave(self, scope: Scope) -> None:
         """Hand over to the screen that a person goes to."""
 
+    def focus_table(self) -> None:
+        """Give the focus to the list that a filter applies to."""
+
+    def action_filter(self) -> None:
+        self.query_one(FilterField).open()
+
+    @on(Input.Submitted, "FilterField")
+    def filter_submitted(self) -> None:
+        self.focus_table()
+
+    def key_escape(self) -> None:
+        for field in self.query(FilterField):
+            if field.drop():
+                self.focus_table()
+
     def restyle(self) -> None:
         """Draw again with the colours of the new theme."""
 
     @work
     async def write_page(self, command: Sequence[str]) -> None:
-        """Write the page of a taxtui command under the first free name in the recording's folder.
-
-        Another process draws the page: drawing takes seconds, and would delay the answer to a key.
-        """
+        """Write the page of a taxtui command under the first free name in the recording's folder."""
         from taxtui.live import catalogue
+        from taxtui.tui.command_dialog import CommandProgress
 
-        if self._page is not None:
-            self.notify(f"{self._page} is being written", severity="warning")
-            return
         if not self.paths:
             self.notify("there is no recording yet; 1 measures, 5 lists recordings", severity="warning")
             return
         try:
-            page = self._page = catalogue.beside(self.paths[0], ".html")
-            self.notify(f"{page} …", title="Writing a page")
-            refusal = await _refusal([*command, "--html", str(page)])
-        except OSError as error:  # no more processes
-            refusal = str(error)
-        self._page = None
-        if refusal:
-            self.notify(refusal, title="No page", severity="error", timeout=10)
-        else:
-            self.notify(str(page), title="Page written", timeout=10)
-
-
-def start_command(
-    words: Sequence[str], *, stdout: int, stderr: int, env: Mapping[str, str] | None = None
-) -> subprocess.Popen[bytes]:
-    """Start a command of taxtui in a session of its own. Raises ``OSError``: no more processes."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "taxtui", *words],
-        stdin=subprocess.DEVNULL,
-        stdout=stdout,
-        stderr=stderr,
-        start_new_session=True,
-        env=env,
-    )
-
-
-async def _refusal(command: Sequence[str]) -> str:
-    """Run a command of taxtui; return its last line of stderr if it fails, else "". Cancelling ends the process."""
-    process = start_command(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    with contextlib.suppress(OSError):  # the process has ended already
-        os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
-    try:
-        _, errors = await asyncio.to_thread(process.communicate)
-    finally:
-        process.terminate()
-        code = process.wait()
-    lines = [line for line in errors.decode(errors="replace").splitlines() if line.strip()]
-    return "" if code == 0 else (lines or [f"its process ended with {code}"])[-1].removeprefix("taxtui: ")
+            page = str(catalogue.beside(self.paths[0], ".html"))
+        except OSError as error:
+            self.notify(str(error), title="No page", severity="error", timeout=10)
+            return
+        words = ["taxtui", *command, "--html", page]
+        if await self.app.push_screen_wait(CommandProgress("HTML page", words, (0,))) is not None:
+            self.notify(page, title="Page written", timeout=10)

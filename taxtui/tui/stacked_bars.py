@@ -40,7 +40,6 @@ class StackedBars(LineList[Bar | Text]):
     """Bars on one scale, for comparison by eye; the legend stands below them."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin empty."""
         super().__init__(id=id)
         self._names: Sequence[Text] = ()
 
@@ -65,7 +64,6 @@ class StackedBars(LineList[Bar | Text]):
         return lines
 
     def on_resize(self) -> None:
-        """Wrap the legend for the new width."""
         super().on_resize()
         self.show([*(item for item in self.items if not isinstance(item, Text)), *self._flowing(self._names)])
 

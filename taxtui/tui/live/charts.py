@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
@@ -12,6 +11,7 @@ from rich.style import Style
 from rich.text import Text
 from textual.app import RenderResult
 from textual.color import Color
+from textual.widget import Widget
 from textual_plotext import PlotextPlot
 
 from costmodel import breakdown
@@ -29,17 +29,12 @@ EIGHTHS: Final = "▁▂▃▄▅▆▇█"
 RULE: Final = "┊"
 TICK_SPACING: Final = 8  # columns
 LEAST_BARS: Final = 12
-COLOUR_CODES: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
-class HistogramPlot(PlotextPlot):
-    """A histogram of durations on a logarithmic axis.
-
-    plotext draws bucket counts at cell indices: a frame takes a few ms, however many values there are.
-    """
+class HistogramPlot(Widget):
+    """A histogram of durations on a logarithmic axis."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin empty."""
         super().__init__(id=id)
         self.histogram = LogHistogram()
         self.colour = "#999999"
@@ -50,15 +45,14 @@ class HistogramPlot(PlotextPlot):
     def show(
         self, title: str, histogram: LogHistogram, colour: str, bounds: tuple[float, float], empty: str = ""
     ) -> None:
-        """Draw this histogram over ``bounds`` (ns), if anything about it is new; ``empty`` says why there is none."""
+        """Draw a new histogram over ``bounds`` (ns); ``empty`` is the text of an empty one."""
         self.histogram, self.colour, self.bounds, self.empty = histogram, colour, bounds, empty
         drawn = (title, histogram.n, histogram.total, colour, bounds, empty)
         if drawn != self._drawn:
             self._drawn = drawn
-            self.border_title = Text(title)  # which draws the rest anew too
+            self.border_title = Text(title)  # this refreshes the widget
 
     def render(self) -> RenderResult:
-        """Percentile names, bars with dotted rules through them, and the axis."""
         width, height = self.size
         rows = height - 2
         if width < TICK_SPACING or rows < 1:
@@ -78,30 +72,17 @@ class HistogramPlot(PlotextPlot):
         return Text("\n").join([self._names(marks, width), body, self._axis(width)])
 
     def _bars(self, columns: list[float], rows: int, rules: set[int]) -> Text:
-        """Draw every cell that is not blank as a scatter with one glyph per point."""
-        width, peak = len(columns), max(columns)
-        cells: list[tuple[int, int, str]] = []
-        for place, share in enumerate(columns):
-            # what is there shows, however little: a lone outlier is what one looks for
-            eighths = max(1, round(share / peak * rows * 8)) if share > 0 else 0
-            full, rest = divmod(eighths, 8)
-            cells += [(place, row, EIGHTHS[-1]) for row in range(full)]
-            if rest:
-                cells.append((place, full, EIGHTHS[rest - 1]))
-            if place in rules:
-                cells += [(place, row, RULE) for row in range(full + bool(rest), rows)]
-        self.plt.clear_figure()
-        self.plt.plotsize(width, rows)
-        self.plt.frame(False)
-        self.plt.xfrequency(0)
-        self.plt.yfrequency(0)
-        self.plt.xlim(0, width - 1)
-        self.plt.ylim(0, max(rows - 1, 1))
-        if cells:
-            across, up, glyphs = map(list, zip(*cells, strict=True))
-            self.plt.scatter(across, up, marker=glyphs)  # type: ignore[arg-type]  # plotext takes a glyph per point
-        lines = COLOUR_CODES.sub("", self.plt.build()).split("\n")[:rows]
-        body = Text("\n".join(line.ljust(width) for line in lines), Style(color=self.colour))
+        """Draw a column of eighths for each share; rules are dotted above the bars."""
+        peak = max(columns)
+        # a lone outlier shows: every share above 0 has at least an eighth
+        heights = [max(1, round(share / peak * rows * 8)) if share > 0 else 0 for share in columns]
+        lines = [
+            "".join(
+                _block(height - row * 8) or (RULE if place in rules else " ") for place, height in enumerate(heights)
+            )
+            for row in reversed(range(rows))
+        ]
+        body = Text("\n".join(lines), Style(color=self.colour))
         body.highlight_regex(RULE, Style(dim=True))
         return body
 
@@ -113,7 +94,7 @@ class HistogramPlot(PlotextPlot):
             if not 0 <= place < width:
                 continue
             label = f"╷{name}"
-            if place <= end:  # right beside the one before
+            if place <= end:  # no column between two names
                 label = f"·{name}"
                 place = end + 1
             if place + len(label) > width:
@@ -138,6 +119,10 @@ class HistogramPlot(PlotextPlot):
         return Text("".join(line), Style(dim=True))
 
 
+def _block(eighths: int) -> str:
+    return EIGHTHS[min(eighths, 8) - 1] if eighths > 0 else ""
+
+
 def view(histogram: LogHistogram) -> tuple[float, float]:
     """Return the bounds in ns of everything that was measured; a single value stands in the middle."""
     low, high = max(1.0, histogram.least), max(1.0, histogram.greatest)
@@ -157,23 +142,21 @@ class EcdfLine(NamedTuple):
 
 
 class EcdfPlot(PlotextPlot):
-    """Empirical distribution functions on a logarithmic axis of time; a steep line to the left is best."""
+    """Empirical distribution functions on a logarithmic time axis; a steep line to the left is best."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin empty."""
         super().__init__(id=id)
         self.lines: Sequence[EcdfLine] = ()
         self._drawn: object = None
 
     def show(self, title: str, lines: Sequence[EcdfLine]) -> None:
-        """Draw these, if anything about them is new; those without a value are named all the same."""
+        """Draw these lines if any value is new; lines without a value appear in the legend alone."""
         drawn = title, [(line.label, line.histogram.n, line.histogram.total) for line in lines]
         if drawn != self._drawn:
             self.lines, self._drawn = lines, drawn
-            self.border_title = Text(title)  # which draws the rest anew too
+            self.border_title = Text(title)  # this refreshes the widget
 
     def render(self) -> RenderResult:
-        """A legend with the numbers of values, then the lines."""
         width, height = self.size
         histograms = [line.histogram for line in self.lines if line.histogram.n]
         if not histograms or height < 5 or width < 3 * ECDF_TICK_SPACING:
@@ -310,4 +293,5 @@ def waiting(state: RunState, cell: CellState | None, facet: str) -> str:
 
 
 def _progress_of(key: int, trial: TrialInFlight) -> str:
-    return f"#{key} past {clean(trial.doing)}" if trial.doing else f"#{key} being created"
+    doing = clean(trial.doing).replace("_", " ")
+    return f"#{key} past {doing}" if doing else f"#{key} being created"

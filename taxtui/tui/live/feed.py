@@ -68,7 +68,6 @@ class RunStarter:
     """
 
     def __init__(self) -> None:
-        """Start the thread."""
         self._pool = ThreadPoolExecutor(1, "taxtui-launcher")
         self._spared = self._pool.submit(threading.get_native_id).result()
         self._niced = False
@@ -155,17 +154,14 @@ class RunFeed:
 
     @property
     def over(self) -> bool:
-        """The child has ended, and its file is read as far as possible or does not exist."""
         return self.exit_code is not None and (self._drained or self._unreadable or not self.path.exists())
 
     @property
     def size_bytes(self) -> int:
-        """Bytes that were read from the file."""
         return self._follower.offset if self._follower else 0
 
     @property
     def ending(self) -> RunState | None:
-        """The state, if the measurement began."""
         return self.state if self.state.run_id else None
 
     @property
@@ -176,12 +172,10 @@ class RunFeed:
         return [clean(line) for line in lines if line.strip()][-12:]
 
     def pause(self) -> None:
-        """Launch no more trials, or launch again."""
         self.paused = not self.paused
         self._send("pause" if self.paused else "resume")
 
     def cancel(self) -> None:
-        """Stop launching, cut off what runs, clean up."""
         self.cancelled = True
         self._send("cancel")
 

@@ -25,7 +25,6 @@ class CellTable(CursorList[CellState]):
     """One row per cell; up, down and the mouse choose one."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Show cold starts, the cursor on the first cell."""
         super().__init__(id=id)
         self.facet = "cold_start"
 
@@ -39,7 +38,6 @@ class CellTable(CursorList[CellState]):
 
     @property
     def wide(self) -> bool:
-        """Whether counts fit into the width."""
         return self.size.width >= self._label_width + self._name_width + 3 * (NUMBER_WIDTH + 1) + 4 + 14
 
     def _heading(self) -> Text:
@@ -165,7 +163,6 @@ class LogView(CursorList[LogLine]):
     follows = True
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin without a filter."""
         super().__init__(id=id)
         self.wanted = ""
 
@@ -189,7 +186,6 @@ class LogView(CursorList[LogLine]):
         )
 
     def can_choose(self, number: int) -> bool:
-        """Lines that are about a trial."""
         return self.items[number].trial is not None
 
     def draw(self, item: LogLine, number: int, width: int) -> Text:

@@ -30,7 +30,6 @@ class ReplayBar(Widget):
         """A person points at a share of the whole time, 0 to 1."""
 
         def __init__(self, share: float) -> None:
-            """Go there."""
             super().__init__()
             self.share = share
 
@@ -38,19 +37,15 @@ class ReplayBar(Widget):
         """A person clicked on the sign for playing or pausing."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Stand nowhere."""
         super().__init__(id=id)
         self.standing = NOWHERE
-        self._dragged = False
 
     def show(self, standing: Standing) -> None:
-        """Draw this, if it is new."""
         if standing != self.standing:
             self.standing = standing
             self.refresh()
 
     def render(self) -> Text:
-        """The sign, the speed, the track, the time."""
         stands = self.standing
         sign = "■" if stands.over else "‖" if stands.paused else "▶"
         speed = f"{stands.speed:g}×" if stands.speed else "max"
@@ -84,36 +79,17 @@ class ReplayBar(Widget):
 
     @property
     def _room(self) -> int:
-        """Columns of the track."""
         return max(1, self.size.width - LEFT - len(self._right) - 1)
 
     @property
     def _knob(self) -> int:
-        """Its column on the track."""
         return round(self.standing.share * (self._room - 1))
 
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Take hold of the track, or click on the sign."""
+    def on_click(self, event: events.Click) -> None:
         if event.x < LEFT - 1:
             self.post_message(self.Toggled())
         elif event.x < LEFT + self._room:
-            self._dragged = True
-            self.capture_mouse()
-            self._seek(event.x)
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Drag."""
-        if self._dragged:
-            self._seek(event.x)
-
-    def on_mouse_up(self) -> None:
-        """Let go."""
-        self._dragged = False
-        self.release_mouse()
-
-    def _seek(self, x: int) -> None:
-        place = min(max(x - LEFT, 0), self._room - 1)
-        self.post_message(self.Sought(place / max(1, self._room - 1)))
+            self.post_message(self.Sought(max(event.x - LEFT, 0) / max(1, self._room - 1)))
 
 
 def instant(ns: float, *, hours: bool) -> str:
@@ -134,28 +110,23 @@ class PlaybackScreen(NumberedScreen):
     """
 
     def __init__(self) -> None:
-        """Show nothing yet."""
         super().__init__()
         self.feed: Feed | None = None
         self.hurried = False  # a tick has been asked for and has not come yet
 
     @property
     def replay(self) -> ReplayFeed | None:
-        """The replay, or None for a measurement."""
         return self.feed if isinstance(self.feed, ReplayFeed) else None
 
     def hurry(self) -> None:
-        """Tick now and not only at the end of the frame."""
         if not self.hurried:
             self.hurried = True
             self.call_later(self.tick)
 
     def tick(self) -> None:
-        """Fold, then paint."""
         raise NotImplementedError
 
     def action_pause(self) -> None:
-        """Stop the clock, or let it go on."""
         if self.replay:
             self.replay.pause()
             self.hurry()
@@ -166,32 +137,22 @@ class PlaybackScreen(NumberedScreen):
         return self.replay is not None and not moves_cursor
 
     def action_faster(self, steps: int) -> None:
-        """Take another replay speed."""
         if self.replay:
             self.replay.faster(steps)
             self.hurry()
 
     @on(ReplayBar.Sought)
     def sought(self, message: ReplayBar.Sought) -> None:
-        """Seek with the mouse."""
         if self.replay:
             self.replay.seek(message.share)
             self.hurry()
 
     def action_adjust(self, step: int) -> None:
-        """Go 5 % on in the replay, or back."""
         if self.replay:
             self.replay.seek_by(step * SEEK)
             self.hurry()
 
-    def action_step(self, step: int) -> None:
-        """Go to the end of the next trial of the replay, or of the previous one."""
-        if self.replay:
-            self.replay.step() if step > 0 else self.replay.step_back()
-            self.hurry()
-
     async def action_go_to(self) -> None:
-        """Go to any place in the replay."""
         body = "The time since the start (2:10 or 1:02:10), a share of the whole (50%), or the end of a trial (#158)."
         # awaited: a key that follows at once must reach the dialog
         await self.app.push_screen(Ask("Go to", body, placeholder="2:10"), self._go_to)
@@ -206,5 +167,4 @@ class PlaybackScreen(NumberedScreen):
 
     @on(ReplayBar.Toggled)
     def toggled(self) -> None:
-        """Pause or continue a replay with the mouse."""
         self.action_pause()

@@ -26,18 +26,17 @@ TRIAL: Final = re.compile(r"#(\d{1,18})", re.ASCII)
 class Standing(NamedTuple):
     """The position of a replay; equal positions look the same."""
 
-    at_ns: float  # since the start: where it is, or where a person wants it to be
+    at_ns: float  # since the start; during a seek the sought position
     length_ns: float
-    known_ns: float  # up to where the timeline has come
-    seeking: float | None  # 0 to 1: how far the timeline is on its way to where it is waited for; None: it is not
-    events: int  # that are in what is shown
+    known_ns: float  # end of the timeline so far
+    seeking: float | None  # progress of the timeline towards the sought position, 0 to 1; None: no wait
+    events: int  # folded so far
     speed: float  # 0 = as fast as it can be read
     paused: bool
     over: bool
 
     @property
     def share(self) -> float:
-        """0 at the start, 1 at the end."""
         return self.at_ns / self.length_ns if self.length_ns else float(self.over)
 
 
@@ -55,28 +54,27 @@ class ReplayFeed:
         """Open a recording at its start; a speed of 0 is as fast as it can be read.
 
         Raises:
-            SourceError: it is none.
+            SourceError: the file is not a recording.
         """
         self.path = path
         self.state = RunState()
         self.speed = speed
         self.paused = False
-        self.seeking = False  # on the way to where a person wants it to be
-        self.refusal = ""  # why it cannot be there
-        self.timeline = ReplayTimeline(path)  # what is known of the recording, also beyond what is shown
+        self.seeking = False  # a seek has not arrived
+        self.refusal = ""  # reason that a seek failed
+        self.timeline = ReplayTimeline(path)
         self._follower = Follower(path)
         self._waiting: deque[Event] = deque(self._follower.poll(SLICE_BYTES))
         self._applied = 0  # events
         self._clock_unix_ns = self.timeline.start_unix_ns
-        self._goal: Callable[[], Place | None] | None = None  # where to go; the place is None until it is known
-        self._goal_unix_ns: float = 0  # for the bar
-        self._place: Place | None = None  # on the way there
+        self._goal: Callable[[], Place | None] | None = None  # returns the sought position, or None while unknown
+        self._place: Place | None = None  # a position that folding has not reached
         self._closed = False
         self._ticked_s = time.monotonic()
         self._travel(Upto(self._clock_unix_ns), self._ticked_s + BUDGET_S)
 
     def advance(self) -> bool:
-        """As ``Feed.advance``: on to where a person wants to be, else to where the replay's clock stands by now."""
+        """As ``Feed.advance``: move to the sought position, else to the replay clock's instant."""
         if self._closed:
             return False
         now_s = time.monotonic()
@@ -90,7 +88,7 @@ class ReplayFeed:
         return self.timeline.advance(now_s + BUDGET_S) or not arrived or self._goal is not None
 
     def _play(self, elapsed_s: float) -> None:
-        """Let the clock go on; where it would pass the timeline, show the last keyframe: nothing is faster."""
+        """Advance the clock; where it would pass the timeline, show the last keyframe."""
         known_unix_ns = self.timeline.now_unix_ns
         before_unix_ns = max(self._clock_unix_ns, self.timeline.start_unix_ns)
         wanted_unix_ns = before_unix_ns + int(elapsed_s * 1e9 * self.speed) if self.speed else known_unix_ns + 1
@@ -128,7 +126,7 @@ class ReplayFeed:
         return True
 
     def _jump(self, place: Place) -> None:
-        """Go to the last keyframe before a place, if that saves folding or the place has been passed."""
+        """Load the last keyframe before a position, if this saves folding or the position has been passed."""
         passed = self._applied > place.events if isinstance(place, After) else self.state.now_unix_ns > place.unix_ns
         keyframe = self.timeline.before(place)
         if passed or keyframe.events > self._applied:
@@ -143,7 +141,6 @@ class ReplayFeed:
         return self._waiting[0] if self._waiting else None
 
     def pause(self) -> None:
-        """Stop the clock, or let it go on."""
         self.paused = not self.paused
 
     def faster(self, steps: int) -> None:
@@ -154,65 +151,52 @@ class ReplayFeed:
 
     def seek(self, share: float) -> None:
         """Go to a share of the whole time, 0 = start to 1 = end."""
-        start, end = self.timeline.start_unix_ns, self.timeline.end_unix_ns
-        self._seek(start + int(max(0.0, share) * (end - start)) if share < 1 else inf)
+        timeline = self.timeline
+
+        def place() -> Upto:  # the end is an estimate until the timeline is complete
+            whole_ns = timeline.end_unix_ns - timeline.start_unix_ns
+            return Upto(timeline.start_unix_ns + int(max(0.0, share) * whole_ns) if share < 1 else inf)
+
+        self._place = None  # an earlier seek is dropped
+        self._want(place)
 
     def seek_by(self, share: float) -> None:
         """Go on, or back, by a share of the whole time."""
         self.seek(round(self.standing.share + share, 6))  # so that the last step reaches the end
 
-    def step(self) -> None:
-        """Stop the clock and go on to the end of the next trial; of the whole recording where no trial ends later."""
-        self.paused = True
-        self._want(self._next_end, self._clock_unix_ns)
-
-    def step_back(self) -> None:
-        """Stop the clock and go back to the end of the trial before; to the start where none has ended before."""
-        self.paused = True
-        self._want(self._previous_end, self._clock_unix_ns)
-
     def go_to(self, text: str) -> None:
         """Go to ``2:10`` or ``1:02:10`` after the start, to ``50%``, or to the end of trial ``#158``.
 
         Raises:
-            UsageError: it is none of these.
+            UsageError: the text is not a position.
         """
         if match := CLOCK.fullmatch(text):
             hours, minutes, seconds = (float(part or 0) for part in match.groups())
-            self._seek(self.timeline.start_unix_ns + int((hours * 3600 + minutes * 60 + seconds) * 1e9))
+            unix_ns = self.timeline.start_unix_ns + int((hours * 3600 + minutes * 60 + seconds) * 1e9)
+            self._place = None
+            self._want(lambda: Upto(unix_ns))
         elif match := SHARE.fullmatch(text):
             self.seek(float(match[1]) / 100)
         elif match := TRIAL.fullmatch(text):
             self._place = None
-            self._want(partial(self.timeline.end_of, int(match[1])), self._clock_unix_ns)
+            self._want(partial(self.timeline.end_of, int(match[1])))
         else:
             raise UsageError(f'"{clean(text)}" is no place in a recording', fix="write 2:10, 1:02:10, 50% or #158")
 
-    def _seek(self, unix_ns: float) -> None:
-        self._place = None  # whatever was on its way is given up
-        self._want(lambda: Upto(unix_ns), unix_ns)
-
-    def _want(self, goal: Callable[[], Place | None], unix_ns: float) -> None:
+    def _want(self, goal: Callable[[], Place | None]) -> None:
         """Go there with the next ``advance``; a speed without limit becomes 1."""
-        self._goal, self._goal_unix_ns, self.seeking, self.refusal = goal, unix_ns, True, ""
+        self._goal, self.seeking, self.refusal = goal, True, ""
         self.speed = self.speed or 1.0
-
-    def _next_end(self) -> Place | None:
-        end = self.timeline.next_end(self._applied)
-        return Upto(inf) if end is None and self.timeline.complete else end
-
-    def _previous_end(self) -> Place:
-        return self.timeline.previous_end(self._applied)
 
     @property
     def standing(self) -> Standing:
-        """Where it stands."""
         start, length_ns = self.timeline.start_unix_ns, self.timeline.end_unix_ns - self.timeline.start_unix_ns
-        at_ns = min(max(0.0, (self._goal_unix_ns if self._goal else self._clock_unix_ns) - start), length_ns)
+        place = self._goal() if self._goal else None
+        at_unix_ns = place.unix_ns if isinstance(place, Upto) else self._clock_unix_ns
+        at_ns = min(max(0.0, at_unix_ns - start), length_ns)
         known_ns = self.timeline.now_unix_ns - start
         seeking = None
         if self._goal and not self.timeline.complete:
-            place = self._goal()
             if place is None:
                 seeking = known_ns / max(1, length_ns)
             elif not self.timeline.reaches(place):
@@ -232,7 +216,6 @@ class ReplayFeed:
 
     @property
     def size_bytes(self) -> int:
-        """The size of the recording."""
         return self.timeline.size_bytes
 
     @property

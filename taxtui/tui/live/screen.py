@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import time
 from typing import ClassVar, Final
 
@@ -15,6 +16,7 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from costmodel import SourceError
+from taxtui.live.catalogue import shown
 from taxtui.live.cell_state import FACETS
 from taxtui.live.state import LogLine
 from taxtui.terminal_text import clean
@@ -28,7 +30,7 @@ from taxtui.tui.live.feed import BUDGET_S, Feed, RunFeed
 from taxtui.tui.live.panels import CellTable, LogView, PhaseBars, ProgressBars
 from taxtui.tui.live.playback import PlaybackScreen, ReplayBar
 from taxtui.tui.live.replay import Standing
-from taxtui.tui.live.summary import as_markdown, last_lines, status
+from taxtui.tui.live.summary import last_lines, status
 from taxtui.tui.numbered_screen import TopBar
 
 LIVE_S: Final = 1 / 4  # between looks at what is being measured
@@ -59,7 +61,6 @@ class LiveScreen(PlaybackScreen):
     AUTO_FOCUS = "#cells"
 
     def __init__(self) -> None:
-        """Follow nothing yet."""
         super().__init__()
         self.failure = ""
         self.facet = 0
@@ -90,19 +91,16 @@ class LiveScreen(PlaybackScreen):
         yield Static("", id="next", markup=False)
 
     def on_mount(self) -> None:
-        """Name the panels."""
         self.query_one("#cells").border_title = Text("cells · ↑↓ choose · [ ] duration · v view")
         self.query_one("#log").border_title = LOG
         if self.feed is not None:
             self.follow(self.feed)
 
     def on_resize(self) -> None:
-        """Paint after the layout, which decides how much fits."""
         self.call_after_refresh(self.paint)
 
     @property
     def running(self) -> bool:
-        """A measurement is running."""
         return self.feed is not None and self.feed.live and not self.feed.over
 
     @property
@@ -111,14 +109,12 @@ class LiveScreen(PlaybackScreen):
         return self._concluded or (self.replay is not None and self.replay.over)
 
     def arrive(self) -> None:
-        """As ``NumberedScreen.arrive``."""
         if self.taxtui.feed and self.taxtui.feed is not self.feed:
             self.follow(self.taxtui.feed)
         else:
             self.paint()
 
     def follow(self, feed: Feed) -> None:
-        """Watch this from now on."""
         if self.feed is not None and self.feed is not feed:
             self._show_whole_log()  # what was filtered in another recording
         self.feed = feed
@@ -151,7 +147,6 @@ class LiveScreen(PlaybackScreen):
             self._show_news()
 
     def restyle(self) -> None:
-        """As ``NumberedScreen.restyle``."""
         self.paint()
 
     def _show_news(self) -> None:
@@ -200,7 +195,6 @@ class LiveScreen(PlaybackScreen):
         self.taxtui.run_ended()
 
     def paint(self) -> None:
-        """Show the state there is, everywhere."""
         began_s, began_cpu_s = time.monotonic(), time.process_time()
         feed = self.feed
         self.set_class(feed is None or bool(self.failure), "-nothing")
@@ -241,13 +235,12 @@ class LiveScreen(PlaybackScreen):
         self._due_s = now_s + min((time.process_time() - began_cpu_s) / CPU_SHARE, RARELY_S)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what can be done now is offered."""
         match action:
             case "pause":
                 return self.running or self.offers_replay("pause")
             case "cancel":
                 return self.running
-            case "adjust" | "go_to" | "step" | "faster":
+            case "adjust" | "go_to" | "faster":
                 return self.offers_replay(action)
             case "copy" | "page" | "open" | "view" | "switch" | "filter":
                 return self.feed is not None and not self.failure
@@ -255,7 +248,6 @@ class LiveScreen(PlaybackScreen):
 
     @on(CursorList.Moved)
     def repaint(self) -> None:
-        """Show another cell at once."""
         self.paint()
 
     def action_pause(self) -> None:
@@ -267,57 +259,38 @@ class LiveScreen(PlaybackScreen):
 
     @work
     async def action_cancel(self) -> None:
-        """Cancel the run after asking."""
         body = "Trials in flight are cut off; every sandbox is removed and the recording stays readable."
         if await self.app.push_screen_wait(Confirm("Cancel the run?", body, "Cancel it", "Go on")):
             self.cancel()
 
     def cancel(self) -> None:
-        """Cancel the run."""
         if isinstance(self.feed, RunFeed) and self.running:
             self.feed.cancel()
             self.paint()
 
     def action_switch(self, step: int) -> None:
-        """Show another duration."""
         self.facet = (self.facet + step) % len(FACETS)
         self.paint()
 
     def action_view(self) -> None:
-        """Show the next picture: a concurrency sweep, one cell's histogram, or all substrates of the workload."""
         place = self.pictures.index(self.picture) if self.picture in self.pictures else 0
         self.picture = self.pictures[(place + 1) % len(self.pictures)]
         self.paint()
 
-    def action_filter(self) -> None:
-        """Type what log lines must contain."""
-        self.query_one(FilterField).open()
-
     @on(Input.Changed, "#filter")
     def filtered(self, event: Input.Changed) -> None:
-        """Filter while typing."""
         self.query_one("#log", LogView).wanted = event.value
         self.paint()
 
-    @on(Input.Submitted, "#filter")
-    def filter_done(self) -> None:
-        """Keep the filter; an empty one goes away."""
-        self.query_one(FilterField).settle()
+    def focus_table(self) -> None:
         self.query_one("#log").focus()
 
-    def key_escape(self) -> None:
-        """Drop the filter."""
-        self.query_one(FilterField).drop()
-        self.query_one("#cells").focus()
-
     def _show_whole_log(self) -> None:
-        """Drop the filter of the log."""
         self.query_one(FilterField).forget()
         self.query_one("#log", LogView).wanted = ""
 
     @work
     async def action_open(self) -> None:
-        """The timeline of the log line's trial, or the slowest trials of the cell under the cursor."""
         from taxtui.tui.trial import show_slowest, show_trial
 
         log, cell = self.query_one("#log", LogView), self.query_one("#cells", CellTable).chosen
@@ -330,14 +303,11 @@ class LiveScreen(PlaybackScreen):
             await show_slowest(self, [self.feed.path], lambda candidate: candidate.id == cell.id, title)
 
     def action_copy(self) -> None:
-        """The table, as Markdown."""
         if self.feed:
-            state = self.feed.state
-            label = f"{FACETS[self.facet].replace('_', ' ')} of {len(state.cells)} cells, as Markdown"
-            copy(self.app, as_markdown(state, FACETS[self.facet]), label)
+            command = shlex.join(["taxtui", "report", shown(self.feed.path)])
+            copy(self.app, command, command)
 
     def action_page(self) -> None:
-        """Write a page of the recording so far."""
         if self.feed:
             self.paths = (self.feed.path,)
             self.write_page(["report", str(self.feed.path)])

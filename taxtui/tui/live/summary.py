@@ -20,9 +20,9 @@ def status(state: RunState, feed: Feed, *, over: bool, brief: bool) -> Text:
     if words := condition(state, feed, over=over):
         line.append(f" {words} ", "reverse bold")
         line.append(" ")
-    facts = [state.run_id[-4:] if brief else f"run {state.run_id}", units.clock(state.elapsed_ns)]
+    facts = [f"run {state.run_id[-4:]}" if state.run_id else "", units.clock(state.elapsed_ns)]
     if state.repetitions > 1:
-        facts.insert(1, f"run {state.repetition}/{state.repetitions}" if brief else f"repetition {state.repetition}")
+        facts.insert(1, f"repetition {state.repetition}/{state.repetitions}")
     remaining = state.eta_ns()
     if feed.live and not over and remaining:
         facts.append(f"left {units.clock(remaining, short=True)}")
@@ -80,18 +80,6 @@ def farewell(state: RunState, path: Path) -> str:
         lines.append(f"  the runner was disturbed ({', '.join(problems)}): durations may be too long")
     lines += [f"recording: {clean(str(path))}", f"next: {form.command([path])}"]
     return "\n".join(lines)
-
-
-def as_markdown(state: RunState, facet: str) -> str:
-    """The table of percentiles, for an issue or a chat."""
-    names = list(units.QUANTILES)
-    rows = [f"| {facet.replace('_', ' ')} | cell | n | failed | {' | '.join(names)} |", "|---" * (4 + len(names)) + "|"]
-    for cell in state.cells.values():
-        values = [units.percentile(cell.facets[facet], name) for name in names]
-        work = f"{cell.workload} {cell.mode} c{cell.concurrency}"
-        label = cell.label.replace("|", "\\|")
-        rows.append(f"| {label} | {work} | {cell.facets[facet].n} | {cell.failed} | {' | '.join(values)} |")
-    return "\n".join(rows) + "\n"
 
 
 def _counts(state: RunState) -> str:

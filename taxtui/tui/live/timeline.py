@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import pickle
 import time
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from operator import attrgetter
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from costmodel import Follower, SourceError, TrialEnded, TrialStarted, framing
+from costmodel import Follower, SourceError, TrialEnded, framing
 from taxtui.live.state import RunState
 from taxtui.terminal_text import clean
 from taxtui.tui.live.feed import SLICE_BYTES
 
 KEYFRAMES: Final = 128
 """Most keyframes of a file: a seek folds less than a hundredth of it. A keyframe of 36 busy cells takes 130 kB."""
-
-TAILS_BYTES: Final = (256 << 10, 2 * (framing.PREFIX.size + framing.MAX_LENGTH))
-"""How much of the end is looked at for the last instant: first a little, then what holds a whole frame for certain."""
 
 
 class Upto(NamedTuple):
@@ -49,7 +45,6 @@ class Keyframe(NamedTuple):
     packed: bytes  # the ``RunState``, pickled: a tenth of the memory that a copy of it takes
 
     def state(self) -> RunState:
-        """The fold, as an object of its own."""
         state: RunState = pickle.loads(self.packed)
         return state
 
@@ -58,7 +53,7 @@ class ReplayTimeline:
     """The index of one recording; ``advance`` builds it in slices."""
 
     def __init__(self, path: Path) -> None:
-        """Read the first and the last instant. Raises ``SourceError`` for a file that is no recording."""
+        """Read the first instant. Raises ``SourceError`` for a file that is no recording."""
         self._path = path
         self._follower = Follower(path)
         self.size_bytes = path.stat().st_size
@@ -69,14 +64,10 @@ class ReplayTimeline:
         self._keyframes = [self._keyframe()]
         self._ends = array("Q")  # how many events there were when each finished trial had ended
         self._trials: list[int] = []  # the number of each
-        self._opening: int | None = None  # events before the first trial; None: no trial is known
-        self._last_unix_ns = 0
         try:
             self._fold()
             while not (self.state.started_unix_ns or self.complete or self._offset > framing.MAX_LENGTH):
                 self._fold()
-            if not self.complete:  # else the fold knows it, and the file is closed
-                self._last_unix_ns = self._last_instant()
         except SourceError:
             self.close()
             raise
@@ -100,8 +91,6 @@ class ReplayTimeline:
             batch = []
             self.damage = clean(error.problem.removeprefix(f"{self._path}: "))
         for event in batch:
-            if self._opening is None and isinstance(event, TrialStarted):
-                self._opening = self.events
             self.state.apply(event)
             self.events += 1
             if isinstance(event, TrialEnded):
@@ -119,26 +108,6 @@ class ReplayTimeline:
             self.state.now_unix_ns, self.events, self._offset, copy.copy(self._follower.chain), pickle.dumps(self.state)
         )
 
-    def _last_instant(self) -> int:
-        """Return the last instant in the final frames, by one worker's clock; 0 if unknown."""
-        with contextlib.suppress(SourceError), Follower(self._path) as ahead:
-            # where it is damaged the end is known when the fold has come so far
-            ahead.header = self._follower.header
-            for octets in TAILS_BYTES:
-                begin = max(self._offset, self.size_bytes - octets)
-                with self._path.open("rb") as file:
-                    file.seek(begin)
-                    start = framing.next_valid(file.read(octets), 0)
-                if start is None:
-                    continue
-                ahead.resume(begin + start)
-                scratch = self.state.snapshot()  # it knows the clock that the instants are relative to
-                for event in ahead.poll(octets):
-                    scratch.apply(event)
-                if scratch.now_unix_ns > self.state.now_unix_ns:
-                    return scratch.now_unix_ns
-        return 0
-
     @property
     def _offset(self) -> int:
         return self._follower.offset
@@ -150,26 +119,17 @@ class ReplayTimeline:
 
     @property
     def now_unix_ns(self) -> int:
-        """Up to where everything is known."""
         return self.state.now_unix_ns
 
     @property
     def end_unix_ns(self) -> int:
-        """The last instant; before the index is complete as the end of the file says, else in proportion to it."""
+        """The last instant; until the index is complete, an estimate in proportion to the bytes."""
         if self.complete:
             return self.now_unix_ns
-        if self._last_unix_ns:
-            return max(self._last_unix_ns, self.now_unix_ns)
         known_ns = self.now_unix_ns - self.start_unix_ns
         return self.now_unix_ns + known_ns * max(0, self.size_bytes - self._offset) // max(1, self._offset)
 
-    @property
-    def packed_bytes(self) -> int:
-        """Bytes of all keyframes."""
-        return sum(len(keyframe.packed) for keyframe in self._keyframes)
-
     def reaches(self, place: Place) -> bool:
-        """Whether everything up to there has been folded."""
         if isinstance(place, After):
             return place.events <= self.events
         return self.complete or place.unix_ns < self.now_unix_ns
@@ -182,21 +142,6 @@ class ReplayTimeline:
     def end_of(self, trial: int) -> After | None:
         """Return the end of a trial, or None if unknown so far."""
         return After(self._ends[self._trials.index(trial)]) if trial in self._trials else None
-
-    def next_end(self, events: int) -> After | None:
-        """Return the first end of a trial after ``events`` events, or None if unknown so far."""
-        place = bisect_right(self._ends, events)
-        return After(self._ends[place]) if place < len(self._ends) else None
-
-    def previous_end(self, events: int) -> After:
-        """Return the end of the last trial before so many events; the start of the first trial where none ended.
-
-        The start is a number of events: a second clock of one worker may make every instant earlier than the first.
-        """
-        place = bisect_left(self._ends, events)
-        if place:
-            return After(self._ends[place - 1])
-        return After(self.events if self._opening is None else self._opening)
 
     def close(self) -> None:
         """Close the file. Idempotent."""

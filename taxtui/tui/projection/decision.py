@@ -28,7 +28,8 @@ async def ask(
 ) -> None:
     """Ask where to move, and from where if several substrates were measured; then decide and show the page."""
     measured = list(dict.fromkeys(row.identity.label for row in answered.rows if row.provenance == "measured"))
-    choices = [Choice(label, "measured here", label) for label in measured]
+    # a move starts at a measured substrate: the only one is not offered as the goal
+    choices = [Choice(label, "measured here", label) for label in measured if len(measured) > 1]
     choices += [
         Choice(name, "estimated from published figures", name)
         for name in known_providers()

@@ -222,7 +222,6 @@ class Question(NamedTuple):
 
     @property
     def training_run(self) -> TrainingRun:
-        """The training run of all substrates without tables of their own."""
         return self.places[-1].training_run
 
 

@@ -33,14 +33,12 @@ class FormPanel(CursorList[Field | str]):
         """An option has another value."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """As it usually is."""
         super().__init__(id=id)
         self.values: dict[str, str] = dict(form.USUAL)
         self.stops: dict[str, tuple[str, ...]] = {}  # of fields whose values depend on the recordings
         self._turned: set[str] = set()  # groups that a person has opened or folded
 
     def on_mount(self) -> None:
-        """List what everyone knows, and the groups."""
         self._list()
 
     def _list(self) -> None:
@@ -59,11 +57,10 @@ class FormPanel(CursorList[Field | str]):
 
     @property
     def help(self) -> str:
-        """The help of the line under the cursor."""
         chosen = self.chosen
         if isinstance(chosen, Field):
             origin = "" if chosen.name in self.values or not self._in_file(chosen.name) else "From the training file. "
-            return f"{origin}{chosen.help}"
+            return " ".join(filter(None, [f"{origin}{chosen.help}", self.examples(chosen)]))
         labels = [field.label for field in form.groups()[chosen]] if chosen else []
         return f"enter opens or folds: {', '.join(labels)}"
 
@@ -71,14 +68,21 @@ class FormPanel(CursorList[Field | str]):
         return name in form.file_values(self.values)
 
     def value(self, name: str) -> str:
-        """Return the value of an option: as typed, of the training file, or the usual one."""
         return form.value_of(name, self.values)
 
     def find(self, name: str) -> None:
-        """Put the cursor on an option."""
         names = [_name(item) for item in self.items]
         if name in names:
             self.put(names.index(name))
+
+    def examples(self, field: Field) -> str:
+        """Return ``Such as 1 to 1,000,000.``, or a few texts; "" for a switch and for a path."""
+        stops = self._stops(field)
+        if field.flag or not stops:
+            return ""
+        if all(stop.replace(".", "", 1).isdigit() for stop in stops):
+            return f"Such as {_text_of(field, stops[0])} to {_text_of(field, stops[-1])}."
+        return f"Such as {', '.join(stops[:3])}."
 
     def turn(self) -> bool:
         """Open or fold the group whose name is under the cursor; False where there is none."""
@@ -91,7 +95,6 @@ class FormPanel(CursorList[Field | str]):
         return True
 
     def offer(self, stops: Mapping[str, tuple[str, ...]]) -> None:
-        """Set the stops of options that depend on the recordings."""
         self.stops.update(stops)
         self.refresh()
 
@@ -147,7 +150,6 @@ class FormPanel(CursorList[Field | str]):
         return Text.assemble((f"{sign} {group}", "bold" if used else ""), (f" · {used} in use" if used else "", MUTED))
 
     def on_click(self, event: events.Click) -> None:
-        """On the track of the option under the mouse, take the value there."""
         number, at = self.under(event), event.get_content_offset(self)
         if at is None or number is None:
             return

@@ -14,7 +14,6 @@ from costmodel import (
     Answer,
     CellFilter,
     CellIdentity,
-    CostModelError,
     Curve,
     PlaceAsked,
     Published,
@@ -55,7 +54,6 @@ class ProjectionAsked(NamedTuple):
 
     paths: tuple[Path, ...]
     typed: Typed
-    first: CellIdentity | None = None  # of the rows that a person looks at: these are answered first
 
 
 class Answered(NamedTuple):
@@ -65,16 +63,13 @@ class Answered(NamedTuple):
     question: Question
     sources: Sequence[Source]
     coarse: frozenset[CellIdentity] = frozenset()  # rows without what takes a simulation, which is on its way
-    partly: bool = False  # other rows are on their way
 
     @property
     def training_run(self) -> TrainingRun:
-        """The training run of all substrates without tables of their own."""
         return self.question.training_run
 
     @property
     def answer(self) -> Answer:
-        """The ranking of the rows."""
         return answer_of(self.rows, run_sd=self.training_run.run_sd, baseline=self.training_run.baseline)
 
 
@@ -96,11 +91,10 @@ class Projector:
     """Reads each recording once, until it changes."""
 
     def __init__(self) -> None:
-        """Nothing is read yet."""
         self._read: dict[Path, tuple[tuple[int, int], Source]] = {}
 
-    def answers(self, request: ProjectionAsked) -> Iterator[Answered]:
-        """Yield answers without simulations, the workload under the cursor first; ``refined`` simulates.
+    def answer(self, request: ProjectionAsked) -> Answered:
+        """Return the answer without simulations; ``refined`` adds them.
 
         Raises:
             RecordingError: there is no recording.
@@ -114,16 +108,8 @@ class Projector:
         quick = question._replace(places=[_quick(place) for place in question.places])
         if any(isinstance(source, Published) for source in sources):
             quick = question  # it answers what it can, and refuses the rest by name
-        coarse = quick != question
-        try:
-            if request.first is not None:
-                like = [_like(source, request.first) for source in sources]
-                if rows := _rows(quick, like, partial(_is_of, _work(request.first))):
-                    yield Answered(rows, question, sources, _identities(rows, coarse=coarse), partly=True)
-        except CostModelError:
-            pass  # none of those has a success: others may have
         rows = project_places(sources, quick.places, None, quick.providers, stressed=False)
-        yield Answered(rows, question, sources, _identities(rows, coarse=coarse))
+        return Answered(rows, question, sources, frozenset() if quick == question else _identities(rows))
 
     def _source(self, path: Path) -> Source:
         state = catalogue.stamp(path)
@@ -211,8 +197,8 @@ def _is_of(work: Works, identity: CellIdentity) -> bool:
     return _work(identity) == work
 
 
-def _identities(rows: Iterable[Row], *, coarse: bool = True) -> frozenset[CellIdentity]:
-    return frozenset(row.identity for row in rows if coarse)
+def _identities(rows: Iterable[Row]) -> frozenset[CellIdentity]:
+    return frozenset(row.identity for row in rows)
 
 
 def curves(request: CurveAsked) -> list[Curve]:

@@ -40,7 +40,6 @@ class PicturePanel(Vertical):
     """One picture at a time, of the workload under the cursor; ``next`` shows the others."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin without an answer."""
         super().__init__(id=id)
         self.chosen: Picture | None = None
         self._answered: Answered | None = None
@@ -48,43 +47,35 @@ class PicturePanel(Vertical):
         self._line: WorkLine | None = None
 
     def compose(self) -> ComposeResult:
-        """Yield the curves and the bars."""
         yield CurvePlot(id="curves")
         yield StackedBars(id="bars")
 
     def on_mount(self) -> None:
-        """Start the thread that computes curves."""
         self._curved: Newest[CurveAsked, list[Curve]] = Newest(
             curves, self._draw, lambda _, why: self._present([], why), on=self
         )
 
     def on_unmount(self) -> None:
-        """End the thread."""
         self._curved.close()
 
     @property
     def busy(self) -> bool:
-        """Curves are being computed."""
         return self._curved.busy
 
     @property
     def pictures(self) -> list[Picture]:
-        """The pictures that there are: costs by cause only for a training run in steps."""
         return ["cost", "causes", "actions"] if cost_bars(self._line) else ["causes", "actions"]
 
     @property
     def picture(self) -> Picture:
-        """The picture that is shown."""
         return self.chosen if self.chosen in self.pictures else self.pictures[0]
 
     def next(self) -> None:
-        """Show the next picture."""
         pictures = self.pictures
         self.chosen = pictures[(pictures.index(self.picture) + 1) % len(pictures)]
         self.show(self._answered, self._answer, self._line)
 
     def show(self, answered: Answered | None, answer: Answer | None, line: WorkLine | None) -> None:
-        """Show the picture of a workload."""
         self._answered, self._answer, self._line = answered, answer, line
         plot, bars = self.query_one(CurvePlot), self.query_one(StackedBars)
         plot.display, bars.display = self.picture == "actions", self.picture != "actions"
@@ -122,7 +113,6 @@ class CurvePlot(PlotextPlot):
     """Both axes are logarithmic; marks stand where the form stands and where something happens."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin without curves."""
         super().__init__(id=id)
         self.curves: Sequence[Curve] = ()
         self.marks: Sequence[float] = ()
@@ -134,7 +124,6 @@ class CurvePlot(PlotextPlot):
         self.refresh()
 
     def render(self) -> RenderResult:
-        """A legend, then the lines with round numbers on both axes."""
         width, height = self.size
         rows = height - 1
         lines = [_Line(curve, points) for curve in self.curves if (points := _points(curve))]

@@ -14,7 +14,7 @@ from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from costmodel import Answer, CellIdentity, Row, WorkLine
+from costmodel import Answer, Row, WorkLine
 from taxtui.live import catalogue
 from taxtui.report.answer.table import said
 from taxtui.report.projected.attributed import headline
@@ -23,7 +23,7 @@ from taxtui.terminal_text import clean
 from taxtui.tui import actions
 from taxtui.tui.answer_table import AnswerTable, titles
 from taxtui.tui.arranging import ArrangedScreen
-from taxtui.tui.background import Unfolding
+from taxtui.tui.background import Newest, Unfolding
 from taxtui.tui.dialogs import Tell, copy
 from taxtui.tui.lists import CursorList
 from taxtui.tui.numbered_screen import TopBar
@@ -44,18 +44,15 @@ class ProjectionScreen(ArrangedScreen):
     AUTO_FOCUS = "#form"
 
     def __init__(self) -> None:
-        """Begin without an answer."""
         super().__init__()
         self.answered: Answered | None = None
         self.ranking: Answer | None = None  # the ranking of ``answered``
         self.refusal = ""
-        self._stale: frozenset[CellIdentity] = frozenset()  # rows of the previous question
         self._pause: Timer | None = None
         self._typing = ""  # the option whose value is typed
         self._before = ""  # its previous value
 
     def contents(self) -> ComposeResult:
-        """Yield sentences, answer, warnings, form, picture."""
         with Vertical(id="answer"):
             yield Static("", id="said", markup=False)
             yield AnswerTable(id="lines")
@@ -64,29 +61,28 @@ class ProjectionScreen(ArrangedScreen):
             with Vertical(id="asked"):
                 yield FormPanel(id="form")
                 yield Static("", id="hint", markup=False)
-                yield Input(id="exact", compact=True, select_on_focus=True)
+                with Horizontal(id="typing"):
+                    yield Static("", id="name", markup=False)
+                    yield Input(id="exact", compact=True, select_on_focus=True)
             yield PicturePanel(id="picture")
         yield from self.filter_field()
 
     def on_mount(self) -> None:
-        """Start what computes."""
-        self._numbers: Unfolding[ProjectionAsked, Answered] = Unfolding(
-            Projector().answers, self._show, self._refuse, self._refine, on=self
+        self._numbers: Newest[ProjectionAsked, Answered] = Newest(
+            Projector().answer, self._show_first, self._refuse, on=self
         )
         # in a thread of its own, so that a key is answered at once whatever is simulated for the one before
         self._simulated: Unfolding[Refinement, Answered] = Unfolding(
             refined, self._show, self._refuse, lambda _: self._say(), on=self
         )
-        self.form.border_title = "training run · enter types · l loads"
+        self.form.border_title = "training run · enter types"
         self.explain()
 
     def on_unmount(self) -> None:
-        """End the threads."""
         self._numbers.close()
         self._simulated.close()
 
     def arrive(self) -> None:
-        """As ``NumberedScreen.arrive``."""
         subject = self.taxtui.subject(succeeded=True)
         if self.paths != subject:  # what is shown is about something else
             self.paths, self.answered, self.ranking = subject, None, None
@@ -95,29 +91,23 @@ class ProjectionScreen(ArrangedScreen):
         self.ask()
 
     def restyle(self) -> None:
-        """As ``NumberedScreen.restyle``."""
         self.rearrange()
 
     @property
     def request(self) -> ProjectionAsked:
         """The question: the workload under the cursor comes first."""
-        rows = self.looked_at
-        typed = dict(self.form.values)
-        return ProjectionAsked(self.paths, typed, rows[0].identity if rows else None)
+        return ProjectionAsked(self.paths, dict(self.form.values))
 
     @property
     def settled(self) -> bool:
-        """Nothing is being computed, and nothing is about to be."""
         return not (self.busy or self.query_one(PicturePanel).busy or self._pause)
 
     @property
     def busy(self) -> bool:
-        """Numbers are being computed."""
         return self._numbers.busy or self._simulated.busy
 
     @on(FormPanel.Changed)
     def hesitate(self) -> None:
-        """Answer after the last key of a few."""
         if self._pause:
             self._pause.stop()
         self._pause = self.set_timer(PAUSE_S, self.ask)
@@ -131,31 +121,19 @@ class ProjectionScreen(ArrangedScreen):
         self._numbers.ask(self.request)
         self._say()
 
-    def _refine(self, request: ProjectionAsked) -> None:
-        """Simulate what the first answer left out."""
-        rows = self.looked_at
-        if self.answered is not None and self.answered.coarse:
-            self._simulated.ask(Refinement(self.answered, rows[0].identity if rows else None))
-        self._say()
+    def _show_first(self, request: ProjectionAsked, answered: Answered) -> None:
+        self._show(request, answered)
+        if answered.coarse:
+            rows = self.looked_at
+            self._simulated.ask(Refinement(answered, rows[0].identity if rows else None))
+            self._say()
 
     def _show(self, request: ProjectionAsked | Refinement, answered: Answered) -> None:
-        self.answered, self.refusal = self._with_earlier(answered), ""
-        self.ranking = self.answered.answer
-        self.form.offer(stops(self.answered.rows))
+        self.answered, self.refusal = answered, ""
+        self.ranking = answered.answer
+        self.form.offer(stops(answered.rows))
         self.rearrange()
         self._say()
-
-    def _with_earlier(self, answered: Answered) -> Answered:
-        """Return the answer with dim rows of the previous question in place of missing rows."""
-        before, identities = self.answered, {row.identity for row in answered.rows}
-        self._stale = frozenset()
-        if before is None or not answered.partly or before.training_run.length != answered.training_run.length:
-            return answered
-        missing = [row for row in before.rows if row.identity not in identities]
-        self._stale = frozenset(row.identity for row in missing)
-        order = {row.identity: number for number, row in enumerate(before.rows)}
-        rows = sorted([*answered.rows, *missing], key=lambda row: order.get(row.identity, len(order)))
-        return answered._replace(rows=rows)
 
     def _refuse(self, request: ProjectionAsked | Refinement, why: str) -> None:
         self.refusal = why
@@ -164,50 +142,42 @@ class ProjectionScreen(ArrangedScreen):
         self.explain()
 
     def _expect(self, words: str) -> None:
-        """Set the text of the empty table."""
         table = self.query_one(AnswerTable)
         table.empty = words
         table.refresh()
 
     @property
     def form(self) -> FormPanel:
-        """The inputs."""
         return self.query_one(FormPanel)
 
     @property
     def line(self) -> WorkLine | None:
-        """The workload under the cursor."""
         return self.query_one(AnswerTable).line
 
     @property
     def looked_at(self) -> Sequence[Row]:
-        """The rows of the workload under the cursor."""
         return [entry.row for entry in self.line.entries] if self.line else []
 
     @property
     def columns(self) -> Sequence[str]:
-        """As ``ArrangedScreen.columns``."""
         return titles(self.ranking) if self.ranking else ()
 
     def rearrange(self) -> None:
-        """As ``ArrangedScreen.rearrange``."""
         table = self.query_one(AnswerTable)
-        table.present(self.ranking, self.arrangement, stale=self._stale)
+        table.present(self.ranking, self.arrangement)
         order = self.arrangement.in_words(self.columns) or KEYS
         table.entitle(Text(f"{self._approximately}worker-hours · {order}"))
         self.explain()
 
     @property
     def _approximately(self) -> str:
-        return "≈ " if self.answered and (self.answered.coarse or self._stale) else ""
+        return "≈ " if self.answered and self.answered.coarse else ""
 
     def focus_table(self) -> None:
-        """As ``ArrangedScreen.focus_table``."""
         self.set_focus(self.query_one(AnswerTable))
 
     @on(CursorList.Moved)
     def explain(self) -> None:
-        """Show sentences, warnings and the picture of the workload under the cursor."""
         self.query_one("#said", Static).update(Text("\n").join(map(Text, self._sentences())))
         words, rows = Text(), self.looked_at
         if self.refusal:
@@ -242,19 +212,16 @@ class ProjectionScreen(ArrangedScreen):
         self.query_one(TopBar).say(Text(f"{doubt}{busy}{names}", no_wrap=True, overflow="ellipsis"))
 
     def action_view(self) -> None:
-        """Show the next picture."""
         self.query_one(PicturePanel).next()
 
     @work
     async def action_decide(self) -> None:
-        """Ask for a substrate, and decide whether to move the training run there."""
         from taxtui.tui.projection.decision import ask
 
         if self.answered is not None:
             await ask(self, self.paths, self.answered, self.form.values, self.line)
 
     def action_why(self) -> None:
-        """Show the computation of the rows under the cursor."""
         rows = self.looked_at
         if rows and self.answered:
             from taxtui.report.projected.explain import to_text
@@ -267,7 +234,6 @@ class ProjectionScreen(ArrangedScreen):
             self.app.push_screen(Tell("How this was computed", derivations))
 
     def action_full(self) -> None:
-        """Show all tables, as the command line prints them."""
         if self.answered:
             from taxtui.report.formats import plain_tables
             from taxtui.report.projected import attributed
@@ -279,14 +245,12 @@ class ProjectionScreen(ArrangedScreen):
             self.app.push_screen(Tell("All tables", partial(plain_tables.to_text, tables), copyable=command))
 
     def action_copy(self) -> None:
-        """Copy the command line that prints the same."""
         copy(self.app, self._command(), self._command())
 
     def _command(self) -> str:
         return form.command(self.paths, self.form.values)
 
     def action_page(self) -> None:
-        """Write a page of this question."""
         self.write_page(["project", *map(str, self.paths), *form.words(self.form.values)])
 
     # ----------------------------------------------------------------------------------------------------- the form
@@ -296,7 +260,6 @@ class ProjectionScreen(ArrangedScreen):
         self.form.adjust(step)
 
     def action_load(self) -> None:
-        """Type the path of a training file."""
         self.form.find(form.FILE)
         self.action_open()
 
@@ -309,10 +272,11 @@ class ProjectionScreen(ArrangedScreen):
         if option.flag:
             self.form.set(option.name, "" if self.form.value(option.name) else form.ON)
             return
-        field.display = True
+        self.query_one("#typing").display = True
+        self.query_one("#name", Static).update(f"{option.label}: ")
         with self.prevent(Input.Changed):
             field.value = self.form.value(option.name)
-        field.placeholder = f"{option.label}: not set"
+        field.placeholder = self.form.examples(option)
         self._typing, self._before = option.name, self.form.values.get(option.name, "")
         self.set_focus(field)  # at once: the next key goes there
 
@@ -324,15 +288,14 @@ class ProjectionScreen(ArrangedScreen):
 
     @on(Input.Submitted, "#exact")
     def typed_all(self, event: Input.Submitted | None = None) -> None:
-        """Go back to the form."""
         if event is not None and self._typing == form.FILE:
             self.form.set(form.FILE, event.value)
-        self.query_one("#exact", Input).display = False
+        self.query_one("#typing").display = False
         self.set_focus(self.form)
 
     def key_escape(self) -> None:
         """Take back what was typed; else drop the filter."""
-        if self.query_one("#exact", Input).display:
+        if self.query_one("#typing").display:
             self.form.set(self._typing, self._before)
             self.typed_all()
         else:

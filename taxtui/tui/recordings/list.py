@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 
 from rich.table import Table
 from rich.text import Text
@@ -46,14 +46,14 @@ TROUBLE: Final = HOPELESS | {"damaged"}
 
 MARK: Final = "+"
 NAME_MAX: Final = 40
-WIDE: Final = 90  # from here on the year is shown
+SUBSTRATES_LEAST: Final = 14
+"""Columns that the names of the substrates have at least."""
 UNKNOWN: Final = "–"
-Labelled = Literal["labels", "names", "glyphs"]
 
 
-def day(unix_ns: int, *, year: bool) -> str:
+def day(unix_ns: int) -> str:
     """``2026-11-21 13:03``, local time."""
-    return time.strftime("%Y-%m-%d %H:%M" if year else "%m-%d %H:%M", time.localtime(unix_ns // 10**9))
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(unix_ns // 10**9))
 
 
 def progress(entry: CatalogueEntry) -> str:
@@ -64,25 +64,14 @@ def progress(entry: CatalogueEntry) -> str:
 
 FACTS: Final[Mapping[str, Callable[[CatalogueEntry], str]]] = MappingProxyType(
     {
-        "started": lambda entry: day(entry.when_ns, year=True),
+        "trials": lambda entry: progress(entry) if entry.cells else UNKNOWN,
+        "started": lambda entry: day(entry.when_ns),
         "lasted": lambda entry: units.clock(entry.elapsed_ns, short=True) if entry.elapsed_ns else UNKNOWN,
         "size": lambda entry: units.size(entry.size_bytes),
-        "trials": lambda entry: progress(entry) if entry.cells else UNKNOWN,
         "cells": lambda entry: str(entry.cells or UNKNOWN),
     }
 )
-"""Title of a column → its text."""
-
-BRIEF: Final[Mapping[str, Callable[[CatalogueEntry], str]]] = MappingProxyType(
-    {**FACTS, "started": lambda entry: day(entry.when_ns, year=False)}
-)
-
-
-FORMS: Final[Mapping[str, Labelled]] = MappingProxyType({"names": "names", "labels": "labels"})
-COLUMNS: Final = ("trials", "started", "lasted", "size", "file", "cells")
-"""Columns in their order."""
-WANTED: Final = ("trials", "file", "started", "names", "size", "lasted", "cells", "labels")
-"""Columns, and longer forms of the substrates, by priority."""
+"""Title of a column → its text; in the order of drawing, and of importance."""
 
 
 class RecordingList(CursorList[CatalogueEntry]):
@@ -95,14 +84,11 @@ class RecordingList(CursorList[CatalogueEntry]):
         """The line under the cursor was clicked where its mark stands."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin empty."""
         super().__init__(id=id)
         self._marks: Collection[Path] = ()
         self._width = 0  # that the columns were laid out for
         self._name_width = self._state_width = 4
         self._columns: dict[str, int] = {}  # title → width
-        self._facts: Mapping[str, Callable[[CatalogueEntry], str]] = FACTS
-        self._labelled: Labelled = "glyphs"
 
     def present(self, entries: Sequence[CatalogueEntry], marks: Collection[Path]) -> None:
         """List these entries, the marked ones with a sign."""
@@ -111,37 +97,24 @@ class RecordingList(CursorList[CatalogueEntry]):
         self.show(entries, self.heading)
 
     def on_resize(self) -> None:
-        """Give the columns what room there is now."""
         if self.items and self._width != self.scrollable_content_region.width:
             self._lay_out(self.items)
             self.refresh()
 
     def _lay_out(self, entries: Sequence[CatalogueEntry]) -> None:
-        """Give as many columns as possible the width of their longest text."""
+        """Show as many columns as fit beside the names of the substrates, of which the last may be cut."""
         self._width = self.scrollable_content_region.width
-        facts = {**(FACTS if self._width >= WIDE else BRIEF), "file": _file}
-        self._facts = MappingProxyType({title: facts[title] for title in COLUMNS})
-        need = {title: max([len(title), *(len(fact(e)) for e in entries)]) + 2 for title, fact in self._facts.items()}
-        where: dict[Labelled, int] = {
-            form: max([len("on"), *(labels(e.substrates, form, dark=True).cell_len for e in entries)])
-            for form in ("glyphs", "names", "labels")
-        }
         self._state_width = max([len("interrupted"), *(len(_state(entry)) for entry in entries)])
-        longest = widest(map(_named, entries))
-        room = self._width - len("▸ + ✓  ") - self._state_width - 2 - where["glyphs"]
-        self._name_width = max(min(longest, NAME_MAX, room), 4)
+        room = self._width - len("▸ + ✓  ") - self._state_width - 2 - SUBSTRATES_LEAST
+        self._name_width = max(min(widest(map(_named, entries)), NAME_MAX, room), 4)
         room -= self._name_width
-        self._labelled = "glyphs"
-        fitting = set()
-        for wanted in WANTED:
-            form = FORMS.get(wanted)
-            more = where[form] - where[self._labelled] if form else need[wanted]
-            if more > room:
-                continue
-            room -= more
-            self._labelled = form or self._labelled
-            fitting.add(wanted)
-        self._columns = {title: need[title] - 2 for title in self._facts if title in fitting}
+        self._columns = {}
+        for title, fact in FACTS.items():
+            width = max([len(title), *(len(fact(entry)) for entry in entries)])
+            if width + 2 > room:
+                break
+            self._columns[title] = width
+            room -= width + 2
         heading = Text(f"    {'':{self._state_width + 2}} {'name':<{self._name_width}}", MUTED)
         for title, width in self._columns.items():
             heading.append(f"  {title:>{width}}")
@@ -157,14 +130,13 @@ class RecordingList(CursorList[CatalogueEntry]):
         name.truncate(self._name_width, overflow="ellipsis", pad=True)
         line.append_text(name)
         for title, column_width in self._columns.items():
-            text = self._facts[title](item)
+            text = FACTS[title](item)
             line.append(f"  {text:>{column_width}}", MUTED if text == UNKNOWN else "")
         line.append("  ")
-        line.append_text(labels(item.substrates, self._labelled, dark=self.app.current_theme.dark))
+        line.append_text(names(item.substrates, dark=self.app.current_theme.dark))
         return self.marked(line, number, width)
 
     def on_click(self, event: events.Click) -> None:
-        """Choose, mark or open the line under the mouse."""
         event.prevent_default()
         number, at = self.under(event), event.get_content_offset(self)
         if at is None or number is None:
@@ -176,15 +148,13 @@ class RecordingList(CursorList[CatalogueEntry]):
             self.post_message(self.Opened())
 
 
-def labels(substrates: Sequence[str], form: Labelled, *, dark: bool) -> Text:
-    """``○ local:bwrap ● docker:runc``, or without the variants, or the glyphs alone."""
-    if form != "labels":
-        substrates = list(dict.fromkeys(label.partition(":")[0] for label in substrates))
-    parts = [
-        Text(glyph(label) if form == "glyphs" else f"{glyph(label)} {label}", substrate_style(label, dark=dark))
-        for label in substrates
-    ]
-    return Text(" ").join(parts)
+def names(labels: Sequence[str], *, dark: bool) -> Text:
+    """``○ local ● docker``: the substrates without their variants."""
+    return _with_glyphs(list(dict.fromkeys(label.partition(":")[0] for label in labels)), dark=dark)
+
+
+def _with_glyphs(labels: Sequence[str], *, dark: bool) -> Text:
+    return Text(" ").join(Text(f"{glyph(label)} {label}", substrate_style(label, dark=dark)) for label in labels)
 
 
 def _named(entry: CatalogueEntry) -> str:
@@ -196,20 +166,13 @@ def _state(entry: CatalogueEntry) -> str:
     return entry.state if entry.state in TROUBLE or not entry.fate else entry.fate
 
 
-def _file(entry: CatalogueEntry) -> str:
-    """Return whether the file is whole."""
-    return UNKNOWN if entry.state in HOPELESS else "incomplete" if entry.state == "running" else entry.state
-
-
 class RecordingFacts(Static):
     """Labels on the left, facts on the right; long ones go on in the next line."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Begin empty."""
         super().__init__("", id=id, markup=False)
 
     def present(self, entry: CatalogueEntry) -> None:
-        """Show an entry."""
         table = Table.grid(padding=(0, 1), expand=True)
         table.add_column(width=9, style=MUTED)
         table.add_column(ratio=1, overflow="fold")
@@ -230,7 +193,7 @@ class RecordingFacts(Static):
         line = Text.assemble((f"{glyph} {fate}", themed(self.app.theme_variables, variable)))
         planned = "an unknown number of trials" if entry.trials is None else _many(entry.trials, "trial")
         if entry.done is None:
-            return line.append(f" · how many of {planned} ended is not told at its end")
+            return line.append(f" · its end does not say how many of {planned} ended")
         noun = {"finished": "", "budget": " is used up,"}.get(fate, "")
         of = "all of" if entry.done == entry.trials else f"{entry.done:,} of"
         counts = ", ".join(f"{n:,} {name}" for name, n in entry.counts.items())
@@ -256,7 +219,7 @@ class RecordingFacts(Static):
         lasted = lasted if entry.elapsed_ns else ""
         yield "started", f"{started}{lasted}" if entry.started_unix_ns else "not known"
         yield "id", " · ".join(filter(None, [entry.run_id, f"scenario {entry.scenario}" if entry.scenario else ""]))
-        where = labels(entry.substrates, "labels", dark=self.app.current_theme.dark)
+        where = _with_glyphs(entry.substrates, dark=self.app.current_theme.dark)
         if entry.stand_in:
             where.append(" STAND-IN, not the provider", "bold")
         if entry.imported:

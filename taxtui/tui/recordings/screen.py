@@ -47,7 +47,6 @@ class ListAsked(NamedTuple):
     entries: tuple[CatalogueEntry, ...]
 
     def look(self) -> Listing:
-        """Make it."""
         return catalogue.scan(self.feed, running=self.running, known=self.entries)
 
 
@@ -59,14 +58,12 @@ class RecordingsScreen(NumberedScreen):
     AUTO_FOCUS = "#recordings"
 
     def __init__(self) -> None:
-        """Nothing is listed yet."""
         super().__init__()
         self.listing: Listing | None = None
         self.marks: set[Path] = set()
         self.wanted = ""
 
     def contents(self) -> ComposeResult:
-        """Yield the list with its filter, and the facts."""
         yield Static(HOW_TO, id="how-to", markup=False)
         with Container(id="catalogue"):
             with Vertical(id="shelf"):
@@ -76,7 +73,6 @@ class RecordingsScreen(NumberedScreen):
                 yield RecordingFacts(id="facts")
 
     def on_mount(self) -> None:
-        """Start what reads files."""
         self._scanner: Newest[ListAsked, Listing] = Newest(
             ListAsked.look, self._listed, lambda _, why: self._complain(why), on=self
         )
@@ -84,19 +80,15 @@ class RecordingsScreen(NumberedScreen):
         self.set_interval(RUNNING_S, self._look_again)
 
     def on_unmount(self) -> None:
-        """End the thread."""
         self._scanner.close()
 
     def arrive(self) -> None:
-        """As ``NumberedScreen.arrive``."""
         self.rescan()
 
     def restyle(self) -> None:
-        """As ``NumberedScreen.restyle``."""
         self.paint()
 
     def rescan(self) -> None:
-        """Look at the folder in the background."""
         feed = self.taxtui.feed
         entries = self.listing.entries if self.listing else ()
         self._scanner.ask(ListAsked(feed.path if feed else None, self.taxtui.running, entries))
@@ -116,17 +108,14 @@ class RecordingsScreen(NumberedScreen):
 
     @property
     def entries(self) -> Sequence[CatalogueEntry]:
-        """The entries that pass the filter."""
         everything = self.listing.entries if self.listing else ()
         return [entry for entry in everything if self.wanted.casefold() in entry.words.casefold()]
 
     @property
     def chosen(self) -> CatalogueEntry | None:
-        """The recording under the cursor."""
         return self.query_one(RecordingList).chosen
 
     def paint(self) -> None:
-        """Show what is known."""
         if self.listing is None:
             return
         everything, listed = self.listing.entries, self.query_one(RecordingList)
@@ -158,7 +147,6 @@ class RecordingsScreen(NumberedScreen):
             facts.present(entry)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what can be done now is offered."""
         if action in ("filter", "open", "mark", "page", "diff", "delete", "copy"):
             return self.listing is not None and bool(self.listing.entries)
         return True
@@ -172,7 +160,6 @@ class RecordingsScreen(NumberedScreen):
 
     @on(RecordingList.Opened)
     async def action_open(self) -> None:
-        """Play the recording back on Live."""
         entry = self.chosen
         if entry and self._usable([entry]):
             try:
@@ -183,7 +170,6 @@ class RecordingsScreen(NumberedScreen):
 
     @on(RecordingList.Marked)
     def action_mark(self) -> None:
-        """Mark the recording, or take its mark away."""
         if entry := self.chosen:
             self.marks ^= {entry.path}
             self.paint()
@@ -213,20 +199,17 @@ class RecordingsScreen(NumberedScreen):
 
     @work
     async def action_diff(self) -> None:
-        """Compare with another recording."""
         entry = self.chosen
         if entry is not None and self._usable([entry]):
             await compare_with_another(self, [entry.path])
 
     def action_page(self) -> None:
-        """Write a page of the recording."""
         if (entry := self.chosen) and self._usable([entry]):
             self.paths = (entry.path,)
             self.write_page(["report", str(entry.path)])
 
     @work
     async def action_delete(self) -> None:
-        """Move the recording to the trash after asking."""
         entry = self.chosen
         if entry is None or self._must_stay(entry):
             return
@@ -262,10 +245,6 @@ class RecordingsScreen(NumberedScreen):
             return False
         return True
 
-    def action_filter(self) -> None:
-        """Type what recordings must contain."""
-        self.query_one(FilterField).open()
-
     @on(Input.Changed, "#wanted")
     def filtered(self, event: Input.Changed) -> None:
         """Filter while a person types; the cursor stays on its recording."""
@@ -275,26 +254,20 @@ class RecordingsScreen(NumberedScreen):
         if before:
             self._put_on(before.path)
 
-    @on(Input.Submitted, "#wanted")
-    def filter_done(self) -> None:
-        """Keep the filter; an empty one goes away."""
-        self.query_one(FilterField).settle()
+    def focus_table(self) -> None:
         self.query_one(RecordingList).focus()
 
     def key_escape(self) -> None:
-        """Drop the filter; else take all marks away."""
-        if self.query_one(FilterField).drop():
-            self.query_one(RecordingList).focus()
-        else:
+        """Drop the filter; without one, take all marks away."""
+        if not self.query_one(FilterField).display:
             self.marks.clear()
+        super().key_escape()
         self.paint()
 
     def action_renew(self) -> None:
-        """Look at the folder again."""
         self.rescan()
 
     def action_copy(self) -> None:
-        """The command line that replays the recording."""
         if entry := self.chosen:
             command = catalogue.command(entry.path)
             copy(self.app, command, command)

@@ -18,7 +18,7 @@ from taxtui.report.measured import ladders
 from taxtui.report.measured.ladders import LADDER, ladders_of
 from taxtui.report.measured.rows import MeasuredRow, rows_of
 from taxtui.report.measured.samples import read_samples
-from taxtui.report.measured.tables import LATENCIES, ranked, sections
+from taxtui.report.measured.tables import sections
 from taxtui.terminal_text import clean
 from taxtui.tui.arranging import Arrangement, arranged
 
@@ -45,28 +45,19 @@ class Wanted(NamedTuple):
     table: str
 
 
-class Part(NamedTuple):
-    """A section of a table; sections of latencies also have rows and the duration's name."""
-
-    section: Section
-    rows: Sequence[MeasuredRow] = ()
-    name: str = ""
-
-
 class ResultsShown(NamedTuple):
-    """A table with its cells, or the answer."""
+    """The sections of a table with the measured rows, or the answer."""
 
-    parts: Sequence[Part]
+    sections: Sequence[Section]
     rows: Sequence[MeasuredRow]
     answer: Answer | None = None
     climbed: Sequence[concurrency_sweep.Ladder] = ()
 
 
-def arranged_part(part: Part, arrangement: Arrangement) -> Part:
+def arranged_section(section: Section, arrangement: Arrangement) -> Section:
     """Return a section with its rows arranged; a section without named rows as it is."""
-    section = part.section
     if arrangement == Arrangement() or not section.rows or not all(isinstance(row[0], RowName) for row in section.rows):
-        return part
+        return section
 
     def text(row: Sequence[Content]) -> str:
         return " ".join(map(text_of, row))
@@ -76,8 +67,7 @@ def arranged_part(part: Part, arrangement: Arrangement) -> Part:
         return row[column] if column < len(row) else ""
 
     order = arranged(section.rows, arrangement, text=text, cell=cell)
-    rows = [part.rows[number] for number in order] if part.rows else ()
-    return part._replace(section=section._replace(rows=[section.rows[number] for number in order]), rows=rows)
+    return section._replace(rows=[section.rows[number] for number in order])
 
 
 def named(row: MeasuredRow, name: Content) -> bool:
@@ -105,7 +95,6 @@ class ResultsReader:
     """Reads recordings once, until a file changes."""
 
     def __init__(self) -> None:
-        """Nothing is read yet."""
         self._read: dict[tuple[Path, ...], tuple[object, tuple[list[MeasuredRow], list[Recording], int]]] = {}
 
     def show(self, wanted: Wanted) -> ResultsShown:
@@ -127,11 +116,8 @@ class ResultsReader:
             climbed = ladders_of(rows)
             if not climbed:
                 raise RecordingError(ladders.NONE, fix="measure one: taxtui run --ladder 1:64")
-            return ResultsShown([Part(section) for section in ladders.sections(climbed)], rows, climbed=climbed)
-        tables = sections(rows, sources, [wanted.table], unfinished)
-        names = list(LATENCIES.get(wanted.table, ()))
-        latencies = [Part(section, ranked(rows, name), name) for section, name in zip(tables, names, strict=False)]
-        return ResultsShown([*latencies, *(Part(section) for section in tables[len(names) :])], rows)
+            return ResultsShown(ladders.sections(climbed), rows, climbed=climbed)
+        return ResultsShown(sections(rows, sources, [wanted.table], unfinished), rows)
 
     def _rows(self, paths: tuple[Path, ...]) -> tuple[list[MeasuredRow], list[Recording], int]:
         state = [catalogue.stamp(path) for path in paths]

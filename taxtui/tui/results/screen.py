@@ -20,7 +20,7 @@ from taxtui.report.measured import ladders
 from taxtui.report.measured.tables import HEAD
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
-from taxtui.tui.answer_table import AnswerTable, section, titles
+from taxtui.tui.answer_table import AnswerTable, answer_section, titles
 from taxtui.tui.arranging import ArrangedScreen
 from taxtui.tui.background import Newest
 from taxtui.tui.command_dialog import compare_with_another
@@ -28,7 +28,16 @@ from taxtui.tui.dialogs import Choice, Choose, copy
 from taxtui.tui.ladder_plot import LadderPlot, LadderPoint
 from taxtui.tui.lists import CursorList
 from taxtui.tui.numbered_screen import TopBar
-from taxtui.tui.results.model import ANSWER, TABLES, ResultsReader, ResultsShown, Wanted, arranged_part, named, of_row
+from taxtui.tui.results.model import (
+    ANSWER,
+    TABLES,
+    ResultsReader,
+    ResultsShown,
+    Wanted,
+    arranged_section,
+    named,
+    of_row,
+)
 from taxtui.tui.results.table import HEAD_LINES, ResultTable
 from taxtui.tui.stacked_bars import UNKNOWN, StackedBars, cause_bars, causes_title
 
@@ -41,12 +50,10 @@ class TableTab(Static):
     """The name of a table; a click shows it."""
 
     def __init__(self, table: str, title: str) -> None:
-        """A tab."""
         super().__init__(f" {title} ", markup=False)
         self.table = table
 
     async def on_click(self) -> None:
-        """Show it."""
         await self.run_action(f"screen.show('{self.table}')")
 
 
@@ -58,14 +65,12 @@ class ResultsScreen(ArrangedScreen):
     AUTO_FOCUS = "#lines"
 
     def __init__(self) -> None:
-        """Nothing is read yet."""
         super().__init__()
         self.table = next(iter(TABLES))
         self.refusal = ""
         self.result = NOTHING
 
     def contents(self) -> ComposeResult:
-        """Yield the tabs, the answer with its bars, and the long table."""
         with Horizontal(id="tables"):
             for table, title in TABLES.items():
                 yield TableTab(table, title)
@@ -81,15 +86,12 @@ class ResultsScreen(ArrangedScreen):
         yield from self.filter_field()
 
     def on_mount(self) -> None:
-        """Start what reads."""
         self._reading: Newest[Wanted, ResultsShown] = Newest(ResultsReader().show, self._show, self._refuse, on=self)
 
     def on_unmount(self) -> None:
-        """End the thread."""
         self._reading.close()
 
     def arrive(self) -> None:
-        """As ``NumberedScreen.arrive``."""
         subject = self.taxtui.subject()
         if self.paths != subject:
             self.paths = subject
@@ -97,11 +99,9 @@ class ResultsScreen(ArrangedScreen):
         self.refresh_table()
 
     def restyle(self) -> None:
-        """As ``NumberedScreen.restyle``."""
         self.rearrange()
 
     def refresh_table(self) -> None:
-        """Have the table read and computed."""
         for tab in self.query(TableTab):
             tab.set_class(tab.table == self.table, "current")
         answers = self.table == ANSWER
@@ -116,7 +116,6 @@ class ResultsScreen(ArrangedScreen):
 
     @property
     def settled(self) -> bool:
-        """Nothing is being read."""
         return not self._reading.busy
 
     @property
@@ -137,17 +136,15 @@ class ResultsScreen(ArrangedScreen):
 
     @property
     def columns(self) -> Sequence[str]:
-        """As ``ArrangedScreen.columns``."""
         if self.result.answer is not None:
             return titles(self.result.answer)
-        heads = [part.section.head for part in self.result.parts if part.section.head[:1] == [HEAD]]
+        heads = [section.head for section in self.result.sections if section.head[:1] == [HEAD]]
         return [" ".join(name.split()) for name in max(heads, key=len, default=[])]
 
     def rearrange(self) -> None:
-        """As ``ArrangedScreen.rearrange``."""
         answer, (answers, results) = self.result.answer, self._tables
         answers.present(answer, self.arrangement)
-        results.present([arranged_part(part, self.arrangement) for part in self.result.parts])
+        results.present([arranged_section(section, self.arrangement) for section in self.result.sections])
         self.show_ladder()
         self.query_one("#said", Static).update(said(answer) if answer else "")
         order = self.arrangement.in_words(self.columns) or "o sorts · / filters"
@@ -156,7 +153,6 @@ class ResultsScreen(ArrangedScreen):
         self.explain()
 
     def show_ladder(self) -> None:
-        """The curve of the ladder whose table is in sight."""
         plot, climbed = self.query_one(LadderPlot), self.result.climbed
         plot.display = bool(climbed)
         if climbed:
@@ -168,13 +164,11 @@ class ResultsScreen(ArrangedScreen):
             plot.present(ladders.title(ladder), points, ladder.knee.at and ladder.knee.at.value)
 
     def focus_table(self) -> None:
-        """As ``ArrangedScreen.focus_table``."""
         answers, results = self._tables
         self.set_focus(answers if self.table == ANSWER else results)
 
     @on(CursorList.Moved)
     def explain(self) -> None:
-        """Show the causes of the workload under the cursor."""
         answer, line = self.result.answer, self.query_one(AnswerTable).line
         bars = cause_bars(answer, line) if answer else ()
         heading = causes_title(answer, line) if answer else ""
@@ -182,23 +176,21 @@ class ResultsScreen(ArrangedScreen):
 
     @work
     async def action_open(self) -> None:
-        """Open the long table, or the slowest trials of its row."""
         if self.table == ANSWER:
             if self.query_one(AnswerTable).line is not None:
                 self.action_show(LONG)
             return
         place = self.query_one(ResultTable).row
-        if place is not None and place[0].section.head[:1] == [HEAD]:
+        if place is not None and place[0].head[:1] == [HEAD]:
             from taxtui.tui.trial import show_slowest
 
-            name = place[0].section.rows[place[1]][0]
+            name = place[0].rows[place[1]][0]
             answer = next((row for row in self.result.rows if named(row, name)), None)
             if answer is not None:
                 await show_slowest(self, self.paths, partial(of_row, answer), f"{answer.label} {answer.details}")
 
     @on(ResultTable.Scrolled)
     def show_head(self) -> None:
-        """The head of the section in sight, and a ladder's curve."""
         self.show_ladder()
         head = self.query_one(ResultTable).head
         lines = [*head, *[Text()] * HEAD_LINES][:HEAD_LINES]
@@ -213,35 +205,28 @@ class ResultsScreen(ArrangedScreen):
         why.update(Text(f"✗ {clean(self.refusal)}"))
 
     def action_switch(self, step: int) -> None:
-        """Another table."""
         tables = list(TABLES)
         self.action_show(tables[(tables.index(self.table) + step) % len(tables)])
 
     def action_show(self, table: str) -> None:
-        """The table of a tab."""
         self.table = table
         self.refresh_table()
 
     def action_renew(self) -> None:
-        """Read what the recording has grown by."""
         self.refresh_table()
 
     @work
     async def action_diff(self) -> None:
-        """Compare with another recording."""
         await compare_with_another(self, self.paths)
 
     @work
     async def action_copy(self) -> None:
-        """The table in the form that a person chooses."""
         from taxtui.report.formats import FORMATS, Report, markdown_tables
         from taxtui.report.measured.record import record
 
         listed = self.query_one(ResultTable)
         answer = self.result.answer
-        sections = [part.section for part in self.result.parts]
-        if answer is not None:
-            sections = [section(answer, self.arrangement)]
+        sections = self.result.sections if answer is None else [answer_section(answer, self.arrangement)]
         records = None
         if answer is None:
             records = [record(row, [self.table]) for row in self.result.rows]
@@ -250,8 +235,8 @@ class ResultsScreen(ArrangedScreen):
         choices = [Choice(form.title, form.about, form.render(report)) for form in FORMATS if form.tells(report)]
         choices.append(Choice("command", self._command(), self._command()))
         if listed.row is not None:
-            part, number = listed.row
-            row = markdown_tables.to_text([part.section._replace(rows=[part.section.rows[number]], notes=[])])
+            section, number = listed.row
+            row = markdown_tables.to_text([section._replace(rows=[section.rows[number]], notes=[])])
             choices.insert(0, Choice("row", "the row under the cursor, as Markdown", row))
         chosen = await self.app.push_screen_wait(Choose("Copy", choices))
         if chosen:
@@ -262,5 +247,4 @@ class ResultsScreen(ArrangedScreen):
         return shlex.join([*words, *([] if self.table == ANSWER else ["--table", self.table])])
 
     def action_page(self) -> None:
-        """Write a page of the whole report."""
         self.write_page(["report", *map(str, self.paths)])

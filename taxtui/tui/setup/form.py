@@ -41,7 +41,6 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> str:
-        """The first reason not to launch, or ""."""
         for field, picked in (
             ("a substrate", self.substrates),
             ("a tier", self.tiers),

@@ -70,12 +70,10 @@ class History:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read what has changed since."""
         self._resting = False
         self._thread.ask(True)
 
     def rest(self) -> None:
-        """Stop reading: the measurement has priority."""
         self._resting = True
 
     def close(self) -> None:

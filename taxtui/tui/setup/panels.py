@@ -1,12 +1,11 @@
-"""The panels of the Setup screen: substrates with the result of the check, and the plan."""
+"""The list of the Setup screen: substrates with the result of the check."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual.widget import Widget
 
 from taxtui.tui.colours import glyph, substrate_style, themed
 from taxtui.tui.fields import PickList
@@ -19,7 +18,6 @@ class SubstrateList(PickList):
     """``● docker   27.1, runc``, ``✗ ec2   credentials expired``."""
 
     def __init__(self) -> None:
-        """Nothing is known of any substrate yet."""
         super().__init__(id="substrates", title="Substrates")
         self.answers: dict[str, CheckedSubstrate] = {}
         self.awaited: set[str] = set()  # those whose answer is awaited
@@ -38,7 +36,6 @@ class SubstrateList(PickList):
             self.add(name)
 
     def ask(self, keys: Sequence[str]) -> None:
-        """Forget what was said of these: they are being asked again."""
         for key in keys:
             self.answers.pop(key, None)
         self.awaited.update(keys)
@@ -79,59 +76,3 @@ class SubstrateList(PickList):
 
 def _short(detail: str) -> str:
     return detail.removeprefix("ready, ") or "ready"
-
-
-MORE: Final = "… y copies all of it"
-
-
-class PlanPanel(Widget):
-    """The facts stay whole; where there is no room for everything, the command line is cut, then what helps."""
-
-    def __init__(self, *, id: str) -> None:
-        """Nothing is planned yet."""
-        super().__init__(id=id)
-        self.border_title = "Plan"
-        self._facts: list[Text] = []
-        self._command = self._advice = self._about = Text()
-
-    def show(self, facts: Iterable[Text], command: Text, advice: Text, about: Text) -> None:
-        """Say this: facts in a few words each, the command line, advice, and what explains the choices."""
-        self._facts, self._command, self._advice, self._about = list(facts), command, advice, about
-        self.refresh()
-
-    def render(self) -> Text:
-        """As many lines as there is room for."""
-        width, height = self.content_size
-        if not width:
-            return Text()
-        facts = [line for fact in self._facts for line in self._wrapped(fact, width)[:2]]
-        minimum = 1 if self._command else 0
-        advice = self._wrapped(self._advice, width)
-        command = self._wrapped(self._command, width)
-        room = height - len(facts)
-        if len(command) + len(advice) > room:  # one line for each thing that the advice says
-            advice = [_cut(line, width) for line in self._advice.split()] if self._advice else []
-            advice = advice[: max(0, room - minimum)]
-        visible = command[: max(minimum, room - len(advice))]
-        if len(visible) < len(command):
-            visible[-1:] = [_shortened(visible[-1], width)]
-        lines = [*facts, *visible, *advice]
-        about = self._wrapped(self._about, width)
-        if about and len(lines) + 1 + len(about) <= height:
-            lines += [Text(), *about]
-        return Text("\n").join(lines[:height])
-
-    def _wrapped(self, text: Text, width: int) -> list[Text]:
-        return list(text.wrap(self.app.console, width)) if text else []
-
-
-def _cut(line: Text, width: int) -> Text:
-    line.truncate(width, overflow="ellipsis")
-    return line
-
-
-def _shortened(line: Text, width: int) -> Text:
-    """Cut a line, and end it with a hint."""
-    line.truncate(width - len(MORE) - 1)
-    line.rstrip()
-    return line.append(f" {MORE}", "dim")

@@ -32,13 +32,11 @@ class RunFields(Vertical):
             self.money = money
 
     def __init__(self, *, id: str) -> None:
-        """Nothing is typed yet."""
         super().__init__(id=id)
         self._last: dict[str | None, str] = {}  # each field's text: Textual reports the first text as a change too
         self._arguments: dict[str, str] = {}  # what was typed for each kind of arrival that takes something
 
     def compose(self) -> ComposeResult:
-        """Counts and budget, then arrival and money."""
         plain = Choices()
         with Horizontal():
             yield Label("Actions")
@@ -65,7 +63,6 @@ class RunFields(Vertical):
         return Input(value, id=key, compact=True, restrict="[0-9]*", max_length=7, select_on_focus=True)
 
     def on_mount(self) -> None:
-        """The usual arrival takes nothing, and nothing is paid yet."""
         self.show_money("", needed=False)
 
     def _arrival_label(self, value: str) -> str:
@@ -76,7 +73,6 @@ class RunFields(Vertical):
 
     @on(Input.Changed)
     def typed_into(self, event: Input.Changed) -> None:
-        """Pass it on."""
         event.stop()
         if event.input.id == "argument":
             self._arguments[self.query_one(Cycle).value] = event.value
@@ -87,7 +83,6 @@ class RunFields(Vertical):
 
     @on(Cycle.Changed)
     def turned(self, event: Cycle.Changed) -> None:
-        """Pass it on."""
         event.stop()
         self.keep_arrival_true()
         self.post_message(self.Changed(money=False))
@@ -113,7 +108,6 @@ class RunFields(Vertical):
         return self.query_one(f"#{key}", Input).value.strip()
 
     def typed(self) -> dict[str, str]:
-        """The fields of ``Choices`` that are filled in here, by name."""
         arrival = self.query_one(Cycle).value
         if self.has_class("-argument"):
             arrival += f":{self._text('argument')}"
@@ -121,16 +115,13 @@ class RunFields(Vertical):
 
     @property
     def sheet(self) -> str:
-        """The price sheet that was typed."""
         return self._text("prices")
 
     @property
     def limit_usd(self) -> str:
-        """The limit in dollars that was typed."""
         return self._text("most")
 
     def fill(self, choices: Choices) -> None:
-        """Show what a preset says."""
         kind, _, argument = choices.arrival.partition(":")
         with self.prevent(Input.Changed):
             for key in TEXTS:

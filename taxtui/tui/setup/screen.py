@@ -15,8 +15,8 @@ from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
-from textual.widgets import OptionList
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.widgets import OptionList, Static
 
 from taxtui.tui import actions, colours
 from taxtui.tui.fields import PickList
@@ -50,7 +50,6 @@ class SetupScreen(NumberedScreen):
     AUTO_FOCUS = "#substrates"
 
     def __init__(self) -> None:
-        """Nothing is known of any substrate or recording yet."""
         super().__init__()
         self.preset: Preset | None = None  # one that the form cannot say, to be run as it stands
         self.history: History | None = None
@@ -61,7 +60,6 @@ class SetupScreen(NumberedScreen):
         self._unanswered: dict[tuple[str, ...], Sequence[str]] = {}  # what was asked how → the substrates it is about
 
     def contents(self) -> ComposeResult:
-        """Yield three lists, and room for the rest."""
         with Horizontal(id="picks"):
             yield SubstrateList()
             yield PickList(id="tiers", title="Tiers")
@@ -69,11 +67,9 @@ class SetupScreen(NumberedScreen):
         yield Vertical(id="below")
 
     def foot(self) -> ComposeResult:
-        """Nothing yet: it follows with the rest."""
         yield from ()
 
     def on_mount(self) -> None:
-        """Offer what ships with taxtui, at once."""
         for name in sorted(colours.SUBSTRATES):
             self.substrates.add(name, picked=name == "local")
         for mode in MODES:
@@ -87,7 +83,6 @@ class SetupScreen(NumberedScreen):
 
         from taxtui.sandboxes import registry
         from taxtui.tui.setup.form import Choices, shipped_tiers
-        from taxtui.tui.setup.panels import PlanPanel
         from taxtui.tui.setup.run_fields import RunFields
 
         self.substrates.only(registry.names())
@@ -97,7 +92,9 @@ class SetupScreen(NumberedScreen):
             picks.highlighted = 0
         buttons = [Button(Text(label), id=name, compact=True) for name, label in BUTTONS.items()]
         buttons[0].variant = "success"
-        parts = RunFields(id="fields"), PlanPanel(id="plan"), Horizontal(*buttons, id="buttons")
+        plan = VerticalScroll(Static(id="words", markup=False), id="plan")
+        plan.border_title = "Plan"
+        parts = RunFields(id="fields"), plan, Horizontal(*buttons, id="buttons")
         await self.query_one("#below").mount(*parts, *super().foot())
         self.refresh_bindings()  # else the footer would wait for another change of the keys
         self._whole.set()
@@ -114,7 +111,6 @@ class SetupScreen(NumberedScreen):
 
     @property
     def substrates(self) -> SubstrateList:
-        """The list of substrates, with the results of the check."""
         return self.query_one(SubstrateList)
 
     def _list(self, key: str) -> PickList:
@@ -122,7 +118,6 @@ class SetupScreen(NumberedScreen):
 
     @property
     def choices(self) -> Choices:
-        """The values of the form."""
         from taxtui.tui.setup.form import Choices
         from taxtui.tui.setup.run_fields import RunFields
 
@@ -142,7 +137,6 @@ class SetupScreen(NumberedScreen):
 
     @on(PickList.Changed)
     def edited(self) -> None:
-        """Use the form instead of a loaded scenario: a person has changed it."""
         self.preset, self._untouched = None, False
         self.refresh_plan()
 
@@ -155,18 +149,14 @@ class SetupScreen(NumberedScreen):
 
     @on(OptionList.OptionHighlighted, "#substrates")
     def explain(self) -> None:
-        """The fix of the substrate under the cursor."""
         self.refresh_plan()
 
     def restyle(self) -> None:
-        """As ``NumberedScreen.restyle``."""
         self.substrates.redraw()
         self.refresh_plan()
 
     def refresh_plan(self) -> None:
-        """Show the plan: size, time, cost, obstacles."""
         from taxtui.tui.setup.form import about_tier
-        from taxtui.tui.setup.panels import PlanPanel
 
         if not self._whole.is_set():
             return
@@ -182,7 +172,9 @@ class SetupScreen(NumberedScreen):
         if obstacle := self.obstacle:
             facts.append(Text(f"Not ready: {obstacle}", colours.themed(self.app.theme_variables, "text-warning")))
         about = [about_tier(name) for name in choices.tiers] + [MODES[mode] for mode in choices.modes]
-        self.query_one(PlanPanel).show(facts, command, self.substrates.advice(), Text("\n".join(about), "dim"))
+        # the command comes near the end, where the room may end: y copies all of it
+        parts = [*facts, self.substrates.advice(), command, Text(), Text("\n".join(about), "dim")]
+        self.query_one("#words", Static).update(Text("\n").join(part for part in parts if part or part is parts[-2]))
         self.query_one("#launch").disabled = bool(obstacle)
 
     def _outlook(self, plan: Plan) -> dict[str, str]:
@@ -206,20 +198,17 @@ class SetupScreen(NumberedScreen):
         }
 
     def _command(self) -> str:
-        """The command line that makes exactly this run."""
         limits = self.expense.options if self.expense else ()
         return self.preset.command(limits) if self.preset else self.choices.command(limits)
 
     # --------------------------------------------------------------------------------------------- in the background
 
     def action_renew(self) -> None:
-        """Check every substrate again."""
         offered = self.substrates.offered
         self._check([key for key in offered if ":" not in key], ())
         self._check_options(offered)
 
     def _check_options(self, keys: Sequence[str]) -> None:
-        """Check the substrates with options among these."""
         if refs := [key for key in keys if ":" in key]:
             self._check(refs, refs)
 
@@ -257,7 +246,6 @@ class SetupScreen(NumberedScreen):
                 self.substrates.hear(keys, {})
 
     def on_screen_resume(self) -> None:
-        """There may be a new recording, and a substrate that a run's start left unasked."""
         if self.history:
             self.history.refresh()
         if not self.taxtui.running:
@@ -266,14 +254,12 @@ class SetupScreen(NumberedScreen):
                     self._check(keys, refs)
 
     def on_unmount(self) -> None:
-        """Let the thread go."""
         if self.history:
             self.history.close()
 
     # -------------------------------------------------------------------------------------------- what a person does
 
     async def on_button_pressed(self, event: Button.Pressed) -> None:
-        """The buttons are the actions of the same name."""
         await self.run_action(str(event.button.id))
 
     async def _refused(self) -> bool:
@@ -288,7 +274,6 @@ class SetupScreen(NumberedScreen):
 
     @work
     async def action_copy(self) -> None:
-        """Put the command line on the clipboard."""
         from taxtui.tui.dialogs import copy
 
         if not await self._refused():
@@ -297,7 +282,6 @@ class SetupScreen(NumberedScreen):
 
     @work
     async def action_add(self) -> None:
-        """Offer a substrate with options."""
         from taxtui.errors import UsageError
         from taxtui.plan.notation import parse_substrate
         from taxtui.sandboxes import registry

@@ -11,6 +11,7 @@ from textual.widgets import Input
 
 from costmodel.recording.events import Event
 from costmodel.recording.follower import read_events
+from taxtui.live import catalogue
 from taxtui.live.cell_state import FACETS
 from taxtui.recording.writer import Recorder
 from taxtui.tui.dialogs import Choose, Tell
@@ -162,19 +163,6 @@ async def test_comma_and_full_stop_change_the_replay_speed(replay: ReplayFeed) -
         assert "REPLAY END" in shown(pilot)
 
 
-@covers("step(1)", "step(-1)")
-async def test_s_and_capital_s_go_to_the_next_trial_of_a_replay_and_back_and_stop_there(replay: ReplayFeed) -> None:
-    replay.pause()
-    async with app(replay).run_test(size=SIZE) as pilot:
-        for key, trials in [("s", 1), ("s", 2), ("S", 1), ("s", 2), ("s", 3), ("S", 2)]:
-            await pilot.press(key)
-            await pilot.pause()
-            assert replay.paused
-            assert sum(cell.finished + cell.warm_ups for cell in replay.state.cells.values()) == trials
-        await pilot.press("p")
-        assert not replay.paused
-
-
 @covers("adjust(1)", "adjust(-1)")
 @pytest.mark.parametrize("widget", ["#cells", "#log"])
 async def test_arrows_seek_whatever_has_the_focus(replay: ReplayFeed, widget: str) -> None:
@@ -212,26 +200,19 @@ async def test_g_goes_to_a_place_that_is_typed(replay: ReplayFeed) -> None:
         assert replay.state.log[-1].trial == 6
 
 
-async def test_the_bar_can_be_clicked_and_dragged(replay: ReplayFeed) -> None:
+async def test_the_bar_can_be_clicked(replay: ReplayFeed) -> None:
     async with app(replay).run_test(size=SIZE) as pilot:
         bar = pilot.app.screen.query_one(ReplayBar)
         await pilot.click(bar, offset=(1, 0))
         assert replay.paused
-        await pilot.mouse_down(bar, offset=(60, 0))
-        await pilot.pause()
-        reached = replay.standing.share
-        assert 0.8 < reached < 1
-        await pilot.hover(bar, offset=(40, 0))
-        await pilot.pause()
-        assert 0.4 < replay.standing.share < reached
-        await pilot.hover("#log")  # the mouse need not stay on the line
-        await pilot.mouse_up("#log")
-        await pilot.pause()
-        let_go = replay.standing.share
-        await pilot.hover(bar, offset=(20, 0))
+        for column, low, high in ((60, 0.8, 1), (40, 0.4, 0.8)):
+            await pilot.click(bar, offset=(column, 0))
+            await pilot.pause()
+            assert low < replay.standing.share < high
+        before = replay.standing.share
         await pilot.click(bar, offset=(79, 0))
         await pilot.pause()
-        assert replay.standing.share == let_go
+        assert replay.standing.share == before
 
 
 async def test_replay_keys_are_text_in_the_filter(replay: ReplayFeed) -> None:
@@ -332,12 +313,10 @@ async def test_another_replay_takes_the_place_of_one_that_goes_on(replay: Replay
 
 
 @covers("copy")
-async def test_y_copies_the_percentiles_as_markdown() -> None:
+async def test_y_copies_the_command_that_prints_the_report() -> None:
     async with app(running()).run_test(size=SIZE) as pilot:
         await pilot.press("y")
-        lines = pilot.app.clipboard.splitlines()
-        assert lines[0] == "| cold start | cell | n | failed | p50 | p95 | p99 |"
-        assert lines[2].startswith("| local:bwrap | T0×10 exec c1 | 10 | 0 | ≈")
+        assert pilot.app.clipboard == f"taxtui report {catalogue.shown(live(pilot).feed.path)}"  # type: ignore[union-attr]
 
 
 @covers("page")

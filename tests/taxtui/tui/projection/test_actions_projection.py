@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from textual.containers import ScrollableContainer
 from textual.pilot import Pilot
-from textual.widgets import Input, Static
+from textual.widgets import OptionList, Static
 
 from costmodel import Row
 from taxtui.commands.project import command
@@ -25,6 +25,7 @@ from taxtui.tui.projection.pictures import CurvePlot
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.stacked_bars import StackedBars
 from tests.support.cost_model.simulating import run_coarsely
+from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import SIZE, covers, looking_at, until
 from tests.taxtui.tui.story import record
 
@@ -104,13 +105,15 @@ async def test_enter_types_an_exact_value_that_is_answered_while_it_is_typed(pat
         await answered(pilot)
         await pilot.press("enter", *"77")
         await answered(pilot, trajectories=77)
+        assert str(projection(pilot).query_one("#name", Static).render()) == "trajectories: "
+        assert "Such as 1,000 to 1,000,000,000." in str(projection(pilot).query_one("#hint", Static).render())
         await pilot.press(*"7")
         await answered(pilot, trajectories=777)
         await pilot.press("enter")
         assert pilot.app.focused is panel(pilot)
         await pilot.press("enter", *"5", "escape")  # thought better of it
         await answered(pilot, trajectories=777)
-        assert not projection(pilot).query_one("#exact", Input).display
+        assert not projection(pilot).query_one("#typing").display
 
 
 async def test_enter_turns_a_switch(path: Path) -> None:
@@ -284,7 +287,7 @@ async def test_m_shows_the_page_of_decide_and_escape_ends_its_process(
         f'while [ ! -e {goes_on} ]; do sleep 0.05; done\necho "STAY: $*"\nexit 6\n'
     )
     program.chmod(0o755)
-    monkeypatch.setattr("taxtui.tui.numbered_screen.sys.executable", str(program))
+    monkeypatch.setattr("taxtui.tui.command_dialog.sys.executable", str(program))
     async with looking_at(path).run_test(size=(120, 40)) as pilot:
         await pilot.press("4")
         await answered(pilot)
@@ -305,6 +308,21 @@ async def test_m_shows_the_page_of_decide_and_escape_ends_its_process(
         assert f"STAY: -m taxtui {words} --trajectories 1000000" in str(pilot.app.screen.query_one(LaidOut).render())
         await pilot.press("y")
         assert pilot.app.clipboard.startswith(f"taxtui {words}")
+
+
+async def test_m_offers_no_move_to_the_only_measured_substrate(tmp_path: Path) -> None:
+    told = [story.header([story.planned("local", trials=4)]), story.clock(), story.cell(0, "local")]
+    for key in range(4):
+        told += story.trial(key, 0, key * story.S)
+    async with looking_at(record(tmp_path / "alone.msgpack", told)).run_test(size=SIZE) as pilot:
+        await pilot.press("4")
+        await until(pilot, lambda: projection(pilot).answered)
+        await pilot.press("m")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
+        offered = pilot.app.screen.query_one(OptionList)
+        notes = [str(offered.get_option_at_index(place).prompt) for place in range(offered.option_count)]
+        assert notes
+        assert all("estimated from published figures" in note for note in notes)
 
 
 def alive(began: Path) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from costmodel import CellIdentity
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
 from costmodel.recording.load import load
@@ -41,17 +42,17 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return record(tmp_path_factory.mktemp("families") / "families.msgpack", told)
 
 
-def parts_of(asked: ProjectionAsked) -> list[Answered]:
+def parts_of(asked: ProjectionAsked, looked_at: CellIdentity | None = None) -> list[Answered]:
     """All that the screen is told, at once and after the simulations."""
-    found = list(Projector().answers(asked))
-    return [*found, *(refined(Refinement(found[-1], asked.first)) if found[-1].coarse else ())]
+    first = Projector().answer(asked)
+    return [first, *(refined(Refinement(first, looked_at)) if first.coarse else ())]
 
 
 def test_think_times_that_differ_are_their_mean_until_they_are_simulated(path: Path) -> None:
-    parts = list(Projector().answers(ProjectionAsked((path,), {**USUAL, "think": "lognormal:8s,0.6"})))
-    known = project([load(path)], parts[-1].training_run)
-    assert len(parts[-1].coarse) == 8
-    for coarse, sure in zip(parts[-1].rows, known, strict=True):
+    first = Projector().answer(ProjectionAsked((path,), {**USUAL, "think": "lognormal:8s,0.6"}))
+    known = project([load(path)], first.training_run)
+    assert len(first.coarse) == 8
+    for coarse, sure in zip(first.rows, known, strict=True):
         assert coarse.worker_hours is not None
         assert sure.worker_hours is not None
         assert coarse.worker_hours.value == pytest.approx(sure.worker_hours.value, rel=1e-3)
@@ -66,26 +67,22 @@ def test_the_last_part_is_what_the_command_line_prints(path: Path, more: dict[st
         record_of(row) for row in project([load(path)], last.training_run, stressed=False)
     ]
     assert not last.coarse
-    assert not last.partly
 
 
-def test_what_is_looked_at_is_answered_first_and_what_takes_a_simulation_is_marked(path: Path) -> None:
+def test_the_workload_under_the_cursor_is_simulated_first_and_rows_without_a_simulation_are_marked(path: Path) -> None:
     asked = ProjectionAsked((path,), {**USUAL, "trajectories": "2k", "create_rate": "2"})
     looked_at = project([load(path)], parsed(asked.typed).training_run)[-1].identity
-    parts = parts_of(asked._replace(first=looked_at))
-    assert looked_at.tier == "T1"
-    assert {row.identity.tier for row in parts[0].rows} == {"T1"}
-    assert parts[0].partly
-    assert [len(part.coarse) for part in parts] == [2, 8, 6, 4, 2, 0]
-    assert looked_at not in parts[2].coarse
-    quick, sure = ({row.identity: row for row in part.rows} for part in (parts[1], parts[-1]))
+    parts = parts_of(asked, looked_at)
+    assert [len(part.coarse) for part in parts] == [8, 6, 4, 2, 0]
+    assert looked_at not in parts[1].coarse
+    quick, sure = ({row.identity: row for row in part.rows} for part in (parts[0], parts[-1]))
     for identity, row in quick.items():
         assert row.worker_hours is not None
         assert row.worker_hours.value <= sure[identity].worker_hours.value  # type: ignore[union-attr]  # with waits
 
 
 def test_curves_are_of_the_works_like_the_one_that_is_looked_at(path: Path) -> None:
-    *_, last = Projector().answers(ProjectionAsked((path,), {**USUAL, "trajectories": "2k"}))
+    last = Projector().answer(ProjectionAsked((path,), {**USUAL, "trajectories": "2k"}))
     like = last.rows[0].identity
     found = curves(CurveAsked(last, like))
     assert {curve.identity.tier for curve in found} == {like.tier}

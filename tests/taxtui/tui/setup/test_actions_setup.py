@@ -380,13 +380,13 @@ async def test_every_field_is_reached_by_tab() -> None:
         pick(pilot, substrates=["ecs"])
         await pilot.pause()
         seen = []
-        for _ in range(16):
+        for _ in range(17):
             assert pilot.app.focused is not None
             seen.append(pilot.app.focused.id)
             await pilot.press("tab")
     wanted = (
-        "substrates tiers modes actions trials warmup concurrency repeat budget arrival prices most launch copy "
-        "load add"
+        "substrates tiers modes actions trials warmup concurrency repeat budget arrival prices most plan launch "
+        "copy load add"
     )
     assert seen == wanted.split()
 
