@@ -19,8 +19,7 @@ from costmodel.analysis.ranking import (
     middle_workload,
 )
 from costmodel.projection import warnings
-from costmodel.projection.cause_names import CAUSE_NAMES
-from costmodel.projection.row import Row
+from costmodel.projection.row import CAUSE_NAMES, Row
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.verdict import CANNOT_TELL, TIE
 

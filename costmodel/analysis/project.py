@@ -165,21 +165,6 @@ def _thought_of(
     return found
 
 
-def compose(pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None = None) -> Row:
-    """The row of a recorded pool's work at a provider; ``prices`` come before the provider's own.
-
-    ``project(…, providers=[provider])`` makes the same row beside the measured ones.
-
-    Raises:
-        TrainingRunError: the training run asks for an input that no source publishes.
-        PriceError: the provider sells no sandbox of that size.
-    """
-    from costmodel.providers.estimation import elsewhere
-
-    [row] = rows_of([elsewhere(pool, provider, training_run, prices)])
-    return row
-
-
 def rows_of(
     found: Sequence[Alternatives],
     reference: Reference | None = None,

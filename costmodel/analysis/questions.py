@@ -1,10 +1,10 @@
-"""Two questions in one call each: what the sandbox of one substrate costs, and whether to move to another."""
+"""Questions in one call each: the cost of one substrate's sandbox, a move to another, and times by length."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from costmodel.analysis.baseline import matches_spec
 from costmodel.analysis.bill import Side
@@ -182,3 +182,45 @@ def _estimated(
         runs=(RunInSteps(values.value, values.training_run, values.prices),) if in_steps else (),
         candidate=found,
     )
+
+
+class Point(NamedTuple):
+    """One point of a curve; None where the row has no number."""
+
+    actions: int
+    trajectory_s: float | None
+
+
+class Curve(NamedTuple):
+    """Mean time of a trajectory of one cell by its number of actions."""
+
+    identity: CellIdentity
+    label: str
+    points: list[Point]
+
+
+def curve(data: Data, training_run: TrainingRun) -> list[Curve]:
+    """Return one curve per cell, at round numbers of actions from a tenth to ten times those of the training run.
+
+    Raises:
+        TrainingRunError: nothing was recorded but published latencies, which have one length; or as for ``project``.
+    """
+    trials = [trial for recording in _recordings(data) for cell in recording.cells for trial in cell.trials]
+    if not any(trial.ok for trial in trials):
+        raise TrainingRunError("a published latency is of one length, so there is no curve over actions")
+    length = training_run.length
+    center = max((len(trial.durations_ns) for trial in trials), default=50) if length is None else round(length.mean)
+    curves: dict[CellIdentity, Curve] = {}
+    for actions in _around(max(1, center)):
+        for row in project(data, replace(training_run, actions=actions), effort=0.0, stressed=False):
+            result = curves.setdefault(row.identity._replace(actions=0), Curve(row.identity, row.label, []))
+            result.points.append(Point(actions, row.trajectory_s.mean.value if row.trajectory_s else None))
+    return list(curves.values())
+
+
+def _around(center: int) -> list[int]:
+    """Return ``center`` and 1, 2, 5, 10 … from a tenth of it to ten times it."""
+    low, high = max(1, center // 10), center * 10
+    exponent = len(str(low)) - 1
+    rounds = [step * 10**power for power in range(exponent, exponent + 4) for step in (1, 2, 5)]
+    return sorted({center, *(number for number in rounds if low <= number <= high)})

@@ -14,7 +14,7 @@ from costmodel.projection import warnings
 from costmodel.projection.row import Row
 from costmodel.recording.reader import CellIdentity
 from costmodel.statistics.intervals import Interval
-from costmodel.statistics.verdict import TIE, Finding
+from costmodel.statistics.verdict import Finding
 from costmodel.training.length import Length
 
 WORKER_HOURS: Final = "worker_hours"
@@ -265,11 +265,6 @@ def excess(dear: Row, cheap: Row) -> CauseExcess | None:
     cause = max(seconds[0], key=lambda name: seconds[0][name] - seconds[1][name])
     more_s = seconds[0][cause] - seconds[1][cause]
     return CauseExcess(cause, more_s / whole, more_s / (dear.length.actions or 1))
-
-
-def ties(line: WorkLine) -> tuple[Place, ...]:
-    """The places that cannot be told from the line's reference, itself not among them."""
-    return tuple(entry.place for entry in line.entries if entry.verdict and entry.verdict.kind == TIE)
 
 
 def _comparable(row: Row, measure: str) -> bool:

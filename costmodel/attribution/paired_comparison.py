@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from costmodel.attribution.replications import Progress, Replications, repeated
+from costmodel.attribution.resamples import Steps, interval_of, standard_error
 from costmodel.attribution.shares import PRECISE, RUN, TINY, Amount, units, with_run
-from costmodel.attribution.world_intervals import Steps, interval_of, standard_error
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.row import Attribution, Share
 from costmodel.simulation.rules import StepRules

@@ -1,11 +1,13 @@
-"""Weights of trials in a resample: what recordings of other trials of the same places might have been."""
+"""Resamples of trials, and intervals of amounts that were simulated with the trials and with resamples of them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from random import Random
+from typing import Final
 
-from costmodel.statistics.intervals import correlation_time
+from costmodel.statistics.intervals import Interval, correlation_time, student_t
 from costmodel.statistics.repetitions import MIN_RUNS, Assumed
 from costmodel.workload.pool import Pool
 
@@ -80,3 +82,82 @@ def _with_a_success(pool: Pool, times: list[int]) -> list[int]:
     """Return the weights, or those of all trials where no success has a weight."""
     drawn = any(times[index] for index, trial in enumerate(pool.trials) if trial.ok)
     return times if drawn else [1] * len(times)
+
+
+CHANCE_AT_MOST: Final = 0.5
+"""Of the variance between worlds and twins: a few of them may by chance differ less than their steps do, and an
+interval that put all of it down to that would hold the truth in 8 of 10 cases only."""
+LONGEST: Final = math.sqrt(2)
+"""Half of the trials tell too little about a difference of the longest of a step. With this factor an equal pair is a
+verdict in at most 5 % (``tests/studies/study_decide.py``)."""
+ANOTHER: Final = math.sqrt(2)
+"""An interval holds what other random numbers would have told, which are as far off as these."""
+Steps = list[float]
+"""An amount of each simulated step of one world, times how many steps of the run that one stands for."""
+
+
+def interval_of(
+    plain: Sequence[Steps],
+    twins: Sequence[Steps],
+    stands_for: Steps,
+    *,
+    signed: bool = False,
+    repetitions: int = 0,
+) -> Interval:
+    """Return the mean over worlds with its limits; without twins it has none.
+
+    Two variances add up. The variance between a world and its twin shows what the trials leave open, once the variance
+    from step to step is taken off; nothing is taken off a ``signed`` difference, which a few of the longest trials
+    decide. The variance between worlds is the error of the simulation. An amount that is not ``signed`` is not
+    negative where no world has it so. Twins that draw whole ``repetitions``, n of them, differ by (n − 1)/n of the
+    variance between repetitions, and Student's t has n − 1 degrees of freedom.
+    """
+    totals = [math.fsum(world) for world in plain]
+    value = math.fsum(totals) / len(totals)
+    if not twins:
+        return Interval(value)
+    apart = [[a - b for a, b in zip(twin, own, strict=True)] for twin, own in zip(twins, plain, strict=False)]
+    differing = _variance([math.fsum(one) for one in apart])
+    left_open = differing
+    if not signed:
+        left_open = max(differing - _from_step_to_step(apart, stands_for), (1 - CHANCE_AT_MOST) * differing)
+    freedom = len(twins) - 1
+    if repetitions:
+        left_open *= repetitions / (repetitions - 1)
+        freedom = min(freedom, repetitions - 1)
+    of_trials = student_t(freedom) * math.sqrt(left_open) * (LONGEST if signed else 1.0)
+    of_chance = student_t(len(totals) - 1) * standard_error(totals) * ANOTHER
+    half = math.hypot(of_trials, of_chance)
+    low = value - half
+    return Interval(value, max(0.0, low) if min(totals) >= 0 and not signed else low, value + half)
+
+
+def _from_step_to_step(sums: Sequence[Steps], stands_for: Steps) -> float:
+    """Return the variance of a sum over steps that is due to chance in each step.
+
+    It is the residual of a table of worlds × steps without the means of both. What the trials leave open is the same in
+    every step. Steps may stand for unequal numbers of steps, so each counts as one here.
+    """
+    worlds, steps = len(sums), len(stands_for)
+    if steps < 2:
+        return 0.0
+    apart = [[value / times for value, times in zip(one, stands_for, strict=True)] for one in sums]
+    rows = [math.fsum(one) / steps for one in apart]
+    columns = [math.fsum(column) / worlds for column in zip(*apart, strict=True)]
+    mean = math.fsum(rows) / worlds
+    squares = math.fsum(
+        (value - row - column + mean) ** 2
+        for row, one in zip(rows, apart, strict=True)
+        for column, value in zip(columns, one, strict=True)
+    )
+    return math.fsum(times * times for times in stands_for) * squares / ((worlds - 1) * (steps - 1))
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """Return the standard error of a mean."""
+    return math.sqrt(_variance(values) / len(values))
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)

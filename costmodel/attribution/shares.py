@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from costmodel.attribution.assumptions import assumptions
 from costmodel.attribution.replications import Worlds
-from costmodel.attribution.world_intervals import Steps, interval_of, standard_error
+from costmodel.attribution.resamples import Steps, interval_of, standard_error
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.cost import nodes
 from costmodel.projection.row import Attribution, GpuWaiting, Share

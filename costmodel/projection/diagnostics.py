@@ -1,18 +1,18 @@
-"""On what a projected row rests: the evidence that explains it, and the reasons to doubt it."""
+"""Evidence and warnings of a projected row, and the options of a training run that each kind of row uses."""
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields
 from typing import Final
 
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import doubts
-from costmodel.projection.option_support import untold
 from costmodel.projection.row import Evidence
 from costmodel.projection.tail_limits import TailLimits
 from costmodel.projection.wall_clock import TimedRun
 from costmodel.recording.breakdown import UNKNOWN
-from costmodel.simulation.retries import effective_workers, throttle_floor_ns
+from costmodel.simulation.attempts import effective_workers, throttle_floor_ns
 from costmodel.statistics.repetitions import MIN_RUNS, Estimate, basis
 from costmodel.training.run import TrainingRun
 from costmodel.workload.estimator import StraightLine, Tally
@@ -112,3 +112,57 @@ def beyond_recorded_ns(tally: Tally, pool: Pool) -> Margin:
     """How far the actions beyond the recorded ones may be off, per success."""
     continued_ns = float(tally.total(lambda sample: sample.of_successes(sample.continued_ns)) / tally.successes)
     return doubt(pool.trials, pool.cycle).of(continued_ns) if continued_ns else EXACT
+
+
+_ALL: Final = frozenset(one.name for one in fields(TrainingRun))
+_BY_ONE_LATENCY: Final = frozenset(
+    {"trajectories", "workers", "actions", "baseline", "quota", "deltas", "tolerance", "seed", "effort"}
+)
+"""The length must be the printed one; nothing is simulated, so that tolerance, seed and effort change nothing."""
+_UNPUBLISHED: Final = frozenset({"include_cleanup"})
+"""How long ends take nobody published."""
+KINDS: Final = (warnings.MEASURED, warnings.STAND_IN, warnings.IMPORTED, warnings.PUBLISHED, warnings.COMPOSED)
+"""The provenances of rows."""
+
+
+def used_by(kind: str) -> frozenset[str]:
+    """The fields of a training run that rows of a provenance use; others are a ``TrainingRunError`` that names the
+    option.
+
+    What a row uses in general its own source may not tell: then it is among the row's ``unused``.
+    """
+    if kind == warnings.PUBLISHED:
+        return _BY_ONE_LATENCY
+    return _ALL - _UNPUBLISHED if kind == warnings.COMPOSED else _ALL
+
+
+def asked(training_run: TrainingRun) -> list[str]:
+    """The fields of a training run that are not as they are when nobody asks."""
+    return [
+        one.name
+        for one in fields(TrainingRun)
+        if one.default is MISSING or getattr(training_run, one.name) != one.default
+    ]
+
+
+def refused(training_run: TrainingRun, kind: str) -> list[str]:
+    """The options that are asked for and that a kind of row cannot use."""
+    return [option(name) for name in asked(training_run) if name not in used_by(kind)]
+
+
+def option(field: str) -> str:
+    """The command line's name of a training run's field: ``--train-seconds`` of ``train_s``."""
+    if field == "actions":
+        return "--length"
+    words = field[:-2] + "-seconds" if field.endswith("_s") and not field.endswith("_gb_s") else field
+    return f"--{words.replace('_', '-')}"
+
+
+def untold(pool: Pool, tally: Tally, training_run: TrainingRun) -> tuple[str, ...]:
+    """The options that are asked for and that need what this pool's source does not tell."""
+    lacking = {
+        "include_cleanup": all(ns == UNKNOWN for ns in pool.columns.cleanup_ns),
+        "full_speed": not tally.run_known,
+        "warm_pool": not any(tally.attempts.cold_ns) and "create" in pool.untold,
+    }
+    return tuple(option(name) for name in asked(training_run) if lacking.get(name))

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import cost
-from costmodel.projection.diagnostics import beyond_recorded_ns, evidence_of, reasons, trust
-from costmodel.projection.option_support import untold
+from costmodel.projection.diagnostics import beyond_recorded_ns, evidence_of, reasons, trust, untold
 from costmodel.projection.row import ByCause, PoolUse, Row, Steps, Stress, Trajectory, WallClock
 from costmodel.projection.tax_bounds import Reference, tax_between
 from costmodel.projection.wall_clock import (

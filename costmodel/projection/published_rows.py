@@ -9,7 +9,7 @@ from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import cost_of_mean, doubts
-from costmodel.projection.option_support import refused
+from costmodel.projection.diagnostics import refused
 from costmodel.projection.row import Row, Trajectory, WallClock
 from costmodel.recording.published import PROVENANCE, Published, PublishedRow
 from costmodel.statistics.intervals import Interval

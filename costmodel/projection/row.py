@@ -6,8 +6,10 @@ that unit. ``_s2`` is square seconds; what has no unit is a count, a share or a 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from costmodel.projection.tail_limits import TailLimits
@@ -38,6 +40,31 @@ CAUSES: Final = (
 """What of a run is the sandbox's: the start of one, getting commands in and out, commands that are slower than the
 reference's or wait for their neighbours, the harness's own time, waits for a create, a quota or a pod, attempts that
 fail and what is done about it, and ends."""
+
+CAUSE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "startup": "startup",
+        "create": "create",
+        "ready": "ready",
+        "image_pull": "image pulls",
+        "preload": "preload",
+        "dispatch": "dispatch",
+        "wrapper": "wrapper time",
+        "unsplit": "undivided",
+        "slowdown": "slower commands",
+        "contention": "contention",
+        "work": "command time",
+        "think": "model time",
+        "queued": "throttled",
+        "throttle": "throttled",
+        "harness": "runner gap",
+        "failed": "failures",
+        "failures": "failures",
+        "cleanup": "cleanup",
+        "wasted": "excess rollouts",
+    }
+)
+"""Field of a row or of a trial → name of the cause, in the order in which bars are drawn."""
 
 
 class Trajectory(NamedTuple):

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from costmodel.projection.row import GpuWaiting, Steps
 from costmodel.projection.tail_limits import NO_TAIL, TailLimits, Timeout, tail_limits
+from costmodel.simulation.attempts import Retries, retried
 from costmodel.simulation.makespan import Makespan, expected_makespan, makespan_bounds
-from costmodel.simulation.retries import Retries, retried
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.repetitions import assumed

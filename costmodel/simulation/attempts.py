@@ -1,17 +1,24 @@
-"""Recorded attempts in parts, each of which a counterfactual can take away."""
+"""Attempts of a training run: the time of each by cause, retries, and suspended time."""
 
 from __future__ import annotations
 
 import copy
+import math
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import replace
-from itertools import accumulate, compress
-from typing import NamedTuple
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate, compress, pairwise
+from random import Random
+from typing import Final, NamedTuple
 
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.recording.causes import DROPPED, policy_of
 from costmodel.statistics.distribution import Distribution
-from costmodel.training.run import TrainingRun
+from costmodel.training.life_cycle import Suspension
+from costmodel.training.run import Think, TrainingRun
 from costmodel.workload.attempts import Attempt
 from costmodel.workload.pool import Pool, attempts
 
@@ -168,3 +175,144 @@ def _parts(attempt: Attempt, pool: Pool, training_run: TrainingRun, full_speed: 
         cleanup=measured.cleanup_ns or 0,
         dropped=not attempt.ok and policy_of(trial.cause, trial.error).treatment == DROPPED,
     )
+
+
+CHAINS: Final = 2_000
+"""Trajectories from which the law of "failures, then a success" is put together."""
+
+
+class Retries(NamedTuple):
+    """Attempts that fail independently with the same probability, at most ``cap`` of them."""
+
+    failure: Fraction  # below 1
+    cap: int | None
+    simulated: Fraction | None = None  # attempts per trajectory, where they do not fail independently
+
+    @property
+    def delivered(self) -> Fraction:
+        """The share of trajectories that succeed in the end: 1 − f^cap."""
+        return self.attempts * (1 - self.failure)
+
+    @property
+    def attempts(self) -> Fraction:
+        """Expected attempts per trajectory: (1 − f^cap) / (1 − f)."""
+        if self.simulated is not None:
+            return self.simulated
+        return (1 - self._all_fail) / (1 - self.failure)
+
+    @property
+    def _all_fail(self) -> Fraction:
+        if self.cap is None:
+            return Fraction(0)
+        return self.failure**self.cap if self.cap <= 64 else Fraction(float(self.failure) ** self.cap)
+
+
+def with_retries(
+    success: Distribution, failure: Distribution | None, retries: Retries, backoff_ns: int, rng: Random
+) -> Distribution:
+    """The law of how long one worker is busy with one trajectory, failed attempts and waits included.
+
+    Put together from stratified quantiles and scaled, so that its mean is the exact one.
+    """
+    if failure is None or not retries.failure:
+        return success
+    scale = math.log(float(retries.failure))
+    longest = retries.cap if retries.cap is not None else math.inf
+    strata = list(range(CHAINS))
+    rng.shuffle(strata)
+    weights: Counter[int] = Counter()
+    for number, stratum in enumerate(strata):
+        failures = min(int(math.log((number + 0.5) / CHAINS) / scale), longest)
+        busy = int(
+            sum(rng.choices(failure.values, cum_weights=failure.cumulative, k=int(failures)))
+        ) + backoff_ns * int(min(failures, longest - 1))
+        if failures < longest:
+            index = (2 * stratum + 1) * success.size // (2 * CHAINS)
+            busy += success.values[bisect_right(success.cumulative, index)]
+        weights[busy] += 1
+    chained = Distribution(weights, success.trials)
+    retried = retries.attempts - 1
+    exact = (
+        retries.delivered * Fraction(success.total, success.size)
+        + (retries.attempts - retries.delivered) * Fraction(failure.total, failure.size)
+        + retried * backoff_ns
+    )
+    ratio = (exact * chained.size / chained.total).limit_denominator(10**12) if chained.total else Fraction(1)
+    return chained.scaled(ratio.numerator, ratio.denominator)
+
+
+@lru_cache(maxsize=32)
+def retried(
+    success: Distribution, failure: Distribution | None, retries: Retries, backoff_ns: int, seed: int
+) -> Distribution:
+    """As ``with_retries`` by this seed, remembered: each point of a curve over workers asks for the same."""
+    return with_retries(success, failure, retries, backoff_ns, Random(seed))
+
+
+def throttle_floor_ns(creates: float, rate: float, burst: int) -> float:
+    """When the last of ``creates`` sandboxes is let through at the earliest, at ``rate`` per second after ``burst``."""
+    return max(0.0, creates - burst) / rate * 1e9
+
+
+def effective_workers(workers: int, rate: float | None, busy_ns: float) -> float:
+    """How many workers a create rate can keep busy if each create does so for this long (Little's law)."""
+    return workers if rate is None else min(workers, rate * busy_ns / 1e9)
+
+
+SUSPENSION_DRAWS: Final = 20_000
+"""Pauses that are drawn at most for one number of pauses."""
+ROOT: Final = math.sqrt(2)
+
+
+def suspended_parts(
+    think: Think, pauses: int, suspension: Suspension, sums: Sequence[int], edges: Sequence[float]
+) -> list[tuple[int, int]]:
+    """Return the delay and the suspended time that go with each sum of pauses, in ns.
+
+    They are means over simulated trajectories whose sums have the same rank, scaled to the exact mean of one pause.
+    """
+    if not pauses:
+        return [(0, 0)] * len(sums)
+    samples = 1 if not think.sigma else max(64, min(2_000, SUSPENSION_DRAWS // pauses))
+    rng = Random(pauses)
+    drawn = []
+    for _ in range(samples):
+        each = [think.median_ns * math.exp(think.sigma * rng.gauss(0, 1)) for _ in range(pauses)]
+        parts = [suspension.split(pause) for pause in each]
+        total = math.fsum(each) or 1.0
+        drawn.append((total, math.fsum(delay for delay, _ in parts), math.fsum(part for _, part in parts) / total))
+    drawn.sort()
+    found = []
+    for place, whole in enumerate(sums):
+        first = min(samples - 1, int(edges[place] * samples))
+        near = drawn[first : max(first + 1, round(edges[place + 1] * samples))]
+        found.append(
+            (math.fsum(one[1] for one in near) / len(near), whole * math.fsum(one[2] for one in near) / len(near))
+        )
+    widths = [high - low for low, high in pairwise(edges)]
+    exact = _mean_suspension(think, suspension)
+    scaled = []
+    for column in (0, 1):
+        mean = math.fsum(width * one[column] for width, one in zip(widths, found, strict=True))
+        scaled.append(pauses * exact[column] / mean if mean else 1.0)
+    return [
+        (round(delay * scaled[0]), min(whole, round(part * scaled[1])))
+        for whole, (delay, part) in zip(sums, found, strict=True)
+    ]
+
+
+def _mean_suspension(think: Think, suspension: Suspension) -> tuple[float, float]:
+    """Return the mean delay and the mean suspended time of one pause, from the lognormal's partial expectations."""
+    if not think.sigma or not think.median_ns:
+        return suspension.split(think.median_ns)
+
+    def above(limit: float) -> tuple[float, float]:  # the chance of a longer pause, and the part of the mean above it
+        if limit <= 0:
+            return 1.0, think.mean_ns
+        z = math.log(limit / think.median_ns) / think.sigma
+        return 0.5 * math.erfc(z / ROOT), think.mean_ns * 0.5 * math.erfc((z - think.sigma) / ROOT)
+
+    awake = suspension.after_ns + suspension.suspend_ns
+    (chance, part), (late_chance, late) = above(suspension.after_ns), above(awake)
+    early = awake * (chance - late_chance) - (part - late)  # pauses that end before the suspension is complete
+    return suspension.resume_ns * chance + early, late - awake * late_chance

@@ -14,8 +14,7 @@ from itertools import accumulate
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel.simulation.attempts import AttemptTimes, Parts
-from costmodel.simulation.suspension import suspended_parts
+from costmodel.simulation.attempts import AttemptTimes, Parts, suspended_parts
 from costmodel.statistics.lognormal_sum import WHOLE, strata_of_sum
 from costmodel.training.life_cycle import Suspension
 from costmodel.training.run import Think, TrainingRun
