@@ -42,8 +42,8 @@ class Side:
         """The inputs of the simulation at these values of the unmeasured inputs."""
         if not self.runs or self.candidate is None or not values:
             return self.runs
-        told = self.candidate.at(values)
-        return (self.runs[0]._replace(pool=told.value, training_run=told.training_run, prices=told.prices),)
+        estimate = self.candidate.at(values)
+        return (self.runs[0]._replace(pool=estimate.value, training_run=estimate.training_run, prices=estimate.prices),)
 
     def row_at(self, values: Mapping[str, float]) -> Side:
         """The side with its row at these values of the unmeasured inputs; of a run without steps."""
@@ -51,9 +51,9 @@ class Side:
             return self
         from costmodel.analysis.project import rows_of
 
-        told = self.candidate.at(values)
-        [row] = rows_of([told], stressed=False)
-        return replace(self, row=row, training_run=told.training_run)
+        estimate = self.candidate.at(values)
+        [row] = rows_of([estimate], stressed=False)
+        return replace(self, row=row, training_run=estimate.training_run)
 
 
 class Bill(NamedTuple):
@@ -68,36 +68,36 @@ class Bill(NamedTuple):
 
 def check_prices(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> None:
     """Raises ``TrainingRunError`` where the sandboxes of one side are free and those of the other are not."""
-    free = [side for side, own in zip((start, goal), bills, strict=True) if is_free(own, unit)]
+    free = [side for side, side_bill in zip((start, goal), bills, strict=True) if is_free(side_bill, unit)]
     if len(free) != 1:
         return
     [side] = free
-    other, substrate = goal if side is start else start, side.row.identity.substrate
+    billed, substrate = goal if side is start else start, side.row.identity.substrate
     add = f"a price sheet of it with --compose {substrate}:prices=FILE"
     if side.row.provenance != warnings.COMPOSED:
         add = (
             f"nodes, pods_per_node and node_usd_hour under [at.{substrate}.nodes] of --training FILE, or --prices FILE"
         )
-    raise TrainingRunError(f"{side.name} costs nothing here and {other.name} is billed: add {add}")
+    raise TrainingRunError(f"{side.name} costs nothing here and {billed.name} is billed: add {add}")
 
 
-def is_free(own: Bill, unit: str) -> bool:
+def is_free(side_bill: Bill, unit: str) -> bool:
     """Whether sandboxes cost nothing there."""
-    return unit == USD and not own.nodes and not own.rest
+    return unit == USD and not side_bill.nodes and not side_bill.rest
 
 
 def bill(side: Side, unit: str) -> Bill:
     """What the run costs on one side."""
-    row, training_run, found = side.row, side.training_run, side.row.attribution
+    row, training_run, attribution = side.row, side.training_run, side.row.attribution
     assert row.worker_hours is not None
     if unit == WORKER_HOURS:
-        sandbox = row.tax_worker_hours if found is None else found.sandbox.worker_hours
-        return Bill(row.worker_hours if found is None else found.run.worker_hours, sandbox, None, None, 0.0)
+        sandbox = row.tax_worker_hours if attribution is None else attribution.sandbox.worker_hours
+        return Bill(row.worker_hours if attribution is None else attribution.run.worker_hours, sandbox, None, None, 0.0)
     whole = usd_of(side)
     assert whole is not None
-    if found is None:
+    if attribution is None:
         return Bill(whole, None, None, None, whole.value)
-    hours = found.run.step_s.times(found.steps / 3600)
+    hours = attribution.run.step_s.times(attribution.steps / 3600)
     gpus = (
         hours.times(training_run.gpus * training_run.gpu_usd_hour)
         if training_run.gpus and training_run.gpu_usd_hour
@@ -110,7 +110,7 @@ def bill(side: Side, unit: str) -> Bill:
     )
     rest = whole.value - sum(part.value for part in (gpus, nodes) if part)
     rest = rest if rest > 1e-9 * whole.value else 0.0  # what is left of rounding is nobody's
-    return Bill(whole, found.sandbox.usd, gpus, nodes, rest)
+    return Bill(whole, attribution.sandbox.usd, gpus, nodes, rest)
 
 
 def usd_of(side: Side) -> Interval | None:

@@ -87,16 +87,16 @@ def parse_metric(name: str, limit: float = METRIC_LIMIT) -> Metric:
     statistic, _, quantity = name.partition(":")
     match = _PERCENTILE.fullmatch(statistic)
     p = float(match[1]) / 100 if match else None
-    known = [*PER_TRIAL, *PER_ACTION, *(() if match else PER_SUCCESS)]
+    quantities = [*PER_TRIAL, *PER_ACTION, *(() if match else PER_SUCCESS)]
     if p == 0 or (p is None and statistic != "mean"):
         raise TrainingRunError(
             f"there is no metric {name!r}: write mean:QUANTITY, a percentile as p50:QUANTITY, or {FAILURE_RATE}; "
-            f"quantities are {', '.join(known)}"
+            f"quantities are {', '.join(quantities)}"
         )
-    if quantity not in known:
-        close = difflib.get_close_matches(quantity, known, 1)
+    if quantity not in quantities:
+        close = difflib.get_close_matches(quantity, quantities, 1)
         hint = f"did you mean {statistic}:{close[0]}? quantities" if close else f"quantities of {statistic}"
-        raise TrainingRunError(f"there is no metric {name!r}: {hint} are {', '.join(known)}")
+        raise TrainingRunError(f"there is no metric {name!r}: {hint} are {', '.join(quantities)}")
     return Metric(name, quantity, p, limit)
 
 
@@ -140,12 +140,12 @@ def _mean(pool: Pool, quantity: str) -> _Mean:
     if (part := PER_SUCCESS.get(quantity)) is not None:
         trials = pool.trials
         sums, sizes = [part(trial, pool.contended) for trial in trials], [int(trial.ok) for trial in trials]
-        known = "held" not in pool.untold and (quantity == HELD or all(t.measures.known for t in pool.successes))
+        complete = "held" not in pool.untold and (quantity == HELD or all(t.measures.known for t in pool.successes))
     else:
         trials = pool.successes
         values = [values_of(trial, quantity) for trial in trials]
-        sums, sizes, known = list(map(sum, values)), list(map(len, values)), _reports(pool, quantity)
-    if not known or not any(sizes):
+        sums, sizes, complete = list(map(sum, values)), list(map(len, values)), _reports(pool, quantity)
+    if not complete or not any(sizes):
         return _Mean(0, None)
     return _Mean(sum(sizes), estimate(sums, sizes, [(trial.run, trial.block) for trial in trials]))
 
@@ -157,12 +157,14 @@ def _reports(pool: Pool, quantity: str) -> bool:
 def _percentiles(before: Pool, after: Pool, quantity: str, p: float, assume: Assumed) -> Change:
     runs = [_by_run(pool, quantity) for pool in (before, after)]
     sides, needed = [], []
-    for own, other, when in zip(runs, reversed(runs), SIDES, strict=True):
-        values = sorted(chain.from_iterable(chain.from_iterable(own)))
+    for values_of_run, opposite, when in zip(runs, reversed(runs), SIDES, strict=True):
+        values = sorted(chain.from_iterable(chain.from_iterable(values_of_run)))
         if not values:
             sides.append(ComparedSide(0, None))
             continue
-        at = percentile_with_runs(percentile(values, p, worth(own, quantile(values, p))), p, own, assume, other)
+        at = percentile_with_runs(
+            percentile(values, p, worth(values_of_run, quantile(values, p))), p, values_of_run, assume, opposite
+        )
         if at.value is None:
             needed.append(f"needs {at.needs:,} values, has {len(values):,} {when}")
         sides.append(ComparedSide(len(values), None if at.value is None else Interval(at.value, at.low, at.high)))
@@ -202,9 +204,9 @@ def _relative(now: Interval, then: Interval) -> Interval | None:
     return Interval(value - 1, None if low is None else low - 1, None if high is None else high - 1)
 
 
-def _wider(change: Interval, other: Interval | None) -> Interval:
+def _wider(change: Interval, limits: Interval | None) -> Interval:
     """Return the outer limits of both; ``change`` where the other has nchange."""
-    if other is None or change.low is None or other.low is None:
+    if limits is None or change.low is None or limits.low is None:
         return change
-    high = None if change.high is None or other.high is None else max(change.high, other.high)
-    return Interval(change.value, min(change.low, other.low), high)
+    high = None if change.high is None or limits.high is None else max(change.high, limits.high)
+    return Interval(change.value, min(change.low, limits.low), high)

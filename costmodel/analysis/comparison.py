@@ -146,11 +146,13 @@ def _pairs(before: Sequence[Pool], after: Sequence[Pool], *, pair_all: bool) -> 
     if pair_all:
         paired = {id(pool) for pair in pairs for pool in pair}
         for pool in after:
-            rest = [other for other in before if id(other) not in paired and other.provenance == pool.provenance]
-            alike = [other for other in rest if other.identity.label == pool.identity.label]
-            if id(pool) not in paired and (other := peer(pool, alike) or peer(pool, rest)) is not None:
-                pairs.append((other, pool))
-                paired.add(id(other))
+            rest = [
+                partner for partner in before if id(partner) not in paired and partner.provenance == pool.provenance
+            ]
+            alike = [partner for partner in rest if partner.identity.label == pool.identity.label]
+            if id(pool) not in paired and (partner := peer(pool, alike) or peer(pool, rest)) is not None:
+                pairs.append((partner, pool))
+                paired.add(id(partner))
     return pairs
 
 

@@ -83,20 +83,20 @@ class Ladder(NamedTuple):
         drawn = [step.drawn() for step in steps]
         levels = tuple(step.level(draws) for step, draws in zip(steps, drawn, strict=True))
         at = [step.concurrency for step in steps]
-        kept = _through(len(steps))
-        law = _law([at[i] for i in kept], [steps[i].per_s for i in kept]) if len(steps) >= MIN_LEVELS else None
+        fitted = _through(len(steps))
+        law = _law([at[i] for i in fitted], [steps[i].per_s for i in fitted]) if len(steps) >= MIN_LEVELS else None
         if law is None:
             knee = _by_level(levels)
         else:
-            knee = _by_law(levels, law, [at[i] for i in kept], [drawn[i] for i in kept])
+            knee = _by_law(levels, law, [at[i] for i in fitted], [drawn[i] for i in fitted])
         whose, why = _whose(levels, knee)
         return cls(tuple(pools), levels, law, knee._replace(whose=whose, why=why))
 
 
 def ladders(pools: Iterable[Pool]) -> list[Ladder]:
     """Of all cells that were measured at two levels or more with their lanes kept full."""
-    kept = [pool for pool in pools if not has_schedule(pool.identity.arrival) and pool.succeeded]
-    groups = [one_per_level(group) for group in by_levels(kept)]
+    full = [pool for pool in pools if not has_schedule(pool.identity.arrival) and pool.succeeded]
+    groups = [one_per_level(group) for group in by_levels(full)]
     return [Ladder.of(group) for group in groups if len(group) > 1]
 
 
@@ -109,16 +109,16 @@ class _Step:
         groups: dict[tuple[RunKey, int], dict[int, list[RecordedTrial]]] = {}
         for trial in pool.trials:
             groups.setdefault((trial.run, trial.block), {}).setdefault(trial.worker, []).append(trial)
-        told = [
-            [BlockRate.of((t.start_ns, t.freed_ns, t.ok) for t in own) for own in workers.values()]
+        rates = [
+            [BlockRate.of((t.start_ns, t.freed_ns, t.ok) for t in trials) for trials in workers.values()]
             for workers in groups.values()
         ]
-        self.spans: list[RateSpan] = [together(workers, self.concurrency) for workers in told]
+        self.spans: list[RateSpan] = [together(workers, self.concurrency) for workers in rates]
         self.per_s = summed(self.spans).per_s
         self._busy = [
-            (run, worker, min(t.start_ns for t in own), max(t.freed_ns for t in own))
+            (run, worker, min(t.start_ns for t in trials), max(t.freed_ns for t in trials))
             for (run, _), workers in groups.items()
-            for worker, own in workers.items()
+            for worker, trials in workers.items()
         ]
 
     def drawn(self) -> list[float]:
@@ -129,7 +129,7 @@ class _Step:
         lanes_ns = [trial.freed_ns - trial.start_ns for trial in self.pool.trials]
         mean_ns, count = fmean(lanes_ns), len(lanes_ns)
         means_ns = (fmean(source.choices(lanes_ns, k=count)) for _ in range(DRAWS))
-        return [self.per_s * mean_ns / other if other else self.per_s for other in means_ns]
+        return [self.per_s * mean_ns / drawn_ns if drawn_ns else self.per_s for drawn_ns in means_ns]
 
     def level(self, draws: Sequence[float]) -> LadderLevel:
         """All of it."""
@@ -151,17 +151,17 @@ class _Step:
 
     def _load(self) -> RunnerLoad | None:
         recordings = {recording.run_id: recording for recording in self.pool.recordings}
-        found: list[RunnerSecond] = []
+        seconds: list[RunnerSecond] = []
         for run, worker, start_ns, end_ns in self._busy:
-            found += recordings[run.run_id].seconds[worker].within(start_ns, end_ns)
-        if not found:
+            seconds += recordings[run.run_id].seconds[worker].within(start_ns, end_ns)
+        if not seconds:
             return None
         return RunnerLoad(
-            seconds=len(found),
-            cpu_permille=median(one.cpu_permille for one in found),
-            lag_p50_ns=median(one.lag_p50_ns for one in found),
-            lag_p99_ns=median(one.lag_p99_ns for one in found),
-            waits=sum(one.pool_waits > 0 for one in found) / len(found),
+            seconds=len(seconds),
+            cpu_permille=median(second.cpu_permille for second in seconds),
+            lag_p50_ns=median(second.lag_p50_ns for second in seconds),
+            lag_p99_ns=median(second.lag_p99_ns for second in seconds),
+            waits=sum(second.pool_waits > 0 for second in seconds) / len(seconds),
         )
 
 
@@ -193,8 +193,8 @@ def ceiling_per_s(law: Scalability) -> float:
         return 1 / a if a else 1 / b if b else math.inf  # more at a time were never faster
     if not c:
         return 1 / b if b else math.inf
-    most = math.sqrt((a - b) / c)
-    return most / (a + b * (most - 1) + c * most * (most - 1)) if most > 1 else 1 / a
+    peak = math.sqrt((a - b) / c)
+    return peak / (a + b * (peak - 1) + c * peak * (peak - 1)) if peak > 1 else 1 / a
 
 
 def _by_law(levels: Sequence[LadderLevel], law: Scalability, at: Sequence[int], drawn: Sequence[list[float]]) -> Knee:
@@ -227,7 +227,7 @@ def _whose(levels: Sequence[LadderLevel], knee: Knee) -> tuple[str, str]:
     if knee.at is None:
         return UNKNOWN, f"not reached with {levels[-1].concurrency:,} at a time: go higher"
     at = knee.at.value
-    level = next((one for one in levels if one.concurrency > at), levels[-1])
+    level = next((candidate for candidate in levels if candidate.concurrency > at), levels[-1])
     load, where = level.runner, f"at {level.concurrency:,}"
     if load is None:
         return UNKNOWN, f"the level {where} was over before the runner's health was told: plan more trials"

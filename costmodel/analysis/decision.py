@@ -77,7 +77,7 @@ class Decision:
     def inputs(self) -> list[tuple[Side, Input]]:
         """The unmeasured inputs of both sides."""
         sides = [side for side in (self.start, self.goal) if side.candidate is not None]
-        return [(side, one) for side in sides if side.candidate for one in side.candidate.inputs]
+        return [(side, unmeasured) for side in sides if side.candidate for unmeasured in side.candidate.inputs]
 
 
 def decide_between(
@@ -92,9 +92,9 @@ def decide_between(
         TrainingRunError: the two did not do the same work, one of them has no number, the model's time is missing, or
             only one of them has a price.
     """
-    one, other = start.row, goal.row
-    if (one.identity.tier, one.length) != (other.identity.tier, other.length):
-        works = " and ".join(f"{row.identity.tier} {row.length}" for row in (one, other))
+    one, goal_row = start.row, goal.row
+    if (one.identity.tier, one.length) != (goal_row.identity.tier, goal_row.length):
+        works = " and ".join(f"{row.identity.tier} {row.length}" for row in (one, goal_row))
         raise TrainingRunError(
             f"{start.name} and {goal.name} did different work, {works}; give the length with --length"
         )
@@ -119,10 +119,10 @@ def decide_between(
     if any(one.whole.high is None for one in bills):  # the same trials bound neither side nor their difference
         saving, *ends = (None if one is None else Interval(one.value) for one in (saving, *ends))  # type: ignore[assignment]
     points: list[Unverified] = []
-    for side, own in sorted(zip((start, goal), bills, strict=True), key=lambda one: one[0].candidate is not None):
-        known = {point.do for point in points}
+    for side, side_bill in sorted(zip((start, goal), bills, strict=True), key=lambda one: one[0].candidate is not None):
+        actions = {point.do for point in points}
         points += [  # of an unmeasured side the trials are those of the measured one
-            point for point in _open_points(side, own) if side.candidate is None or point.do not in known
+            point for point in _open_points(side, side_bill) if side.candidate is None or point.do not in actions
         ]
     return Decision(
         verdict=CANNOT_TELL if points else verdict(across(saving, *ends)),
@@ -142,15 +142,15 @@ def decide_between(
 
 def across(*savings: Interval | None) -> Interval:
     """The first saving, from the lowest limit of all of them to the highest; one that is unknown has no limits."""
-    known = [one for one in savings if one is not None]
-    lows, highs = [one.low for one in known], [one.high for one in known]
-    if len(known) < len(savings) or None in lows or None in highs:
-        return Interval(known[0].value)
-    return Interval(known[0].value, min(filter(_is_number, lows)), max(filter(_is_number, highs)))
+    numbers = [saving for saving in savings if saving is not None]
+    lows, highs = [saving.low for saving in numbers], [saving.high for saving in numbers]
+    if len(numbers) < len(savings) or None in lows or None in highs:
+        return Interval(numbers[0].value)
+    return Interval(numbers[0].value, min(filter(_is_number, lows)), max(filter(_is_number, highs)))
 
 
-def _is_number(one: float | None) -> TypeGuard[float]:
-    return one is not None
+def _is_number(limit: float | None) -> TypeGuard[float]:
+    return limit is not None
 
 
 class Savings:
@@ -185,17 +185,23 @@ class Savings:
         Raises:
             CostModelError: the run cannot be answered at these values.
         """
-        one, other = self._sides[0].runs_at(start), self._sides[1].runs_at(goal)
-        if one and other:
+        start_runs, goal_runs = self._sides[0].runs_at(start), self._sides[1].runs_at(goal)
+        if start_runs and goal_runs:
             from costmodel.attribution.paired_comparison import apart  # a run without steps does not load it
 
-            pairs = [(one[0], other[0]), *((run, other[0]) for run in one[1:]), *((one[0], run) for run in other[1:])]
+            pairs = [
+                (start_runs[0], goal_runs[0]),
+                *((run, goal_runs[0]) for run in start_runs[1:]),
+                *((start_runs[0], run) for run in goal_runs[1:]),
+            ]
             effort = self._effort / self._parts / len(pairs)
-            told = apart(pairs, effort, self._progress_of_one(), self._shared, limits=self._limits)
-            found = [each for each in told if each is not None]
-            if len(found) == len(pairs):
-                self.first = self.first or found[0]
-                return across(*(each.usd if self._unit == USD else each.worker_hours for each in found))
+            differences = apart(pairs, effort, self._progress_of_one(), self._shared, limits=self._limits)
+            complete = [difference for difference in differences if difference is not None]
+            if len(complete) == len(pairs):
+                self.first = self.first or complete[0]
+                return across(
+                    *(difference.usd if self._unit == USD else difference.worker_hours for difference in complete)
+                )
         mine, theirs = (
             side.row_at(values) if values else side for side, values in zip(self._sides, (start, goal), strict=True)
         )
@@ -210,40 +216,43 @@ class Savings:
 
         Inputs of which either end may cost more are tried at both.
         """
-        found = []
-        for one, other in product(
+        savings = []
+        for start_values, goal_values in product(
             *(list(_corners(side, end)) for side, end in zip(self._sides, (start, goal), strict=True))
         ):
             try:
-                found.append(self.at(one, other))
+                savings.append(self.at(start_values, goal_values))
             except CostModelError:
                 return None
-        value = (max if goal == BEST else min)(one.value for one in found)
-        return across(*sorted(found, key=lambda one: one.value != value))
+        value = (max if goal == BEST else min)(start_values.value for start_values in savings)
+        return across(*sorted(savings, key=lambda start_values: start_values.value != value))
 
     def _progress_of_one(self) -> Callable[[float], None] | None:
-        progress, done = self._progress, self._done
+        progress, finished = self._progress, self._done
         self._done += 1
         if progress is None:
             return None
-        return lambda share: progress(min(1.0, (done + share) / self._parts))
+        return lambda share: progress(min(1.0, (finished + share) / self._parts))
 
 
 def _corners(side: Side, end: End) -> Iterator[Values]:
     if side.candidate is None:
         yield {}
         return
-    values, either = side.candidate.values(end), [one for one in side.candidate.inputs if one.either]
-    for ends in product(*((one.best, one.worst) for one in either)):
-        yield values | {one.name: value for one, value in zip(either, ends, strict=True)}
+    values, either = (
+        side.candidate.values(end),
+        [unmeasured for unmeasured in side.candidate.inputs if unmeasured.either],
+    )
+    for ends in product(*((unmeasured.best, unmeasured.worst) for unmeasured in either)):
+        yield values | {unmeasured.name: value for unmeasured, value in zip(either, ends, strict=True)}
 
 
-def _open_points(side: Side, own: Bill) -> list[Unverified]:
+def _open_points(side: Side, side_bill: Bill) -> list[Unverified]:
     """Why there can be no verdict about a side: it was not measured, or nothing bounds it from above."""
     row, name = side.row, side.name
     if row.provenance in UNMEASURED_PROVENANCES and side.candidate is None:
         return [Unverified(name, "nothing was measured there", "")]
-    if own.whole.high is not None or own.whole.low is None:
+    if side_bill.whole.high is not None or side_bill.whole.low is None:
         return []
     levels, wall = row.levels, row.wall_clock_hours
     if levels is not None and row.worker_hours is not None and row.worker_hours.high is None:
@@ -269,8 +278,8 @@ def _beside(start: Side, goal: Side, less: Apart) -> Side:
 
     if start.row.attribution is None or goal.row.attribution is None:
         return goal
-    told = beside(start.row.attribution, goal.row.attribution, less)
-    return replace(goal, row=replace(goal.row, attribution=told))
+    attribution = beside(start.row.attribution, goal.row.attribution, less)
+    return replace(goal, row=replace(goal.row, attribution=attribution))
 
 
 def by_rows(start: Side, goal: Side, unit: str, times: tuple[float, float] = (1.0, 1.0)) -> Interval:
@@ -279,27 +288,27 @@ def by_rows(start: Side, goal: Side, unit: str, times: tuple[float, float] = (1.
     Beyond the measured concurrency nothing pairs: how much slower either place becomes there is its own. ``times`` is
     how many times as much each side costs by failures that its row does not contain.
     """
-    one, other = bill(start, unit), bill(goal, unit)
+    start_bill, goal_bill = bill(start, unit), bill(goal, unit)
     rows = start.row, goal.row
     paired = all(row.attribution is None and (row.levels is None or row.levels.beyond == 1) for row in rows)
     if unit == WORKER_HOURS and paired and times == (1.0, 1.0):
-        return judge_rows(start.row, goal.row, one.whole, other.whole, start.training_run.run_sd).value
-    return difference(one.whole.times(times[0]), other.whole.times(times[1]))
+        return judge_rows(start.row, goal.row, start_bill.whole, goal_bill.whole, start.training_run.run_sd).value
+    return difference(start_bill.whole.times(times[0]), goal_bill.whole.times(times[1]))
 
 
 def _doubts(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> list[Unverified]:
-    found = []
+    doubts = []
     measured = [side for side in (start, goal) if side.row.provenance not in UNMEASURED_PROVENANCES]
-    for side, own in zip((start, goal), bills, strict=True):
-        if is_free(own, unit):
-            found.append(
+    for side, side_bill in zip((start, goal), bills, strict=True):
+        if is_free(side_bill, unit):
+            doubts.append(
                 Unverified(
                     side.name, "its sandboxes cost nothing here", "give --node-usd-hour, or a price sheet with --prices"
                 )
             )
     rates = start.training_run.failure_rate, goal.training_run.failure_rate
     if len(measured) == 2 and rates[0] is not None and rates[0] == rates[1]:
-        found.append(
+        doubts.append(
             Unverified(
                 "", f"attempts fail as often at both ({rates[0]:.3g})", "count the failures of both over some days"
             )
@@ -309,12 +318,12 @@ def _doubts(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> lis
             unknown = [cause for cause, share in attribution.causes.items() if share is None]
             separated = any(share is not None and share.worker_hours.value for share in attribution.causes.values())
             if unknown and separated:
-                told = f"it is not known what these cost: {', '.join(unknown)}"
-                found.append(Unverified(side.name, told, CAUSES_DO.get(unknown[0], "measure it")))
+                words = f"it is not known what these cost: {', '.join(unknown)}"
+                doubts.append(Unverified(side.name, words, CAUSES_DO.get(unknown[0], "measure it")))
     flagged = warnings.ordered(dict.fromkeys((*start.row.flags, *goal.row.flags)))
     for flag in flagged:
         holders = measured if flag in _SAID else (start, goal)
         of = [side.name for side in holders if flag in side.row.flags]
         if of:
-            found.append(Unverified(of[0] if len(of) == 1 else "", warnings.WORDS[flag], warnings.DO[flag]))
-    return found
+            doubts.append(Unverified(of[0] if len(of) == 1 else "", warnings.WORDS[flag], warnings.DO[flag]))
+    return doubts

@@ -34,25 +34,25 @@ APART: Final = "cannot be told apart"
 DISTURBED: Final = "Disturbed: the measuring process was late or busy for most of the time"
 
 
-def sentence(found: Answer) -> str:
+def sentence(answer: Answer) -> str:
     """``docker exec runs 4.31 ± 0.26 times longer than local exec for T1 x 50; 41 ms of dispatch per action is …``.
 
     Says what can be said: a tie, one place only, no work in common, nothing measured, a disturbed measurement. Texts
     from recordings are in it as they are.
     """
-    if (line := headline(found)) is None:
-        return _without_a_pair(found)
-    *others, last = [entry for entry in line.ranked if entry.place != line.reference]
+    if (line := headline(answer)) is None:
+        return _without_a_pair(answer)
+    *middle, last = [entry for entry in line.ranked if entry.place != line.reference]
     reference = next(entry for entry in line.entries if entry.place == line.reference)
-    way = _ground(found)
-    way += ", on another machine" * any(entry.elsewhere for entry in (*others, last))
-    way += ", at the highest concurrency that was measured" * any(map(_at_least, (*others, last, reference)))
-    if others:
-        said = _several((*others, last), reference, line, way, baseline=found.baseline is not None)
+    way = _ground(answer)
+    way += ", on another machine" * any(entry.elsewhere for entry in (*middle, last))
+    way += ", at the highest concurrency that was measured" * any(map(_at_least, (*middle, last, reference)))
+    if middle:
+        text = _several((*middle, last), reference, line, way, baseline=answer.baseline is not None)
     else:
-        said = _pair(last, reference, line, way)
-    cause = _why(last, reference, among_several=bool(others))
-    return f"{said}{cause}.{_otherwise(found, line, last, reference)}{_left_out(found)}"
+        text = _pair(last, reference, line, way)
+    cause = _why(last, reference, among_several=bool(middle))
+    return f"{text}{cause}.{_otherwise(answer, line, last, reference)}{_left_out(answer)}"
 
 
 def _at_least(entry: Entry) -> bool:
@@ -63,14 +63,14 @@ def _at_least(entry: Entry) -> bool:
 def _pair(entry: Entry, reference: Entry, line: WorkLine, way: str) -> str:
     """The two of a line."""
     assert entry.ratio is not None
-    name, other = _named(entry, line), _named(reference, line)
+    name, reference_name = _named(entry, line), _named(reference, line)
     work = f" for {_work(line)}{way}"
     if _kind(entry) == TIE:
-        return f"{other} and {name} {APART}{work}: {_times(entry.ratio)} times{_limits(entry.ratio)}"
-    said = _longer(name, other, entry.ratio, work)
+        return f"{reference_name} and {name} {APART}{work}: {_times(entry.ratio)} times{_limits(entry.ratio)}"
+    text = _longer(name, reference_name, entry.ratio, work)
     if entry.verdict is not None and _kind(entry) == CANNOT_TELL:
-        return f"{said}, but that cannot be told {entry.verdict.reason}"
-    return said
+        return f"{text}, but that cannot be told {entry.verdict.reason}"
+    return text
 
 
 def _several(entries: Sequence[Entry], reference: Entry, line: WorkLine, way: str, *, baseline: bool) -> str:
@@ -86,25 +86,25 @@ def _several(entries: Sequence[Entry], reference: Entry, line: WorkLine, way: st
         if all(entry.ratio and entry.ratio.value >= 1 and not _open_ended(entry.ratio) for entry in rest):
             first, *more = [(entry.place.name, entry.ratio) for entry in rest if entry.ratio is not None]
             parts = [f"{first[0]} runs {_sure(first[1], 3)} times longer"]
-            parts += [f"{other} {_sure(ratio, 3)}" for other, ratio in more]
+            parts += [f"{label} {_sure(ratio, 3)}" for label, ratio in more]
             return f"{lead}: {', '.join(parts)}"
     parts = [_longer(_named(entry, line), name, entry.ratio) for entry in rest if entry.ratio is not None]
     return "; ".join([lead, *parts])
 
 
-def _longer(name: str, other: str, ratio: Interval, work: str = "") -> str:
+def _longer(name: str, reference_name: str, ratio: Interval, work: str = "") -> str:
     """``docker exec runs 4.31 ± 0.26 times longer than local exec``: the one that runs longer comes first."""
     if ratio.value < 1:
         low = None if not ratio.high else 1 / ratio.high
         ratio = Interval(1 / ratio.value, low, 1 / ratio.low if ratio.low and low else None)
-        name, other = other, name
+        name, reference_name = reference_name, name
     if _open_ended(ratio):
-        much = f"at least {_digits(ratio.low or 0.0)} times"
+        factor = f"at least {_digits(ratio.low or 0.0)} times"
     elif ratio.value < NEAR_ONE:
-        much = f"{_sure(_percent(ratio), 2)} %"
+        factor = f"{_sure(_percent(ratio), 2)} %"
     else:
-        much = f"{_sure(ratio, 3)} times"
-    return f"{name} runs {much} longer than {other}{work}"
+        factor = f"{_sure(ratio, 3)} times"
+    return f"{name} runs {factor} longer than {reference_name}{work}"
 
 
 def _percent(ratio: Interval) -> Interval:
@@ -128,33 +128,37 @@ def _why(entry: Entry, reference: Entry, *, among_several: bool) -> str:
 
 def _cause(dear: Row, cheap: Row, *, among_several: bool = False) -> str:
     """``; 41 ms of dispatch per action is 96 % of the difference``."""
-    found = excess(dear, cheap)
-    if found is None:
+    dearest = excess(dear, cheap)
+    if dearest is None:
         return ""
-    cause = CAUSE_NAMES[found.cause]
-    if found.cause == "dispatch":
-        cause = f"{_short(found.per_action_s)} of dispatch per action"
-    share = "all" if found.share >= ALL else f"{100 * found.share:.0f} %"
+    cause = CAUSE_NAMES[dearest.cause]
+    if dearest.cause == "dispatch":
+        cause = f"{_short(dearest.per_action_s)} of dispatch per action"
+    share = "all" if dearest.share >= ALL else f"{100 * dearest.share:.0f} %"
     which = f"the difference between {dear.label} and {cheap.label}" if among_several else "the difference"
     return f"; {cause} is {share} of {which}"
 
 
-def _otherwise(found: Answer, line: WorkLine, entry: Entry, reference: Entry) -> str:
+def _otherwise(answer: Answer, line: WorkLine, entry: Entry, reference: Entry) -> str:
     """The same two in the other modes, a sentence each."""
     parts = []
-    for other in found.lines:
-        if other is line or other.work != line.work._replace(mode=other.work.mode):
+    for other_line in answer.lines:
+        if other_line is line or other_line.work != line.work._replace(mode=other_line.work.mode):
             continue
-        here, there = other.at(entry.place), other.at(reference.place)
-        if here is None or there is None:
+        other_entry, other_reference = other_line.at(entry.place), other_line.at(reference.place)
+        if other_entry is None or other_reference is None:
             continue
-        if other.reference == here.place:
-            here, there = there, here
-        if other.reference != there.place or here.ratio is None:
+        if other_line.reference == other_entry.place:
+            other_entry, other_reference = other_reference, other_entry
+        if other_line.reference != other_reference.place or other_entry.ratio is None:
             continue
-        names = here.place.name, there.place.name
-        said = f"{' and '.join(names)} {APART}" if _kind(here) in (TIE, CANNOT_TELL) else _longer(*names, here.ratio)
-        parts.append(f" By {other.work.mode}, {said}.")
+        names = other_entry.place.name, other_reference.place.name
+        text = (
+            f"{' and '.join(names)} {APART}"
+            if _kind(other_entry) in (TIE, CANNOT_TELL)
+            else _longer(*names, other_entry.ratio)
+        )
+        parts.append(f" By {other_line.work.mode}, {text}.")
     return "".join(parts)
 
 
@@ -162,36 +166,38 @@ def _kind(entry: Entry) -> str:
     return "" if entry.verdict is None else entry.verdict.kind
 
 
-def _without_a_pair(found: Answer) -> str:
-    entries = [(line, entry) for line in found.lines for entry in line.entries]
-    amounts = [(line, entry) for line, entry in entries if entry.amount and entry.place.provenance == found.ground]
+def _without_a_pair(answer: Answer) -> str:
+    entries = [(line, entry) for line in answer.lines for entry in line.entries]
+    amounts = [(line, entry) for line, entry in entries if entry.amount and entry.place.provenance == answer.ground]
     if not amounts:
         return "No trajectory succeeded, so there is nothing to compare."
     usable = [(line, entry) for line, entry in amounts if warnings.DISTURBED not in entry.row.flags]
     if not usable:
         rows = "the row is not" if len(amounts) == 1 else f"none of the {len(amounts)} rows is"
         return f"{DISTURBED}, so {rows} ranked. Measure again on an idle machine."
-    places = [place for place in found.places if any(entry.place == place for _, entry in usable)]
+    places = [place for place in answer.places if any(entry.place == place for _, entry in usable)]
     if len(places) > 1:
         names = " and ".join([", ".join(place.name for place in places[:-1]), places[-1].name])
-        said = f"{names} share no work: the same tier, length and mode at each would make them comparable."
-    elif found.modes:
-        said = _mode(found.modes[(len(found.modes) - 1) // 2], _ground(found))
+        text = f"{names} share no work: the same tier, length and mode at each would make them comparable."
+    elif answer.modes:
+        text = _mode(answer.modes[(len(answer.modes) - 1) // 2], _ground(answer))
     else:
-        lines = [line for line in found.lines if any(line is one for one, _ in usable)]
-        said = _alone(middle_workload(lines), places[0], _ground(found))
-    return f"{said}{_left_out(found)}"
+        lines = [line for line in answer.lines if any(line is usable_line for usable_line, _ in usable)]
+        text = _alone(middle_workload(lines), places[0], _ground(answer))
+    return f"{text}{_left_out(answer)}"
 
 
-def _mode(one: ModeRatio, way: str) -> str:
+def _mode(mode_ratio: ModeRatio, way: str) -> str:
     """The two modes of one place."""
-    name, other = (f"{one.place.name} {mode}" for mode in (EXEC, SESSION))
-    work = " x ".join(part for part in (one.work.tier, str(one.work.length)) if part)
-    work = f" for {', '.join([work, *one.others])}{way}"
-    if one.verdict.kind in (TIE, CANNOT_TELL):
-        return f"{name} and {other} {APART}{work}: {_times(one.ratio)} times{_limits(one.ratio)}."
-    dear, cheap = (one.row, one.session) if one.ratio.value >= 1 else (one.session, one.row)
-    return f"{_longer(name, other, one.ratio, work)}{_cause(dear, cheap)}."
+    name, session_name = (f"{mode_ratio.place.name} {mode}" for mode in (EXEC, SESSION))
+    work = " x ".join(part for part in (mode_ratio.work.tier, str(mode_ratio.work.length)) if part)
+    work = f" for {', '.join([work, *mode_ratio.others])}{way}"
+    if mode_ratio.verdict.kind in (TIE, CANNOT_TELL):
+        return f"{name} and {session_name} {APART}{work}: {_times(mode_ratio.ratio)} times{_limits(mode_ratio.ratio)}."
+    dear, cheap = (
+        (mode_ratio.row, mode_ratio.session) if mode_ratio.ratio.value >= 1 else (mode_ratio.session, mode_ratio.row)
+    )
+    return f"{_longer(name, session_name, mode_ratio.ratio, work)}{_cause(dear, cheap)}."
 
 
 def _alone(line: WorkLine, place: Place, way: str) -> str:
@@ -209,16 +215,16 @@ def _alone(line: WorkLine, place: Place, way: str) -> str:
     )
 
 
-def _left_out(found: Answer) -> str:
+def _left_out(answer: Answer) -> str:
     """How many rows are not ranked because they were disturbed."""
-    rows = [entry.row for line in found.lines for entry in line.entries]
+    rows = [entry.row for line in answer.lines for entry in line.entries]
     disturbed = sum(warnings.DISTURBED in row.flags for row in rows)
     return f" Disturbed and not ranked: {disturbed} of {len(rows)} rows." if disturbed else ""
 
 
-def _ground(found: Answer) -> str:
+def _ground(answer: Answer) -> str:
     """How it was come by, where it was not measured."""
-    return "" if found.ground == "measured" else f" (as {found.ground.replace('_', '-')})"
+    return "" if answer.ground == "measured" else f" (as {answer.ground.replace('_', '-')})"
 
 
 def _work(line: WorkLine) -> str:

@@ -44,25 +44,29 @@ def project_places(
     Raises:
         TrainingRunError, PriceError, SourceError: as ``project``.
     """
-    *own, common = places
-    if not own:
+    *separate, common = places
+    if not separate:
         return project(
             recordings, common.training_run, common.prices, reference, providers, wanted=wanted, stressed=stressed
         )
     rows: list[Row] = []
     for number, place in enumerate(places):
-        earlier = [one.spec for one in places[:number]]
+        earlier = [item.spec for item in places[:number]]
 
         def here(identity: CellIdentity, spec: str = place.spec, earlier: list[str] = earlier) -> bool:
             mine = (not spec or matches_spec(identity, spec)) and not any(
-                matches_spec(identity, one) for one in earlier
+                matches_spec(identity, item) for item in earlier
             )
             return mine and (wanted is None or wanted(identity))
 
-        known = [one for one in providers if not place.spec or one.substrate == place.spec.partition(":")[0]]
-        sources = recordings if place is common else [one for one in recordings if isinstance(one, Recording)]
+        matching_providers = [
+            item for item in providers if not place.spec or item.substrate == place.spec.partition(":")[0]
+        ]
+        sources = recordings if place is common else [item for item in recordings if isinstance(item, Recording)]
         training_run = replace(place.training_run, baseline=None)
-        rows += project(sources, training_run, place.prices, reference, known, wanted=here, stressed=stressed)
+        rows += project(
+            sources, training_run, place.prices, reference, matching_providers, wanted=here, stressed=stressed
+        )
     if common.training_run.baseline is None:
         return rows
     return with_baseline(rows, common.training_run.baseline, run_sd=common.training_run.run_sd)
@@ -77,9 +81,12 @@ def runs_of(recordings: Sequence[Recording | Published], place: PlaceAsked, row:
         return ()
     from costmodel.attribution.paired_comparison import RunInSteps  # a run without steps does not load it
 
-    for one in behind(recordings, place.training_run, place.prices, ()):
-        if (one.value.identity, one.value.provenance) == (row.identity, row.provenance):
-            return tuple(RunInSteps(pool, one.training_run, one.prices) for pool in (one.value, *one.ends))
+    for alternatives in behind(recordings, place.training_run, place.prices, ()):
+        if (alternatives.value.identity, alternatives.value.provenance) == (row.identity, row.provenance):
+            return tuple(
+                RunInSteps(pool, alternatives.training_run, alternatives.prices)
+                for pool in (alternatives.value, *alternatives.ends)
+            )
     return ()
 
 

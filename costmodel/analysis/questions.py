@@ -77,26 +77,30 @@ def decide(
         PriceError, SourceError: as ``project``.
     """
     start = _side(data, training_run, current, tier, mode, prices, effort)
-    measured = any(_wanted(cell.identity, candidate, tier, mode) for one in _recordings(data) for cell in one.cells)
+    measured = any(_wanted(cell.identity, candidate, tier, mode) for field in _recordings(data) for cell in field.cells)
     if measured:
         goal = _side(data, candidate_run or training_run, candidate, tier, mode, prices, effort)
     else:
-        own = candidate_run or training_run
-        differing = (one.name for one in fields(own) if getattr(own, one.name) != getattr(training_run, one.name))
+        goal_run = candidate_run or training_run
+        differing = (
+            field.name
+            for field in fields(goal_run)
+            if getattr(goal_run, field.name) != getattr(training_run, field.name)
+        )
         goal = _estimated(
             _recordings(data),
-            PlaceAsked(candidate, own, prices),
+            PlaceAsked(candidate, goal_run, prices),
             provider or load_provider(candidate),
             start.row.identity,
             effort,
-            stated=frozenset(name for name in differing if getattr(own, name) is not None),
+            stated=frozenset(name for name in differing if getattr(goal_run, name) is not None),
             images_gb=() if training_run.images is None else training_run.images.sizes_gb,
         )
     return decide_between(start, goal, effort=effort)
 
 
 def _recordings(data: Data) -> list[Recording]:
-    return [one for one in files_of(data) if isinstance(one, Recording)]
+    return [source for source in files_of(data) if isinstance(source, Recording)]
 
 
 def _wanted(identity: CellIdentity, spec: str, tier: str | None, mode: str | None) -> bool:
@@ -115,7 +119,7 @@ def _row(
     def wanted(identity: CellIdentity) -> bool:
         return _wanted(identity, spec, tier, mode)
 
-    cells = [one.value.identity for one in behind(files_of(data), training_run, prices, ())]
+    cells = [item.value.identity for item in behind(files_of(data), training_run, prices, ())]
     matching = [identity for identity in cells if wanted(identity)]
     if len(matching) <= 1:  # else nothing is simulated
         rows = project(data, training_run, prices, effort=effort, wanted=wanted, stressed=False)
@@ -123,9 +127,9 @@ def _row(
             return rows[0]
         matching = [row.identity for row in rows]
     if not matching:
-        known = ", ".join(dict.fromkeys(identity.label for identity in cells)) or "none"
-        raise TrainingRunError(f"no row of {spec} was recorded; recorded substrates: {known}")
-    names = ", ".join(f"{one.label} {one.tier} x {one.actions} {one.mode}" for one in matching)
+        labels = ", ".join(dict.fromkeys(identity.label for identity in cells)) or "none"
+        raise TrainingRunError(f"no row of {spec} was recorded; recorded substrates: {labels}")
+    names = ", ".join(f"{item.label} {item.tier} x {item.actions} {item.mode}" for item in matching)
     raise TrainingRunError(f"{len(matching)} rows are of {spec}: {names}; choose one with tier, mode or actions")
 
 
@@ -144,8 +148,8 @@ def _side(
     def rerun(changed: TrainingRun) -> Row:
         return _row(data, changed, spec, row.identity.tier, row.identity.mode, prices, COARSE)
 
-    asked = runs[0].training_run if runs else training_run
-    return Side(name=row.label, row=row, training_run=asked, rerun=rerun, runs=runs)
+    side_run = runs[0].training_run if runs else training_run
+    return Side(name=row.label, row=row, training_run=side_run, rerun=rerun, runs=runs)
 
 
 def _estimated(
@@ -166,21 +170,21 @@ def _estimated(
     )
     if len(candidates) != 1:
         raise TrainingRunError(f"{place.spec} was not measured, and no recorded work of the current side estimates it")
-    [found] = candidates
+    [estimate] = candidates
 
-    def row_of(one: Candidate, effort: float) -> Row:
-        [row] = rows_of([one.at({})], effort=effort, stressed=False)
+    def row_of(estimated: Candidate, effort: float) -> Row:
+        [row] = rows_of([estimated.at({})], effort=effort, stressed=False)
         return row
 
-    values, row = found.at({}), row_of(found, effort)
+    values, row = estimate.at({}), row_of(estimate, effort)
     in_steps = values.training_run.step_rollouts is not None
     return Side(
         name=row.label,
         row=row,
         training_run=values.training_run,
-        rerun=lambda changed: row_of(replace(found, training_run=changed), COARSE),
+        rerun=lambda changed: row_of(replace(estimate, training_run=changed), COARSE),
         runs=(RunInSteps(values.value, values.training_run, values.prices),) if in_steps else (),
-        candidate=found,
+        candidate=estimate,
     )
 
 

@@ -100,8 +100,8 @@ class WorkLine(NamedTuple):
     @property
     def ranked(self) -> tuple[Entry, ...]:
         """The entries that are compared, the cheapest first; none where there is nothing to compare."""
-        found = [entry for entry in self.entries if entry.ratio is not None or entry.place == self.reference]
-        return tuple(sorted(found, key=lambda entry: entry.amount.value if entry.amount else 0.0))
+        compared = [entry for entry in self.entries if entry.ratio is not None or entry.place == self.reference]
+        return tuple(sorted(compared, key=lambda entry: entry.amount.value if entry.amount else 0.0))
 
     @property
     def cheapest(self) -> Entry | None:
@@ -144,16 +144,16 @@ class Answer(NamedTuple):
     def showing(self, rows: Sequence[Row]) -> Answer:
         """Without the entries of other rows, but for what they are compared with, which is then in no column."""
         wanted = {id(row) for row in rows}
-        shown = {entry.place for line in self.lines for entry in line.entries if id(entry.row) in wanted}
+        places = {entry.place for line in self.lines for entry in line.entries if id(entry.row) in wanted}
         lines = []
         for line in self.lines:
-            kept = tuple(one for one in line.entries if id(one.row) in wanted or one.place == line.reference)
-            if any(id(entry.row) in wanted for entry in kept):
-                lines.append(line._replace(entries=kept))
+            entries = tuple(item for item in line.entries if id(item.row) in wanted or item.place == line.reference)
+            if any(id(entry.row) in wanted for entry in entries):
+                lines.append(line._replace(entries=entries))
         return self._replace(
-            places=tuple(place for place in self.places if place in shown),
+            places=tuple(place for place in self.places if place in places),
             lines=tuple(lines),
-            modes=tuple(one for one in self.modes if {id(one.row), id(one.session)} <= wanted),
+            modes=tuple(item for item in self.modes if {id(item.row), id(item.session)} <= wanted),
         )
 
 
@@ -179,7 +179,7 @@ def answer_of(
     Raises:
         TrainingRunError: the baseline is unknown.
     """
-    ground = next((one for one in GROUNDS if any(row.provenance == one for row in rows)), "")
+    ground = next((candidate for candidate in GROUNDS if any(row.provenance == candidate for row in rows)), "")
     wanted = None if baseline is None else [id(row) for row in matching(rows, baseline)]
     placed = _placed(rows)
     columns = {id(row): place for place, members in placed.items() for row in members}
@@ -212,10 +212,10 @@ def _modes(lines: Sequence[WorkLine], ground: str, measure: str, run_sd: float |
     """Each work that a place did by ``exec`` and by ``session``, where both rows may be ranked."""
     sessions = {line.work: line for line in lines if line.work.mode == SESSION}
     for line in lines:
-        other = sessions.get(line.work._replace(mode=SESSION)) if line.work.mode == EXEC else None
-        for entry in line.entries if other else ():
-            assert other is not None
-            session = other.at(entry.place)
+        session_line = sessions.get(line.work._replace(mode=SESSION)) if line.work.mode == EXEC else None
+        for entry in line.entries if session_line else ():
+            assert session_line is not None
+            session = session_line.at(entry.place)
             if session is None or entry.place.provenance != ground:
                 continue
             if not (_comparable(entry.row, measure) and _comparable(session.row, measure)):
@@ -228,17 +228,17 @@ def _modes(lines: Sequence[WorkLine], ground: str, measure: str, run_sd: float |
                 yield ModeRatio(line.work, line.others, entry.place, entry.row, session.row, ratio, verdict)
 
 
-def headline(found: Answer) -> WorkLine | None:
+def headline(answer: Answer) -> WorkLine | None:
     """The line that stands for all; None where no two places did the same work.
 
     Of those that most places did, by the first mode (exec, one dispatch per action, before session), the middle one:
     chosen by its place in the table, not by what it says.
     """
-    shared = [line for line in found.lines if len({entry.place for entry in line.ranked}) > 1]
+    shared = [line for line in answer.lines if len({entry.place for entry in line.ranked}) > 1]
     if not shared:
         return None
-    most = max(len(line.ranked) for line in shared)
-    return middle_workload([line for line in shared if len(line.ranked) == most])
+    widest = max(len(line.ranked) for line in shared)
+    return middle_workload([line for line in shared if len(line.ranked) == widest])
 
 
 def middle_workload(lines: Sequence[WorkLine]) -> WorkLine:
@@ -295,14 +295,16 @@ def _entry(
     run_sd: float | None,
 ) -> Entry:
     """``reference``: None where the row is not ranked."""
-    own = _amount(row, measure)
-    if own is None or reference is None or row is reference:
-        return Entry(place, row, own)
-    theirs = _amount(reference, measure)
-    assert theirs is not None
-    verdict = judge_rows(row, reference, own, theirs, run_sd).verdict
-    elsewhere = row.identity.environment != reference.identity.environment
-    return Entry(place, row, own, times(row, reference, own, theirs, run_sd), verdict, elsewhere)
+    amount = _amount(row, measure)
+    if amount is None or reference is None or row is reference:
+        return Entry(place, row, amount)
+    reference_amount = _amount(reference, measure)
+    assert reference_amount is not None
+    verdict = judge_rows(row, reference, amount, reference_amount, run_sd).verdict
+    another_environment = row.identity.environment != reference.identity.environment
+    return Entry(
+        place, row, amount, times(row, reference, amount, reference_amount, run_sd), verdict, another_environment
+    )
 
 
 def _placed(rows: Sequence[Row]) -> dict[Place, list[Row]]:
@@ -311,11 +313,11 @@ def _placed(rows: Sequence[Row]) -> dict[Place, list[Row]]:
     for row in rows:
         labelled.setdefault((row.provenance, row.label), []).append(row)
     order = sorted(labelled, key=lambda key: GROUNDS.index(key[0]) if key[0] in GROUNDS else len(GROUNDS))
-    found: dict[Place, list[Row]] = {}
+    columns: dict[Place, list[Row]] = {}
     for provenance, label in order:
         members = labelled[provenance, label]
         if len({Work.of(row) for row in members}) == len(members):
-            found[Place(label, provenance)] = members
+            columns[Place(label, provenance)] = members
             continue
         fields = [
             name
@@ -323,13 +325,13 @@ def _placed(rows: Sequence[Row]) -> dict[Place, list[Row]]:
             if name not in (*WORK_FIELDS, "actions", "length", "substrate", "variant")
         ]
         fields = [name for name in fields if len({getattr(row.identity, name) for row in members}) > 1]
-        apart: dict[tuple[object, ...], list[Row]] = {}
+        by_place: dict[tuple[object, ...], list[Row]] = {}
         for row in members:
-            apart.setdefault(tuple(getattr(row.identity, name) for name in fields), []).append(row)
-        for number, (values, own) in enumerate(apart.items(), 1):
+            by_place.setdefault(tuple(getattr(row.identity, name) for name in fields), []).append(row)
+        for number, (values, rows_of_place) in enumerate(by_place.items(), 1):
             differs = ", ".join(f"{name} {value}" for name, value in zip(fields, values, strict=True))
-            found[Place(label, provenance, number, differs)] = own
-    return found
+            columns[Place(label, provenance, number, differs)] = rows_of_place
+    return columns
 
 
 def _named(works: Iterable[Work]) -> dict[Work, tuple[str, ...]]:
@@ -337,8 +339,8 @@ def _named(works: Iterable[Work]) -> dict[Work, tuple[str, ...]]:
     groups: dict[tuple[str, Length, str], list[Work]] = {}
     for work in works:
         groups.setdefault((work.tier, work.length, work.mode), []).append(work)
-    found: dict[Work, tuple[str, ...]] = {}
+    names: dict[Work, tuple[str, ...]] = {}
     for alike in groups.values():
-        fields = [name for name in WORK_FIELDS if len({getattr(one, name) for one in alike}) > 1]
-        found |= {work: tuple(f"{name} {getattr(work, name)}" for name in fields) for work in alike}
-    return found
+        fields = [name for name in WORK_FIELDS if len({getattr(work_of_group, name) for work_of_group in alike}) > 1]
+        names |= {work: tuple(f"{name} {getattr(work, name)}" for name in fields) for work in alike}
+    return names

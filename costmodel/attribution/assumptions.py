@@ -78,26 +78,26 @@ def assumptions(
     )
 
 
-def borrowed(found: Iterable[Assumption]) -> tuple[Assumption, ...]:
+def borrowed(measured: Iterable[Assumption]) -> tuple[Assumption, ...]:
     """The same for a place where nothing was measured: trials of elsewhere are no measurement of it.
 
     Who asks for limits of their own puts the source of these in afterwards.
     """
-    return tuple(_NOT_MEASURED.get(one.name, lambda own: own)(one) for one in found)
+    return tuple(_NOT_MEASURED.get(assumption.name, lambda unchanged: unchanged)(assumption) for assumption in measured)
 
 
-def _elsewhere(one: Assumption) -> Assumption:
-    return one._replace(source=f"unmeasured: as where the work was recorded ({one.source})")
+def _elsewhere(assumption: Assumption) -> Assumption:
+    return assumption._replace(source=f"unmeasured: as where the work was recorded ({assumption.source})")
 
 
-def _no_failures(one: Assumption) -> Assumption:
-    if one.source != MEASURED_INPUT:
-        return one
-    return one._replace(value="none", source="unmeasured: give failure_rate of this place")
+def _no_failures(assumption: Assumption) -> Assumption:
+    if assumption.source != MEASURED_INPUT:
+        return assumption
+    return assumption._replace(value="none", source="unmeasured: give failure_rate of this place")
 
 
-def _plan(one: Assumption) -> Assumption:
-    return one._replace(source="published limits of its plan") if one.source == ASKED else one
+def _plan(assumption: Assumption) -> Assumption:
+    return assumption._replace(source="published limits of its plan") if assumption.source == ASKED else assumption
 
 
 _NOT_MEASURED: Final = {"run-to-run sd": _elsewhere, "failure_rate": _no_failures} | dict.fromkeys(

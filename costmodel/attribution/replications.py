@@ -128,21 +128,21 @@ def repeated(runs: Sequence[Replications], needed: Callable[[], float] | None, p
 
     Who looks after every round whether it is enough stops at a lucky moment, so that looks are few.
     """
-    rounds, told, most = 0, 0.0, min(run.most_rounds for run in runs)
+    rounds, reported, allowed = 0, 0.0, min(run.most_rounds for run in runs)
     wanted = max(1, *(run.rounds for run in runs)) if len(runs) > 1 else 1
     while rounds < wanted:
-        expected = wanted if needed is None or wanted == most else min(most, 2 * wanted)
+        expected = wanted if needed is None or wanted == allowed else min(allowed, 2 * wanted)
         for number in range(rounds, wanted):
             for place, run in enumerate(runs):
-                for done in run.simulate(number):
-                    told = max(told, (number + (place + done) / len(runs)) / expected)
+                for part in run.simulate(number):
+                    reported = max(reported, (number + (place + part) / len(runs)) / expected)
                     if progress is not None:
-                        progress(told)
+                        progress(reported)
         rounds = wanted
         if needed is not None:
             wanted = min(BEFORE * rounds, math.ceil(needed()))
-            most = min(run.most_rounds for run in runs)
-            wanted = min(most, wanted)
+            allowed = min(run.most_rounds for run in runs)
+            wanted = min(allowed, wanted)
     if progress is not None:
         progress(1.0)
 
@@ -152,32 +152,34 @@ class Replications:
 
     def __init__(
         self,
-        asked: Counterfactuals,
+        counterfactuals: Counterfactuals,
         sampling: Sampling,
         causes: dict[str, bool | None],
         pool: Pool,
         rollouts: int,
-        left: float,
+        budget: float,
         *,
         halves: bool = False,
     ) -> None:
-        """``rollouts`` are the run's, of which a smaller system may have fewer; ``left`` is how many of all worlds and
-        looks may be simulated. ``halves``: twins draw from half of the trials."""
-        self._asked, self._sampling, self._causes = asked, sampling, causes
-        self._times = rollouts / asked.training_run.trajectories
-        self._left = left
-        self._rounds = [0] * len(asked.looks)
-        spread = assumed(pool.identity.substrate, asked.training_run.run_sd)
+        """``rollouts``: of the whole run. ``budget``: rollouts to simulate, over all worlds and counterfactuals.
+
+        ``halves``: twins draw from half of the trials.
+        """
+        self._asked, self._sampling, self._causes = counterfactuals, sampling, causes
+        self._times = rollouts / counterfactuals.training_run.trajectories
+        self._left = budget
+        self._rounds = [0] * len(counterfactuals.looks)
+        spread = assumed(pool.identity.substrate, counterfactuals.training_run.run_sd)
         self._repetitions = len(pool.runs) if draws_runs(len(pool.runs), spread) else 0
         self._drawn: list[tuple[int, Sequence[int], float]] = []  # each world's seed, weights of trials, factor
         for number in range(sampling.plain):
-            seed = asked.training_run.seed + (number + 1 << 32)
+            seed = counterfactuals.training_run.seed + (number + 1 << 32)
             self._drawn.append((seed, [1] * len(pool.trials), 1.0))
             if number < sampling.twins:
                 rng = Random(seed + (sampling.salt << 64))
                 self._drawn.append((seed, *(halved if halves else resampled)(pool, spread, rng)))
-        self._kept = frozenset(range(len(asked.looks)))
-        self._found: list[Looks] = [[[] for _ in asked.looks] for _ in self._drawn]
+        self._kept = frozenset(range(len(counterfactuals.looks)))
+        self._found: list[Looks] = [[[] for _ in counterfactuals.looks] for _ in self._drawn]
 
     @classmethod
     def of(
@@ -204,31 +206,35 @@ class Replications:
             return None
         law = None
         if training_run.think is not None:
-            pauses = [one.pauses for one in (*trials.successes, *trials.failures)]
+            pauses = [attempt.pauses for attempt in (*trials.successes, *trials.failures)]
             law = ThinkQuantiles(training_run.think, pauses, training_run.suspension)
         acting = acting_causes(trials, training_run, pool, full_speed)
         everything = frozenset(cause for cause, acts in acting.items() if acts is not None)
         alone = [frozenset({cause}) for cause, acts in acting.items() if acts and causes]
         looks = (frozenset[str](), *([] if as_it_is else [*alone, everything, everything | {THINK}]))
         ones = [1] * len(pool.trials)
-        asked = Counterfactuals(training_run, trials, law, looks, bill_of(pool, prices), {}, {})
-        first, rules = world_of(asked, ones, training_run.seed), asked.rules(frozenset())
-        each = len(looks) / chance_of_success(asked, first) * (1 if rules.workers_only else SHARED)
+        counterfactuals = Counterfactuals(training_run, trials, law, looks, bill_of(pool, prices), {}, {})
+        first, rules = world_of(counterfactuals, ones, training_run.seed), counterfactuals.rules(frozenset())
+        cost_per_rollout = (
+            len(looks) / chance_of_success(counterfactuals, first) * (1 if rules.workers_only else SHARED)
+        )
         rollouts = training_run.trajectories
-        least = each * rollouts_of(training_run, rules) * 2 * WORLDS[0]
-        scale, training_run = smaller(training_run, math.ceil(least / ATTEMPTS) if sampling is None else sampling.scale)
+        smallest = cost_per_rollout * rollouts_of(training_run, rules) * 2 * WORLDS[0]
+        scale, training_run = smaller(
+            training_run, math.ceil(smallest / ATTEMPTS) if sampling is None else sampling.scale
+        )
         if scale > 1:
-            asked = asked._replace(training_run=training_run, ruled={})
-            first, rules = world_of(asked, ones, training_run.seed), asked.rules(frozenset())
+            counterfactuals = counterfactuals._replace(training_run=training_run, ruled={})
+            first, rules = world_of(counterfactuals, ones, training_run.seed), counterfactuals.rules(frozenset())
         if sampling is None:
             count = WORLDS[effort >= ROUGH]
-            most = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.launched(rules.size) * 2 * count))
-            plan = horizon(training_run, rules, first, min(MOST_STEPS, most))
-            while count > WORLDS[0] and each * _rollouts(plan) * 2 * count > effort * ATTEMPTS:
+            highest = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.launched(rules.size) * 2 * count))
+            plan = horizon(training_run, rules, first, min(MOST_STEPS, highest))
+            while count > WORLDS[0] and cost_per_rollout * _rollouts(plan) * 2 * count > effort * ATTEMPTS:
                 count -= 1
             sampling = Sampling(plan, count, count * twins, scale)
-        left = effort * BUDGET * len(looks) / each
-        return cls(asked, sampling, acting, pool, rollouts, left, halves=as_it_is)
+        budget = effort * BUDGET * len(looks) / cost_per_rollout
+        return cls(counterfactuals, sampling, acting, pool, rollouts, budget, halves=as_it_is)
 
     @property
     def sampling(self) -> Sampling:
@@ -250,12 +256,12 @@ class Replications:
         """All rounds so far."""
         plan, plain = self._sampling.plan._replace(rounds=self._rounds[0]), self._sampling.plain
         twins = self._sampling.twins
-        paired, others = self._found[: 2 * twins], self._found[2 * twins :]
+        paired, unpaired = self._found[: 2 * twins], self._found[2 * twins :]
         ideal = self._asked.looks[-2] if len(self._asked.looks) > 1 else frozenset[str]()
         return Worlds(
             self._causes,
             plan,
-            [*paired[::2], *others][:plain],
+            [*paired[::2], *unpaired][:plain],
             paired[1::2],
             self._sampling.scale,
             self._times,

@@ -116,11 +116,13 @@ def interval_of(
     value = math.fsum(totals) / len(totals)
     if not twins:
         return Interval(value)
-    apart = [[a - b for a, b in zip(twin, own, strict=True)] for twin, own in zip(twins, plain, strict=False)]
-    differing = _variance([math.fsum(one) for one in apart])
+    differences = [
+        [a - b for a, b in zip(twin, plain_world, strict=True)] for twin, plain_world in zip(twins, plain, strict=False)
+    ]
+    differing = _variance([math.fsum(steps) for steps in differences])
     left_open = differing
     if not signed:
-        left_open = max(differing - _from_step_to_step(apart, stands_for), (1 - CHANCE_AT_MOST) * differing)
+        left_open = max(differing - _from_step_to_step(differences, stands_for), (1 - CHANCE_AT_MOST) * differing)
     freedom = len(twins) - 1
     if repetitions:
         left_open *= repetitions / (repetitions - 1)
@@ -141,14 +143,16 @@ def _from_step_to_step(sums: Sequence[Steps], stands_for: Steps) -> float:
     worlds, steps = len(sums), len(stands_for)
     if steps < 2:
         return 0.0
-    apart = [[value / times for value, times in zip(one, stands_for, strict=True)] for one in sums]
-    rows = [math.fsum(one) / steps for one in apart]
-    columns = [math.fsum(column) / worlds for column in zip(*apart, strict=True)]
+    values = [
+        [value / times for value, times in zip(steps_of_world, stands_for, strict=True)] for steps_of_world in sums
+    ]
+    rows = [math.fsum(steps_of_world) / steps for steps_of_world in values]
+    columns = [math.fsum(column) / worlds for column in zip(*values, strict=True)]
     mean = math.fsum(rows) / worlds
     squares = math.fsum(
         (value - row - column + mean) ** 2
-        for row, one in zip(rows, apart, strict=True)
-        for column, value in zip(columns, one, strict=True)
+        for row, steps_of_world in zip(rows, values, strict=True)
+        for column, value in zip(columns, steps_of_world, strict=True)
     )
     return math.fsum(times * times for times in stands_for) * squares / ((worlds - 1) * (steps - 1))
 

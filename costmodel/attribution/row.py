@@ -48,32 +48,32 @@ def attributed(
     """
     if row.evidence is None or not training_run.trajectories:
         return row
-    found = worlds(
+    simulated = worlds(
         pool,
         training_run,
         prices,
         _full_speed(row),
         effort or COARSE,
-        needed=lambda found: needed(found, training_run, pool, prices),
+        needed=lambda simulated: needed(simulated, training_run, pool, prices),
         progress=progress,
         causes=causes and effort > 0,
     )
-    if found is None:
+    if simulated is None:
         return row
-    told = attribution(found, training_run, pool, prices, row.evidence.basis)
+    result = attribution(simulated, training_run, pool, prices, row.evidence.basis)
     if not training_run.step_model:
-        told = _as_in_the_row(row, training_run, told)
-    told = as_sure_as(row, told, training_run)
+        result = _as_in_the_row(row, training_run, result)
+    result = as_sure_as(row, result, training_run)
     if pool.provenance == warnings.COMPOSED:
-        told = told._replace(assumptions=borrowed(told.assumptions))
+        result = result._replace(assumptions=borrowed(result.assumptions))
     if training_run.step_model:
-        row = _answered(row, pool, training_run, prices, found, told)
-    if told.waiting is not None:
-        row = replace(row, gpu={training_run.effective_policy.name: told.waiting})
-    return replace(row, attribution=told) if effort else row
+        row = _answered(row, pool, training_run, prices, simulated, result)
+    if result.waiting is not None:
+        row = replace(row, gpu={training_run.effective_policy.name: result.waiting})
+    return replace(row, attribution=result) if effort else row
 
 
-def as_sure_as(row: Row, found: Attribution, training_run: TrainingRun) -> Attribution:
+def as_sure_as(row: Row, attribution: Attribution, training_run: TrainingRun) -> Attribution:
     """The attribution with limits at least as far off as those of the row's wall-clock.
 
     The simulation draws from the recorded trials, and never shows a trajectory slower than all of them. The limits of
@@ -85,7 +85,7 @@ def as_sure_as(row: Row, found: Attribution, training_run: TrainingRun) -> Attri
     assert evidence is not None
     unseen = wall.high is None or (evidence.tail.later_ns and evidence.successes < LEAST_TRIALS)
     if unseen:
-        found = _without_limits(found)
+        attribution = _without_limits(attribution)
     error = wall.error or 0.0  # of the row's own simulation, which is not this one's
     below = None if wall.low is None else max(0.0, wall.value - error - wall.low)
     above = None if wall.high is None else max(0.0, wall.high - wall.value - error)
@@ -98,50 +98,53 @@ def as_sure_as(row: Row, found: Attribution, training_run: TrainingRun) -> Attri
         low = None if low is None or below is None else max(0.0, min(low, value - each_hour * below))
         return Interval(value, low, None if high is None or above is None else max(high, value + each_hour * above))
 
-    run, usd_hour = found.run, (found.usd_per_critical_second or 0.0) / found.steps * 3600
-    return found._replace(
+    run, usd_hour = attribution.run, (attribution.usd_per_critical_second or 0.0) / attribution.steps * 3600
+    return attribution._replace(
         run=run._replace(
-            step_s=widened(run.step_s, 3600 / found.steps),
+            step_s=widened(run.step_s, 3600 / attribution.steps),
             gpu_hours=run.gpu_hours and widened(run.gpu_hours, float(training_run.gpus or 0)),
             usd=run.usd and widened(run.usd, usd_hour),
         )
     )
 
 
-def _without_limits(found: Attribution) -> Attribution:
+def _without_limits(attribution: Attribution) -> Attribution:
     """With no limits of what causes cost in step time; in dollars neither where GPUs or nodes have a price."""
 
     def unknown(amount: Interval) -> Interval:
         return amount if amount == NOTHING else Interval(amount.value)
 
-    def share(one: Share) -> Share:
-        usd = one.usd if one.usd is None or not found.usd_per_critical_second else unknown(one.usd)
-        return one._replace(step_s=unknown(one.step_s), gpu_hours=one.gpu_hours and unknown(one.gpu_hours), usd=usd)
+    def share(amounts: Share) -> Share:
+        usd = amounts.usd if amounts.usd is None or not attribution.usd_per_critical_second else unknown(amounts.usd)
+        return amounts._replace(
+            step_s=unknown(amounts.step_s), gpu_hours=amounts.gpu_hours and unknown(amounts.gpu_hours), usd=usd
+        )
 
-    return found._replace(
-        causes={cause: one and share(one) for cause, one in found.causes.items()},
-        sandbox=share(found.sandbox),
-        interaction=share(found.interaction),
+    return attribution._replace(
+        causes={cause: amounts and share(amounts) for cause, amounts in attribution.causes.items()},
+        sandbox=share(attribution.sandbox),
+        interaction=share(attribution.interaction),
     )
 
 
-def _as_in_the_row(row: Row, training_run: TrainingRun, told: Attribution) -> Attribution:
+def _as_in_the_row(row: Row, training_run: TrainingRun, attribution: Attribution) -> Attribution:
     """The attribution of a run that the row knows better: one answer has one wall-clock, and one bill."""
     wall, hours = row.wall_clock_hours, row.worker_hours
     if wall is None or hours is None:
-        return told
-    asked = Rates.asked(training_run) * wall.value
-    usd = None if told.run.usd is None else asked + (row.cost.total_usd if row.cost is not None else 0.0)
-    found = Share(
-        Interval(wall.value * 3600 / told.steps),
+        return attribution
+    lasting_usd = Rates.asked(training_run) * wall.value
+    usd = None if attribution.run.usd is None else lasting_usd + (row.cost.total_usd if row.cost is not None else 0.0)
+    from_row = Share(
+        Interval(wall.value * 3600 / attribution.steps),
         Interval(hours.value),
-        told.run.gpu_hours
-        and Interval((training_run.gpus or 0) * (wall.value - told.steps * training_run.train_s / 3600)),
+        attribution.run.gpu_hours
+        and Interval((training_run.gpus or 0) * (wall.value - attribution.steps * training_run.train_s / 3600)),
         usd if usd is None else Interval(usd),
     )
-    pairs = zip(found, told.run, strict=True)
-    change = Share(*(None if one is None or old is None else Interval(one.value - old.value) for one, old in pairs))  # type: ignore[arg-type]
-    return with_run(told, change, sandbox=False)
+    pairs = zip(from_row, attribution.run, strict=True)
+    changes = (None if amount is None or old is None else Interval(amount.value - old.value) for amount, old in pairs)
+    change = Share(*changes)  # type: ignore[arg-type]
+    return with_run(attribution, change, sandbox=False)
 
 
 def _full_speed(row: Row) -> float | None:
@@ -153,26 +156,26 @@ def _full_speed(row: Row) -> float | None:
 
 
 def _answered(
-    row: Row, pool: Pool, training_run: TrainingRun, prices: Prices | None, found: Worlds, told: Attribution
+    row: Row, pool: Pool, training_run: TrainingRun, prices: Prices | None, simulated: Worlds, attribution: Attribution
 ) -> Row:
     """What the closed forms and the stream of attempts have no rule for, as it was simulated."""
-    plan, rules = found.plan, StepRules.of(training_run)
-    part = found.share
+    plan, rules = simulated.plan, StepRules.of(training_run)
+    part = simulated.share
 
     def mean(value: Callable[[StepTaken], float]) -> float:
-        each = (zip(plan.stands_for, world[0], strict=True) for world in found.plain)
-        return math.fsum(times * value(step) for world in each for times, step in world) / len(found.plain)
+        weighted = (zip(plan.stands_for, world[0], strict=True) for world in simulated.plain)
+        return math.fsum(times * value(step) for world in weighted for times, step in world) / len(simulated.plain)
 
     attempts, delivered = part * mean(lambda step: step.attempts), part * mean(lambda step: step.delivered)
-    hours, wall = told.run.worker_hours, told.run.step_s.times(plan.steps / 3600)
+    hours, wall = attribution.run.worker_hours, attribution.run.step_s.times(plan.steps / 3600)
     fluid = hours.value / training_run.usable_workers
     needs = row.wall_clock_hours and row.wall_clock_hours.needs_trials
-    wall_clock = WallClock(*wall, fluid, "events", told.error_s * plan.steps / 3600, needs)
-    step_s = told.run.step_s.value - training_run.train_s * (not rules.policy.overlaps)
-    step = Makespan(step_s * 1e9, told.error_s * 1e9, "events")
+    wall_clock = WallClock(*wall, fluid, "events", attribution.error_s * plan.steps / 3600, needs)
+    step_s = attribution.run.step_s.value - training_run.train_s * (not rules.policy.overlaps)
+    step = Makespan(step_s * 1e9, attribution.error_s * 1e9, "events")
     held = training_run.usable_workers * step_s * plan.steps / 3600 if not rules.policy.overlaps else hours.value
     launched = rules.launched(rules.size)
-    idle_hours = found.times * mean(lambda step: step.idle_ns) / NS_PER_HOUR
+    idle_hours = simulated.times * mean(lambda step: step.idle_ns) / NS_PER_HOUR
     pool_use = None
     if row.warm_pool is not None:
         groups = max(1.0, training_run.usable_workers / (training_run.group_size or 1))
@@ -185,12 +188,12 @@ def _answered(
         attempts=attempts / training_run.trajectories,
         delivered=delivered / training_run.trajectories,
         worker_hours=hours,
-        tax_worker_hours=told.sandbox.worker_hours if found.causes["dispatch"] is not None else None,
+        tax_worker_hours=attribution.sandbox.worker_hours if simulated.causes["dispatch"] is not None else None,
         tax_between_worker_hours=None,
         by_cause_worker_hours=None,
         wall_clock_hours=wall_clock,
         steps=Steps(plan.steps, rules.size, launched, step, max(0.0, held - hours.value), None, None),
-        gpu=None if told.waiting is None else {rules.policy.name: told.waiting},
+        gpu=None if attribution.waiting is None else {rules.policy.name: attribution.waiting},
         warm_pool=pool_use,
         cost=row.cost
         and _cost(
@@ -227,9 +230,9 @@ def _cost(
     price = prices.sandbox(pool.identity)
     at_a_time = min(training_run.usable_workers, training_run.trajectories) + (training_run.warm_pool or 0)
     by_node = nodes_usd(price, pool.identity, at_a_time, wall_clock, training_run)
-    own = no_surer(hours.times(sandbox_usd / (hours.value or 1.0)), cost.sandbox_usd)
+    billed = no_surer(hours.times(sandbox_usd / (hours.value or 1.0)), cost.sandbox_usd)
     return cost._replace(
-        sandbox_usd=plus(own, by_node),
+        sandbox_usd=plus(billed, by_node),
         idle_pool_usd=idle,
         worker_usd=None if prices.worker_usd_hour is None else worker,
         total_usd=sandbox_usd + by_node.value + idle + worker,

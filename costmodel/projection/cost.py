@@ -36,9 +36,9 @@ def cost(
     within limits only, the value is the middle of what it can be.
     """
     price = prices.sandbox(pool.identity)
-    least = _sandboxes(timed, training_run, price.meter(pool.identity, least=True), _Least(price, pool))
-    most = _sandboxes(timed, training_run, price.meter(pool.identity), _Most(price, pool))
-    sandbox = _across(least, most).not_negative()
+    lower = _sandboxes(timed, training_run, price.meter(pool.identity, least=True), _Least(price, pool))
+    upper = _sandboxes(timed, training_run, price.meter(pool.identity), _Most(price, pool))
+    sandbox = _across(lower, upper).not_negative()
     at_a_time = min(training_run.usable_workers, training_run.trajectories) + (
         warm_pool.idle_sandboxes if warm_pool else 0.0
     )
@@ -72,11 +72,11 @@ def cost_of_mean(
     """
     price = prices.sandbox(identity)
     most_cpu_ns = trajectory_ns * identity.cpu_milli // 1000
-    least, most = (
+    lower, upper = (
         Interval(training_run.trajectories * Meter.usd(meter.billed(trajectory_ns, cpu_ns)))
         for meter, cpu_ns in ((price.meter(identity, least=True), 0), (price.meter(identity), most_cpu_ns))
     )
-    sandbox = _across(least, most)
+    sandbox = _across(lower, upper)
     if price.node is not None:
         at_a_time = min(training_run.usable_workers, training_run.trajectories)
         wall_clock = WallClock(wall_hours, None, None, wall_hours, "fluid", None)
@@ -164,11 +164,19 @@ def nodes_usd(
     number = nodes(price, identity, sandboxes, training_run)
     if not number:
         return Interval(0.0, 0.0, 0.0)
-    least, most = number * price.cheaper.usd_per_node_hour, number * price.rates.usd_per_node_hour
+    lower_usd_hour, upper_usd_hour = number * price.cheaper.usd_per_node_hour, number * price.rates.usd_per_node_hour
     value, low, high = wall_clock.value, wall_clock.low, wall_clock.high
     return _across(
-        Interval(least * value, None if low is None else least * low, None if high is None else least * high),
-        Interval(most * value, None if low is None else most * low, None if high is None else most * high),
+        Interval(
+            lower_usd_hour * value,
+            None if low is None else lower_usd_hour * low,
+            None if high is None else lower_usd_hour * high,
+        ),
+        Interval(
+            upper_usd_hour * value,
+            None if low is None else upper_usd_hour * low,
+            None if high is None else upper_usd_hour * high,
+        ),
     )
 
 
@@ -221,26 +229,26 @@ def _ratio(timed: TimedRun, training_run: TrainingRun, price: SandboxPrice) -> f
     return float(billed / used) if used else 1.0
 
 
-def _across(least: Interval, most: Interval) -> Interval:
+def _across(lower: Interval, upper: Interval) -> Interval:
     """From the lower limit of one to the upper one of the other; that of one where they are the same."""
-    if least == most:
-        return most
-    low = least.value if least.low is None else least.low
-    high = most.value if most.high is None else most.high
-    return Interval((least.value + most.value) / 2, low, high)
+    if lower == upper:
+        return upper
+    low = lower.value if lower.low is None else lower.low
+    high = upper.value if upper.high is None else upper.high
+    return Interval((lower.value + upper.value) / 2, low, high)
 
 
-def plus(one: Interval, other: Interval) -> Interval:
+def plus(first: Interval, second: Interval) -> Interval:
     """A sum whose parts may be off together."""
-    ends = zip(one, other, strict=True)
+    ends = zip(first, second, strict=True)
     value, low, high = (None if a is None or b is None else a + b for a, b in ends)
     assert value is not None
     return Interval(value, low, high)
 
 
-def no_surer(one: Interval, than: Interval) -> Interval:
+def no_surer(amount: Interval, than: Interval) -> Interval:
     """An amount with limits at least as far off, in proportion, as another's."""
-    if one.low is None or one.high is None or than.low is None or than.high is None or not than.value:
-        return one
-    low, high = (one.value * end / than.value for end in (than.low, than.high))
-    return Interval(one.value, min(low, one.low), max(high, one.high))
+    if amount.low is None or amount.high is None or than.low is None or than.high is None or not than.value:
+        return amount
+    low, high = (amount.value * end / than.value for end in (than.low, than.high))
+    return Interval(amount.value, min(low, amount.low), max(high, amount.high))

@@ -75,8 +75,8 @@ def reasons(
     """
     tally, run = timed.tally, timed.run
     sample, recorded = tally.attempts, pool.columns.actions
-    asked = zip(sample.ok, sample.actions, sample.trial, strict=True)
-    beyond = sample.actions is not recorded and any(ok and actions > recorded[trial] for ok, actions, trial in asked)
+    columns = zip(sample.ok, sample.actions, sample.trial, strict=True)
+    beyond = sample.actions is not recorded and any(ok and actions > recorded[trial] for ok, actions, trial in columns)
     simulated = run.rollouts.method == "simulation" and training_run.over_provision == 0
     loose = run.rollouts.method == "bounds" and run.rollouts.error_ns > training_run.tolerance * run.rollouts.value_ns
     conditions = {
@@ -104,8 +104,8 @@ def reasons(
         billed = doubts(price, cpu_known=UNKNOWN not in sample.cpu_ns, think=any(sample.think_ns))
         if pool.identity.acquire.startswith(FROM_POOL) and training_run.warm_pool is None:
             billed[warnings.POOL_LEFT_OUT] = None
-    found = {flag: sizes.get(flag) for flag, holds in conditions.items() if holds}
-    return warnings.ordered(trust(pool) | found | billed)
+    measured = {flag: sizes.get(flag) for flag, holds in conditions.items() if holds}
+    return warnings.ordered(trust(pool) | measured | billed)
 
 
 def beyond_recorded_ns(tally: Tally, pool: Pool) -> Margin:
@@ -139,9 +139,9 @@ def used_by(kind: str) -> frozenset[str]:
 def asked(training_run: TrainingRun) -> list[str]:
     """The fields of a training run that are not as they are when nobody asks."""
     return [
-        one.name
-        for one in fields(TrainingRun)
-        if one.default is MISSING or getattr(training_run, one.name) != one.default
+        field.name
+        for field in fields(TrainingRun)
+        if field.default is MISSING or getattr(training_run, field.name) != field.default
     ]
 
 

@@ -80,11 +80,11 @@ def measured_row(
     outcome = run.outcome
     if outcome is not None and training_run.over_provision > 0:
         own_ns = outcome.held_ns.value - outcome.waited_ns.value
-        kept = (own_ns - outcome.wasted_ns.value) / (law.mean * training_run.trajectories or 1.0)
+        kept_share = (own_ns - outcome.wasted_ns.value) / (law.mean * training_run.trajectories or 1.0)
         worker_hours = launched_amount(worker_hours, own_ns / NS_PER_HOUR, outcome)
-        tax_hours = tax_hours and tax_hours.times(kept)
-        by_cause = by_cause.kept(kept, outcome.wasted_ns.value / NS_PER_HOUR)
-        between = between and Between(kept * between.low, kept * between.high)
+        tax_hours = tax_hours and tax_hours.times(kept_share)
+        by_cause = by_cause.kept(kept_share, outcome.wasted_ns.value / NS_PER_HOUR)
+        between = between and Between(kept_share * between.low, kept_share * between.high)
     if outcome is not None and outcome.waited_ns.value:
         waited_hours = outcome.waited_ns.value / NS_PER_HOUR
         worker_hours, tax_hours = _waited(worker_hours, outcome), tax_hours and _waited(tax_hours, outcome)
@@ -170,20 +170,20 @@ def _by_cause(tally: Tally, pool: Pool, training_run: TrainingRun, hours: float,
     def good(name: str) -> float:
         return share(lambda sample: sample.of_successes(getattr(sample, name)))
 
-    known = tally.run_known
+    separated = tally.run_known
     return ByCause(
         startup=good("startup_ns"),
-        dispatch=good("dispatch_ns") if known else None,
+        dispatch=good("dispatch_ns") if separated else None,
         slowdown=None,
-        contention=good("contention_ns") if known and pool.contended is not None else None,
-        work=share(lambda sample: sample.work_ns) if known else None,
-        unsplit=None if known else good("unsplit_ns"),
+        contention=good("contention_ns") if separated and pool.contended is not None else None,
+        work=share(lambda sample: sample.work_ns) if separated else None,
+        unsplit=None if separated else good("unsplit_ns"),
         harness=good("harness_ns"),
         queued=good("queued_ns"),
         think=good("think_ns"),
         failed=share(lambda sample: sample.of_failures(sample.held_ns)) + waiting_hours,
         cleanup=good("cleanup_ns") if training_run.include_cleanup else None,
-        wrapper=(good("wrapper_ns") or None) if known else None,
+        wrapper=(good("wrapper_ns") or None) if separated else None,
     )
 
 

@@ -44,8 +44,8 @@ def quoted(summary: Published, training_run: TrainingRun, prices: Prices | None)
 
 
 def _kinds(summary: Published) -> str:
-    told = ["sandboxes take to start"] * bool(summary.starts) + ["the same work takes"] * bool(summary.speeds)
-    return " and ".join(told)
+    kinds = ["sandboxes take to start"] * bool(summary.starts) + ["the same work takes"] * bool(summary.speeds)
+    return " and ".join(kinds)
 
 
 def _printed(row: PublishedRow, summary: Published) -> Assumption:

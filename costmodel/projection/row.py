@@ -154,7 +154,7 @@ class GpuWaiting(NamedTuple):
         if usd_hour is None:
             return self
         hours = self[1:5]
-        return GpuWaiting(*self[:5], *(None if one is None else one * usd_hour for one in hours))
+        return GpuWaiting(*self[:5], *(None if amount is None else amount * usd_hour for amount in hours))
 
 
 class PoolUse(NamedTuple):

@@ -71,8 +71,8 @@ def tail_limits(
 
     def last(beyond: Sequence[float]) -> float:
         """E[the last of the jobs but for the excess] if the highest values are met so often among K."""
-        left = max(0.0, trials - beyond[-1])
-        spread = [beyond[-1] + left * (group + 1) / TOP for group in range(len(body))]
+        unseen = max(0.0, trials - beyond[-1])
+        spread = [beyond[-1] + unseen * (group + 1) / TOP for group in range(len(body))]
         return _last(values + body, [min(1.0, count / trials) for count in [*beyond, *spread]], jobs, excess)
 
     seen = last(range(1, highest + 1))

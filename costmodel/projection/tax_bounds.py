@@ -47,17 +47,17 @@ def reference_of(recordings: Sequence[Recording]) -> Reference:
     Raises:
         TrainingRunError: no command of theirs has a known run.
     """
-    found: dict[str, tuple[array[int], dict[str, None]]] = {}
+    by_substrate: dict[str, tuple[array[int], dict[str, None]]] = {}
     for recording in recordings:
         for cell in recording.cells:
-            dispatches, names = found.setdefault(cell.identity.substrate, (array("q"), {}))
+            dispatches, names = by_substrate.setdefault(cell.identity.substrate, (array("q"), {}))
             for trial in cell.trials:
                 if trial.ok:
                     dispatches.extend(parted(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)[1])
                     names[recording.name] = None
     medians = {
         substrate: MedianDispatch(sorted(dispatches)[(len(dispatches) - 1) // 2], len(dispatches), ", ".join(names))
-        for substrate, (dispatches, names) in found.items()
+        for substrate, (dispatches, names) in by_substrate.items()
         if dispatches
     }
     if not medians:
@@ -98,5 +98,7 @@ def check_reference_used(reference: Reference, unknown: Iterable[str]) -> None:
     if not substrates:
         raise TrainingRunError("every row tells its commands' time inside the sandbox; leave --reference out")
     if substrates.isdisjoint(reference):
-        told, asked = ", ".join(sorted(reference)), ", ".join(sorted(substrates))
-        raise TrainingRunError(f"the reference measured {told}, and the rows that it could bound ran on {asked}")
+        measured, unbounded = ", ".join(sorted(reference)), ", ".join(sorted(substrates))
+        raise TrainingRunError(
+            f"the reference measured {measured}, and the rows that it could bound ran on {unbounded}"
+        )

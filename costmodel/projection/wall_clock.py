@@ -62,10 +62,10 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) 
     if training_run.create_rate is not None:
         sample = Sample.of(sample).unthrottled()
     killed = _killed(sample, training_run)
-    found = _tallied(killed, pool, training_run, None)
-    if found is None:
+    tallied = _tallied(killed, pool, training_run, None)
+    if tallied is None:
         return None
-    tally, retries, law = found
+    tally, retries, law = tallied
 
     def source() -> tuple[Trials, tuple[float, float]]:
         from costmodel.simulation.attempts import Trials  # a closed form needs neither the module nor the trials
@@ -143,10 +143,12 @@ def run_in_time(
     step = parts[0][2] if parts else Makespan(0.0, 0.0, "order-statistic")
     wall = rollouts = _makespan(law, training_run, training_run.trajectories) if not policy.barrier else step
     if policy.barrier:
-        value = math.fsum(times * (one.value_ns + train_ns) for times, _, one in parts)
-        wall = Makespan(value, math.fsum(times * one.error_ns for times, _, one in parts), step.method)
+        value = math.fsum(times * (makespan.value_ns + train_ns) for times, _, makespan in parts)
+        wall = Makespan(value, math.fsum(times * makespan.error_ns for times, _, makespan in parts), step.method)
     busy = training_run.trajectories * law.mean / NS_PER_HOUR
-    held = math.fsum(times * training_run.usable_workers * one.value_ns for times, _, one in parts) / NS_PER_HOUR
+    held = (
+        math.fsum(times * training_run.usable_workers * makespan.value_ns for times, _, makespan in parts) / NS_PER_HOUR
+    )
     return _in_steps(wall, rollouts, parts, step, held - busy, law, training_run)
 
 
@@ -250,28 +252,32 @@ def limits(run: WholeRun, training_run: TrainingRun, mean: Interval) -> tuple[Wa
         if not run.parts:
             return whole, WallClockLimits()
         count, value = sum(times for times, *_ in run.parts), run.rollouts.value_ns / NS_PER_HOUR
-        each = [(count, value / count, whole._replace(low=_part(whole.low, count), high=_part(whole.high, count)))]
+        parts = [(count, value / count, whole._replace(low=_part(whole.low, count), high=_part(whole.high, count)))]
         step = WallClockLimits()
     else:
-        each = [
-            (times, one.value_ns / NS_PER_HOUR, _limits(run, one, training_run, size, mean))
-            for times, size, one in run.parts
+        parts = [
+            (times, part_limits.value_ns / NS_PER_HOUR, _limits(run, part_limits, training_run, size, mean))
+            for times, size, part_limits in run.parts
         ]
-        step = each[0][2]
+        step = parts[0][2]
     train = training_run.train_s / 3600
 
     def takes(hours: float) -> float:
         return max(hours, train) if policy.overlaps else hours + train
 
     def moved(ends: Callable[[WallClockLimits], float | None]) -> float | None:
-        found = [(times, value, ends(one)) for times, value, one in each]
-        known = [(times, value, end) for times, value, end in found if end is not None]
-        if len(known) < len(found):
+        ends_of_parts = [(times, value, ends(part_limits)) for times, value, part_limits in parts]
+        bounded = [(times, value, end) for times, value, end in ends_of_parts if end is not None]
+        if len(bounded) < len(ends_of_parts):
             return None
-        return wall + math.fsum(times * (takes(end) - takes(value)) for times, value, end in known)
+        return wall + math.fsum(times * (takes(end) - takes(value)) for times, value, end in bounded)
 
-    tail = max((one.tail for *_, one in each), key=lambda tail: (tail.needs_trials or 0, tail.sooner_ns))
-    return WallClockLimits(moved(lambda one: one.low), moved(lambda one: one.high), tail), step
+    tail = max(
+        (part_limits.tail for *_, part_limits in parts), key=lambda tail: (tail.needs_trials or 0, tail.sooner_ns)
+    )
+    return WallClockLimits(
+        moved(lambda part_limits: part_limits.low), moved(lambda part_limits: part_limits.high), tail
+    ), step
 
 
 def _part(hours: float | None, count: int) -> float | None:

@@ -176,7 +176,7 @@ def ordered(sizes: Mapping[str, float | None]) -> tuple[str, ...]:
 
 def including(flags: Sequence[str], flag: str) -> tuple[str, ...]:
     """With one more, before the first that usually moves a row less."""
-    place = next((i for i, other in enumerate(flags) if SIZE.get(other, 0.0) < SIZE.get(flag, 0.0)), len(flags))
+    place = next((i for i, present in enumerate(flags) if SIZE.get(present, 0.0) < SIZE.get(flag, 0.0)), len(flags))
     return (*flags[:place], flag, *flags[place:])
 
 
@@ -186,8 +186,8 @@ MOST: Final = 2
 
 def shared(rows: Iterable[Sequence[str]]) -> tuple[str, ...]:
     """What all of several rows are flagged with, in the order of the first; nothing of one row alone."""
-    first, *others = rows
-    return tuple(flag for flag in first if others and all(flag in other for other in others))
+    first, *more = rows
+    return tuple(flag for flag in first if more and all(flag in row_flags for row_flags in more))
 
 
 def marks(flags: Sequence[str], of_all: Sequence[str]) -> tuple[str, ...]:

@@ -75,10 +75,10 @@ class Trials:
             resume_s=0.0,
             suspended_usd_hour=None,
         )
-        sample = sorted(attempts(pool, training_run.length, plain), key=lambda one: one.held_ns)
-        self.successes = [_parts(one, pool, training_run, full_speed) for one in sample if one.ok]
-        self.failures = [_parts(one, pool, training_run, full_speed) for one in sample if not one.ok]
-        self.known = all(one.run_ns != UNKNOWN for one in sample if one.ok)
+        sample = sorted(attempts(pool, training_run.length, plain), key=lambda attempt: attempt.held_ns)
+        self.successes = [_parts(attempt, pool, training_run, full_speed) for attempt in sample if attempt.ok]
+        self.failures = [_parts(attempt, pool, training_run, full_speed) for attempt in sample if not attempt.ok]
+        self.known = all(attempt.run_ns != UNKNOWN for attempt in sample if attempt.ok)
         if training_run.failure_rate is not None or training_run.failure_hazard is not None:
             self.failures = []
         self.count = len(pool.trials)
@@ -100,10 +100,10 @@ class Trials:
         trials.successes, trials.failures = (
             sorted(
                 [
-                    *(one._replace(weight=one.weight * (share - 1)) for one in parts),
-                    *(Parts(*one[:4], *(factor * ns for ns in one[4:])) for one in parts),
+                    *(attempt._replace(weight=attempt.weight * (share - 1)) for attempt in parts),
+                    *(Parts(*attempt[:4], *(factor * ns for ns in attempt[4:])) for attempt in parts),
                 ],
-                key=lambda one: sum(one[4:]),
+                key=lambda attempt: sum(attempt[4:]),
             )
             for parts in (self.successes, self.failures)
         )
@@ -112,7 +112,7 @@ class Trials:
     def weighted(self, times: Sequence[int]) -> tuple[list[int], list[int], float]:
         """With each trial ``times`` times: cumulative weights of both, and the share of attempts that fail."""
         ok, failed = (
-            list(accumulate(one.weight * times[one.trial] for one in parts))
+            list(accumulate(attempt.weight * times[attempt.trial] for attempt in parts))
             for parts in (self.successes, self.failures)
         )
         bad = failed[-1] if failed else 0
@@ -127,18 +127,18 @@ def timed(
     Think time of the training run's law is not in them. ``fork_ns`` replaces create, ready and preload.
     """
     if fork_ns is not None:
-        parts = [one._replace(create=fork_ns, ready=0, preload=0) for one in parts]
-    kept = [cause not in without for cause in _CAUSES]
-    queued, create, ready, *_ = kept
+        parts = [attempt._replace(create=fork_ns, ready=0, preload=0) for attempt in parts]
+    present = [cause not in without for cause in _CAUSES]
+    queued, create, ready, *_ = present
     cleaned, thinks = factor * ("cleanup" not in without), "think" not in without
-    found = []
-    for one in parts:
-        moving = sum(compress(one[4:12], kept)) + one.work + one.other
-        startup = one.create * create + one.ready * ready
-        span = max(0, round(factor * moving)) + one.think * thinks
-        queue, cleanup = round(factor * one.queued * queued), round(cleaned * one.cleanup)
-        found.append(AttemptTimes(ok, span, queue, cleanup, round(factor * startup)))
-    return found
+    times = []
+    for attempt in parts:
+        moving = sum(compress(attempt[4:12], present)) + attempt.work + attempt.other
+        startup = attempt.create * create + attempt.ready * ready
+        span = max(0, round(factor * moving)) + attempt.think * thinks
+        queue, cleanup = round(factor * attempt.queued * queued), round(cleaned * attempt.cleanup)
+        times.append(AttemptTimes(ok, span, queue, cleanup, round(factor * startup)))
+    return times
 
 
 _CAUSES = ("throttle", "create", "ready", "preload", "dispatch", "slowdown", "contention", "harness")
@@ -151,12 +151,12 @@ def _parts(attempt: Attempt, pool: Pool, training_run: TrainingRun, full_speed: 
     create = min(measured.create_ns, attempt.cold_ns)
     ready = attempt.cold_ns - create
     preload = attempt.startup_ns - attempt.cold_ns
-    known = attempt.run_ns != UNKNOWN
-    useful = attempt.run_ns - attempt.contention_ns if known else 0
+    separated = attempt.run_ns != UNKNOWN
+    useful = attempt.run_ns - attempt.contention_ns if separated else 0
     work = useful if full_speed is None else round(useful * full_speed)
-    told = attempt.startup_ns + attempt.dispatch_ns + attempt.unsplit_ns + attempt.think_ns + attempt.queued_ns
-    told += attempt.wrapper_ns
-    rest = attempt.held_ns - told - (attempt.run_ns if known else 0)
+    attributed_ns = attempt.startup_ns + attempt.dispatch_ns + attempt.unsplit_ns + attempt.think_ns + attempt.queued_ns
+    attributed_ns += attempt.wrapper_ns
+    rest = attempt.held_ns - attributed_ns - (attempt.run_ns if separated else 0)
     return Parts(
         trial=attempt.trial,
         weight=attempt.weight,
@@ -167,7 +167,7 @@ def _parts(attempt: Attempt, pool: Pool, training_run: TrainingRun, full_speed: 
         preload=preload,
         dispatch=attempt.dispatch_ns,
         slowdown=useful - work,
-        contention=attempt.contention_ns if known else 0,
+        contention=attempt.contention_ns if separated else 0,
         harness=rest if attempt.ok else 0,
         work=work,
         other=attempt.unsplit_ns + attempt.wrapper_ns + (0 if attempt.ok else rest),
@@ -277,27 +277,27 @@ def suspended_parts(
     rng = Random(pauses)
     drawn = []
     for _ in range(samples):
-        each = [think.median_ns * math.exp(think.sigma * rng.gauss(0, 1)) for _ in range(pauses)]
-        parts = [suspension.split(pause) for pause in each]
-        total = math.fsum(each) or 1.0
+        pauses_ns = [think.median_ns * math.exp(think.sigma * rng.gauss(0, 1)) for _ in range(pauses)]
+        parts = [suspension.split(pause) for pause in pauses_ns]
+        total = math.fsum(pauses_ns) or 1.0
         drawn.append((total, math.fsum(delay for delay, _ in parts), math.fsum(part for _, part in parts) / total))
     drawn.sort()
-    found = []
+    parts_of_sums = []
     for place, whole in enumerate(sums):
         first = min(samples - 1, int(edges[place] * samples))
         near = drawn[first : max(first + 1, round(edges[place + 1] * samples))]
-        found.append(
-            (math.fsum(one[1] for one in near) / len(near), whole * math.fsum(one[2] for one in near) / len(near))
+        parts_of_sums.append(
+            (math.fsum(pair[1] for pair in near) / len(near), whole * math.fsum(pair[2] for pair in near) / len(near))
         )
     widths = [high - low for low, high in pairwise(edges)]
     exact = _mean_suspension(think, suspension)
     scaled = []
     for column in (0, 1):
-        mean = math.fsum(width * one[column] for width, one in zip(widths, found, strict=True))
+        mean = math.fsum(width * pair[column] for width, pair in zip(widths, parts_of_sums, strict=True))
         scaled.append(pauses * exact[column] / mean if mean else 1.0)
     return [
         (round(delay * scaled[0]), min(whole, round(part * scaled[1])))
-        for whole, (delay, part) in zip(sums, found, strict=True)
+        for whole, (delay, part) in zip(sums, parts_of_sums, strict=True)
     ]
 
 

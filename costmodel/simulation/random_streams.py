@@ -33,10 +33,10 @@ class ThinkQuantiles:
     def __init__(self, think: Think, pauses: Sequence[int], suspension: Suspension | None = None) -> None:
         """``pauses`` are all that will be asked for."""
         wanted = sorted(set(pauses))
-        made = [number for number in _anchors(wanted[0], wanted[-1]) if number]
-        laws = {number: strata_of_sum(number, think.sigma, PER_OCTAVE) for number in made}
-        one = laws[made[0]] if made else strata_of_sum(0, 0.0, PER_OCTAVE)
-        self.edges = [edge / WHOLE for edge in accumulate(stratum.weight for stratum in one)]
+        anchors = [number for number in _anchors(wanted[0], wanted[-1]) if number]
+        laws = {number: strata_of_sum(number, think.sigma, PER_OCTAVE) for number in anchors}
+        strata = laws[anchors[0]] if anchors else strata_of_sum(0, 0.0, PER_OCTAVE)
+        self.edges = [edge / WHOLE for edge in accumulate(stratum.weight for stratum in strata)]
         self.edges.pop()
         nothing = [0.0] * (len(self.edges) + 1)
         means = {0: nothing} | {number: [stratum.mean for stratum in law] for number, law in laws.items()}
@@ -56,24 +56,24 @@ class ThinkQuantiles:
 
 
 def _anchors(low: int, high: int) -> list[int]:
-    found = [low]
-    while found[-1] < high:
-        found.append(min(high, max(found[-1] + 1, int(found[-1] * APART))))
-    return found
+    anchors = [low]
+    while anchors[-1] < high:
+        anchors.append(min(high, max(anchors[-1] + 1, int(anchors[-1] * APART))))
+    return anchors
 
 
 def _normals(rng: Random, count: int) -> list[float]:
     """What ``gauss(0, 1)`` would return so many times, begun at a pair: without a call for each."""
     random = rng.random
-    found: list[float] = []
+    numbers: list[float] = []
     log, sqrt, cos, sin = math.log, math.sqrt, math.cos, math.sin
     for _ in range(count // 2):
         angle = random() * math.tau
         radius = sqrt(-2.0 * log(1.0 - random()))
-        found += (cos(angle) * radius, sin(angle) * radius)
+        numbers += (cos(angle) * radius, sin(angle) * radius)
     if count % 2:
-        found.append(rng.gauss(0, 1))
-    return found
+        numbers.append(rng.gauss(0, 1))
+    return numbers
 
 
 class StepDraws(NamedTuple):
@@ -127,14 +127,16 @@ class World:
         self._burst = training_run.failure_burst
         self._images = 1 if training_run.images is None else training_run.images.count
         self._edges = law.edges if law else []
-        self._thinks = [law.by_pauses[one.pauses] for one in successes] if law else []
+        self._thinks = [law.by_pauses[attempt.pauses] for attempt in successes] if law else []
         retries_all = training_run.on_failure is not None  # asked for: whatever the cause
-        self.dropped = [one.dropped and not retries_all for one in failures]
-        self._failed_thinks = [law.by_pauses[one.pauses] for one in failures] if law else []
-        self._suspended = [law.suspended[one.pauses] for one in successes] if law and law.suspended else []
-        self._failed_suspended = [law.suspended[one.pauses] for one in failures] if law and law.suspended else []
+        self.dropped = [attempt.dropped and not retries_all for attempt in failures]
+        self._failed_thinks = [law.by_pauses[attempt.pauses] for attempt in failures] if law else []
+        self._suspended = [law.suspended[attempt.pauses] for attempt in successes] if law and law.suspended else []
+        self._failed_suspended = (
+            [law.suspended[attempt.pauses] for attempt in failures] if law and law.suspended else []
+        )
         forks = training_run.fork_s is not None
-        self.prepare_ns = [one.create + one.ready + one.preload for one in successes] if forks else []
+        self.prepare_ns = [attempt.create + attempt.ready + attempt.preload for attempt in successes] if forks else []
         self._own, self._common = (
             math.sqrt(1 - training_run.think_correlation),
             math.sqrt(training_run.think_correlation),
@@ -147,10 +149,10 @@ class World:
     def step(self, number: int, rollouts: int, *, prompt: int = -1, redone: int = 0) -> StepDraws:
         """A step's rollouts; with ``prompt`` those of one that is ``redone`` for so many times."""
         key = (number << 44) + ((prompt + 1) << 14) + redone if redone else number << 44
-        known = self._steps.get(key)
-        if known is None or len(known.rows) < rollouts:
-            known = self._steps[key] = self._draw(key, rollouts, Random((self._seed << 128) + (key << 1)))
-        return known
+        cached = self._steps.get(key)
+        if cached is None or len(cached.rows) < rollouts:
+            cached = self._steps[key] = self._draw(key, rollouts, Random((self._seed << 128) + (key << 1)))
+        return cached
 
     def images(self, number: int, rollouts: int) -> list[int]:
         """Those of a step's rollouts, without the rest of it."""
@@ -199,14 +201,14 @@ class World:
 
     def _ranks(self, shared: Sequence[float], normals: Sequence[float]) -> list[float]:
         """Of the think time of rollouts with these parts of their prompts and of their own."""
-        common, own, erfc = self._common, self._own, math.erfc
-        return [0.5 * erfc(-(common * z + own * one) / _ROOT) for z, one in zip(shared, normals, strict=True)]
+        common, private, erfc = self._common, self._own, math.erfc
+        return [0.5 * erfc(-(common * z + private * normal) / _ROOT) for z, normal in zip(shared, normals, strict=True)]
 
     def apart(self, draws: StepDraws, rollout: int, tries: int) -> AgainDraws:
         """Attempt number ``tries`` of a rollout, the first being 0."""
         key = (draws.key << 40) + (rollout << 16) + tries
-        known = self._again.get(key)
-        if known is None:
+        cached = self._again.get(key)
+        if cached is None:
             rng = self._rng
             rng.seed((self._seed << 128) + (key << 1) + 1)
             row = bisect_right(self._weights, rng.random() * self._weights[-1])
@@ -217,7 +219,7 @@ class World:
             z = draws.shared[rollout // self.group] if self._common else 0.0
             rank = self._ranks([z], [rng.gauss(0, 1)])[0] if self._common else rng.random()
             place = bisect_right(self._edges, rank)
-            known = self._again[key] = AgainDraws(
+            cached = self._again[key] = AgainDraws(
                 row,
                 self._thinks[row][place] if self._thinks else 0,
                 rng.random(),
@@ -228,7 +230,7 @@ class World:
                 self._suspended[row][place] if self._suspended else (0, 0),
                 self._failed_suspended[failed][place] if self._failed_suspended else (0, 0),
             )
-        return known
+        return cached
 
 
 class View:
@@ -259,31 +261,36 @@ class View:
         """The first attempts of a step's rollouts; ``warm`` with a sandbox that stands ready."""
         if self._thinking:
             pairs = zip(draws.rows, draws.think_ns, strict=True)
-            found = [self._success(row, think_ns, warm) for row, think_ns in pairs]
+            times = [self._success(row, think_ns, warm) for row, think_ns in pairs]
             if draws.suspended:
-                found = [self._asleep(one, own) for one, own in zip(found, draws.suspended, strict=True)]
+                times = [
+                    self._asleep(times_of_attempt, suspension)
+                    for times_of_attempt, suspension in zip(times, draws.suspended, strict=True)
+                ]
         else:
-            found = [self._success(row, 0, warm) for row in draws.rows]
+            times = [self._success(row, 0, warm) for row in draws.rows]
         if self._hazard:
-            pairs_h = zip(found, draws.patience_h, strict=True)
+            pairs_h = zip(times, draws.patience_h, strict=True)
             return [self._struck(attempt, patience_h) for attempt, patience_h in pairs_h]
         if self._failure:
             for rollout, chance in enumerate(draws.chances):
                 if chance < self._failure:
-                    found[rollout] = self._failed(self.world.apart(draws, rollout, 0), warm)
-        return found
+                    times[rollout] = self._failed(self.world.apart(draws, rollout, 0), warm)
+        return times
 
     def again(self, draws: StepDraws, rollout: int, tries: int, *, warm: bool = False) -> AttemptTimes:
         """Attempt number ``tries`` of a rollout whose attempts failed so far."""
-        own = self.world.apart(draws, rollout, tries)
+        draw = self.world.apart(draws, rollout, tries)
         if self._hazard:
-            return self._struck(self._asleep(self._success(own.row, own.think_ns, warm), own.suspended), own.patience_h)
-        if own.chance < self._failure:
-            return self._failed(own, warm)
+            return self._struck(
+                self._asleep(self._success(draw.row, draw.think_ns, warm), draw.suspended), draw.patience_h
+            )
+        if draw.chance < self._failure:
+            return self._failed(draw, warm)
         if self.world.limited and self._spent(draws, rollout, tries):
-            return self._asleep(self._success(own.row, own.think_ns, warm), own.suspended)
-        again = self._success(draws.rows[rollout], draws.think_ns[rollout], warm)
-        return self._asleep(again, draws.suspended[rollout]) if draws.suspended else again
+            return self._asleep(self._success(draw.row, draw.think_ns, warm), draw.suspended)
+        attempt = self._success(draws.rows[rollout], draws.think_ns[rollout], warm)
+        return self._asleep(attempt, draws.suspended[rollout]) if draws.suspended else attempt
 
     def _spent(self, draws: StepDraws, rollout: int, tries: int) -> bool:
         """Whether one of the attempts so far was the rollout's success: the time limit ended it."""
@@ -299,14 +306,14 @@ class View:
         until = attempt.queued + round(patience_h / self._hazard * NS_PER_HOUR)
         return _cut(attempt, until) if until < attempt.span else attempt
 
-    def _failed(self, own: AgainDraws, warm: bool) -> AttemptTimes:
+    def _failed(self, draw: AgainDraws, warm: bool) -> AttemptTimes:
         if self.world.as_recorded:
-            failed = _shifted(self._failures[own.failed_row], own.failed_think_ns * self._thinking, warm)
-            failed = self._asleep(failed, own.failed_suspended)
-            return failed._replace(ok=None) if self.world.dropped[own.failed_row] else failed
-        attempt = self._asleep(self._success(own.row, own.think_ns, warm), own.suspended)
+            failed = _shifted(self._failures[draw.failed_row], draw.failed_think_ns * self._thinking, warm)
+            failed = self._asleep(failed, draw.failed_suspended)
+            return failed._replace(ok=None) if self.world.dropped[draw.failed_row] else failed
+        attempt = self._asleep(self._success(draw.row, draw.think_ns, warm), draw.suspended)
         queued = attempt.queued
-        return _cut(attempt, queued + round(own.moment * (attempt.span - queued)))
+        return _cut(attempt, queued + round(draw.moment * (attempt.span - queued)))
 
     def _asleep(self, attempt: AttemptTimes, suspended: tuple[int, int]) -> AttemptTimes:
         """Return the attempt with its suspended time, and the delay by resuming."""

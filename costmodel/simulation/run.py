@@ -85,16 +85,18 @@ def simulate_run(
     scale, plans = _plans(trials, training_run, law, max(WORLDS, training_run.effort * ATTEMPTS))
     thinking = None
     if training_run.think is not None:
-        thinking = ThinkQuantiles(training_run.think, [one.pauses for one in (*trials.successes, *trials.failures)])
+        thinking = ThinkQuantiles(
+            training_run.think, [attempt.pauses for attempt in (*trials.successes, *trials.failures)]
+        )
     successes, failures = timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False)
     weights = trials.weighted([1] * trials.count)
-    found: list[list[float]] = []
+    worlds_found: list[list[float]] = []
     off: list[float] = []
     clocks: Counter[int] = Counter()
     spent = 0.0
     controlled = attempt_ns is not None and training_run.over_provision == 0
     while True:
-        seed = training_run.seed + (len(found) + 1 << 32)
+        seed = training_run.seed + (len(worlds_found) + 1 << 32)
         world = World(training_run, trials.successes, trials.failures, weights, thinking, seed)
         view = View(world, successes, failures)
         totals = [0.0] * (3 + len(_COUNTED))
@@ -106,38 +108,38 @@ def simulate_run(
             if controlled and attempt_ns is not None:
                 noise += plan.weight * plan.share * _noise(steps, plan.rules, attempt_ns)
             spent += sum(step.attempts for _, step, _ in steps)
-        found.append(totals)
+        worlds_found.append(totals)
         off.append(noise)
-        looks = len(found) % WORLDS == 0 and (len(found) // WORLDS).bit_count() == 1
-        full = spent >= training_run.effort * ATTEMPTS or len(found) >= MOST_WORLDS
-        if len(found) >= WORLDS and (full or (looks and ENOUGH * spent >= training_run.effort * ATTEMPTS)):
-            values = [expected(column, off if controlled else None) for column in zip(*found, strict=True)]
+        looks = len(worlds_found) % WORLDS == 0 and (len(worlds_found) // WORLDS).bit_count() == 1
+        full = spent >= training_run.effort * ATTEMPTS or len(worlds_found) >= MOST_WORLDS
+        if len(worlds_found) >= WORLDS and (full or (looks and ENOUGH * spent >= training_run.effort * ATTEMPTS)):
+            values = [expected(column, off if controlled else None) for column in zip(*worlds_found, strict=True)]
             wall, step, rollouts, *counted = values
-            wall = _rare(wall, [world[0] for world in found], law)
+            wall = _rare(wall, [world[0] for world in worlds_found], law)
             if full or wall.error <= training_run.tolerance / 2 * wall.value:
                 break
-    each = {ns: times / len(found) for ns, times in clocks.items()}
-    outcome = SimulatedRun(wall, step, rollouts, **dict(zip(_COUNTED, counted, strict=True)), clocks=each)
+    mean_clocks = {ns: times / len(worlds_found) for ns, times in clocks.items()}
+    outcome = SimulatedRun(wall, step, rollouts, **dict(zip(_COUNTED, counted, strict=True)), clocks=mean_clocks)
     return _with_size(outcome, training_run, law, scale) if scale > 1 else outcome
 
 
 def _steps(plan: _Plan, view: View, clocks: Counter[int]) -> list[tuple[float, StepTaken, int]]:
     """Each simulated step with how many of the run it stands for, and its size."""
-    found: list[tuple[float, StepTaken, int]] = []
-    kept: list[Sequence[int]] = []
+    sampled: list[tuple[float, StepTaken, int]] = []
+    clocks_of_steps: list[Sequence[int]] = []
 
     def bill(clocks_ns: Sequence[int]) -> float:
         if plan.rules.over_provision:
-            kept.append(clocks_ns)
+            clocks_of_steps.append(clocks_ns)
         return 0.0
 
     for part in plan.horizon.parts:
         steps = simulate_steps(plan.rules, view, part.stretch, bill)
-        found += zip(part.stands_for, steps[part.lead :], part.stretch.sizes[part.lead :], strict=True)
-    for (times, _, _), clocks_ns in zip(found, kept, strict=False):
+        sampled += zip(part.stands_for, steps[part.lead :], part.stretch.sizes[part.lead :], strict=True)
+    for (times, _, _), clocks_ns in zip(sampled, clocks_of_steps, strict=False):
         for ns in clocks_ns:
             clocks[ns] += plan.weight * plan.share * times  # type: ignore[assignment]
-    return found
+    return sampled
 
 
 def _amounts(steps: Sequence[tuple[float, StepTaken, int]], plan: _Plan) -> Iterable[float]:
@@ -183,15 +185,20 @@ def _plans(trials: Trials, training_run: TrainingRun, law: Distribution, budget:
     parts = [(1.0, less)]
     if long:
         parts = [(1.0, _with_steps(less, LONG, steps)), (0.0, _with_steps(less, SHORT, steps))]
-        waves, (longer, shorter) = size / workers, ((one.step_rollouts or 1) / one.usable_workers for _, one in parts)
+        waves, (longer, shorter) = (
+            size / workers,
+            ((part_run.step_rollouts or 1) / part_run.usable_workers for _, part_run in parts),
+        )
         more = (waves - longer) / (longer - shorter)
         parts = [(1 + more, parts[0][1]), (-more, parts[1][1])]
     plans = []
     for weight, part in parts:
         rules = StepRules.of(part)
-        most = int(budget / WORLDS / rules.launched(rules.size))
+        highest = int(budget / WORLDS / rules.launched(rules.size))
         world = World(part, trials.successes, trials.failures, trials.weighted([1] * trials.count), None, 0)
-        plan = horizon(part, rules, world, most if not rules.policy.barrier else min(MOST_STEPS, most), settled / scale)
+        plan = horizon(
+            part, rules, world, highest if not rules.policy.barrier else min(MOST_STEPS, highest), settled / scale
+        )
         # A long step has as many waves as the part has; else the part has all of the run's rollouts.
         rollouts = training_run.trajectories if not long else part.trajectories * workers / part.usable_workers
         plans.append(_Plan(rules, plan, rollouts / part.trajectories * plan.whole / plan.steps, weight))
@@ -213,11 +220,11 @@ def expected(values: Sequence[float], off: Sequence[float] | None) -> SimulatedV
     freedom = count - 1
     if off is not None:
         center = math.fsum(off) / count
-        around = [one - center for one in off]
-        square = math.fsum(one * one for one in around)
+        around = [number - center for number in off]
+        square = math.fsum(number * number for number in around)
         if square > 0:
-            slope = math.fsum(d * one for d, one in zip(deviations, around, strict=True)) / square
-            deviations = [d - slope * one for d, one in zip(deviations, around, strict=True)]
+            slope = math.fsum(d * number for d, number in zip(deviations, around, strict=True)) / square
+            deviations = [d - slope * number for d, number in zip(deviations, around, strict=True)]
             mean -= slope * center
             freedom -= 1
     variance = math.fsum(d * d for d in deviations) / freedom
@@ -238,16 +245,16 @@ def _with_size(outcome: SimulatedRun, training_run: TrainingRun, law: Distributi
     missed = 0.0
     if training_run.over_provision == 0:
         missed = expected_max(law, at_once) - expected_max(law, max(1, round(at_once / scale)))
-    least = (outcome.held_ns.value - outcome.waited_ns.value) / training_run.usable_workers
+    shortest = (outcome.held_ns.value - outcome.waited_ns.value) / training_run.usable_workers
     if training_run.create_rate is not None:
-        least = max(least, (outcome.attempts.value - training_run.create_burst) / training_run.create_rate * 1e9)
+        shortest = max(shortest, (outcome.attempts.value - training_run.create_burst) / training_run.create_rate * 1e9)
     lost = (
         1 - 1 / math.sqrt(scale) if training_run.create_rate is not None or training_run.warm_pool is not None else 0.0
     )
-    error = steps * missed + max(0.0, outcome.rollouts_ns.value - least) * lost
+    error = steps * missed + max(0.0, outcome.rollouts_ns.value - shortest) * lost
 
-    def more(one: SimulatedValue, by: float) -> SimulatedValue:
-        return SimulatedValue(one.value, one.error + by)
+    def more(simulated: SimulatedValue, by: float) -> SimulatedValue:
+        return SimulatedValue(simulated.value, simulated.error + by)
 
     return outcome._replace(
         wall_ns=more(outcome.wall_ns, error),

@@ -86,14 +86,14 @@ class Simulator:
 
     def _one_after_another(self) -> None:
         """Run the queue where rollouts wait for nothing but workers: each goes to the worker that is free first."""
-        state, asked = self.state, self.state.asked
-        first, clocks, include = state.launched, state.clocks_ns, asked.include_cleanup
+        state, rules = self.state, self.state.asked
+        first, clocks, include = state.launched, state.clocks_ns, rules.include_cleanup
         free = [self.now] * len(self._workers)
         for rollout, attempt in enumerate(state.first[first:], first):
             tries, busy = 1, 0
-            while attempt.ok is False and tries != asked.cap:
+            while attempt.ok is False and tries != rules.cap:
                 clocks.append(attempt.span - attempt.queued + attempt.cleanup)
-                busy += attempt.span + attempt.cleanup * include + asked.backoff_ns
+                busy += attempt.span + attempt.cleanup * include + rules.backoff_ns
                 attempt = state.again(rollout, tries, warm=False)
                 tries += 1
             ok, span, queued, cleanup, *_ = attempt
@@ -109,9 +109,9 @@ class Simulator:
 
     def _together(self) -> bool:
         """Whether every rollout of the queue begins now, and none of them is ever cut."""
-        state, asked = self.state, self.state.asked
-        waits = self._cuts or self._more is not None or asked.pool is not None or asked.timeout_ns or asked.gap_ns
-        waits = waits or asked.suspends or asked.recycle_ns is not None
+        state, rules = self.state, self.state.asked
+        waits = self._cuts or self._more is not None or rules.pool is not None or rules.timeout_ns or rules.gap_ns
+        waits = waits or rules.suspends or rules.recycle_ns is not None
         queue = len(state.first) - state.launched
         return not waits and queue <= len(self._workers) and (state.nodes is None or state.pods_free(self.now) >= queue)
 
@@ -123,8 +123,8 @@ class Simulator:
             ok, span, queued, cleanup, *_ = state.first[rollout]
             end = now + span
             if nodes is not None:
-                node, there = nodes.take(state.image[rollout], now)
-                end += there - now
+                node, cached = nodes.take(state.image[rollout], now)
+                end += cached - now
                 releases.append((end + cleanup, node))
             clocks.append(span - queued + cleanup if span > queued else 0)
             until = end + cleanup if include else end
@@ -141,16 +141,16 @@ class Simulator:
         state.occupy_all(releases)
         self._latest = latest
 
-    def work(self, keep: int, most: float = float("inf")) -> None:
-        """Go on until ``keep`` rollouts are done in all, or nothing is left to do before ``most``."""
+    def work(self, keep: int, latest: float = float("inf")) -> None:
+        """Go on until ``keep`` rollouts are done in all, or nothing is left to do before ``latest``."""
         state, heap, line, workers = self.state, self._heap, self._line, self._workers
         while self.done < keep:
-            if line and 0 <= (freed := state.next_release()) <= most and (not heap or freed <= heap[0][0]):
+            if line and 0 <= (freed := state.next_release()) <= latest and (not heap or freed <= heap[0][0]):
                 self.now = freed
                 state.release()
                 self._place(line.popleft(), freed)
                 continue
-            if not heap or heap[0][0] > most:
+            if not heap or heap[0][0] > latest:
                 break
             now, number, event = heappop(heap)
             if number == len(workers):  # the trainer's
@@ -317,17 +317,17 @@ class Simulator:
 
     def _failed(self, worker: SimulatedWorker, until: int, *, dropped: bool = False) -> None:
         """Decide what follows a failure that is over at ``until``; a ``dropped`` rollout is not retried."""
-        asked = self.state.asked
-        if asked.on_failure == RESAMPLE:
+        rules = self.state.asked
+        if rules.on_failure == RESAMPLE:
             self._next(worker, until, BROKEN)
-        elif asked.on_failure == KEEP:  # delivered, with reward 0
+        elif rules.on_failure == KEEP:  # delivered, with reward 0
             self._next(worker, until, DONE)
-        elif asked.on_failure == MASK or dropped:
+        elif rules.on_failure == MASK or dropped:
             self._next(worker, until, LEFT_OUT)
-        elif worker.tries == asked.cap:
+        elif worker.tries == rules.cap:
             self._next(worker, until, GIVEN_UP)
         else:
-            self._next(worker, until + asked.backoff_ns, ASKS)
+            self._next(worker, until + rules.backoff_ns, ASKS)
 
     def _takes_next(self, worker: SimulatedWorker, now: int, keep: int) -> bool:
         """End the worker's rollout; whether it has another, and asks for a sandbox at once."""
@@ -357,7 +357,11 @@ class Simulator:
         """A rollout has failed: end all rollouts of its prompt, which is redone."""
         state = self.state
         prompt = state.prompt[broken.rollout]
-        free = [one for one in self._workers if one.rollout != NONE and state.prompt[one.rollout] == prompt]
+        free = [
+            candidate
+            for candidate in self._workers
+            if candidate.rollout != NONE and state.prompt[candidate.rollout] == prompt
+        ]
         for worker in free:
             state.held_ns += now - worker.since
             if worker.attempt is not None:

@@ -120,12 +120,14 @@ class State:
         """Rollouts of another prompt join the queue instead of this one's; how many there are none of: those done."""
         assert self.redone is not None
         self.dead.add(prompt)
-        one = self.redone.pop(prompt)
-        if one.times + 1 == self.asked.cap:
-            return one.rollouts
-        again = one._replace(times=one.times + 1)
-        draws = self.view.world.step(one.step, one.rollouts, prompt=one.number, redone=again.times)
-        self.redone[self._join(draws, one.rollouts)] = again
+        prompt_state = self.redone.pop(prompt)
+        if prompt_state.times + 1 == self.asked.cap:
+            return prompt_state.rollouts
+        redone = prompt_state._replace(times=prompt_state.times + 1)
+        draws = self.view.world.step(
+            prompt_state.step, prompt_state.rollouts, prompt=prompt_state.number, redone=redone.times
+        )
+        self.redone[self._join(draws, prompt_state.rollouts)] = redone
         return 0
 
     def _join(self, draws: StepDraws, count: int) -> int:

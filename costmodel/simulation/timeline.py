@@ -41,19 +41,19 @@ class Stretch(NamedTuple):
     after: int = 0  # rollouts that the step keeps which follows them; 0: the run is over
 
 
-def simulate_steps(asked: StepRules, view: View, stretch: Stretch, bill: Bill) -> list[StepTaken]:
+def simulate_steps(rules: StepRules, view: View, stretch: Stretch, bill: Bill) -> list[StepTaken]:
     """The steps of a stretch, one by one."""
-    state = State(asked, view, stretch.disks, stretch.built)
+    state = State(rules, view, stretch.disks, stretch.built)
     if state.nodes is not None and not any(stretch.disks):
         _pull_ahead(state, stretch.first, stretch.sizes[0], 0)
-    steps = (_in_turn if asked.policy.barrier else _stream)(state, stretch)
-    trained, totals, clocks, found = 0, Totals(), 0, []
+    steps = (_in_turn if rules.policy.barrier else _stream)(state, stretch)
+    trained, totals, clocks, taken = 0, Totals(), 0, []
     for step in steps:
         usd = bill(state.clocks_ns[clocks : step.clocks])
         added = (now - before for before, now in zip(totals, step.totals, strict=True))
-        found.append(StepTaken(step.trained - trained, step.rollouts_ns, usd, *added))
+        taken.append(StepTaken(step.trained - trained, step.rollouts_ns, usd, *added))
         trained, totals, clocks = step.trained, step.totals, step.clocks
-    return found
+    return taken
 
 
 class _Step(NamedTuple):
@@ -67,37 +67,37 @@ class _Step(NamedTuple):
 
 def _in_turn(state: State, stretch: Stretch) -> list[_Step]:
     """Steps with a barrier."""
-    asked = state.asked
+    rules = state.asked
     start = trained = 0
     carried: list[SimulatedWorker] = []
-    found = []
+    ends = []
     following = (*stretch.sizes[1:], stretch.after)
     for number, (keep, coming) in enumerate(zip(stretch.sizes, following, strict=True), stretch.first):
-        launched = asked.launched(keep)
+        launched = rules.launched(keep)
         fresh = max(0, launched - len(carried))
         state.load(state.view.world.step(number, launched), fresh, number)
-        crew = Simulator(state, start, min(asked.workers, len(carried) + fresh))
+        crew = Simulator(state, start, min(rules.workers, len(carried) + fresh))
         crew.start(carried)
         if state.nodes is not None and state.nodes.pulls_ahead:
-            crew.work(keep, most=start)
+            crew.work(keep, latest=start)
             _pull_ahead(state, number + 1, coming, start)
         crew.work(keep)
         carried = crew.cut(over=not coming)
         rollouts_ns = crew.now - start
-        before, trained = trained, max(crew.now, trained) + asked.train_ns
-        start = max(crew.now, before) if asked.policy.overlaps else trained
-        found.append(_Step(trained, rollouts_ns, state.totals(start), len(state.clocks_ns)))
-    return found
+        before, trained = trained, max(crew.now, trained) + rules.train_ns
+        start = max(crew.now, before) if rules.policy.overlaps else trained
+        ends.append(_Step(trained, rollouts_ns, state.totals(start), len(state.clocks_ns)))
+    return ends
 
 
 def _stream(state: State, stretch: Stretch) -> list[_Step]:
     """Rollouts that do not wait for the trainer."""
-    asked = state.asked
+    rules = state.asked
     coming = list(enumerate(stretch.sizes, stretch.first))
 
     def more(steps_trained: int) -> bool:
         loaded = len(stretch.sizes) - len(coming)
-        if not coming or (asked.staleness and loaded >= steps_trained + asked.staleness):
+        if not coming or (rules.staleness and loaded >= steps_trained + rules.staleness):
             return False
         number, size = coming.pop(0)
         state.load(state.view.world.step(number, size), size, number)
@@ -106,7 +106,7 @@ def _stream(state: State, stretch: Stretch) -> list[_Step]:
         return True
 
     total = sum(stretch.sizes)
-    crew = Simulator(state, 0, min(asked.workers, total), more)
+    crew = Simulator(state, 0, min(rules.workers, total), more)
     crew.start([])
     crew.work(total)
     ends = [0, *(now for _, now, _, _ in crew.trained)]
