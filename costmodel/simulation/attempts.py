@@ -24,13 +24,13 @@ from costmodel.workload.pool import Pool, attempts
 
 
 class Parts(NamedTuple):
-    """Where the time of one attempt goes, in ns; the sum is what it held its worker for, think time of the training
-    run's law apart."""
+    """The time of one attempt by cause, in ns. The sum is its occupied time, without think time of the training run's
+    distribution."""
 
     trial: int
     weight: int
     pauses: int  # between its actions
-    dropped: bool  # a failure that is not retried, by its cause
+    dropped: bool  # a failure whose cause is not retried
     queued: int
     create: int
     ready: int
@@ -40,16 +40,16 @@ class Parts(NamedTuple):
     contention: int
     harness: int
     work: int  # on the reference, where there is one
-    other: int  # wrapper time, whole commands that cannot be split; of a failure, time that nothing accounts for
+    other: int  # wrapper time and undivided actions; of a failure, unexplained time
     think: int
     cleanup: int
 
 
 class AttemptTimes(NamedTuple):
-    """One attempt in one world, in ns."""
+    """An attempt under one random stream, in ns."""
 
-    ok: bool | None  # None: a failure that is not retried, by its cause
-    span: int  # from when its create is let through to its end
+    ok: bool | None  # None: a failure without a retry
+    span: int  # from the grant of its create to its end
     queued: int  # of that, before there was a sandbox
     cleanup: int
     startup: int  # create and ready, which a sandbox of the warm pool saves
@@ -57,14 +57,13 @@ class AttemptTimes(NamedTuple):
 
 
 class Trials:
-    """The attempts of a cell at the training run's length: those that succeed, and those that do not, the shortest
-    first.
+    """The attempts of a cell at the training run's length: successes and failures, each by ascending time.
 
-    In this order a random number means much the same attempt whatever the weights are.
+    With this order a random number selects a similar attempt whatever the weights are.
     """
 
     def __init__(self, pool: Pool, training_run: TrainingRun, full_speed: float | None = None) -> None:
-        """``full_speed`` is the share of the work that the reference takes for it; None: there is none."""
+        """``full_speed``: share of the command time that the reference needs; None: no reference."""
         plain = replace(
             training_run,
             think=None,
@@ -142,7 +141,7 @@ def timed(
 
 
 _CAUSES = ("throttle", "create", "ready", "preload", "dispatch", "slowdown", "contention", "harness")
-"""Whose parts stand side by side in ``Parts``, in this order."""
+"""Fields of ``Parts`` in this order."""
 
 
 def _parts(attempt: Attempt, pool: Pool, training_run: TrainingRun, full_speed: float | None) -> Parts:
@@ -182,7 +181,7 @@ CHAINS: Final = 2_000
 
 
 class Retries(NamedTuple):
-    """Attempts that fail independently with the same probability, at most ``cap`` of them."""
+    """Independent attempts with the same probability of failure, at most ``cap`` per trajectory."""
 
     failure: Fraction  # below 1
     cap: int | None
@@ -210,9 +209,9 @@ class Retries(NamedTuple):
 def with_retries(
     success: Distribution, failure: Distribution | None, retries: Retries, backoff_ns: int, rng: Random
 ) -> Distribution:
-    """The law of how long one worker is busy with one trajectory, failed attempts and waits included.
+    """Return the distribution of a worker's busy time per trajectory, with failed attempts and back-off.
 
-    Put together from stratified quantiles and scaled, so that its mean is the exact one.
+    Made from stratified quantiles, and scaled to the exact mean.
     """
     if failure is None or not retries.failure:
         return success
@@ -260,16 +259,16 @@ def effective_workers(workers: int, rate: float | None, busy_ns: float) -> float
 
 
 SUSPENSION_DRAWS: Final = 20_000
-"""Pauses that are drawn at most for one number of pauses."""
+"""Limit of drawn pauses for one number of pauses."""
 ROOT: Final = math.sqrt(2)
 
 
 def suspended_parts(
     think: Think, pauses: int, suspension: Suspension, sums: Sequence[int], edges: Sequence[float]
 ) -> list[tuple[int, int]]:
-    """Return the delay and the suspended time that go with each sum of pauses, in ns.
+    """Return the delay and the suspended time of each sum of pauses, in ns.
 
-    They are means over simulated trajectories whose sums have the same rank, scaled to the exact mean of one pause.
+    Both are means over simulated trajectories of the same rank, scaled to the exact mean of one pause.
     """
     if not pauses:
         return [(0, 0)] * len(sums)

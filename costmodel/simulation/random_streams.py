@@ -1,8 +1,7 @@
-"""The random world that all counterfactuals share: whatever is drawn depends on the place it is drawn for, and on
-nothing that happens, so that taking a cause away changes nothing else.
+"""Random streams shared by all counterfactuals: a draw depends on its rollout and attempt, never on simulated events.
 
-A success is drawn once for each rollout, and whether its attempts fail apart from that: without failures the rollout
-is the same. Only where the time limit ended that success is another drawn.
+Each rollout draws one success; the failures of its attempts are drawn separately. Without failures the rollout is
+therefore the same. Another success is drawn only after the time limit ended the first.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from costmodel.units import NS_PER_HOUR
 
 PER_OCTAVE: Final = 4
 APART: Final = 1.25
-"""Laws of sums of pauses are made for numbers of pauses so far apart; between two of them each quantile is on the
-straight line, which keeps the mean exactly."""
+"""Distance between numbers of pauses with a computed distribution of their sum. Quantiles between two are interpolated
+linearly, which keeps the mean exact."""
 _ROOT: Final = math.sqrt(2)
 
 
@@ -63,7 +62,7 @@ def _anchors(low: int, high: int) -> list[int]:
 
 
 def _normals(rng: Random, count: int) -> list[float]:
-    """What ``gauss(0, 1)`` would return so many times, begun at a pair: without a call for each."""
+    """Return ``count`` results of ``gauss(0, 1)`` from the start of a pair, without a call per result."""
     random = rng.random
     numbers: list[float] = []
     log, sqrt, cos, sin = math.log, math.sqrt, math.cos, math.sin
@@ -77,9 +76,9 @@ def _normals(rng: Random, count: int) -> list[float]:
 
 
 class StepDraws(NamedTuple):
-    """What a step's rollouts are, in the order of the queue. Lists have one entry per rollout."""
+    """Draws of a step's rollouts in the order of the queue. Lists have one entry per rollout."""
 
-    key: int  # no other has it
+    key: int  # unique number
     rows: list[int]  # of the successes
     think_ns: list[int]
     chances: list[float]  # below the share of failures: the first attempt fails; [] where that is no chance
@@ -90,12 +89,12 @@ class StepDraws(NamedTuple):
 
 
 class AgainDraws(NamedTuple):
-    """One attempt that is drawn apart: what it would have been, and what became of it."""
+    """A separately drawn attempt, and its outcome."""
 
     row: int
     think_ns: int
     chance: float
-    moment: float  # the share of its span after which it fails
+    moment: float  # share of its span before the failure
     patience_h: float  # 0 without a hazard
     failed_row: int
     failed_think_ns: int
@@ -147,7 +146,7 @@ class World:
         self._again: dict[int, AgainDraws] = {}
 
     def step(self, number: int, rollouts: int, *, prompt: int = -1, redone: int = 0) -> StepDraws:
-        """A step's rollouts; with ``prompt`` those of one that is ``redone`` for so many times."""
+        """Draw a step's rollouts, or those of one ``prompt`` at its ``redone``-th repetition."""
         key = (number << 44) + ((prompt + 1) << 14) + redone if redone else number << 44
         cached = self._steps.get(key)
         if cached is None or len(cached.rows) < rollouts:
@@ -155,13 +154,13 @@ class World:
         return cached
 
     def images(self, number: int, rollouts: int) -> list[int]:
-        """Those of a step's rollouts, without the rest of it."""
+        """Return the images of a step's rollouts, without other draws."""
         rng = Random((self._seed << 128) + (number << 45))
         drawn = [int(rng.random() * self._images) for _ in range(-(-rollouts // self.group))]
         return [image for image in drawn for _ in range(self.group)][:rollouts]
 
     def forget(self) -> None:
-        """Keep nothing of the steps that were drawn; they would come out the same again."""
+        """Forget the drawn steps; a new draw returns the same."""
         self._steps.clear()
         self._again.clear()
 
@@ -177,7 +176,7 @@ class World:
             edges, table = self._edges, self._thinks
             if self._common:
                 of_prompt = [z for z in shared for _ in range(self.group)][:rollouts]
-                normals = [rng.gauss(0, 1)] if prompts % 2 else []  # the other one of a pair that is begun
+                normals = [rng.gauss(0, 1)] if prompts % 2 else []  # the second half of a pair
                 ranks = self._ranks(of_prompt, normals + _normals(rng, rollouts - len(normals)))
                 strata = [bisect_right(edges, rank) for rank in ranks]
             else:
@@ -200,7 +199,7 @@ class World:
         )
 
     def _ranks(self, shared: Sequence[float], normals: Sequence[float]) -> list[float]:
-        """Of the think time of rollouts with these parts of their prompts and of their own."""
+        """Return ranks of the think time of rollouts with these shared and private normals."""
         common, private, erfc = self._common, self._own, math.erfc
         return [0.5 * erfc(-(common * z + private * normal) / _ROOT) for z, normal in zip(shared, normals, strict=True)]
 
@@ -293,7 +292,7 @@ class View:
         return self._asleep(attempt, draws.suspended[rollout]) if draws.suspended else attempt
 
     def _spent(self, draws: StepDraws, rollout: int, tries: int) -> bool:
-        """Whether one of the attempts so far was the rollout's success: the time limit ended it."""
+        """Whether an earlier attempt was the rollout's success, ended by the time limit."""
         first = draws.chances[rollout] if draws.chances else 1.0
         later = (self.world.apart(draws, rollout, before).chance for before in range(1, tries))
         return first >= self._failure or any(chance >= self._failure for chance in later)
@@ -324,7 +323,7 @@ class View:
 
 
 def _shifted(attempt: AttemptTimes, think_ns: int, warm: bool) -> AttemptTimes:
-    """The attempt with think time, and without its startup if its sandbox stands ready."""
+    """Return the attempt with think time, and without startup on a pool hit."""
     if not think_ns and not warm:
         return attempt
     ok, span, queued, cleanup, startup, _ = attempt
@@ -332,5 +331,5 @@ def _shifted(attempt: AttemptTimes, think_ns: int, warm: bool) -> AttemptTimes:
 
 
 def _cut(attempt: AttemptTimes, span: int) -> AttemptTimes:
-    """Return the attempt that fails after ``span``; it was suspended for the same share of its time."""
+    """Return the attempt that fails after ``span``; the suspended share of its time is unchanged."""
     return attempt._replace(ok=False, span=span, suspended=attempt.suspended * span // max(1, attempt.span))

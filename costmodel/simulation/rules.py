@@ -12,7 +12,7 @@ from costmodel.training.run import RETRY, TrainingRun, launched
 
 
 class WarmPool(NamedTuple):
-    """Sandboxes that stand ready. At most one of the last three says how they are replaced."""
+    """Sandboxes ready in advance. At most one of the last three fields says how a taken sandbox is replaced."""
 
     size: int  # at the start; with ``group``, for every image
     refill_ns: int | None = None  # a slot is ready again this long after it was taken
@@ -43,7 +43,7 @@ class StepRules:
     staleness: int = 0  # 0: no limit
     on_failure: str = RETRY
     suspends: bool = False
-    forks: bool = False  # each prompt has a snapshot, which is prepared and billed before its rollouts start
+    forks: bool = False  # each prompt has a snapshot, prepared and billed before its rollouts start
     recycle_ns: int | None = None  # reset of a sandbox for the next rollout of its image; None: none is recycled
 
     @classmethod

@@ -1,13 +1,11 @@
-"""The expectation of one whole run: its wall-clock, and what throttles, a warm pool and over-provisioning take.
+"""Expected wall-clock of a run, with waits for throttles, warm pool and over-provisioning.
 
-The run is simulated in independent random worlds until the error of its wall-clock is below the tolerance, or the
-attempts that it may cost are used up. The mean of what an attempt holds its worker for is known exactly: how far a
-world's attempts are off takes the same noise out of everything that follows from them (a control variate).
+The run is simulated with independent random streams until the error of its wall-clock is below the tolerance, or the
+budget of attempts is used. The mean occupied time of an attempt is known exactly, and serves as a control variate.
 
-Trajectories without training steps are a stream that is trained in no time. A step of many rollouts for each worker
-is simulated at two smaller sizes; on the straight line through both lies the step itself. A system that is still too
-large is simulated smaller, and the error contains what a smaller system can lose: its queue is longer, and the
-longest of fewer is shorter.
+Trajectories without training steps are a stream with no training time. A step of many rollouts per worker is simulated
+at two smaller sizes, and extrapolated on a straight line. A system too large for the budget is simulated smaller. The
+error contains the loss: a longer queue, and a shorter longest attempt.
 """
 
 from __future__ import annotations
@@ -30,18 +28,18 @@ from costmodel.training.policies import ASYNC
 from costmodel.training.run import TrainingRun
 
 ATTEMPTS: Final = 64_000
-"""Attempts that one run may cost: some tenths of a second."""
+"""Budget of attempts of one run: some tenths of a second."""
 ENOUGH: Final = 5
 """At least this part of them is simulated before a small error is believed."""
 WORLDS: Final = 8
 MOST_WORLDS: Final = 512
 MOST_STEPS: Final = 40
 LONG, SHORT = 26, 13
-"""Rollouts of each worker in a step that stands for longer ones, and in the one that shows how it grows."""
+"""Rollouts per worker in the two smaller steps that a long step is extrapolated from."""
 
 
 class SimulatedValue(NamedTuple):
-    """An expectation, and half its 99.7 % interval with what a smaller system may lose."""
+    """An expectation with half its 99.7 % interval, including the possible loss of a smaller system."""
 
     value: float
     error: float = 0.0
@@ -55,7 +53,7 @@ class SimulatedRun(NamedTuple):
     rollouts_ns: SimulatedValue  # ... summed over the steps
     held_ns: SimulatedValue  # by workers, waits for creates and backoff included
     waited_ns: SimulatedValue  # of that, for creates
-    wasted_ns: SimulatedValue  # of that, by rollouts that were cut
+    wasted_ns: SimulatedValue  # by cut rollouts; part of the above
     attempts: SimulatedValue
     hits: SimulatedValue  # of the warm pool
     idle_ns: SimulatedValue  # of ready sandboxes
@@ -66,7 +64,7 @@ _COUNTED: Final = ("held_ns", "waited_ns", "wasted_ns", "attempts", "hits", "idl
 
 
 class _Plan(NamedTuple):
-    """What is simulated of a run, and how much of the run that is."""
+    """The simulated part of a run, and its weight."""
 
     rules: StepRules
     horizon: Horizon
@@ -77,10 +75,10 @@ class _Plan(NamedTuple):
 def simulate_run(
     trials: Trials, training_run: TrainingRun, law: Distribution, attempt_ns: tuple[float, float] | None
 ) -> SimulatedRun:
-    """Expect what a run takes whose attempts are drawn from these trials.
+    """Return the expected run with attempts drawn from these trials.
 
-    ``law`` is of how long a worker is busy with one trajectory. ``attempt_ns`` is how long an attempt holds its worker
-    on average, with a sandbox that has to be made and with one of the pool; None: unknown.
+    ``law`` is the distribution of a worker's busy time per trajectory. ``attempt_ns`` is the mean occupied time of an
+    attempt, with a new sandbox and with a sandbox of the pool; None: unknown.
     """
     scale, plans = _plans(trials, training_run, law, max(WORLDS, training_run.effort * ATTEMPTS))
     thinking = None
@@ -124,7 +122,7 @@ def simulate_run(
 
 
 def _steps(plan: _Plan, view: View, clocks: Counter[int]) -> list[tuple[float, StepTaken, int]]:
-    """Each simulated step with how many of the run it stands for, and its size."""
+    """Return each simulated step with its weight in the run and its size."""
     sampled: list[tuple[float, StepTaken, int]] = []
     clocks_of_steps: list[Sequence[int]] = []
 
@@ -143,7 +141,7 @@ def _steps(plan: _Plan, view: View, clocks: Counter[int]) -> list[tuple[float, S
 
 
 def _amounts(steps: Sequence[tuple[float, StepTaken, int]], plan: _Plan) -> Iterable[float]:
-    """What one world tells of the whole run, in the order of ``SimulatedRun``."""
+    """Return the totals of the run under one random stream, in the order of ``SimulatedRun``."""
     full = [(times, step.rollouts_ns) for times, step, size in steps if size == plan.rules.size]
     yield math.fsum(times * step.wall_ns for times, step, _ in steps)
     yield math.fsum(times * ns for times, ns in full) / math.fsum(times for times, _ in full)
@@ -213,7 +211,7 @@ def _with_steps(training_run: TrainingRun, waves: int, steps: int) -> TrainingRu
 
 
 def expected(values: Sequence[float], off: Sequence[float] | None) -> SimulatedValue:
-    """The mean with its error; ``off`` is what of the noise has an expectation of 0."""
+    """Return the mean with its error; ``off`` is noise with expectation 0."""
     count = len(values)
     mean = math.fsum(values) / count
     deviations = [value - mean for value in values]
@@ -232,7 +230,7 @@ def expected(values: Sequence[float], off: Sequence[float] | None) -> SimulatedV
 
 
 def _rare(wall: SimulatedValue, walls: Sequence[float], law: Distribution) -> SimulatedValue:
-    """With what an outcome could add that no world had, where all worlds had the same."""
+    """Return the value widened by a possible unseen outcome, where all streams agree."""
     if max(walls) > min(walls):
         return wall
     return wall._replace(error=wall.error + (law.values[-1] - law.values[0]) * unseen_chance(len(walls)))

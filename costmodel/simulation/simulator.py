@@ -1,8 +1,8 @@
-"""The workers of a run, from one event to the next: they wait for tokens, pods and images, try again and redo prompts.
+"""The workers of a run, from event to event: waits for tokens, pods and images, retries, repeated prompts.
 
-A heap has one live event per busy worker: when, the number of the worker, and which of its events this is. An event
-with an older number is void. Pods that are being cleaned up have a heap of their own in ``State``, which is read only
-while a worker waits for a pod. Events at one instant come in the order of the workers' numbers.
+A heap has one live event per busy worker: time, worker number and event number. An event with an older number is void.
+``State`` has a separate heap of pods in clean-up, read only while a worker waits for a pod. Simultaneous events are
+ordered by worker number.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from costmodel.simulation.state import SimulatedSandbox, State, Totals
 from costmodel.training.run import KEEP, MASK, RESAMPLE
 
 DONE, GIVEN_UP, LEFT_OUT, BROKEN, ASKS, GRANTED, EXPIRED = range(7)
-"""A worker's next event: its rollout succeeds, ends without success, is left out of the step, or breaks its prompt; it
-asks for a sandbox; its create is let through; or its time limit passes while it waits for a pod."""
+"""Kinds of a worker's next event: the rollout succeeds, ends without success, is left out of the step, or breaks its
+prompt; the worker requests a sandbox; its create is granted; its time limit passes during a wait for a pod."""
 NONE: Final = -1
 """The rollout of an idle worker."""
 
 
 class SimulatedWorker:
-    """A worker with the attempt that it is at, and its next event. Times are ns from the start of the run."""
+    """A worker with its current attempt and next event. Times are ns from the start of the run."""
 
     __slots__ = (
         *("attempt", "due", "earlier_ns", "event", "limit", "number", "ready", "rollout", "sandbox", "since", "stage"),
@@ -36,24 +36,24 @@ class SimulatedWorker:
         self.number = number
         self.rollout = NONE
         self.tries = 0  # attempts at this rollout so far
-        self.since = now  # when it took the rollout, or the step began; later by what it waited for creates
+        self.since = now  # start of the rollout or of the step, plus waits for creates
         self.earlier_ns = 0  # that the rollout held workers for in earlier steps
         self.stage = ASKS
         self.due = now  # when its next event is
         self.event = 0  # the number of that event
         self.sandbox: SimulatedSandbox | None = None
-        self.used: SimulatedSandbox | None = None  # with recycling: of its last attempt, if that succeeded
+        self.used: SimulatedSandbox | None = None  # with recycling: of the last successful attempt
         self.attempt: AttemptTimes | None = None  # that waits for a pod
-        self.ready = NONE  # when the pool's sandbox for it is ready; NONE: one has to be made
+        self.ready = NONE  # arrival of its pool sandbox; NONE: a new sandbox is made
         self.limit = 0  # when its time is over; 0: never
 
 
 class Simulator:
-    """The workers from one start to the end of that step, or of the stream."""
+    """The workers of one step, or of a stream."""
 
     def __init__(self, state: State, start: int, count: int, more: Callable[[int], bool] | None = None) -> None:
-        """``count`` workers begin at ``start``. Of a stream, ``more`` adds rollouts to an empty queue if it can; its
-        argument is how many steps are trained."""
+        """``count`` workers begin at ``start``. ``more`` adds rollouts of a stream to an empty queue, given the trained
+        steps."""
         self.state = state
         self.now = start
         self.done = 0
@@ -116,7 +116,7 @@ class Simulator:
         return not waits and queue <= len(self._workers) and (state.nodes is None or state.pods_free(self.now) >= queue)
 
     def _all_at_once(self) -> None:
-        """Run a queue in which every rollout begins now: its end is known, and is no event unless it fails."""
+        """Run a queue whose rollouts all begin now. Only failures need an event."""
         state, now, include, nodes = self.state, self.now, self.state.asked.include_cleanup, self.state.nodes
         begun, clocks, releases, latest = state.launched, state.clocks_ns, [], now
         for worker, rollout in zip(self._workers, range(begun, len(state.first)), strict=False):
@@ -184,9 +184,9 @@ class Simulator:
             self.now = max(self.now, self._latest)
 
     def cut(self, *, over: bool = False) -> list[SimulatedWorker]:
-        """End the step: rollouts that have begun go on in the next one if they may, else they are cut.
+        """End the step: unfinished rollouts continue in the next step where permitted, else they are cut.
 
-        ``over``: there is no next one. The times of the workers that go on count from now.
+        ``over``: no step follows. Times of continuing workers count from now.
         """
         state, now, beyond = self.state, self.now, []
         partial = state.asked.partial and not over
@@ -194,7 +194,7 @@ class Simulator:
             if worker.rollout == NONE:
                 continue
             spent = now - worker.since
-            if worker.stage == GRANTED:  # the token that it was promised is given back
+            if worker.stage == GRANTED:  # return the promised token
                 state.full_again -= state.gap_ns
                 state.waited_ns -= worker.due - now
                 spent += worker.due - now
@@ -230,7 +230,7 @@ class Simulator:
             self._next(worker, now, ASKS)
 
     def _take(self, worker: SimulatedWorker, now: int) -> bool:
-        """Whether there is a rollout for this worker; without one it is idle."""
+        """Return whether this worker has a rollout; an idle worker has none."""
         state, used, image = self.state, worker.used, NONE
         if used is not None:
             worker.used, image = None, state.image[worker.rollout]
@@ -280,7 +280,7 @@ class Simulator:
             self._next(worker, worker.limit, EXPIRED)
 
     def _place(self, worker: SimulatedWorker, now: int) -> None:
-        """The attempt has a pod: it begins as soon as its image, or its sandbox, is there."""
+        """Start the attempt on its pod at the arrival of its image or sandbox."""
         state, attempt = self.state, worker.attempt
         assert attempt is not None
         used, worker.attempt, worker.used = worker.used, None, None
@@ -304,9 +304,7 @@ class Simulator:
         state.suspended_ns += suspended
         recycles = state.asked.recycle_ns is not None
         if node >= 0 or self._cuts or recycles:
-            cleanup = (
-                max(1, cleanup) if recycles else cleanup
-            )  # a pod is free after its worker had the choice to keep it
+            cleanup = max(1, cleanup) if recycles else cleanup  # a worker may keep its pod before others get it
             worker.sandbox = SimulatedSandbox(begin, end, cleanup, node, len(state.clocks_ns) - 1, suspended)
             state.occupy(worker.sandbox)
             worker.used = worker.sandbox if recycles and ok else None
@@ -316,7 +314,7 @@ class Simulator:
             self._failed(worker, until, dropped=dropped)
 
     def _failed(self, worker: SimulatedWorker, until: int, *, dropped: bool = False) -> None:
-        """Decide what follows a failure that is over at ``until``; a ``dropped`` rollout is not retried."""
+        """Decide the consequence of a failure at ``until``; a ``dropped`` rollout is not retried."""
         rules = self.state.asked
         if rules.on_failure == RESAMPLE:
             self._next(worker, until, BROKEN)
@@ -354,7 +352,7 @@ class Simulator:
             heappush(self._heap, (trained, len(self._workers), 0))
 
     def _break(self, broken: SimulatedWorker, now: int) -> None:
-        """A rollout has failed: end all rollouts of its prompt, which is redone."""
+        """End all rollouts of a failed rollout's prompt, and redo the prompt."""
         state = self.state
         prompt = state.prompt[broken.rollout]
         free = [

@@ -1,12 +1,11 @@
-"""Which steps of a run are simulated, and how many of them each stands for.
+"""Selection of the simulated steps of a run, and the weight of each.
 
-A run of a few steps is simulated whole. Of a longer one the first steps are taken as they are, and later ones stand
-for the rest: from the start where nothing is carried from step to step, after half of what can be simulated where
-throttles and pools have to settle, and at a few places along the run where disks fill up. A stream is simulated as
-one: it begins, goes on until nobody remembers the beginning, and then for a good while, which stands for the rest;
-its end, at which no rollout follows, stands for itself.
+A short run is simulated whole. Of a longer run the first steps are exact, and later steps represent the rest. They
+follow the start directly where no state is carried between steps, half of the budget where throttles and pools settle,
+and are spread along the run where disks fill up. A stream is simulated as a stream: a start, a settled part with the
+weight of the rest, and an end without following rollouts.
 
-All of that is one round. More rounds repeat it with other random numbers; where disks fill up, only the last place.
+More rounds repeat the selection with other random numbers; where disks fill up, only the last place.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from costmodel.training.run import TrainingRun
 FEW: Final = 3
 """At least so many steps are simulated."""
 MANY: Final = 64
-"""Of a run of so many steps the last, which is smaller, is none of its own."""
+"""Number of steps above which a smaller last step is not simulated separately."""
 LEAD: Final = 2
-"""Steps that are simulated, and not counted, before one in the midst of a run where steps overlap."""
+"""Uncounted steps before a counted step in the middle of a run with overlapping steps."""
 SETTLING: Final = 12
-"""Rollouts of each worker of a stream after which nobody remembers that all began at once."""
+"""Rollouts per worker before a stream has forgotten the common start."""
 LASTING: Final = 12
-"""Rollouts of each worker of a stream that stand for the rest of it, and at least so many steps."""
+"""Rollouts per worker of the settled part of a stream, and its least number of steps."""
 AVERAGED: Final = 16
-"""Steps over which it is looked whether nodes pull less than before."""
+"""Steps between two looks at the pulls of the nodes."""
 AT_ONCE: Final = 4
 """The same of a stream, in steps times as many of them as are in flight."""
 SETTLED: Final = 0.03
@@ -44,7 +43,7 @@ ROUND: Final = 1 << 20
 
 
 class HorizonPart(NamedTuple):
-    """A stretch, and for how many steps each of its own stands; the first ``lead`` of them only lead up to others."""
+    """A stretch with the weight of each counted step; the first ``lead`` steps are not counted."""
 
     stretch: Stretch
     stands_for: tuple[float, ...]
@@ -52,23 +51,23 @@ class HorizonPart(NamedTuple):
 
 
 class Horizon(NamedTuple):
-    """A run, as one world simulates it in so many ``rounds``."""
+    """The simulated parts of a run, repeated for ``rounds``."""
 
     steps: int
     parts: tuple[HorizonPart, ...]  # of the first round
     whole: float  # steps of full size that have as many rollouts as the run
     rounds: int = 1
-    later: tuple[HorizonPart, ...] = ()  # of every other round; (): those of the first
+    later: tuple[HorizonPart, ...] = ()  # of every later round; (): as the first
     alike: int = 1  # so many of the last steps of the first round are like all of those
 
     @property
     def simulated(self) -> int:
-        """Steps of one world that are simulated."""
+        """Number of simulated steps under one random stream."""
         return sum(len(part.stretch.sizes) for number in range(self.rounds) for part in self.of(number))
 
     @property
     def stands_for(self) -> list[float]:
-        """For how many steps of the run each of those stands that are counted, round by round."""
+        """Weight of each counted step, round by round."""
         if not self.later:
             return [times / self.rounds for part in self.parts for times in part.stands_for] * self.rounds
         times = [times for part in self.parts for times in part.stands_for]
@@ -77,7 +76,7 @@ class Horizon(NamedTuple):
         return early + [last / alike] * alike
 
     def of(self, number: int) -> list[HorizonPart]:
-        """The parts of one round, with its own random numbers."""
+        """Return the parts of one round, with separate random numbers."""
         parts = self.later if number and self.later else self.parts
         return [
             part._replace(stretch=part.stretch._replace(first=part.stretch.first + number * ROUND)) for part in parts
@@ -85,9 +84,9 @@ class Horizon(NamedTuple):
 
 
 def settling(rules: StepRules, busy_ns: float) -> float:
-    """Rollouts until the burst of the create limit and the stock of the pool are used up, if they ever are.
+    """Return the rollouts until the burst and the pool are used up, if ever.
 
-    ``busy_ns`` is how long a worker is busy with one.
+    ``busy_ns`` is a worker's busy time per rollout.
     """
     takes, rollouts = rules.workers / max(busy_ns, 1.0), 0.0  # creates per ns, if nothing holds them up
 
@@ -106,9 +105,9 @@ def settling(rules: StepRules, busy_ns: float) -> float:
 
 
 def horizon(training_run: TrainingRun, rules: StepRules, world: World, highest: int, settled: float = 0.0) -> Horizon:
-    """The run of this training run; a round simulates ``highest`` steps or a few more, of a stream as many as it takes.
+    """Select the steps of a training run. A round has about ``highest`` steps, of a stream as many as necessary.
 
-    After ``settled`` rollouts a limit or a pool is as it will be.
+    Limits and pools settle within ``settled`` rollouts.
     """
     full, rest = divmod(training_run.trajectories, rules.size)
     count = full + (rest > 0)
@@ -132,7 +131,7 @@ def horizon(training_run: TrainingRun, rules: StepRules, world: World, highest: 
 
 
 def following(plan: Horizon, rules: StepRules) -> Horizon | None:
-    """The steps of another run of as many, for one that pulls no images; None: it pulls some."""
+    """Return the same steps for a run without image pulls; None: the run pulls images."""
     if rules.cluster is not None and rules.cluster.fills:
         return None
     if not rules.policy.barrier:
@@ -148,9 +147,9 @@ def following(plan: Horizon, rules: StepRules) -> Horizon | None:
 
 
 def smaller(training_run: TrainingRun, scale: int) -> tuple[int, TrainingRun]:
-    """The same steps with 1/``scale`` of their rollouts, workers, nodes, and of all that they share.
+    """Return the run with 1/``scale`` of its rollouts, workers, nodes and limits.
 
-    Or less small than that, so that there is still one group, one pod for each of it, and one worker.
+    At least one group, its pods and one worker remain, so the scale may be lower.
     """
     size, group = training_run.step_rollouts or 1, training_run.group_size or 1
     scale = min(scale, size // group, training_run.workers, training_run.trajectories)
@@ -211,7 +210,7 @@ def _stream_steps(rules: StepRules) -> tuple[int, int, int]:
 
 
 def _of_a_stream(rules: StepRules, world: World, count: int, last: int, highest: int, settled: float) -> Horizon:
-    """The start of a stream, a good while of it, and its end, in one piece; the ``last`` step may be smaller."""
+    """Return start, settled part and end of a stream in one piece; the ``last`` step may be smaller."""
     start, lasting, ending = _stream_steps(rules)
     start += min(count, math.ceil(settled / rules.size))
     if rules.cluster is not None and rules.cluster.fills:
@@ -251,8 +250,8 @@ def _until_full(rules: StepRules, world: World, count: int) -> int:
 
 
 def _places(rules: StepRules, world: World, count: int, highest: int, whole: float) -> Horizon:
-    """Steps along a run whose disks fill up; between two of them everything is on a straight line. Where they are full
-    at the last of these, all other rounds are there."""
+    """Return steps along a run whose disks fill up; values between them are interpolated linearly. Later rounds repeat
+    the last place if disks are full there."""
     lead = (
         0 if not rules.policy.overlaps and not (rules.cluster and rules.cluster.ahead) and not rules.partial else LEAD
     )
@@ -288,9 +287,9 @@ def _places(rules: StepRules, world: World, count: int, highest: int, whole: flo
 def _filling(
     rules: StepRules, world: World, count: int, wanted: int, lead: int
 ) -> dict[int, tuple[list[list[int]], list[int]]]:
-    """Return disks and built images before ``lead`` steps before each of ``wanted`` ones, by number.
+    """Return disks and built images ``lead`` steps before each ``wanted`` step, by number.
 
-    Attempts go where they would go if all began at once, wave after wave, and none failed.
+    Attempts are placed wave after wave with a common start and without failures.
     """
     assert rules.cluster is not None
     nodes, workers = Nodes(rules.cluster), rules.workers

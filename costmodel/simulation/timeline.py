@@ -11,18 +11,18 @@ from costmodel.simulation.simulator import SimulatedWorker, Simulator
 from costmodel.simulation.state import State, Totals
 
 Bill = Callable[[Sequence[int]], float]
-"""What sandboxes cost that existed for so many ns each."""
+"""Function from lifetimes of sandboxes in ns to dollars."""
 
 
 class StepTaken(NamedTuple):
-    """What one step adds to a run. ns."""
+    """Contribution of one step to a run. ns."""
 
-    wall_ns: float  # until it is trained, from when the one before it was
+    wall_ns: float  # from the end of training of the previous step to its own
     rollouts_ns: float  # from the first start to the last end of its rollouts; of a stream, from the last batch's end
     usd: float  # of sandboxes
     held_ns: float  # by workers
     waited_ns: float  # of that, for creates to be let through
-    wasted_ns: float  # of that, by rollouts that were cut
+    wasted_ns: float  # by cut rollouts; part of the above
     delivered: float
     attempts: float
     hits: float
@@ -34,15 +34,15 @@ class StepTaken(NamedTuple):
 class Stretch(NamedTuple):
     """Consecutive steps of a run."""
 
-    first: int  # the number of the step that it is drawn as
+    first: int  # number of its random stream
     sizes: tuple[int, ...]  # rollouts that each keeps
     disks: Sequence[Iterable[int]] = ()  # what nodes hold before the first
     built: Sequence[int] = ()  # images that are built before the first
-    after: int = 0  # rollouts that the step keeps which follows them; 0: the run is over
+    after: int = 0  # rollouts kept by the following step; 0: the end of the run
 
 
 def simulate_steps(rules: StepRules, view: View, stretch: Stretch, bill: Bill) -> list[StepTaken]:
-    """The steps of a stretch, one by one."""
+    """Simulate the steps of a stretch."""
     state = State(rules, view, stretch.disks, stretch.built)
     if state.nodes is not None and not any(stretch.disks):
         _pull_ahead(state, stretch.first, stretch.sizes[0], 0)
@@ -117,7 +117,7 @@ def _stream(state: State, stretch: Stretch) -> list[_Step]:
 
 
 def _pull_ahead(state: State, number: int, size: int, now: int) -> None:
-    """Pull the images of a step that keeps ``size`` rollouts, if they are pulled before it starts."""
+    """Pull the images of a step of ``size`` rollouts ahead, where the placement does."""
     if state.nodes is not None and state.nodes.pulls_ahead:
         images = state.view.world.images(number, state.asked.launched(size))
         state.nodes.pull_ahead(images[:: state.asked.group], now)
