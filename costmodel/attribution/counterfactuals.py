@@ -1,4 +1,4 @@
-"""A run with and without each cause: which causes act, attempts without some of them, and smaller copies of the run."""
+"""A run with and without each cause: the acting causes, attempts without some causes, and the chance of success."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEAST_CHANCE: Final = 0.01
 
 
 class Counterfactuals(NamedTuple):
-    """A run, and the sets of causes that it is simulated without."""
+    """A run with the sets of causes to remove."""
 
     training_run: TrainingRun
     trials: Trials

@@ -1,7 +1,7 @@
-"""What one place costs a run more than another, in the same random worlds: what both share cancels.
+"""Difference of two runs under common random streams, without the time common to both.
 
-Both are simulated for the same steps with the same draws, and their difference is taken world by world. Trials of the
-same runs are resampled alike, those of different runs each for themselves.
+Both are simulated for the same steps with the same draws, and subtracted stream by stream. Trials of the same
+repetitions are resampled alike, trials of different repetitions independently.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from costmodel.training.run import TrainingRun
 from costmodel.workload.pool import Pool
 
 ALIKE: Final = 1e-3
-"""Of the run: a difference is told to this part of it at least."""
+"""Precision of a difference as a share of the run."""
 
 
 class RunInSteps(NamedTuple):
@@ -44,7 +44,7 @@ class Apart(NamedTuple):
 
 
 Shared = dict[int, tuple[RunInSteps, Replications]]
-"""Simulated runs by the identity of what was asked, so that pairs with a run in common simulate it once."""
+"""Simulated runs by identity of their input, so that pairs with a common run simulate it once."""
 
 
 def apart(
@@ -55,11 +55,11 @@ def apart(
     *,
     limits: bool = True,
 ) -> list[Apart | None]:
-    """Of each pair the first − the second. None: they cannot be simulated for the same steps, or no attempt succeeds.
+    """Return first − second of each pair. None: the steps differ, or no attempt succeeds.
 
-    Both are simulated until the error of their difference is small, or as much as the ``effort`` allows, relative to
-    the usual. ``progress`` is told the share that is done. Pairs with the same first run share its simulation; so do
-    later calls with the same ``shared``. Without ``limits`` there are values alone, in half the time.
+    Simulates until the error of the difference is small, or the ``effort`` (1: usual) is used. ``progress`` receives
+    the finished share. Pairs with the same first run share its simulation, as do later calls with the same ``shared``.
+    Without ``limits`` only values are returned, in half the time.
 
     Raises:
         TrainingRunError: next to no attempt of a run would succeed.
@@ -74,7 +74,7 @@ def apart(
 
 
 def beside(first: Attribution, second: Attribution, less: Apart) -> Attribution:
-    """The other, of which it is known how much less it takes than this one: its run, so its sandbox, do."""
+    """Return the second attribution with its run and sandbox set to the first less the difference."""
 
     def by(of: Callable[[Share], Interval | None], difference: Interval) -> float:
         mine, theirs = of(first.run), of(second.run)
@@ -171,14 +171,14 @@ def _runs(pool: Pool) -> str:
 
 
 def _interval(amount: Amount, other_amount: Amount) -> Interval:
-    """Of the difference, world by world; without twins its value alone."""
+    """Return the interval of the difference, stream by stream; without twins the value alone."""
     plain, twins = _less(amount, amount.plain, other_amount.plain), _less(amount, amount.twins, other_amount.twins)
     fewest = min((count for count in (amount.repetitions, other_amount.repetitions) if count), default=0)
     return interval_of(plain, twins, amount.stands_for[RUN], signed=True, repetitions=fewest)
 
 
 def _less(amount: Amount, worlds: list[list[Steps]], other_worlds: list[list[Steps]]) -> list[Steps]:
-    """Every step of these worlds less that of the others, times how many it stands for."""
+    """Return the difference of each step, multiplied by its weight."""
     times = amount.stands_for[RUN]
     return [
         [w * (a - b) for w, a, b in zip(times, mine[RUN], theirs[RUN], strict=True)]

@@ -1,9 +1,8 @@
-"""The run with and without each cause, in the same random worlds.
+"""Replications of a run with and without each cause, under common random streams.
 
-Worlds draw from the trials as they are. Each has a twin that draws, with the same random numbers, from a resample of
-the trials: of runs and of stretches of neighbouring trials within them, times a run effect that is assumed where fewer
-than three runs show it. Rounds are added to all of them until the simulation's own error is small. ``attribution`` says
-what follows.
+Each stream draws from the recorded trials. Its twin draws from a resample of the trials with the same random numbers:
+of repetitions, and of stretches of neighbouring trials. With fewer than three repetitions a repetition effect is
+assumed. Rounds are added until the simulation error is small. ``shares`` computes the results.
 """
 
 from __future__ import annotations
@@ -33,29 +32,29 @@ from costmodel.training.run import TrainingRun
 from costmodel.workload.pool import Pool
 
 WORLDS: Final = (6, 10)
-"""Worlds that draw from the trials as they are, each with a twin: at least, and at most."""
+"""Streams on the recorded trials, each with a twin: at least, and at most."""
 ATTEMPTS: Final = 48_000_000
 """Attempts of one round at most: a larger system is simulated smaller. Half a minute to a minute."""
 BUDGET: Final = 12_000_000
-"""Attempts of all rounds of one row: some fifteen seconds. The interval contains the error that is left."""
+"""Budget of attempts of one row: about fifteen seconds. The interval contains the remaining error."""
 FIRST: Final = 600_000
-"""... of which the first round costs about so many, however many causes a row has, so that all rows draw the same."""
+"""Approximate attempts of the first round, for any number of causes, so that all rows have the same draws."""
 SHARED: Final = 4
-"""So many times as much costs one that shares more than workers with others."""
+"""Relative cost of a run that shares more than workers."""
 MOST_STEPS: Final = 16
-"""Of one world in one round."""
+"""Steps of one stream in one round."""
 ROUGH: Final = 0.2
 """Below this effort there are as few worlds as can be."""
 BEFORE: Final = 8
-"""So many times as many rounds as before are simulated at most, before it is looked again how many it takes."""
+"""Growth of the number of rounds before the error is checked again."""
 
 
 Looks = list[list[StepTaken]]
-"""The simulated steps of one world: as it is, without each cause that acts, ideal, and ideal without think time."""
+"""Simulated steps under one stream: as it is, without each acting cause, ideal, and ideal without think time."""
 
 
 class Sampling(NamedTuple):
-    """What is simulated."""
+    """Size of a simulation."""
 
     plan: Horizon
     plain: int
@@ -74,8 +73,8 @@ class Worlds(NamedTuple):
     scale: int  # a system of so much smaller a size was simulated ...
     times: float  # ... and its rollouts stand for so many each
     rounds: tuple[int, ...]  # of each look
-    level: bool = False  # whether steps of the ideal sandbox are all alike: any of them tells how long one takes
-    repetitions: int = 0  # of which twins draw whole ones; 0: they draw trials of each
+    level: bool = False  # whether all steps of an ideal sandbox are alike
+    repetitions: int = 0  # repetitions drawn whole by twins; 0: twins draw trials of each
 
     @property
     def share(self) -> float:
@@ -84,7 +83,7 @@ class Worlds(NamedTuple):
 
 
 Needed = Callable[[Worlds], tuple[float, frozenset[int]]]
-"""How many rounds it takes until the simulation's own error is small, and of which looks, judged by those there are."""
+"""Return the rounds for a small simulation error, and the counterfactuals with more rounds."""
 Progress = Callable[[float], None]
 """Is told the share that is done, from 0 to 1."""
 
@@ -100,10 +99,10 @@ def worlds(
     progress: Progress | None = None,
     causes: bool = True,
 ) -> Worlds | None:
-    """This run in steps, in as many rounds as are ``needed`` or as the ``effort`` allows. None: no attempt succeeds.
+    """Simulate a run in steps until the ``needed`` rounds, or the ``effort`` is used. None: no attempt succeeds.
 
-    ``full_speed`` is the share of its work that the reference takes for it; None: there is no reference. ``effort`` is
-    how much may be simulated, relative to the usual. Without ``causes`` only all of them are taken away, none alone.
+    ``full_speed``: share of the command time that the reference needs; None: no reference. ``effort`` 1 is usual.
+    Without ``causes`` they are removed together only.
 
     Raises:
         TrainingRunError: next to no attempt would succeed.
@@ -124,9 +123,9 @@ def worlds(
 
 
 def repeated(runs: Sequence[Replications], needed: Callable[[], float] | None, progress: Progress | None) -> None:
-    """Simulate rounds of these runs, of each as many, until there are as many as it takes or as they may cost.
+    """Add rounds to all runs alike until ``needed`` or ``most_rounds``.
 
-    Who looks after every round whether it is enough stops at a lucky moment, so that looks are few.
+    Frequent checks would stop at a lucky moment, so they are few.
     """
     rounds, reported, allowed = 0, 0.0, min(run.most_rounds for run in runs)
     wanted = max(1, *(run.rounds for run in runs)) if len(runs) > 1 else 1
@@ -195,11 +194,11 @@ class Replications:
         twins: bool = True,
         sampling: Sampling | None = None,
     ) -> Replications | None:
-        """A run of which nothing is simulated yet.
+        """Prepare a run without simulating.
 
-        ``as_it_is``: no cause is taken away, and twins draw from half of the trials, because the longest of a step
-        decides a difference. Without ``twins`` there is no interval. ``sampling`` is what is simulated, where that is
-        not up to this run. The rest is as for ``worlds``.
+        ``as_it_is``: no cause is removed, and twins draw half of the trials, because the longest trajectory of a step
+        decides a difference. Without ``twins`` there is no interval. ``sampling``: given size of the simulation. Else
+        as ``worlds``.
         """
         trials = Trials(pool, training_run, full_speed)
         if not trials.successes:
@@ -238,7 +237,6 @@ class Replications:
 
     @property
     def sampling(self) -> Sampling:
-        """What is simulated."""
         return self._sampling
 
     @property
@@ -276,7 +274,7 @@ class Replications:
         return self._rounds[0]
 
     def simulate(self, number: int) -> Iterator[float]:
-        """One more round, the one after ``number`` others, unless it is there; gives the share of it that is done."""
+        """Simulate round ``number`` unless finished; yield the finished share."""
         if number < self.rounds:
             return
         plan = self._sampling.plan.of(number)
@@ -291,7 +289,7 @@ class Replications:
             self._rounds[look] = number + 1
 
     def keep(self, looks: frozenset[int]) -> None:
-        """Simulate no more rounds of any others, nor of those that were left out before."""
+        """Stop all counterfactuals except these."""
         self._kept &= looks
 
     def _looked_at(
@@ -313,5 +311,5 @@ class Replications:
 
 
 def _rollouts(plan: Horizon) -> int:
-    """Of one round of one counterfactual."""
+    """Return the rollouts of one round of one counterfactual."""
     return sum(sum(part.stretch.sizes) for part in plan.parts)

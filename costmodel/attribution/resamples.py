@@ -1,4 +1,4 @@
-"""Resamples of trials, and intervals of amounts that were simulated with the trials and with resamples of them."""
+"""Resamples of trials, and intervals from simulations with recorded and with resampled trials."""
 
 from __future__ import annotations
 
@@ -45,10 +45,9 @@ def resampled(pool: Pool, spread: Assumed, rng: Random) -> tuple[list[int], floa
 def halved(pool: Pool, spread: Assumed, rng: Random) -> tuple[list[int], float]:
     """Return weights of half of the trials of each repetition, in stretches, and the factor as ``resampled``.
 
-    The mean of half of the trials differs from the mean of all by as much as the mean of all differs from the truth.
-    Every other half lacks the longest trial; a resample of as many trials lacks it in one of three cases. So resamples
-    show too little about amounts that depend on the longest trial. Whole repetitions are resampled where
-    ``draws_runs``.
+    The mean of half of the trials differs from the mean of all as much as the mean of all from the truth. Every other
+    half lacks the longest trial, but only one of three resamples of full size. Such resamples show too little about
+    amounts that depend on the longest trial. Whole repetitions are resampled where ``draws_runs``.
     """
     times, factor = resampled(pool, spread, rng)
     runs = _by_run(pool)
@@ -72,7 +71,7 @@ def _by_run(pool: Pool) -> list[list[int]]:
 
 
 def _stretch(pool: Pool, run: list[int]) -> int:
-    """Return the number of neighbouring trials that are worth one."""
+    """Return the number of neighbouring trials with the information of one."""
     held = [float(pool.trials[index].measures.held_ns) for index in run]
     mean = math.fsum(held) / len(held)
     return max(1, math.ceil(correlation_time([[ns - mean for ns in held]], only_if_seen=True)))
@@ -85,15 +84,15 @@ def _with_a_success(pool: Pool, times: list[int]) -> list[int]:
 
 
 CHANCE_AT_MOST: Final = 0.5
-"""Of the variance between worlds and twins: a few of them may by chance differ less than their steps do, and an
-interval that put all of it down to that would hold the truth in 8 of 10 cases only."""
+"""Largest share of the variance between streams and twins attributed to chance. With few twins a full subtraction would
+give intervals with a coverage of 8 in 10."""
 LONGEST: Final = math.sqrt(2)
 """Half of the trials tell too little about a difference of the longest of a step. With this factor an equal pair is a
 verdict in at most 5 % (``tests/studies/study_decide.py``)."""
 ANOTHER: Final = math.sqrt(2)
-"""An interval holds what other random numbers would have told, which are as far off as these."""
+"""Factor for other random numbers, which have the same error."""
 Steps = list[float]
-"""An amount of each simulated step of one world, times how many steps of the run that one stands for."""
+"""Amount of each simulated step under one stream, multiplied by its weight."""
 
 
 def interval_of(
@@ -104,13 +103,13 @@ def interval_of(
     signed: bool = False,
     repetitions: int = 0,
 ) -> Interval:
-    """Return the mean over worlds with its limits; without twins it has none.
+    """Return the mean over streams with its limits; without twins there are none.
 
-    Two variances add up. The variance between a world and its twin shows what the trials leave open, once the variance
-    from step to step is taken off; nothing is taken off a ``signed`` difference, which a few of the longest trials
-    decide. The variance between worlds is the error of the simulation. An amount that is not ``signed`` is not
-    negative where no world has it so. Twins that draw whole ``repetitions``, n of them, differ by (n − 1)/n of the
-    variance between repetitions, and Student's t has n − 1 degrees of freedom.
+    Two variances add up. The variance between a stream and its twin, less the variance from step to step, is the
+    uncertainty of the trials. Nothing is subtracted from a ``signed`` difference, which a few longest trials decide.
+    The variance between streams is the simulation error. An amount that is not ``signed`` has no negative limit where
+    no stream is negative. Twins of n whole ``repetitions`` differ by (n − 1)/n of the variance between repetitions, and
+    Student's t has n − 1 degrees of freedom.
     """
     totals = [math.fsum(world) for world in plain]
     value = math.fsum(totals) / len(totals)
@@ -135,10 +134,10 @@ def interval_of(
 
 
 def _from_step_to_step(sums: Sequence[Steps], stands_for: Steps) -> float:
-    """Return the variance of a sum over steps that is due to chance in each step.
+    """Return the variance of a sum over steps due to chance within steps.
 
-    It is the residual of a table of worlds × steps without the means of both. What the trials leave open is the same in
-    every step. Steps may stand for unequal numbers of steps, so each counts as one here.
+    This is the residual of a table of streams × steps without the means of both. The uncertainty of the trials is the
+    same in every step. Each step counts as one here, whatever its weight.
     """
     worlds, steps = len(sums), len(stands_for)
     if steps < 2:

@@ -1,4 +1,4 @@
-"""A projected row with its attribution, and with all that only the simulation of steps can answer."""
+"""A projected row with its attribution, and with answers that only the step simulation has."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from costmodel.units import NS_PER_HOUR
 from costmodel.workload.pool import Pool
 
 COARSE: Final = 0.01
-"""The effort for a row of which no attribution is wanted, and that nothing else answers."""
+"""Effort for a row without attribution that has no closed form."""
 LEAST_TRIALS: Final = 149
 """Successes that contain an event of 2 % with 95 % probability."""
 NOTHING: Final = Interval(0.0, 0.0, 0.0)
-"""What a cause costs that does not act."""
+"""Amount of a cause that does not act."""
 
 
 def attributed(
@@ -40,11 +40,10 @@ def attributed(
     *,
     causes: bool = True,
 ) -> Row:
-    """The row of a run in steps with its attribution; with an ``effort`` of 0 without, but answered all the same.
+    """Return the row of a run in steps with its attribution; with an ``effort`` of 0 without attribution.
 
-    It is simulated until its own error is small, or as much as the ``effort`` allows, relative to the usual.
-    ``progress`` is told the share that is done. Without ``causes`` what each costs is unknown.
-    Raises ``PriceError``: the sheet lacks a price.
+    Simulates until the error is small, or the ``effort`` (1: usual) is used. ``progress`` receives the finished share.
+    Without ``causes`` the amount of each cause is unknown. Raises ``PriceError``: the sheet lacks a price.
     """
     if row.evidence is None or not training_run.trajectories:
         return row
@@ -74,11 +73,11 @@ def attributed(
 
 
 def as_sure_as(row: Row, attribution: Attribution, training_run: TrainingRun) -> Attribution:
-    """The attribution with limits at least as far off as those of the row's wall-clock.
+    """Return the attribution with limits at least as wide as those of the row's wall-clock.
 
-    The simulation draws from the recorded trials, and never shows a trajectory slower than all of them. The limits of
-    the row's wall-clock do allow for one. Where the trials cannot bound it, what each cause costs has no limits: a
-    rollout that outlasts all others hides what delays the others, and prolongs what delays itself.
+    The simulation draws recorded trials, and never a slower trajectory; the limits of the wall-clock include one. Where
+    the trials cannot bound it, amounts of causes have no limits: a slower rollout hides delays of others, and adds its
+    own.
     """
     wall, evidence = row.wall_clock_hours, row.evidence
     assert wall is not None
@@ -86,12 +85,12 @@ def as_sure_as(row: Row, attribution: Attribution, training_run: TrainingRun) ->
     unseen = wall.high is None or (evidence.tail.later_ns and evidence.successes < LEAST_TRIALS)
     if unseen:
         attribution = _without_limits(attribution)
-    error = wall.error or 0.0  # of the row's own simulation, which is not this one's
+    error = wall.error or 0.0  # error of the row's simulation
     below = None if wall.low is None else max(0.0, wall.value - error - wall.low)
     above = None if wall.high is None else max(0.0, wall.high - wall.value - error)
 
     def widened(amount: Interval, each_hour: float) -> Interval:
-        """Of the run, which changes by so much with each hour; the limits are None where the row's are."""
+        """Widen an amount of the run by its change per hour; limits are None where the row's are."""
         if not each_hour:
             return amount
         value, low, high = amount
@@ -128,7 +127,7 @@ def _without_limits(attribution: Attribution) -> Attribution:
 
 
 def _as_in_the_row(row: Row, training_run: TrainingRun, attribution: Attribution) -> Attribution:
-    """The attribution of a run that the row knows better: one answer has one wall-clock, and one bill."""
+    """Return the attribution with the row's wall-clock and bill, where the row is exact."""
     wall, hours = row.wall_clock_hours, row.worker_hours
     if wall is None or hours is None:
         return attribution
@@ -148,7 +147,7 @@ def _as_in_the_row(row: Row, training_run: TrainingRun, attribution: Attribution
 
 
 def _full_speed(row: Row) -> float | None:
-    """The share of the row's work that its reference takes for it."""
+    """Return the share of the row's command time that the reference needs."""
     hours = row.by_cause_worker_hours
     if hours is None or hours.work is None or hours.slowdown is None or not hours.work + hours.slowdown:
         return None
@@ -158,7 +157,7 @@ def _full_speed(row: Row) -> float | None:
 def _answered(
     row: Row, pool: Pool, training_run: TrainingRun, prices: Prices | None, simulated: Worlds, attribution: Attribution
 ) -> Row:
-    """What the closed forms and the stream of attempts have no rule for, as it was simulated."""
+    """Return the row with simulated answers where closed forms do not apply."""
     plan, rules = simulated.plan, StepRules.of(training_run)
     part = simulated.share
 
@@ -220,9 +219,9 @@ def _cost(
     hours: Interval,
     wall_clock: WallClock,
 ) -> Cost:
-    """What sandboxes, pool, workers and the sheet's nodes are charged; GPUs and the training run's nodes are not in it.
+    """Return the bill of sandboxes, pool, workers and the sheet's nodes, without GPUs and the training run's nodes.
 
-    As sure as the worker-hours are, and no surer than the row's bill was: its price may be a range.
+    Its relative limits are at least those of the worker-hours and of the row's earlier bill.
     """
     assert prices is not None
     rates = Rates.of(training_run, pool, prices)

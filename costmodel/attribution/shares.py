@@ -1,12 +1,11 @@
-"""What each cause costs, with how sure that is.
+"""Amount of each cause with its interval.
 
-A value is the mean over the worlds that draw from the trials as they are; how these differ is the simulation's own
-error. By how much they differ from their twins, which draw from a resample of the trials, is what the trials leave
-open, once what differs from step to step is taken off, but no more than half. Both variances add up, each with
-Student's t of as many worlds, or repetitions, as tell it.
+A value is the mean over streams on the recorded trials. The variance between streams is the simulation error. The
+variance between streams and twins, less up to half for chance within steps, is the uncertainty of the trials. Both add
+up, each with Student's t.
 
-How long a step takes with an ideal sandbox, which all places share, is told by the first rounds alone, of which every
-row has the same: so rows differ by what their sandboxes cost, and not by what the model's generation happened to take.
+The step time with an ideal sandbox is common to all substrates. It is taken from the first rounds, with the same draws
+in every row. Rows therefore differ by their sandboxes, not by drawn generation times.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ from costmodel.workload.pool import Pool
 
 SURE: Final = 0.997
 RUN, IDEAL, THINKLESS = 0, -2, -1
-"""Where a world has the run as it is, with an ideal sandbox, and that without think time."""
+"""Index of the run as it is, with an ideal sandbox, and ideal without think time."""
 FEWEST: Final = 3
 """Looks of a world of which no cause is taken away alone."""
 TINY: Final = 1e-300
 
 PRECISE: Final = 0.05 / 1.96
-"""The simulation's own standard error relative to what is printed: it is simulated until 95 % are within 5 %."""
+"""Standard error of the simulation as a share of a printed value: 95 % are within 5 %."""
 LEAST: Final = 0.1
-"""A cause of a smaller share of what the sandbox costs is precise enough if one of this share were."""
+"""Least share of the sandbox's amount with a precision requirement of its own."""
 NOTHING: Final = 1e-4
-"""Of the run: an error of less is none."""
+"""Errors below this share of the run are ignored."""
 
 
 class Rates(NamedTuple):
@@ -56,7 +55,7 @@ class Rates(NamedTuple):
 
     @classmethod
     def of(cls, training_run: TrainingRun, pool: Pool, prices: Prices | None) -> Rates:
-        """Those that are asked for, and the sheet's."""
+        """Return the rates of the training run and the price sheet."""
         lasting = cls.asked(training_run)
         priced = prices is not None or training_run.gpu_usd_hour is not None or training_run.node_usd_hour is not None
         suspended = training_run.suspended_usd_hour
@@ -70,41 +69,41 @@ class Rates(NamedTuple):
 
     @staticmethod
     def asked(training_run: TrainingRun) -> float:
-        """Of the run, for its GPUs and nodes, without what a sheet charges for nodes."""
+        """Return the training run's own rate of GPUs and nodes."""
         return (training_run.gpus or 0) * (training_run.gpu_usd_hour or 0.0) + (training_run.nodes or 0) * (
             training_run.node_usd_hour or 0
         )
 
     def usd(self, step: StepTaken, worlds: Worlds) -> float:
-        """Of a simulated step: of how long it lasts, and of what is counted."""
+        """Return dollars of a simulated step."""
         lasting, idle = step.wall_ns * self.lasting, worlds.times * step.idle_ns * self.idle_sandbox
         used = self.sandbox_usd(step) + step.held_ns / NS_PER_HOUR * self.worker
         return (lasting + idle) / NS_PER_HOUR + worlds.share * used
 
     def sandbox_usd(self, step: StepTaken) -> float:
-        """Of the sandboxes of a simulated step, suspended or not."""
+        """Return dollars of the sandboxes of a simulated step, suspended or not."""
         return step.usd + step.suspended_ns / NS_PER_HOUR * self.suspended_sandbox
 
 
 class Amount(NamedTuple):
-    """One unit of a share: in the worlds as they are, and in the twins, by world, look and simulated step."""
+    """One unit of a share, by stream, counterfactual and simulated step."""
 
     plain: list[list[Steps]]
     twins: list[list[Steps]]
     stands_for: list[Steps]  # by look: for how many steps of the run each does
-    level: Steps  # ... of those that tell what an ideal sandbox takes; []: as of the run
+    level: Steps  # weights for the ideal step time; []: as of the run
     repetitions: int = 0  # as ``interval_of`` has them
 
     def of(self, look: int) -> Interval:
-        """What the run takes so."""
+        """Return the amount of the run in a counterfactual."""
         return self._interval(self._taken(look), self.stands_for[look])
 
     def saved(self, look: int) -> Interval:
-        """What it takes less so than as it is."""
+        """Return the saving of a counterfactual."""
         return self._interval(self._saved(look), self.stands_for[look])
 
     def together(self, looks: Sequence[int]) -> Interval:
-        """What an ideal sandbox saves less what each of these looks does, each from the steps that it has."""
+        """Return the saving of an ideal sandbox less the sum of these savings."""
         saves = [self._saved(look) for look in (IDEAL, *looks)]
 
         def told(world: list[Steps]) -> Steps:
@@ -114,7 +113,7 @@ class Amount(NamedTuple):
         return self._interval(told, [1.0])
 
     def error(self, look: int = RUN) -> float:
-        """The simulation's own standard error, of what is saved so, or of the run as it is."""
+        """Return the simulation's standard error of a saving, or of the run."""
         steps = self._taken(RUN) if look == RUN else self._saved(look)
         return standard_error([math.fsum(steps(world)) for world in self.plain])
 
@@ -148,7 +147,7 @@ def moved(amount: Interval, by: float) -> Interval:
 def needed(
     worlds: Worlds, training_run: TrainingRun, pool: Pool, prices: Prices | None
 ) -> tuple[float, frozenset[int]]:
-    """How many rounds it takes until all that is printed of them is precise, and of which looks."""
+    """Return the rounds for precise printed values, and the counterfactuals with more rounds."""
     told_in = units(worlds, training_run, pool, prices)
     looks = len(worlds.rounds)
     causes = range(1, looks - 2) if looks > FEWEST else range(0)
@@ -179,9 +178,9 @@ class Units(NamedTuple):
 
 
 def units(worlds: Worlds, training_run: TrainingRun, pool: Pool, prices: Prices | None) -> Units:
-    """Of every simulated step."""
+    """Return the units of every simulated step."""
     rates, plan = Rates.of(training_run, pool, prices), worlds.plan
-    part = worlds.share  # of what is counted, not of how long it lasts
+    part = worlds.share  # counted amounts, without durations
     train_ns = training_run.train_s * NS_PER_S
     return Units(
         amount_of(worlds, lambda step: step.wall_ns / NS_PER_S / plan.steps),
@@ -241,7 +240,7 @@ def attribution(
 
 
 def with_run(attribution: Attribution, by: Share, *, sandbox: bool) -> Attribution:
-    """The same where the run takes so much more: for the ``sandbox``, or for what an ideal one takes too."""
+    """Return the attribution with a changed run; the change belongs to the ``sandbox``, or to the ideal run."""
 
     def more(share: Share) -> Share:
         amounts = (
@@ -283,8 +282,8 @@ def amount_of(result: Worlds, value: Callable[[StepTaken], float]) -> Amount:
 
 
 def _level(worlds: Worlds, plain: list[list[Steps]]) -> Steps:
-    """For how many steps of the run each stands that tells what an ideal sandbox takes: those of as few rounds as tell
-    it well enough, so that rows which it takes more rounds to tell apart have this in common."""
+    """Return step weights for the ideal step time. They cover the fewest precise rounds, common to rows with different
+    numbers of rounds."""
     if not worlds.level:
         return []
     times, rounds = worlds.plan.stands_for, 1
@@ -308,7 +307,7 @@ def _alike(worlds: Worlds, rounds: int) -> Steps:
 
 
 def _waiting(gpu: Amount, worlds: Worlds, training_run: TrainingRun, pool: Pool) -> GpuWaiting:
-    """Of the run as it is, under its own policy."""
+    """Return the GPU waiting of the run under its own policy."""
     run, ideal, thinkless = (gpu.of(look).value for look in (RUN, IDEAL, THINKLESS))
     separated = worlds.causes["dispatch"] is not None
     thinks = training_run.think is not None or any(trial.measures.think_ns for trial in pool.trials)

@@ -1,4 +1,4 @@
-"""What a run is charged: every attempt on the provider's clock, by what its tariff counts."""
+"""Money of a run: each attempt on the provider's clock, by the units of its tariff."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def cost(
     wall_clock: WallClock,
     warm_pool: PoolUse | None,
 ) -> Cost:
-    """Dollars: every attempt is billed by its own minimum and increment.
+    """Return the bill: each attempt is billed with its own minimum and increment.
 
-    With over-provisioning every launch is: for as long as its sandbox ran until it was done or cut. Nodes are paid for
-    while the run lasts, as many as hold all sandboxes at a time. Where sources disagree, or what is billed is known
-    within limits only, the value is the middle of what it can be.
+    With over-provisioning each launch is billed until its end or cut. Nodes are billed for the duration of the run,
+    enough for all simultaneous sandboxes. Where sources disagree, or usage is known within limits only, the value is
+    the middle.
     """
     price = prices.sandbox(pool.identity)
     lower = _sandboxes(timed, training_run, price.meter(pool.identity, least=True), _Least(price, pool))
@@ -66,9 +66,9 @@ def cost_of_mean(
     worker_hours: float,
     wall_hours: float,
 ) -> Cost:
-    """Dollars, as if every trajectory took ``trajectory_ns``, because nothing else is known of them.
+    """Return the bill if every trajectory took ``trajectory_ns``, without an interval.
 
-    Without an interval, but from the least to the most where sources disagree or CPU time is what is billed.
+    Where sources disagree, or CPU time is billed, it is from the lowest to the highest possible bill.
     """
     price = prices.sandbox(identity)
     most_cpu_ns = trajectory_ns * identity.cpu_milli // 1000
@@ -94,7 +94,7 @@ def cost_of_mean(
 
 
 def doubts(price: SandboxPrice, *, cpu_known: bool, think: bool) -> dict[str, float | None]:
-    """Flags about a row's bill; whether its CPU time is known, and whether there is think time in it."""
+    """Return warnings about a row's bill."""
     conditions = {
         warnings.STALE_PRICES: price.stale,
         warnings.PRICES_DISPUTED: price.disputed,
@@ -126,7 +126,7 @@ class _Most:
 
 
 class _Least(_Most):
-    """The least: what is idle is free where the tariff says so, and CPU time that is unknown is none."""
+    """Lower limit of usage: idle time is free where the tariff says so, unknown CPU time is none."""
 
     def exists_ns(self, sample: Sample) -> Sequence[int]:
         if self.price.idle != FREE:
@@ -138,7 +138,7 @@ class _Least(_Most):
 
 
 def _sandboxes(timed: TimedRun, training_run: TrainingRun, meter: Meter, use: _Most) -> Interval:
-    """What all sandboxes of the run are billed, nodes and what stands ready left out."""
+    """Return the bill of all attempts, without nodes and idle pool sandboxes."""
     tally, run = timed.tally, timed.run
     billed = tally.per_success(
         lambda sample: list(map(meter.billed, use.exists_ns(sample), use.cpu_ns(sample))),
@@ -160,7 +160,7 @@ def _sandboxes(timed: TimedRun, training_run: TrainingRun, meter: Meter, use: _M
 def nodes_usd(
     price: SandboxPrice, identity: CellIdentity, sandboxes: float, wall_clock: WallClock, training_run: TrainingRun
 ) -> Interval:
-    """What nodes cost by the sheet from the first start to the last end: as many as hold so many sandboxes."""
+    """Return the price sheet's bill of nodes from the first start to the last end."""
     number = nodes(price, identity, sandboxes, training_run)
     if not number:
         return Interval(0.0, 0.0, 0.0)
@@ -181,10 +181,10 @@ def nodes_usd(
 
 
 def nodes(price: SandboxPrice, identity: CellIdentity, sandboxes: float, training_run: TrainingRun) -> int:
-    """How many nodes the sheet bills: the training run's, or as many as hold so many sandboxes; 0: it bills none.
+    """Return the number of billed nodes: the training run's, or enough for ``sandboxes``; 0: the sheet bills none.
 
-    Raises ``TrainingRunError`` where the training run has a price of its own for them, and ``PriceError`` where none
-    holds one.
+    Raises ``TrainingRunError`` where the training run prices nodes too, and ``PriceError`` where no node fits a
+    sandbox.
     """
     if price.node is None:
         return 0
@@ -196,9 +196,10 @@ def nodes(price: SandboxPrice, identity: CellIdentity, sandboxes: float, trainin
 
 
 def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float]:
-    """What sandboxes cost that existed for so many ns each, in dollars, without nodes.
+    """Return a function from lifetimes of sandboxes in ns to dollars, without nodes.
 
-    CPU time is in proportion to the clock, as it is over all trials; of what is known within limits it is the middle.
+    CPU time is proportional to lifetime, as over all trials. Where usage is known within limits, the result is the
+    middle.
     """
     sample = Sample([at_length(trial, 0, len(trial.durations_ns), pool.cycle) for trial in pool.trials])
     whole_ns = sum(sample.sandbox_ns) or 1
@@ -230,7 +231,7 @@ def _ratio(timed: TimedRun, training_run: TrainingRun, price: SandboxPrice) -> f
 
 
 def _across(lower: Interval, upper: Interval) -> Interval:
-    """From the lower limit of one to the upper one of the other; that of one where they are the same."""
+    """Return the middle with the outer limits of both; equal intervals stay as they are."""
     if lower == upper:
         return upper
     low = lower.value if lower.low is None else lower.low

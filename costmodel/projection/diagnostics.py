@@ -20,7 +20,7 @@ from costmodel.workload.length_extrapolation import EXACT, Margin, doubt
 from costmodel.workload.pool import Pool
 
 FROM_POOL: Final = "pool:"
-"""How an ``acquire`` begins that takes sandboxes from a pool which stands anyway."""
+"""Prefix of an ``acquire`` that takes sandboxes from an existing pool."""
 
 
 def evidence_of(
@@ -51,7 +51,7 @@ def evidence_of(
 
 
 def trust(pool: Pool) -> dict[str, float | None]:
-    """Flags about where the trials come from, with the share that they could move the row by where that is known."""
+    """Return warnings about the trials, with the share by which each could move the row, where known."""
     exposure = pool.exposure
     conditions = {
         warnings.COMPOSED: pool.provenance == warnings.COMPOSED,
@@ -69,9 +69,9 @@ def trust(pool: Pool) -> dict[str, float | None]:
 def reasons(
     pool: Pool, timed: TimedRun, training_run: TrainingRun, prices: Prices | None, share_beyond: float
 ) -> tuple[str, ...]:
-    """All flags of a row that has a success, the one that could move it most first.
+    """Return all warnings of a row with a success, the most important first.
 
-    ``share_beyond`` is by what share of held the actions beyond the recorded ones may be off.
+    ``share_beyond``: possible error of actions beyond the recorded ones, as a share of occupied time.
     """
     tally, run = timed.tally, timed.run
     sample, recorded = tally.attempts, pool.columns.actions
@@ -118,7 +118,7 @@ _ALL: Final = frozenset(one.name for one in fields(TrainingRun))
 _BY_ONE_LATENCY: Final = frozenset(
     {"trajectories", "workers", "actions", "baseline", "quota", "deltas", "tolerance", "seed", "effort"}
 )
-"""The length must be the printed one; nothing is simulated, so that tolerance, seed and effort change nothing."""
+"""The length must be the published one; nothing is simulated, so tolerance, seed and effort have no effect."""
 _UNPUBLISHED: Final = frozenset({"include_cleanup"})
 """How long ends take nobody published."""
 KINDS: Final = (warnings.MEASURED, warnings.STAND_IN, warnings.IMPORTED, warnings.PUBLISHED, warnings.COMPOSED)
@@ -126,10 +126,9 @@ KINDS: Final = (warnings.MEASURED, warnings.STAND_IN, warnings.IMPORTED, warning
 
 
 def used_by(kind: str) -> frozenset[str]:
-    """The fields of a training run that rows of a provenance use; others are a ``TrainingRunError`` that names the
-    option.
+    """Return the fields of a training run that rows of a provenance use; others raise ``TrainingRunError``.
 
-    What a row uses in general its own source may not tell: then it is among the row's ``unused``.
+    Fields whose data a row's source lacks are in the row's ``unused``.
     """
     if kind == warnings.PUBLISHED:
         return _BY_ONE_LATENCY
@@ -137,7 +136,7 @@ def used_by(kind: str) -> frozenset[str]:
 
 
 def asked(training_run: TrainingRun) -> list[str]:
-    """The fields of a training run that are not as they are when nobody asks."""
+    """Return the fields of a training run that differ from their defaults."""
     return [
         field.name
         for field in fields(TrainingRun)
@@ -146,7 +145,7 @@ def asked(training_run: TrainingRun) -> list[str]:
 
 
 def refused(training_run: TrainingRun, kind: str) -> list[str]:
-    """The options that are asked for and that a kind of row cannot use."""
+    """Return the options set in the training run that a kind of row cannot use."""
     return [option(name) for name in asked(training_run) if name not in used_by(kind)]
 
 
@@ -159,7 +158,7 @@ def option(field: str) -> str:
 
 
 def untold(pool: Pool, tally: Tally, training_run: TrainingRun) -> tuple[str, ...]:
-    """The options that are asked for and that need what this pool's source does not tell."""
+    """Return the options set in the training run whose data this pool's source lacks."""
     lacking = {
         "include_cleanup": all(ns == UNKNOWN for ns in pool.columns.cleanup_ns),
         "full_speed": not tally.run_known,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 STRESS_SHARE, STRESS_FACTOR = 100, 30
 """One trajectory in 100 takes 30 times as long."""
 ENDS = 0.25
-"""So much is simulated of the ends of what was not measured, relative to the row itself."""
+"""Share of the row's simulation for each end of an unmeasured range."""
 
 
 def measured_row(
@@ -118,7 +118,7 @@ def measured_row(
 
 
 def _waited(hours: Interval, outcome: SimulatedRun) -> Interval:
-    """Worker-hours with those in which workers wait for creates."""
+    """Return worker-hours plus the waits for creates."""
     value, error = outcome.waited_ns.value / NS_PER_HOUR, outcome.waited_ns.error / NS_PER_HOUR
     low = None if hours.low is None else hours.low + max(0.0, value - error)
     high = None if hours.high is None else hours.high + value + error
@@ -162,7 +162,7 @@ def mean_trajectory(tally: Tally, doubt_ns: Margin) -> Interval:
 
 
 def _by_cause(tally: Tally, pool: Pool, training_run: TrainingRun, hours: float, waiting_hours: float) -> ByCause:
-    """Worker-hours of successes by what they went into, and of failures as one; without a reference."""
+    """Return worker-hours of successes by cause, and of failures as one cause; without a reference."""
 
     def share(value: Value) -> float:
         return float(tally.total(value) / tally.successes) * hours

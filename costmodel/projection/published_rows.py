@@ -1,4 +1,4 @@
-"""One row per published figure: every trajectory takes what was printed, and nothing more is known of it."""
+"""One row per published figure: each trajectory takes the published time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from costmodel.workload.scenario_range import Assumption
 
 
 def quoted(summary: Published, training_run: TrainingRun, prices: Prices | None) -> list[Row]:
-    """The rows of a file of published latencies.
+    """Return the rows of a file of published latencies.
 
     Raises:
         TrainingRunError: the training run asks for what one latency cannot answer; the message names the options and
@@ -49,7 +49,7 @@ def _kinds(summary: Published) -> str:
 
 
 def _printed(row: PublishedRow, summary: Published) -> Assumption:
-    """The latency with the length that it holds for, its source and its date."""
+    """Return the latency with its length, source and date."""
     date = "no date is known" if row.date is None else str(row.date)
     return Assumption(
         "trajectory",

@@ -1,7 +1,7 @@
-"""From attempts to a run: what they hold on average, exactly, and when the run ends.
+"""Wall-clock of a run and its exact mean occupied time.
 
-A closed form answers where one is exact: rollouts that wait for nothing but workers, and training in turn with them.
-Everything else is simulated from event to event.
+A closed form is used where exact: rollouts wait for workers only, and alternate with training. Otherwise events are
+simulated.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 EVENTS: Final = "events"
 """The method of a makespan that is simulated from event to event."""
 Source = Callable[[], "tuple[Trials, tuple[float, float] | None]"]
-"""Makes the trials that a simulation draws from, and what an attempt holds its worker for on average: with a sandbox
-that has to be made, and with one of the pool, ns; None: unknown."""
+"""Return the trials for a simulation, and the mean occupied ns of an attempt with a new and with a pool sandbox; None:
+unknown."""
 
 
 class WholeRun(NamedTuple):
     """A whole run in time."""
 
     wall: Makespan  # training included, where steps were asked for
-    rollouts: Makespan  # what of it has a statistical error: the run's one makespan, or a full step's
+    rollouts: Makespan  # the makespan with the statistical error: of the run, or of a full step
     steps: Steps | None
     gpu: dict[str, GpuWaiting] | None
     parts: list[tuple[int, int, Makespan]]  # how many steps keep how many rollouts, which take so long
@@ -85,7 +85,8 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) 
 
 
 def launched_amount(one_by_one: Interval, value: float, outcome: SimulatedRun) -> Interval:
-    """An amount for all that was launched: as sure, in proportion, as one by one, less the simulation's error."""
+    """Return an amount of all launched rollouts, with the relative certainty of ``one_by_one`` and the simulation's
+    error."""
     if one_by_one.low is None or one_by_one.high is None or not one_by_one.value:
         return Interval(value)
     off = outcome.held_ns.error / outcome.held_ns.value if outcome.held_ns.value else 0.0
@@ -107,7 +108,7 @@ def _tallied(
         return None
     retries = Retries(tally.failure, training_run.max_attempts)
     if outcome is not None and training_run.max_attempts is not None and training_run.over_provision == 0:
-        # Attempts that find a sandbox ready may fail less, and which ones do is for the simulation to say.
+        # A pool may change which attempts fail; the simulation decides.
         retries = retries._replace(simulated=Fraction(outcome.attempts.value / training_run.trajectories))
     backoff_ns = round(training_run.backoff_s * NS_PER_S)
     law = retried(success, tally.held_times(ok=False), retries, backoff_ns, training_run.seed)
@@ -125,9 +126,9 @@ def run_in_time(
     *,
     failing: bool = False,
 ) -> WholeRun:
-    """How long the training run takes if one trajectory keeps a worker busy as ``law`` says.
+    """Return the duration of a run with ``law`` as a worker's busy time per trajectory.
 
-    ``source`` is of the same trajectories attempt by attempt, some of them ``failing``; None: as the law has them.
+    ``source`` returns the same trajectories by attempt, some of them ``failing``; None: use ``law``.
     """
     if not _closed_form(law, training_run, failing=failing):
         from costmodel.simulation.attempts import Trials
@@ -153,10 +154,10 @@ def run_in_time(
 
 
 def _closed_form(law: Distribution, training_run: TrainingRun, *, failing: bool) -> bool:
-    """Whether a closed form is exact for what is asked, or ``attribution`` simulates the run anyway.
+    """Whether a closed form is exact, or ``attribution`` simulates the run anyway.
 
-    With retries the law of a trajectory is put together from a few thousand; that is good enough where only its
-    moments matter, and not where the longest of many decides.
+    With retries the distribution of a trajectory is made from a few thousand. It is precise enough for moments, and not
+    for the longest of many.
     """
     if not training_run.trajectories or training_run.step_model:
         return True
@@ -216,7 +217,7 @@ def _in_steps(
         wasted_worker_hours=cut and cut.wasted_ns.value / NS_PER_HOUR,
     )
     gpu = None
-    if training_run.gpus is not None:  # they wait whenever they do not train
+    if training_run.gpus is not None:  # GPUs wait whenever they do not train
         waiting_ns = max(0.0, wall.value_ns - count * training_run.train_s * NS_PER_S)
         waiting = GpuWaiting(wall.value_ns / NS_PER_HOUR, training_run.gpus * waiting_ns / NS_PER_HOUR)
         gpu = {policy.name: waiting.priced(training_run.gpu_usd_hour)}
@@ -234,15 +235,15 @@ class WallClockLimits(NamedTuple):
 
     low: float | None = None
     high: float | None = None  # None beside a lower limit: at least that
-    tail: TailLimits = NO_TAIL  # what of it the last jobs account for: of the run's, or of one step's
+    tail: TailLimits = NO_TAIL  # part of the last jobs: of the run, or of one step
 
 
 def limits(run: WholeRun, training_run: TrainingRun, mean: Interval) -> tuple[WallClockLimits, WallClockLimits]:
-    """WallClockLimits of the run, and of the rollouts of a full step where steps wait for them.
+    """Return limits of the run, and of the rollouts of a full step where steps wait for them.
 
-    They follow from ``mean``, the interval of the worker-hours, and from what the trials do not show. Both doubts are
-    independent enough to add up in squares (as in ``intervals.difference``). The makespan's own error comes on top.
-    Training takes what it takes, and hides rollouts that run meanwhile.
+    They follow from ``mean``, the interval of the worker-hours, and from the unseen tail, added in squares (as in
+    ``intervals.difference``). The makespan's own error is added to both. Training time is certain, and hides
+    simultaneous rollouts.
     """
     if mean.low is None or mean.high is None or not mean.value:
         return WallClockLimits(), WallClockLimits()
@@ -285,7 +286,7 @@ def _part(hours: float | None, count: int) -> float | None:
 
 
 def _limits(run: WholeRun, makespan: Makespan, training_run: TrainingRun, size: int, mean: Interval) -> WallClockLimits:
-    """Of rollouts that keep ``size`` trajectories; ``mean`` has limits."""
+    """Return limits of rollouts that keep ``size`` trajectories; ``mean`` has limits."""
     assert mean.low is not None
     assert mean.high is not None
     jobs, timeout = size, None
