@@ -20,7 +20,7 @@ from costmodel.workload.estimator import StraightLine
 WORK_FIELDS: Final = (
     *("tier", "tier_digest", "mode", "concurrency", "arrival", "think", "acquire", "cpu_milli", "memory_mib"),
 )
-"""Of a cell's identity: equal, with equal lengths, for the same work that was asked for alike."""
+"""Fields of a cell's identity that are equal for the same workload, besides the length."""
 
 
 def matches_spec(identity: CellIdentity, spec: str) -> bool:
@@ -33,7 +33,7 @@ def matches_spec(identity: CellIdentity, spec: str) -> bool:
 
 
 def matching(rows: Sequence[Row], spec: str) -> list[Row]:
-    """The rows that ``SUBSTRATE[:key=value,…]`` means, those of the plain variant first.
+    """Return the rows of ``SUBSTRATE[:key=value,…]``, the plain variant first.
 
     Raises:
         TrainingRunError: none is.
@@ -49,12 +49,10 @@ class Comparable(Protocol):
     """A row or a pool of trials."""
 
     @property
-    def identity(self) -> CellIdentity:
-        """Return that of its cell."""
+    def identity(self) -> CellIdentity: ...
 
     @property
-    def length(self) -> Length:
-        """Return that of its trajectories."""
+    def length(self) -> Length: ...
 
 
 C = TypeVar("C", bound=Comparable)
@@ -80,7 +78,7 @@ def peer(row: Comparable, candidates: Sequence[C]) -> C | None:
 
 
 def with_full_speed(rows: Sequence[Row], spec: str) -> list[Row]:
-    """Split each row's work into what the same commands take on the reference, and the slowdown beyond that."""
+    """Split each row's command time into the reference's time and the slowdown beyond it."""
     candidates = [row for row in matching(rows, spec) if row.evidence and row.evidence.work_per_success_ns]
     result = []
     for row in rows:
@@ -100,11 +98,9 @@ def with_full_speed(rows: Sequence[Row], spec: str) -> list[Row]:
 
 
 def with_baseline(rows: Sequence[Row], spec: str, *, required: bool = True, run_sd: float | None = None) -> list[Row]:
-    """Every row against its peer among the baseline's rows; measured rows are never compared with others.
+    """Compare every row with its peer among the baseline's rows; measured rows are compared with measured rows only.
 
-    A disturbed row is compared with none.
-
-    ``run_sd`` is what is assumed between runs, as ``TrainingRun`` has it.
+    A disturbed row is compared with none. ``run_sd`` is the field of ``TrainingRun``.
 
     Raises:
         TrainingRunError: the baseline is unknown, and ``required``.
@@ -148,7 +144,7 @@ def _versus(row: Row, baseline: Row, run_sd: float | None) -> Versus:
 def judge_rows(
     row: Row, reference: Row, amount: Interval | None, reference_amount: Interval | None, run_sd: float | None
 ) -> Difference:
-    """An amount of two rows that is in proportion to what they hold per success: its difference, judged."""
+    """Judge the difference of an amount proportional to occupied time per success."""
     assert amount is not None
     assert reference_amount is not None
     pair = _estimates(row, reference, amount, reference_amount)
@@ -160,7 +156,7 @@ def judge_rows(
 def times(
     row: Row, reference: Row, amount: Interval, reference_amount: Interval, run_sd: float | None
 ) -> Interval | None:
-    """Such an amount of one row over that of another, with the interval that ``judge_rows`` decides by."""
+    """Return the ratio of two such amounts, with an interval consistent with ``judge_rows``."""
     pair = _estimates(row, reference, amount, reference_amount)
     if pair is None:
         return Interval(amount.value / reference_amount.value) if reference_amount.value > 0 else None
@@ -170,7 +166,7 @@ def times(
 def _estimates(
     row: Row, reference: Row, amount: Interval, reference_amount: Interval
 ) -> tuple[Estimate, Estimate] | None:
-    """Of the amounts; None where one is published, without trials, or has a lower limit only."""
+    """Return both estimates; None where one row is published, without trials, or "at least"."""
     if row.evidence is None or reference.evidence is None or _at_least(amount) or _at_least(reference_amount):
         return None
     held, reference_held = row.evidence.held, reference.evidence.held
@@ -187,7 +183,7 @@ def _at_least(amount: Interval) -> bool:
 
 
 def _either(row: Row, reference: Row, run_sd: float | None) -> Assumed:
-    """What is assumed of the runs of both: the larger spread."""
+    """Return the larger assumed spread of the two substrates."""
     return max((assumed(side.identity.substrate, run_sd) for side in (row, reference)), key=lambda side: side.sd)
 
 
@@ -202,7 +198,7 @@ def break_even(first: Row, second: Row) -> BreakEven | None:
 
 
 def crossing_point(first: StraightLine, second: StraightLine) -> BreakEven:
-    """Where two lines cross at n ≥ 0, with Fieller's 95 % interval of the ratio, which may be unbounded."""
+    """Return the crossing of two lines at n ≥ 0, with Fieller's 95 % interval of the ratio, possibly unbounded."""
     numerator = second.fixed_s - first.fixed_s
     denominator = first.per_action_s - second.per_action_s
     var_numerator = second.var_fixed_s2 + first.var_fixed_s2

@@ -1,4 +1,4 @@
-"""One side of a decision, and what the run costs there."""
+"""One side of a decision with its bill."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ Rerun = Callable[[TrainingRun], Row]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One of two places: its row, its training run, and how to compute both anew."""
+    """One of two substrates: its row, its training run, and how to compute both again."""
 
     name: str
     row: Row
     training_run: TrainingRun
     rerun: Rerun
-    runs: tuple[RunInSteps, ...] = ()  # of a run in steps: as it is, then at the ends of what concurrency leaves open
+    runs: tuple[RunInSteps, ...] = ()  # of a run in steps: as measured, then at both ends of an unmeasured concurrency
     candidate: Candidate | None = None  # of a place where nothing was measured: its inputs with their ranges
 
     def at(self, training_run: TrainingRun, *, anew: bool) -> Side:
-        """The side with another training run; ``anew``: with the row that this gives, which takes longer."""
+        """Return the side with another training run; ``anew``: with a new row, which takes longer."""
         runs = tuple(run._replace(training_run=training_run) for run in self.runs[:1])
         return replace(self, training_run=training_run, row=self.rerun(training_run) if anew else self.row, runs=runs)
 
@@ -57,17 +57,17 @@ class Side:
 
 
 class Bill(NamedTuple):
-    """What one side costs the run, in dollars where anything has a price, else in worker-hours."""
+    """Bill of one side, in dollars where anything has a price, else in worker-hours."""
 
     whole: Interval
-    sandbox: Interval | None  # of that, what an ideal sandbox would save; None where the run is not in steps
+    sandbox: Interval | None  # saving of an ideal sandbox, part of ``whole``; None where the run is not in steps
     gpus: Interval | None  # for as long as the run lasts; None without a price of them
     nodes: Interval | None  # likewise
     rest: float  # workers and sandboxes, by the price sheet
 
 
 def check_prices(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> None:
-    """Raises ``TrainingRunError`` where the sandboxes of one side are free and those of the other are not."""
+    """Raise ``TrainingRunError`` where sandboxes of exactly one side are free."""
     free = [side for side, side_bill in zip((start, goal), bills, strict=True) if is_free(side_bill, unit)]
     if len(free) != 1:
         return
@@ -87,7 +87,7 @@ def is_free(side_bill: Bill, unit: str) -> bool:
 
 
 def bill(side: Side, unit: str) -> Bill:
-    """What the run costs on one side."""
+    """Return the bill of one side."""
     row, training_run, attribution = side.row, side.training_run, side.row.attribution
     assert row.worker_hours is not None
     if unit == WORKER_HOURS:

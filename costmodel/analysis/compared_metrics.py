@@ -1,4 +1,4 @@
-"""Metrics of a cell, and by how much each changes from one side to the other."""
+"""Metrics of a cell, and the change of each between two sides."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PER_SUCCESS: Final = MappingProxyType[str, Callable[[RecordedTrial, float | None
         "tax_per_success": lambda trial, contended: trial.measures.tax_ns(ok=trial.ok, contended=contended),
     }
 )
-"""Quantity → what a trial adds to the sum that is divided by the number of successes. It has a mean only."""
+"""Quantity → amount of a trial, summed and divided by the number of successes. Means only."""
 
 DEFAULT_METRICS: Final = ("mean:trajectory", "p50:action", FAILURE_RATE)
 """Metrics that are compared where none is named."""
@@ -185,7 +185,7 @@ def _by_run(pool: Pool, quantity: str) -> list[list[Sequence[int]]]:
 
 
 def _bases(runs: tuple[int, int], sd: float | None, assume: Assumed) -> tuple[Basis, ...]:
-    """Return one basis where the repetitions of both sides show an sd, else one of each side."""
+    """Return one basis where both sides' repetitions show an sd, else one per side."""
     if sd is not None:
         return (Basis(sum(runs), sd, measured=True, source="measured"),)
     return tuple(Basis(count, assume.sd, measured=False, source=assume.source) for count in runs)

@@ -42,7 +42,7 @@ DISTURBED: Final = "disturbed: measure again on an idle machine"
 TOO_FEW: Final = "too few independent values for an interval"
 
 SURROUNDINGS: Final = ("environment", "substrate_version", "image")
-"""Fields of a cell's identity that may differ between the sides: they may be the change that is judged."""
+"""Fields of a cell's identity that may differ between the sides, possibly as the judged change."""
 
 
 class Comparison(NamedTuple):
@@ -73,7 +73,7 @@ class Comparison(NamedTuple):
 
 
 class Comparisons(NamedTuple):
-    """Every comparison, and the cells that only one side has."""
+    """All comparisons, and cells of one side only."""
 
     comparisons: list[Comparison]
     only_before: list[Pool]
@@ -103,10 +103,10 @@ def compare(
 ) -> Comparisons:
     """Compare each metric of each cell of ``after`` with the same cell of ``before``.
 
-    Cells pair where the plan of both is equal, so that machines and images may differ. Trials of equal cells of one
-    side are pooled. Measured cells pair with measured cells only. ``metrics`` are by default ``DEFAULT_METRICS``;
-    ``run_sd`` is the field of ``TrainingRun``; ``wanted`` selects cells. ``pair_all`` pairs the cells that are left
-    over where tier and length are equal, the most similar ones.
+    Cells pair where their plan is equal; machine and image may differ. Trials of equal cells of one side are pooled.
+    Measured cells pair with measured cells only. ``metrics``: by default ``DEFAULT_METRICS``. ``run_sd`` is the field
+    of ``TrainingRun``; ``wanted`` selects cells. ``pair_all`` also pairs the most similar remaining cells of equal tier
+    and length.
 
     Raises:
         TrainingRunError: the sides share no cell, or share a run.

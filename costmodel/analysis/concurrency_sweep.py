@@ -1,8 +1,8 @@
-"""A cell measured at several levels of concurrency: what each sustains, where more stop helping, and whose fault it is.
+"""A cell at several concurrencies: throughput of each level, saturation point, and the limiting side.
 
-The knee is where the line of no loss, so many times what one lane does alone, meets the ceiling: the highest throughput
-of the universal scalability law through the levels, where there are four or more. With fewer it is the highest level
-whose completion is within 1.5 times that of the first. Intervals are bootstrapped, by block where a level has three.
+The saturation point is where linear scaling of the first level meets the ceiling, the highest throughput of the
+universal scalability law. The law is fitted to four or more levels. With fewer it is the highest level with a
+completion within 1.5 times the first. Intervals are bootstrapped, by block from three blocks a level on.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from costmodel.workload.pool import Pool, by_levels, one_per_level
 DRAWS: Final = 400
 WITHIN: Final = 1.5
 MOST_LEVELS: Final = 32
-"""Of a ladder of more the law goes through so many, evenly from the lowest to the highest."""
+"""Levels that the law is fitted to at most, evenly from the lowest to the highest."""
 TURNS: Final = 2
-"""How often the loop has to come round for a command at least: to send it, and to see its result."""
+"""Turns of the event loop per command at least: sending the command, and reading its result."""
 RUNNER: Final = "runner"
 SUBSTRATE: Final = "substrate"
 UNKNOWN: Final = "unknown"
 
 
 class RunnerLoad(NamedTuple):
-    """How busy the measuring process was while a level ran: over the seconds that its health was told of."""
+    """Load of the measuring process during a level, over the seconds with health samples."""
 
     seconds: int
     cpu_permille: float  # medians
@@ -44,7 +44,7 @@ class RunnerLoad(NamedTuple):
 
 
 class LadderLevel(NamedTuple):
-    """What was measured with so many at a time."""
+    """Measurements at one concurrency."""
 
     concurrency: int
     trials: int
@@ -59,10 +59,10 @@ class LadderLevel(NamedTuple):
 
 
 class Knee(NamedTuple):
-    """Where more at a time stop helping; ``at`` is None where no level shows it."""
+    """Saturation point; ``at`` is None where no level shows it."""
 
     at: Interval | None
-    throughput_per_s: Interval  # the ceiling by the law; without one, of that level
+    throughput_per_s: Interval  # the ceiling of the law; without a law, of the level
     by_law: bool
     whose: str  # RUNNER, SUBSTRATE or UNKNOWN
     why: str
@@ -78,7 +78,7 @@ class Ladder(NamedTuple):
 
     @classmethod
     def of(cls, pools: Sequence[Pool]) -> Self:
-        """Of pools with a success each that differ in how many ran at a time only."""
+        """Make the ladder of pools with a success each, which differ in concurrency only."""
         steps = [_Step(pool) for pool in pools]
         drawn = [step.drawn() for step in steps]
         levels = tuple(step.level(draws) for step, draws in zip(steps, drawn, strict=True))
@@ -94,7 +94,7 @@ class Ladder(NamedTuple):
 
 
 def ladders(pools: Iterable[Pool]) -> list[Ladder]:
-    """Of all cells that were measured at two levels or more with their lanes kept full."""
+    """Return the ladders of all cells with two or more levels and full slots."""
     full = [pool for pool in pools if not has_schedule(pool.identity.arrival) and pool.succeeded]
     groups = [one_per_level(group) for group in by_levels(full)]
     return [Ladder.of(group) for group in groups if len(group) > 1]
@@ -166,14 +166,14 @@ class _Step:
 
 
 def _interval(value: float, draws: Sequence[float]) -> Interval:
-    """With the middle 95 % of what was drawn; an end that is beyond all bounds is None."""
+    """Return the value with the middle 95 % of the draws; an infinite limit is None."""
     ordered = sorted(draws)
     low, high = ordered[round(0.025 * (len(draws) - 1))], ordered[round(0.975 * (len(draws) - 1))]
     return Interval(value, min(value, low), max(value, high) if math.isfinite(high) else None)
 
 
 def _through(count: int) -> list[int]:
-    """Which of so many levels the law goes through: the first, the last, and evenly between them."""
+    """Return the indices of the fitted levels: the first, the last, and evenly between them."""
     if count <= MOST_LEVELS:
         return list(range(count))
     return [place * (count - 1) // (MOST_LEVELS - 1) for place in range(MOST_LEVELS)]
@@ -187,7 +187,7 @@ def _law(at: Sequence[int], per_s: Sequence[float]) -> Scalability | None:
 
 
 def ceiling_per_s(law: Scalability) -> float:
-    """The highest throughput of the law, however many it takes; infinite where nothing holds it."""
+    """Return the highest throughput of the law; infinite without a limit."""
     a, b, c = law.parameters
     if a <= b:
         return 1 / a if a else 1 / b if b else math.inf  # more at a time were never faster
@@ -198,7 +198,7 @@ def ceiling_per_s(law: Scalability) -> float:
 
 
 def _by_law(levels: Sequence[LadderLevel], law: Scalability, at: Sequence[int], drawn: Sequence[list[float]]) -> Knee:
-    """One lane does alone what the first level was measured to; that is closer to it than any law through all."""
+    """Return the saturation point with the measured first level as the throughput of one slot."""
     ceilings, knees = [], []
     for rates in zip(*drawn, strict=True):
         fitted = _law(at, rates)
@@ -223,7 +223,7 @@ def _by_level(levels: Sequence[LadderLevel]) -> Knee:
 
 
 def _whose(levels: Sequence[LadderLevel], knee: Knee) -> tuple[str, str]:
-    """By the first level that is beyond it."""
+    """Return the limiting side and the reason, from the first level beyond saturation."""
     if knee.at is None:
         return UNKNOWN, f"not reached with {levels[-1].concurrency:,} at a time: go higher"
     at = knee.at.value

@@ -1,8 +1,8 @@
-"""Move, stay, or cannot tell: two rows of the same work, what each costs a run, and what would turn the answer.
+"""Decide to move or stay from two rows of the same workload, with the inputs that could change the verdict.
 
-An input that was not measured has a range of plausible values, and the verdict must hold at both ends of all of them.
-A decision is about the whole bill of a run: GPUs and nodes for as long as it lasts, workers for what they are held,
-sandboxes as they are sold. Without any price it is about worker-hours.
+An unmeasured input has a range of plausible values, and the verdict must hold at both ends of every range. The amount
+is the whole bill of a run: GPUs and nodes for its duration, workers for occupied time, sandboxes by tariff. Without any
+price it is worker-hours.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ MEASURED: Final = warnings.MEASURED
 UNMEASURED_PROVENANCES: Final = (COMPOSED, warnings.PUBLISHED, warnings.STAND_IN)
 """Provenances of a row whose place was not measured."""
 PAIRED: Final = 0.3
-"""How much of two runs in steps may be simulated together, relative to what one row may cost."""
+"""Budget of two simulated runs, relative to one row."""
 PARTS: Final = 3
 """Differences that are simulated where inputs are unmeasured: as assumed, at their worst, at their best."""
 End = Literal["best", "worst"]
 BEST: Final[End] = "best"
 WORST: Final[End] = "worst"
-"""Of the range of an unmeasured input: where it costs least, and where it costs most."""
+"""The ends of an unmeasured input's range with the least and the highest bill."""
 CAUSES_DO: Final = {
     "slowdown": "run the same commands on both, and name the reference with --full-speed",
     "contention": "record --concurrency 1 beside it, with CPU times",
@@ -45,11 +45,11 @@ _SAID: Final = (COMPOSED, warnings.DISPATCH_BORROWED, warnings.SPEED_ASSUMED)
 """Warnings that the ranges of an unmeasured place already say."""
 
 Values = Mapping[str, float]
-"""Of the unmeasured inputs of one side."""
+"""Values of one side's unmeasured inputs by name."""
 
 
 class Unverified(NamedTuple):
-    """What is not verified, and what to measure about it."""
+    """An unverified assumption, with the measurement that would verify it."""
 
     side: str  # a side's name; "" for both
     words: str
@@ -66,12 +66,12 @@ class Decision:
     goal: Side
     start_bill: Bill
     goal_bill: Bill
-    saving: Interval  # of moving, if unmeasured inputs are as assumed; where it is negative, moving costs that
+    saving: Interval  # of moving, with assumed values of unmeasured inputs; negative: moving costs more
     least: Interval | None  # of moving, where unmeasured inputs are worst for it; None: the run would never end
     most: Interval | None  # of moving, where unmeasured inputs are best for it
-    paired: bool  # simulated with the same random numbers, so that what both share cancels
-    open_points: tuple[Unverified, ...]  # why there is no verdict, whatever the saving; empty where there is one
-    doubts: tuple[Unverified, ...]  # those, then all others, the gravest first
+    paired: bool  # simulated under common random streams
+    open_points: tuple[Unverified, ...]  # why there is no verdict; empty where there is one
+    doubts: tuple[Unverified, ...]  # the open points and all others, the most important first
 
     @property
     def inputs(self) -> list[tuple[Side, Input]]:
@@ -83,10 +83,9 @@ class Decision:
 def decide_between(
     start: Side, goal: Side, *, effort: float = 1.0, progress: Callable[[float], None] | None = None
 ) -> Decision:
-    """Whether moving from one to the other saves money, or worker-hours where nothing has a price.
+    """Whether moving saves money, or worker-hours where nothing has a price.
 
-    ``effort`` is how much may be simulated of both together, relative to the usual; ``progress`` is told the share that
-    is done.
+    ``effort`` is the budget of both simulations (1: usual); ``progress`` receives the finished share.
 
     Raises:
         TrainingRunError: the two did not do the same work, one of them has no number, the model's time is missing, or
@@ -121,7 +120,7 @@ def decide_between(
     points: list[Unverified] = []
     for side, side_bill in sorted(zip((start, goal), bills, strict=True), key=lambda one: one[0].candidate is not None):
         actions = {point.do for point in points}
-        points += [  # of an unmeasured side the trials are those of the measured one
+        points += [  # an unmeasured side has the trials of the measured side
             point for point in _open_points(side, side_bill) if side.candidate is None or point.do not in actions
         ]
     return Decision(
@@ -141,7 +140,7 @@ def decide_between(
 
 
 def across(*savings: Interval | None) -> Interval:
-    """The first saving, from the lowest limit of all of them to the highest; one that is unknown has no limits."""
+    """Return the first saving with the outer limits of all; None among them removes the limits."""
     numbers = [saving for saving in savings if saving is not None]
     lows, highs = [saving.low for saving in numbers], [saving.high for saving in numbers]
     if len(numbers) < len(savings) or None in lows or None in highs:
@@ -154,10 +153,10 @@ def _is_number(limit: float | None) -> TypeGuard[float]:
 
 
 class Savings:
-    """What moving saves, at values of the unmeasured inputs of both sides.
+    """Savings of moving, at values of the unmeasured inputs of both sides.
 
-    A run in steps is simulated on both sides with the same random numbers, and their difference is taken world by
-    world, so that what both share, the model's generation above all, cancels.
+    A run in steps is simulated on both sides under common random streams, and subtracted stream by stream. The time
+    common to both, mostly generation, cancels.
     """
 
     def __init__(
@@ -170,8 +169,7 @@ class Savings:
         *,
         limits: bool = True,
     ) -> None:
-        """``effort`` is how much may be simulated of both, relative to what one row may cost; without ``limits`` there
-        are values alone."""
+        """``effort``: budget of both simulations, relative to one row. Without ``limits`` there are values only."""
         self._sides, self._unit, self._effort, self._progress = (start, goal), unit, effort, progress
         self._limits = limits
         self._parts = 1 if start.candidate is None and goal.candidate is None else PARTS
@@ -180,7 +178,7 @@ class Savings:
         self.first: Apart | None = None  # the first difference that was simulated
 
     def at(self, start: Values, goal: Values) -> Interval:
-        """What moving saves; values that are not given are as assumed.
+        """Return the saving; absent values are as assumed.
 
         Raises:
             CostModelError: the run cannot be answered at these values.
@@ -212,9 +210,9 @@ class Savings:
         return by_rows(mine, theirs, self._unit, (times[0], times[1]))
 
     def end(self, start: End, goal: End) -> Interval | None:
-        """What moving saves with all unmeasured inputs at these ends; None: some attempt would never succeed.
+        """Return the saving with all unmeasured inputs at these ends; None: some attempt would never succeed.
 
-        Inputs of which either end may cost more are tried at both.
+        Inputs whose worse end is unknown are tried at both.
         """
         savings = []
         for start_values, goal_values in product(
@@ -248,7 +246,7 @@ def _corners(side: Side, end: End) -> Iterator[Values]:
 
 
 def _open_points(side: Side, side_bill: Bill) -> list[Unverified]:
-    """Why there can be no verdict about a side: it was not measured, or nothing bounds it from above."""
+    """Return why there can be no verdict about a side: unmeasured, or without an upper limit."""
     row, name = side.row, side.name
     if row.provenance in UNMEASURED_PROVENANCES and side.candidate is None:
         return [Unverified(name, "nothing was measured there", "")]
@@ -264,7 +262,7 @@ def _open_points(side: Side, side_bill: Bill) -> list[Unverified]:
 
 
 def verdict(saving: Interval) -> str:
-    """What an interval of the saving allows to say."""
+    """Return the verdict that an interval of the saving supports."""
     if saving.low is None or saving.high is None:
         return CANNOT_TELL
     if saving.low > 0:
@@ -273,7 +271,7 @@ def verdict(saving: Interval) -> str:
 
 
 def _beside(start: Side, goal: Side, less: Apart) -> Side:
-    """The goal whose bill is the start's less what moving saves: one answer has one figure for it."""
+    """Return the goal with the start's bill less the saving, so that both tables agree."""
     from costmodel.attribution.paired_comparison import beside
 
     if start.row.attribution is None or goal.row.attribution is None:
@@ -283,10 +281,10 @@ def _beside(start: Side, goal: Side, less: Apart) -> Side:
 
 
 def by_rows(start: Side, goal: Side, unit: str, times: tuple[float, float] = (1.0, 1.0)) -> Interval:
-    """What moving saves, from the rows: worker-hours that were measured in the same runs are paired, as everywhere.
+    """Return the saving from the rows; worker-hours of the same repetitions are paired.
 
-    Beyond the measured concurrency nothing pairs: how much slower either place becomes there is its own. ``times`` is
-    how many times as much each side costs by failures that its row does not contain.
+    Beyond the measured concurrency nothing is paired, because the slowdowns are independent. ``times`` multiplies each
+    side's amount for failures outside its row.
     """
     start_bill, goal_bill = bill(start, unit), bill(goal, unit)
     rows = start.row, goal.row

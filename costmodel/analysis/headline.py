@@ -1,4 +1,4 @@
-"""An answer in one sentence, computed from it: who is cheapest, by how much, how sure, and what of."""
+"""The headline of an answer: the cheapest substrate, the ratio with its interval, and the main cause."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALL: Final = 0.995
 NEAR_ONE: Final = 1.1
 """Below this ratio the difference is printed as a percentage: 1.003 times is not read as a difference."""
 LOPSIDED: Final = 2.0
-"""An interval whose limits are so differently far from its value is no "±"."""
+"""Ratio of the two half-widths of an interval above which it is not printed with "±"."""
 APART: Final = "cannot be told apart"
 DISTURBED: Final = "Disturbed: the measuring process was late or busy for most of the time"
 
@@ -37,8 +37,8 @@ DISTURBED: Final = "Disturbed: the measuring process was late or busy for most o
 def sentence(answer: Answer) -> str:
     """``docker exec runs 4.31 ± 0.26 times longer than local exec for T1 x 50; 41 ms of dispatch per action is …``.
 
-    Says what can be said: a tie, one place only, no work in common, nothing measured, a disturbed measurement. Texts
-    from recordings are in it as they are.
+    Also covers a tie, a single substrate, no common workload, no measurement, and a disturbed measurement. Texts from
+    recordings are unescaped.
     """
     if (line := headline(answer)) is None:
         return _without_a_pair(answer)
@@ -74,7 +74,7 @@ def _pair(entry: Entry, reference: Entry, line: WorkLine, way: str) -> str:
 
 
 def _several(entries: Sequence[Entry], reference: Entry, line: WorkLine, way: str, *, baseline: bool) -> str:
-    """A reference and the others: the ones that cannot be told from it first, then how much longer the rest run."""
+    """Compare a reference with several entries: ties first, then the ratios of the rest."""
     equal = [entry for entry in entries if _kind(entry) in (TIE, CANNOT_TELL)]
     rest = [entry for entry in entries if entry not in equal]
     name, work = _named(reference, line), f"for {_work(line)}{way}"
@@ -93,7 +93,7 @@ def _several(entries: Sequence[Entry], reference: Entry, line: WorkLine, way: st
 
 
 def _longer(name: str, reference_name: str, ratio: Interval, work: str = "") -> str:
-    """``docker exec runs 4.31 ± 0.26 times longer than local exec``: the one that runs longer comes first."""
+    """``docker exec runs 4.31 ± 0.26 times longer than local exec``: the slower one comes first."""
     if ratio.value < 1:
         low = None if not ratio.high else 1 / ratio.high
         ratio = Interval(1 / ratio.value, low, 1 / ratio.low if ratio.low and low else None)
@@ -108,7 +108,7 @@ def _longer(name: str, reference_name: str, ratio: Interval, work: str = "") -> 
 
 
 def _percent(ratio: Interval) -> Interval:
-    """What a ratio is above 1, as a percentage."""
+    """Return the excess of a ratio over 1 as a percentage."""
     low, high = (None if end is None else 100 * (end - 1) for end in ratio[1:])
     return Interval(100 * (ratio.value - 1), low, high)
 
@@ -119,7 +119,7 @@ def _open_ended(ratio: Interval) -> bool:
 
 
 def _why(entry: Entry, reference: Entry, *, among_several: bool) -> str:
-    """What the difference consists of, where there is one and it is known."""
+    """Name the main cause of the difference, where known."""
     if entry.verdict is None or _kind(entry) in (TIE, CANNOT_TELL):
         return ""
     pair = entry.row, reference.row
@@ -205,7 +205,7 @@ def _alone(line: WorkLine, place: Place, way: str) -> str:
     entry = line.at(place)
     assert entry is not None
     assert entry.amount is not None
-    held = entry.row.held_per_success_s  # whatever the answer is about, so that it is the same sentence everywhere
+    held = entry.row.held_per_success_s  # occupied time, whatever the measure, so that the sentence is always the same
     takes = f"{_digits(entry.amount.value)} worker-hours" if held is None else f"{_short(held.value)} per trajectory"
     hours, tax = entry.row.worker_hours, entry.row.tax_worker_hours
     share = f", {100 * tax.value / hours.value:.0f} % of it tax" if tax and hours and hours.value else ""
@@ -223,7 +223,7 @@ def _left_out(answer: Answer) -> str:
 
 
 def _ground(answer: Answer) -> str:
-    """How it was come by, where it was not measured."""
+    """Return the provenance in parentheses, unless measured."""
     return "" if answer.ground == "measured" else f" (as {answer.ground.replace('_', '-')})"
 
 
@@ -244,7 +244,7 @@ def _times(ratio: Interval) -> str:
 
 
 def _sure(ratio: Interval, digits: int) -> str:
-    """``4.31 ± 0.26``; both limits, ``3.8 (2.4 to 4.3)``, where one is much farther than the other."""
+    """``4.31 ± 0.26``; both limits, ``3.8 (2.4 to 4.3)``, where the interval is lopsided."""
     value, low, high = ratio
     if low is None or high is None:
         return _rounded(value, digits)
@@ -255,7 +255,7 @@ def _sure(ratio: Interval, digits: int) -> str:
 
 
 def _rounded(value: float, digits: int, like: float | None = None) -> str:
-    """So many digits, to the decimal place of another number where one is given."""
+    """Format with ``digits`` significant digits, or with the decimals of ``like``."""
     size = abs(value if like is None else like)
     decimals = max(0, digits - 1 - math.floor(math.log10(float(f"{size:.{digits - 1}e}")))) if size else 0
     return f"{value:,.{decimals}f}"

@@ -1,4 +1,4 @@
-"""Rows of places that are each asked their own: this one has nodes, that one limits and prices."""
+"""Rows of substrates with a training run each, because nodes, limits or prices differ."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class PlaceAsked(NamedTuple):
-    """What one place is asked: ``SUBSTRATE[:key=value]``, "" for all that no other means."""
+    """The training run of ``SUBSTRATE[:key=value]``; "": of all remaining substrates."""
 
     spec: str
     training_run: TrainingRun
@@ -39,7 +39,8 @@ def project_places(
     *,
     stressed: bool = True,
 ) -> list[Row]:
-    """As ``project``, with a training run for each place; the last one is for all others, and has the baseline.
+    """Project as ``project``, with a training run for each substrate. The last one is for the rest, and has the
+    baseline.
 
     Raises:
         TrainingRunError, PriceError, SourceError: as ``project``.
@@ -73,7 +74,8 @@ def project_places(
 
 
 def runs_of(recordings: Sequence[Recording | Published], place: PlaceAsked, row: Row) -> tuple[RunInSteps, ...]:
-    """Inputs of a simulation of a measured row's run: as it is, then at the ends of what its concurrency leaves open.
+    """Return inputs of a simulation of a measured row's run: as measured, then at the ends of an unmeasured
+    concurrency.
 
     Empty where the run is not in steps, or the row has no trials.
     """
@@ -100,10 +102,10 @@ def candidates_of(
     images_gb: Sequence[float] = (),
     like: CellIdentity | None = None,
 ) -> list[Candidate]:
-    """The recorded work at a provider where nothing was measured, one for each work.
+    """Return the recorded workloads at an unmeasured provider.
 
-    ``wanted`` says which recorded cells count, and ``like`` which cell's trials stand for the work where that cell did
-    it. ``stated`` and ``images_gb`` are as for ``Candidate.of``.
+    ``wanted`` selects recorded cells. ``like``: cell whose trials are preferred. ``stated`` and ``images_gb`` are as
+    for ``Candidate.of``.
     """
     from costmodel.providers.estimation import works
     from costmodel.providers.plausible_ranges import Candidate
@@ -117,10 +119,9 @@ def candidates_of(
 
 
 def only(recording: Recording, wanted: CellFilter) -> Recording:
-    """The recording without the cells that are not wanted, nor differ from a wanted one in length or concurrency only.
+    """Return the recording with wanted cells, and with cells that differ in length or concurrency only.
 
-    What a row says also depends on those: lengths are predicted from each other, contention is told from the same cell
-    alone.
+    Rows depend on such cells: lengths are predicted from each other, contention from the cell at concurrency 1.
     """
     families = {_family(cell.identity) for cell in recording.cells if wanted(cell.identity)}
     part = copy.copy(recording)

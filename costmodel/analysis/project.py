@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 _KEPT: Final = ("identity", "length", "held_out", "flags", "evidence", "assumptions", "levels", "versus")
-"""Fields of a row that do not depend on which of its pools was projected."""
+"""Fields of a row that are independent of the projected pool."""
 
 CellFilter = Callable[[CellIdentity], bool]
 SIMULATED_ROWS = 40
-"""So many rows are each simulated with all that one may cost; more share what these would."""
+"""Rows with a full simulation budget each; more rows share this budget."""
 MOST_LENGTHS = 16
-"""Of a series of more lengths so many are predicted from each other, evenly from the shortest to the longest."""
+"""Lengths of a series that are predicted from each other at most."""
 
 
 def project(
@@ -124,7 +124,7 @@ def behind(
     prices: Prices | None,
     providers: Sequence[Provider],
 ) -> list[Alternatives]:
-    """What the rows of ``project`` are computed from, in their order, published ones left out. Raises as it does."""
+    """Return the inputs of the rows of ``project``, in order, without published ones. Raises as ``project``."""
     cells = _cells(recordings, training_run, checked=False)
     return _thought_of(by_levels(cells), cells, providers, training_run, prices)
 
@@ -137,7 +137,7 @@ def cells_of(recordings: Sequence[Recording | Published], training_run: Training
 def _cells(
     recordings: Sequence[Recording | Published], training_run: TrainingRun, *, checked: bool = True
 ) -> dict[Pool, tuple[HeldOut, ...]]:
-    """The cells that are projected, each with how well its lengths predict each other, if that is ``checked``."""
+    """Return the projected cells, each with held-out predictions of its lengths if ``checked``."""
     series: dict[object, list[Pool]] = {}
     for pool in pools(recording for recording in recordings if isinstance(recording, Recording)):
         series.setdefault((pool.series, pool.provenance), []).append(pool)
@@ -155,7 +155,7 @@ def _thought_of(
     training_run: TrainingRun,
     prices: Prices | None,
 ) -> list[Alternatives]:
-    """What rows are computed from; who has one level of each cell and no provider waits for no more modules."""
+    """Return the inputs of rows; unnecessary modules are not imported."""
     alternatives = [Alternatives(levels[0], training_run, prices) for levels in groups]
     if any(len(levels) > 1 for levels in groups):
         from costmodel.workload.concurrency_scaling import at_scale
@@ -181,7 +181,7 @@ def rows_of(
     causes: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> list[Row]:
-    """One row for each, from the least to the most of what was not measured; the rest is as for ``project``."""
+    """Return one row for each, with the range of its unmeasured inputs; other parameters are as for ``project``."""
     cells = [(alternative, pool) for alternative in alternatives for pool in (alternative.value, *alternative.ends)]
     rows = [
         measured_row(pool, alternative.training_run, alternative.prices, reference, stressed=stressed)
@@ -191,7 +191,7 @@ def rows_of(
     if training_run is not None and training_run.full_speed is not None:
         rows = with_full_speed(rows, training_run.full_speed)
     if training_run is not None and training_run.step_rollouts is not None and (effort or training_run.step_model):
-        from costmodel.attribution.row import attributed  # who asks for no steps does not wait for it
+        from costmodel.attribution.row import attributed  # imported for runs in steps only
 
         simulated = [
             place
@@ -223,7 +223,7 @@ def _part_of(progress: Callable[[float], None], number: int, parts: int) -> Call
 
 
 def _held_out(lengths: Sequence[Pool]) -> tuple[HeldOut, ...]:
-    """Predict each recorded length from every shorter one, and put what was measured beside it."""
+    """Predict each recorded length from every shorter one, beside its measured time."""
     usable = sorted((pool for pool in lengths if pool.succeeded), key=lambda pool: pool.length.high)
     if len(usable) > MOST_LENGTHS:
         usable = [usable[i * (len(usable) - 1) // (MOST_LENGTHS - 1)] for i in range(MOST_LENGTHS)]
@@ -239,7 +239,7 @@ def _held_out(lengths: Sequence[Pool]) -> tuple[HeldOut, ...]:
 
 
 def widen(alternatives: Alternatives, row: Row, ends: Sequence[Row]) -> Row:
-    """The value's row, from the lowest limit of any to the highest, with what it rests on."""
+    """Return the row of the assumed values with the outer limits of all."""
     for flag in alternatives.flags:
         if flag not in row.flags:
             row = replace(row, flags=warnings.including(row.flags, flag))
@@ -248,14 +248,14 @@ def widen(alternatives: Alternatives, row: Row, ends: Sequence[Row]) -> Row:
 
 
 def without_upper_limits(result: Any) -> Any:
-    """A result whose amounts are at least what they are: every upper limit is None."""
+    """Return a result without upper limits, because its amounts are "at least"."""
     if is_dataclass(result) and not isinstance(result, type):
         parts = {field.name: getattr(result, field.name) for field in fields(result) if field.name not in _KEPT}
         return replace(result, **{name: without_upper_limits(part) for name, part in parts.items()})
     if isinstance(result, dict):
         return {key: without_upper_limits(part) for key, part in result.items()}
     if isinstance(result, Between):
-        return None  # its upper end is one of the measured concurrency
+        return None  # its upper end is of the measured concurrency
     if not hasattr(result, "_fields"):
         return result
     opened = {name: without_upper_limits(getattr(result, name)) for name in result._fields}
@@ -263,7 +263,7 @@ def without_upper_limits(result: Any) -> Any:
 
 
 def _across(ones: Sequence[Any]) -> Any:
-    """The first of several results of one kind; what has limits with those of all."""
+    """Return the first of several results of one kind, with the outer limits of all."""
     first = ones[0]
     if len(ones) == 1 or any(item is None for item in ones):
         return first
@@ -278,7 +278,7 @@ def _across(ones: Sequence[Any]) -> Any:
         return {key: _across([item.get(key) for item in ones]) for key, _ in first.items()}
     if not hasattr(first, "_fields"):
         return first
-    if isinstance(first, Share):  # without limits it stays: a range of what was assumed is none of what was measured
+    if isinstance(first, Share):  # stays without limits: an assumed range is no measured range
         parts = {name: [getattr(item, name) for item in ones] for name in first._fields}
         return Share(
             **{name: result[0] if _unlimited(result[0]) else _across(result) for name, result in parts.items()}

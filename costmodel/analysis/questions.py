@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from costmodel.providers.provider import Provider
 
 COARSE: Final = 0.005
-"""The share of the usual simulation for a row that is computed anew with other inputs."""
+"""Share of the usual simulation for a row with changed inputs."""
 
 
 def attribute(
@@ -37,10 +37,10 @@ def attribute(
     prices: Prices | None = None,
     effort: float = 1.0,
 ) -> Attribution:
-    """What each cause of sandbox time costs a run in steps on one substrate.
+    """Return the amounts of each cause of sandbox time on one substrate, for a run in steps.
 
-    ``substrate`` is SUBSTRATE[:key=value]. ``tier`` and ``mode`` select one cell where several were recorded.
-    ``effort`` is the share of the usual simulation.
+    ``substrate`` is SUBSTRATE[:key=value]. ``tier`` and ``mode`` select one of several cells. ``effort`` is the share
+    of the usual simulation.
 
     Raises:
         TrainingRunError: the run has no steps, or not exactly one row is of the substrate.
@@ -69,8 +69,8 @@ def decide(
 ) -> Decision:
     """Whether to move a training run from the substrate ``current`` to the substrate ``candidate``.
 
-    ``candidate_run`` is the training run at the candidate, if limits, nodes or failures differ there. A candidate
-    without measurements is estimated from what ``provider``, or a shipped provider of that name, publishes.
+    ``candidate_run`` is the training run at the candidate, if limits, nodes or failures differ there. An unmeasured
+    candidate is estimated from figures of ``provider``, or of the shipped provider of that name.
 
     Raises:
         TrainingRunError: not exactly one row is of a side, or the sides cannot be compared.

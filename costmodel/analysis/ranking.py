@@ -1,7 +1,7 @@
-"""The answer: which place is cheapest for the same work, by how much, how sure, and what the difference consists of.
+"""Ranking of substrates by workload: the cheapest, the ratios with intervals, and the main cause of a difference.
 
-A line per work, a column per place; ``headline.py`` says it in words. Only what was got in one way is ranked: measured
-rows with measured, published with published. Rows that were disturbed throughout are not ranked.
+A line per workload, a column per substrate. Only rows of one provenance are ranked: measured with measured, published
+with published. Disturbed rows are not ranked.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from costmodel.training.length import Length
 
 WORKER_HOURS: Final = "worker_hours"
 HELD_PER_SUCCESS: Final = "held_per_success_s"
-"""What an answer is about: worker-hours of the whole run, or seconds that one delivered trajectory holds a worker."""
+"""Measure of an answer: worker-hours of the whole run, or occupied seconds per delivered trajectory."""
 
 EXEC, SESSION = "exec", "session"
-"""Modes of one work that are compared with each other: a dispatch per action, and one persistent shell."""
+"""Compared modes of one workload: a dispatch per action, and one persistent shell."""
 
 GROUNDS: Final = ("measured", warnings.STAND_IN, warnings.IMPORTED, "composed", warnings.PUBLISHED)
 """How a row was come by, the firmest first: only the rows of the first that there is are ranked."""
 
 
 class Work(NamedTuple):
-    """What was done, and how it was asked for; sorted by tier, by number of actions, by mode."""
+    """Workload of a row; sorted by tier, number of actions, mode."""
 
     tier: str
-    actions: float  # of one trajectory; their mean where they differ
+    actions: float  # of one trajectory; the mean where lengths differ
     length: Length
     mode: str
     concurrency: int
@@ -45,7 +45,6 @@ class Work(NamedTuple):
 
     @classmethod
     def of(cls, row: Row) -> Work:
-        """That of a row, at the length that is projected."""
         identity = row.identity
         return cls(
             actions=row.length.actions,
@@ -55,21 +54,20 @@ class Work(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where it was done: a column."""
+    """A substrate as a column."""
 
     label: str
     provenance: str
     number: int = 0  # from 1 where several places have this label
-    differs: str = ""  # in what they differ: "environment 1e17…, image sha256:…"
+    differs: str = ""  # differing fields: "environment 1e17…, image sha256:…"
 
     @property
     def name(self) -> str:
-        """The label, with its number where it needs one."""
         return f"{self.label} #{self.number}" if self.number else self.label
 
 
 class Entry(NamedTuple):
-    """One work at one place."""
+    """One workload on one substrate."""
 
     place: Place
     row: Row
@@ -80,10 +78,10 @@ class Entry(NamedTuple):
 
 
 class WorkLine(NamedTuple):
-    """One work, at every place that did it."""
+    """One workload on all its substrates."""
 
     work: Work
-    others: tuple[str, ...]  # what sets it apart from works of the same tier, length and mode: "concurrency 8"
+    others: tuple[str, ...]  # differences from workloads of the same tier, length and mode: "concurrency 8"
     entries: tuple[Entry, ...]  # in the order of the columns
     reference: Place | None  # the baseline, else the cheapest; None where nothing is ranked
 
@@ -105,12 +103,12 @@ class WorkLine(NamedTuple):
 
     @property
     def cheapest(self) -> Entry | None:
-        """The one with the smallest amount; others may tie with it."""
+        """The entry with the smallest amount; others may tie."""
         return next(iter(self.ranked), None)
 
 
 class ModeRatio(NamedTuple):
-    """One work at one place: how many times longer ``exec`` runs it than ``session``."""
+    """One workload on one substrate: the ratio of ``exec`` to ``session``."""
 
     work: Work  # by exec
     others: tuple[str, ...]  # as ``WorkLine`` has it
@@ -133,7 +131,7 @@ class Answer(NamedTuple):
     places: tuple[Place, ...]
     lines: tuple[WorkLine, ...]
     ground: str  # how the ranked rows were come by
-    baseline: str | None  # as it was asked for; None: every line's cheapest is its reference
+    baseline: str | None  # requested baseline; None: each line's cheapest is its reference
     modes: tuple[ModeRatio, ...] = ()  # of each work that a place did in both modes, in the order of the lines
 
     @property
@@ -142,7 +140,7 @@ class Answer(NamedTuple):
         return tuple(place for place in self.places if place.provenance != self.ground)
 
     def showing(self, rows: Sequence[Row]) -> Answer:
-        """Without the entries of other rows, but for what they are compared with, which is then in no column."""
+        """Return the answer with entries of these rows, and with their references, which have no column."""
         wanted = {id(row) for row in rows}
         places = {entry.place for line in self.lines for entry in line.entries if id(entry.row) in wanted}
         lines = []
@@ -158,17 +156,17 @@ class Answer(NamedTuple):
 
 
 class CauseExcess(NamedTuple):
-    """What a difference between two entries mostly consists of."""
+    """Main cause of the difference between two entries."""
 
     cause: str  # a field of ``row.ByCause``
-    share: float  # of the difference; above 1 where other causes take some of it back
+    share: float  # share of the difference; above 1 where other causes reduce it
     per_action_s: float  # the same, by trajectory and action; of set-ups too
 
 
 def answer_of(
     rows: Sequence[Row], measure: str = WORKER_HOURS, *, run_sd: float | None = None, baseline: str | None = None
 ) -> Answer:
-    """Put rows of one training run beside each other, by work.
+    """Group rows of one training run by workload, and rank them.
 
     Args:
         rows: of ``project``, all at the same training run.
@@ -229,10 +227,9 @@ def _modes(lines: Sequence[WorkLine], ground: str, measure: str, run_sd: float |
 
 
 def headline(answer: Answer) -> WorkLine | None:
-    """The line that stands for all; None where no two places did the same work.
+    """Return the line of the headline; None where no two substrates have a common workload.
 
-    Of those that most places did, by the first mode (exec, one dispatch per action, before session), the middle one:
-    chosen by its place in the table, not by what it says.
+    The middle one among lines with most substrates and the first mode (exec before session), independent of its result.
     """
     shared = [line for line in answer.lines if len({entry.place for entry in line.ranked}) > 1]
     if not shared:
@@ -242,14 +239,14 @@ def headline(answer: Answer) -> WorkLine | None:
 
 
 def middle_workload(lines: Sequence[WorkLine]) -> WorkLine:
-    """Of the first mode's lines, of which there is at least one, that in the middle."""
+    """Return the middle line of the first mode; there is at least one line."""
     first = min(line.work.mode for line in lines)
     usual = [line for line in lines if line.work.mode == first]
     return usual[(len(usual) - 1) // 2]
 
 
 def excess(dear: Row, cheap: Row) -> CauseExcess | None:
-    """What the dearer of two rows spends its additional time on; None where that is not known of both."""
+    """Return the main cause of the dearer row's excess; None where unknown for either row."""
     pair = [(row.by_cause_worker_hours, row.worker_hours, row.held_per_success_s) for row in (dear, cheap)]
     seconds: list[dict[str, float]] = []
     for causes, hours, held in pair:
@@ -308,7 +305,7 @@ def _entry(
 
 
 def _placed(rows: Sequence[Row]) -> dict[Place, list[Row]]:
-    """The rows by column. One label is one column, unless one work has it twice: then every place has its own."""
+    """Return rows by column. A label with two rows of one workload has a column per differing identity."""
     labelled: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         labelled.setdefault((row.provenance, row.label), []).append(row)
@@ -335,7 +332,7 @@ def _placed(rows: Sequence[Row]) -> dict[Place, list[Row]]:
 
 
 def _named(works: Iterable[Work]) -> dict[Work, tuple[str, ...]]:
-    """For each what tells it from works of the same tier, length and mode."""
+    """Return the differences of each workload from others of the same tier, length and mode."""
     groups: dict[tuple[str, Length, str], list[Work]] = {}
     for work in works:
         groups.setdefault((work.tier, work.length, work.mode), []).append(work)

@@ -1,8 +1,8 @@
-"""What would turn a decision: for each main input the value at which both sides cost the same, the others as they are.
+"""Thresholds of a decision: for each main input the value at which both sides cost the same.
 
-Found by bisection over the input. Prices enter a bill in proportion, so that no simulation is needed; for what changes
-how a run goes, both sides are simulated anew with the same random numbers. What a cause costs one side is taken in
-proportion to how long it takes, which holds near its value.
+Values are searched by bisection, other inputs unchanged. Prices scale a bill without simulation. Inputs that change the
+run are simulated on both sides under common random streams. The amount of a cause is scaled with its time, which holds
+near its value.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from costmodel.providers.plausible_ranges import Input
 
 WITHIN: Final = 16.0
-"""An input is tried from this part of its value to so many times it."""
+"""Search range of an input: from its value divided by this to its value multiplied by this."""
 NEAR: Final = 4.0
 """The same of what takes a simulation to try."""
 QUICK: Final = 0.0025
-"""How much is simulated to try one value, relative to what one row may cost."""
+"""Simulation budget of one tried value, relative to one row."""
 CLOSE: Final = 0.05
 """A value is found to this share of itself."""
 
@@ -36,18 +36,18 @@ SWEPT: Final = 0.04
 """The same of one value of an unmeasured input."""
 NOT_TRIED: Final = math.nan
 NEAR_ENOUGH: Final = 1 / 16
-"""The value at which an unmeasured input turns the saving is found to this share of its range."""
+"""Precision of an unmeasured input's threshold, as a share of its range."""
 
 OF_THE_RUN: Final = ("think", "actions", "workers")
 """Inputs that are the same wherever the run goes."""
 
 Saving = Callable[[float], float | None]
-"""Of moving, by the value of one input; None: that value cannot be."""
+"""Saving of moving by the value of one input; None: invalid value."""
 Vary = Callable[[TrainingRun, float], TrainingRun]
 
 
 class Turn(NamedTuple):
-    """One input: where it turns the decision. ``at`` is None where that is nowhere from ``low`` to ``high``."""
+    """One input with its threshold. ``at`` is None where there is none from ``low`` to ``high``."""
 
     input: str  # a field of the training run, or a cause of one side
     side: str  # the side's name; "" for both
@@ -59,7 +59,7 @@ class Turn(NamedTuple):
 
 
 def turns(decision: Decision, *, simulate: bool = True) -> list[Turn]:
-    """The inputs that turn it, the nearest first, then those that do not.
+    """Return the inputs with a threshold, the nearest first, then the others.
 
     Args:
         found: the decision.
@@ -70,17 +70,17 @@ def turns(decision: Decision, *, simulate: bool = True) -> list[Turn]:
 
 
 class InputEffect(NamedTuple):
-    """An unmeasured input: how it moves the saving over its range, the others as assumed."""
+    """An unmeasured input with its effect on the saving over its range, others as assumed."""
 
     side: str
     input: Input
     best: float | None  # saving with the input at its best; None: the run would never end; not a number: not tried
     worst: float | None
-    at: float | None  # the value at which the saving changes its sign; None: nowhere in the range
+    at: float | None  # threshold; None: nowhere in the range
 
     @property
     def near(self) -> float:
-        """The share of the way from the assumed value to the end of the range at which it changes the sign."""
+        """Distance of the threshold, as a share of the way from the assumed value to the end of the range."""
         if self.at is None:
             return math.inf
         unmeasured = self.input
@@ -92,7 +92,7 @@ class InputEffect(NamedTuple):
         return 0.0 if end == unmeasured.assumed else (self.at - unmeasured.assumed) / (end - unmeasured.assumed)
 
     def swing(self, saving: float) -> float:
-        """How far the input moves the saving from what it is."""
+        """Return the largest change of the saving over the range."""
         if self.best is None or self.worst is None:
             return math.inf
         return max(abs(end - saving) for end in (self.best, self.worst, saving) if not math.isnan(end))
@@ -101,11 +101,10 @@ class InputEffect(NamedTuple):
 def input_effects(
     decision: Decision, progress: Callable[[float], None] | None = None, *, rough: bool = False
 ) -> list[InputEffect]:
-    """Every unmeasured input with the value at which it turns the saving, the one that turns it soonest first.
+    """Return every unmeasured input with its threshold, the nearest first.
 
-    Inputs that turn nothing alone follow, the one that moves the saving most first. ``progress`` is told the share that
-    is done. ``rough``: only the end of the range that is against the saving is simulated, and the value at which the
-    sign changes lies on the straight line to it.
+    Inputs without a threshold follow, the largest effect first. ``progress`` receives the finished share. ``rough``:
+    only the end against the saving is simulated, and the threshold is interpolated linearly.
     """
     savings = Savings(decision.start, decision.goal, decision.unit, QUICK if rough else SWEPT, limits=False)
     assumed_saving, effects = savings.at({}, {}).value, []
@@ -138,7 +137,7 @@ def input_effects(
 def _sign_changes(
     assumed_saving: float, unmeasured: Input, ends: Mapping[str, float | None], saving: Saving | None
 ) -> float | None:
-    """The value nearest to the assumed one at which the saving has the other sign, by bisection where it can be."""
+    """Return the threshold nearest to the assumed value, by bisection where possible."""
     nearest = None
     for name, end_saving in ends.items():
         if end_saving is not None and end_saving * assumed_saving > 0:
@@ -171,7 +170,7 @@ def _sign_changes(
 def _turn(
     name: str, side: str, unit: str, now: float, saving: Saving, within: float = WITHIN, highest: float = math.inf
 ) -> Turn:
-    """Bisect on a logarithmic scale, between the value as it is and the nearer end at which the sign is another."""
+    """Bisect on a logarithmic scale, towards the nearer end with the opposite sign."""
     low, high = now / within, min(now * within, highest)
     saving_now = saving(now)
     turning_value = None
@@ -185,7 +184,7 @@ def _turn(
 
 
 def _bisected(saving: Saving, now: float, saving_now: float, end: float) -> float:
-    """Where the sign changes between two values at which it differs."""
+    """Return the change of sign between two values."""
     while abs(math.log(end / now)) > CLOSE:
         middle = math.sqrt(now * end)
         saving_middle = saving(middle)
@@ -197,7 +196,7 @@ def _bisected(saving: Saving, now: float, saving_now: float, end: float) -> floa
 
 
 def _prices(decision: Decision) -> Iterator[Turn]:
-    """Those of GPUs, of nodes, of what a price sheet says."""
+    """Yield thresholds of GPU, node and sandbox prices."""
     if decision.unit != USD:
         return
     value, start_bill, goal_bill = decision.saving.value, decision.start_bill, decision.goal_bill
@@ -236,7 +235,7 @@ def _causes(decision: Decision) -> Iterator[Turn]:
 
 
 def _takes_s(row: Row, cause: str) -> float | None:
-    """Of one trajectory, or of one action of it."""
+    """Return the time of a cause per trajectory, or per action."""
     split, hours = row.by_cause_worker_hours, row.worker_hours
     if split is None or hours is None or row.held_per_success_s is None or not hours.value:
         return None
@@ -247,7 +246,7 @@ def _takes_s(row: Row, cause: str) -> float | None:
 
 
 def _slower(decision: Decision) -> Iterator[Turn]:
-    """How much slower the commands of the goal may be: a second more in every step costs what it costs there."""
+    """Yield the threshold of the goal's command time: a second more in each step has a constant price."""
     attribution = decision.goal.row.attribution
     if (
         decision.goal.candidate is not None
@@ -268,7 +267,7 @@ def _slower(decision: Decision) -> Iterator[Turn]:
 
 
 def _inputs(decision: Decision) -> Iterator[Turn]:
-    """What changes how a run goes: that of the run on both sides together, that of a place on its own side."""
+    """Yield thresholds of inputs that change the run: common inputs on both sides, others on their own side."""
     for name, unit, vary, highest in _VARIED:
         sides = [
             side
@@ -308,7 +307,7 @@ def _ranged(side: Side, name: str) -> bool:
 
 
 def _value(training_run: TrainingRun, name: str) -> float:
-    """Of an input; 0: not asked for."""
+    """Return the value of an input; 0: not set."""
     if name == "think":
         return 0.0 if training_run.think is None else training_run.think.median_ns / 1e9
     if name == "images":
@@ -356,4 +355,4 @@ _VARIED: Final[tuple[tuple[str, str, Vary, float], ...]] = (
     ("actions", "on average", _long, math.inf),
     ("workers", "", _count("workers"), math.inf),
 )
-"""Input, its unit, how it is changed, and what it stays below."""
+"""Input, unit, function that changes it, upper bound."""

@@ -1,7 +1,7 @@
 """Savings per training step if sandboxes are suspended, forked or recycled, or if images are built before the run.
 
-An action is compared with the same run without it, in the same random worlds. An input that the training file does not
-state has the published range of ``providers.plausible_ranges``; the interval then contains the saving at both ends.
+An action is compared with the same run without it, under common random streams. A latency missing from the training
+file has the published range of ``providers.plausible_ranges``. The interval then contains the saving at both ends.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ INPUTS: Final = {
 }
 """Latencies of each action."""
 EFFORT: Final = 0.03
-"""Of one saving, relative to the usual of one row."""
+"""Simulation budget of one saving, relative to one row."""
 COARSE: Final = 0.01
-"""Of a saving that only shows where its sign changes."""
+"""Simulation budget of a saving whose sign alone is used."""
 BEYOND: Final = 10
 """A threshold is searched up to this multiple of the highest plausible latency."""
 ROUNDS: Final = 2
@@ -115,7 +115,7 @@ class _Comparison:
         self._values |= {latency.field: latency.middle for latency in self.assumed}
 
     def _range(self, field: str) -> AssumedInput:
-        """Return the published range of a latency; one per GiB is that of the cell's memory."""
+        """Return the published range of a latency; a latency per GiB is multiplied by the cell's memory."""
         gib = self._asked.pool.identity.memory_mib / 1024
         printed = [
             (figure, gib if figure.unit == "s per GiB" else 1.0) for figure in figures() if figure.input == field
@@ -142,7 +142,7 @@ class _Comparison:
         )
 
     def _saved(self, values: dict[str, Any], price: float | None = None, *, limits: bool = True) -> Apart:
-        """Return the run without the action less the run with it, at these values of its inputs."""
+        """Return the run without the action less the run with the action."""
         training_run, values, requested = self._base.training_run, self._values | values, self._asked.training_run
         before = self._base
         if self._action == "prebuild":
