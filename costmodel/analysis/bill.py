@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 USD, WORKER_HOURS = UNITS = ("usd", "worker_hours")
 
 Rerun = Callable[[TrainingRun], Row]
-"""The row of one side at another training run."""
+"""Function from a training run to the row of one side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Side:
     training_run: TrainingRun
     rerun: Rerun
     runs: tuple[RunInSteps, ...] = ()  # of a run in steps: as measured, then at both ends of an unmeasured concurrency
-    candidate: Candidate | None = None  # of a place where nothing was measured: its inputs with their ranges
+    candidate: Candidate | None = None  # unmeasured inputs with their ranges, of an unmeasured substrate
 
     def at(self, training_run: TrainingRun, *, anew: bool) -> Side:
         """Return the side with another training run; ``anew``: with a new row, which takes longer."""
@@ -61,7 +61,7 @@ class Bill(NamedTuple):
 
     whole: Interval
     sandbox: Interval | None  # saving of an ideal sandbox, part of ``whole``; None where the run is not in steps
-    gpus: Interval | None  # for as long as the run lasts; None without a price of them
+    gpus: Interval | None  # for the duration of the run; None without a price
     nodes: Interval | None  # likewise
     rest: float  # workers and sandboxes, by the price sheet
 
@@ -109,12 +109,12 @@ def bill(side: Side, unit: str) -> Bill:
         else None
     )
     rest = whole.value - sum(part.value for part in (gpus, nodes) if part)
-    rest = rest if rest > 1e-9 * whole.value else 0.0  # what is left of rounding is nobody's
+    rest = rest if rest > 1e-9 * whole.value else 0.0  # ignore a remainder due to rounding
     return Bill(whole, attribution.sandbox.usd, gpus, nodes, rest)
 
 
 def usd_of(side: Side) -> Interval | None:
-    """All that has a price; None: nothing has."""
+    """Return all priced amounts; None: no price."""
     row = side.row
     if row.attribution is not None:
         return row.attribution.run.usd

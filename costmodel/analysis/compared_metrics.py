@@ -30,7 +30,7 @@ from costmodel.statistics.repetitions import (
 from costmodel.workload.pool import Pool
 
 METRIC_LIMIT: Final = 0.10
-"""Change of a metric that matters, where no limit is given."""
+"""Limit of a metric without a given limit."""
 FAILURE_RATE: Final = "failure_rate"
 HELD: Final = "held_per_success"
 SIDES: Final = ("before", "after")
@@ -45,7 +45,7 @@ PER_SUCCESS: Final = MappingProxyType[str, Callable[[RecordedTrial, float | None
 """Quantity → amount of a trial, summed and divided by the number of successes. Means only."""
 
 DEFAULT_METRICS: Final = ("mean:trajectory", "p50:action", FAILURE_RATE)
-"""Metrics that are compared where none is named."""
+"""Compared metrics without a selection."""
 
 _PERCENTILE: Final = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 
@@ -111,7 +111,7 @@ def change_of(before: Pool, after: Pool, metric: Metric, run_sd: float | None) -
 
 
 def _failures(before: Pool, after: Pool) -> Change:
-    """Compare shares of trials that failed, with Newcombe's interval of the difference, from Wilson's (1998)."""
+    """Compare shares of failed trials, with Newcombe's interval of the difference, from Wilson's (1998)."""
     then, now = (wilson_interval(sum(not t.ok for t in pool.trials), len(pool.trials)) for pool in (before, after))
     sides = ComparedSide(len(before.trials), then), ComparedSide(len(after.trials), now)
     return Change(*sides, difference(now, then))
@@ -205,7 +205,7 @@ def _relative(now: Interval, then: Interval) -> Interval | None:
 
 
 def _wider(change: Interval, limits: Interval | None) -> Interval:
-    """Return the outer limits of both; ``change`` where the other has nchange."""
+    """Return the outer limits of both, or ``change`` where the second is missing."""
     if limits is None or change.low is None or limits.low is None:
         return change
     high = None if change.high is None or limits.high is None else max(change.high, limits.high)

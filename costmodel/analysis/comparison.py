@@ -54,10 +54,10 @@ class Comparison(NamedTuple):
     then: ComparedSide
     now: ComparedSide
     change: Interval | None  # relative; for ``failure_rate`` the difference of the two shares
-    verdict: str  # one of ``COMPARISON_VERDICTS``
-    reason: str = ""  # why it is INCONCLUSIVE
+    verdict: str  # of ``COMPARISON_VERDICTS``
+    reason: str = ""  # reason of INCONCLUSIVE
     bases: tuple[Basis, ...] = ()  # source of the between-repetition part of the interval
-    needs: int | None = None  # repetitions a side that would show a change of the limit; None: none needed, or unknown
+    needs: int | None = None  # repetitions per side for a change of the limit; None: none needed, or unknown
 
     @property
     def beyond(self) -> bool | None:
@@ -78,7 +78,7 @@ class Comparisons(NamedTuple):
     comparisons: list[Comparison]
     only_before: list[Pool]
     only_after: list[Pool]
-    differing: tuple[str, ...]  # fields of ``SURROUNDINGS`` that are not the same on both sides
+    differing: tuple[str, ...]  # fields of ``SURROUNDINGS`` that differ between the sides
 
     @property
     def beyond(self) -> bool | None:
@@ -88,7 +88,7 @@ class Comparisons(NamedTuple):
 
 
 def planned(identity: CellIdentity) -> CellIdentity:
-    """Return the identity without the fields that a measurement finds out (``SURROUNDINGS``)."""
+    """Return the identity without measured fields (``SURROUNDINGS``)."""
     return identity._replace(environment="", substrate_version="", image="")
 
 

@@ -40,7 +40,7 @@ class RunnerLoad(NamedTuple):
     cpu_permille: float  # medians
     lag_p50_ns: float
     lag_p99_ns: float
-    waits: float  # the share of seconds in which a call found every thread of a pool busy
+    waits: float  # share of seconds without a free thread
 
 
 class LadderLevel(NamedTuple):
@@ -49,13 +49,13 @@ class LadderLevel(NamedTuple):
     concurrency: int
     trials: int
     failures: int
-    throughput_per_s: Interval  # trials that succeeded
+    throughput_per_s: Interval  # of successful trials
     actions_per_s: Interval
     action_ns: float  # mean
     action_p50_ns: int
     action_p95_ns: int
     completion_ns: float  # mean
-    runner: RunnerLoad | None  # None: no second of it was told of
+    runner: RunnerLoad | None  # None: no health sample
 
 
 class Knee(NamedTuple):
@@ -101,7 +101,7 @@ def ladders(pools: Iterable[Pool]) -> list[Ladder]:
 
 
 class _Step:
-    """A level while it is worked out."""
+    """Computation of a level."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
@@ -132,7 +132,6 @@ class _Step:
         return [self.per_s * mean_ns / drawn_ns if drawn_ns else self.per_s for drawn_ns in means_ns]
 
     def level(self, draws: Sequence[float]) -> LadderLevel:
-        """All of it."""
         good = self.pool.successes
         actions_ns = sorted(ns for trial in good for ns in trial.durations_ns) or [0]
         throughput = _interval(self.per_s, draws)

@@ -26,11 +26,11 @@ MOVE, STAY, CANNOT_TELL = VERDICTS = ("move", "stay", "cannot_tell")
 COMPOSED: Final = warnings.COMPOSED
 MEASURED: Final = warnings.MEASURED
 UNMEASURED_PROVENANCES: Final = (COMPOSED, warnings.PUBLISHED, warnings.STAND_IN)
-"""Provenances of a row whose place was not measured."""
+"""Provenances of an unmeasured row."""
 PAIRED: Final = 0.3
 """Budget of two simulated runs, relative to one row."""
 PARTS: Final = 3
-"""Differences that are simulated where inputs are unmeasured: as assumed, at their worst, at their best."""
+"""Simulated differences with unmeasured inputs: as assumed, at their worst, at their best."""
 End = Literal["best", "worst"]
 BEST: Final[End] = "best"
 WORST: Final[End] = "worst"
@@ -42,10 +42,10 @@ CAUSES_DO: Final = {
 }
 
 _SAID: Final = (COMPOSED, warnings.DISPATCH_BORROWED, warnings.SPEED_ASSUMED)
-"""Warnings that the ranges of an unmeasured place already say."""
+"""Warnings already contained in the ranges of an unmeasured substrate."""
 
 Values = Mapping[str, float]
-"""Values of one side's unmeasured inputs by name."""
+"""Input → value, of the unmeasured inputs of one side."""
 
 
 class Unverified(NamedTuple):
@@ -67,8 +67,8 @@ class Decision:
     start_bill: Bill
     goal_bill: Bill
     saving: Interval  # of moving, with assumed values of unmeasured inputs; negative: moving costs more
-    least: Interval | None  # of moving, where unmeasured inputs are worst for it; None: the run would never end
-    most: Interval | None  # of moving, where unmeasured inputs are best for it
+    least: Interval | None  # of moving, with unmeasured inputs at their worst; None: the run would never end
+    most: Interval | None  # of moving, with unmeasured inputs at their best
     paired: bool  # simulated under common random streams
     open_points: tuple[Unverified, ...]  # why there is no verdict; empty where there is one
     doubts: tuple[Unverified, ...]  # the open points and all others, the most important first
@@ -175,7 +175,7 @@ class Savings:
         self._parts = 1 if start.candidate is None and goal.candidate is None else PARTS
         self._done = 0
         self._shared: Shared = {}
-        self.first: Apart | None = None  # the first difference that was simulated
+        self.first: Apart | None = None  # first simulated difference
 
     def at(self, start: Values, goal: Values) -> Interval:
         """Return the saving; absent values are as assumed.
@@ -185,7 +185,7 @@ class Savings:
         """
         start_runs, goal_runs = self._sides[0].runs_at(start), self._sides[1].runs_at(goal)
         if start_runs and goal_runs:
-            from costmodel.attribution.paired_comparison import apart  # a run without steps does not load it
+            from costmodel.attribution.paired_comparison import apart  # not imported for a run without steps
 
             pairs = [
                 (start_runs[0], goal_runs[0]),

@@ -56,7 +56,7 @@ def sentence(answer: Answer) -> str:
 
 
 def _at_least(entry: Entry) -> bool:
-    """Whether its amount has a lower limit only."""
+    """Whether the amount has a lower limit only."""
     return entry.amount is not None and entry.amount.low is not None and entry.amount.high is None
 
 
@@ -114,7 +114,7 @@ def _percent(ratio: Interval) -> Interval:
 
 
 def _open_ended(ratio: Interval) -> bool:
-    """Whether there is a lower limit and no upper one."""
+    """Whether there is a lower limit only."""
     return ratio.low is not None and ratio.high is None
 
 
@@ -140,7 +140,7 @@ def _cause(dear: Row, cheap: Row, *, among_several: bool = False) -> str:
 
 
 def _otherwise(answer: Answer, line: WorkLine, entry: Entry, reference: Entry) -> str:
-    """The same two in the other modes, a sentence each."""
+    """Compare the two substrates in other modes, a sentence each."""
     parts = []
     for other_line in answer.lines:
         if other_line is line or other_line.work != line.work._replace(mode=other_line.work.mode):
@@ -188,7 +188,7 @@ def _without_a_pair(answer: Answer) -> str:
 
 
 def _mode(mode_ratio: ModeRatio, way: str) -> str:
-    """The two modes of one place."""
+    """Compare both modes of one substrate."""
     name, session_name = (f"{mode_ratio.place.name} {mode}" for mode in (EXEC, SESSION))
     work = " x ".join(part for part in (mode_ratio.work.tier, str(mode_ratio.work.length)) if part)
     work = f" for {', '.join([work, *mode_ratio.others])}{way}"
@@ -201,7 +201,7 @@ def _mode(mode_ratio: ModeRatio, way: str) -> str:
 
 
 def _alone(line: WorkLine, place: Place, way: str) -> str:
-    """The only place that is known."""
+    """Describe the only substrate."""
     entry = line.at(place)
     assert entry is not None
     assert entry.amount is not None
@@ -216,7 +216,7 @@ def _alone(line: WorkLine, place: Place, way: str) -> str:
 
 
 def _left_out(answer: Answer) -> str:
-    """How many rows are not ranked because they were disturbed."""
+    """Return the number of disturbed rows, which are not ranked."""
     rows = [entry.row for line in answer.lines for entry in line.entries]
     disturbed = sum(warnings.DISTURBED in row.flags for row in rows)
     return f" Disturbed and not ranked: {disturbed} of {len(rows)} rows." if disturbed else ""
@@ -268,7 +268,7 @@ def _limits(ratio: Interval) -> str:
 
 
 def _digits(value: float) -> str:
-    """Three digits, or all that are before the point."""
+    """Format with three digits, or with all digits before the point."""
     return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
 
 

@@ -81,7 +81,7 @@ def runs_of(recordings: Sequence[Recording | Published], place: PlaceAsked, row:
     """
     if place.training_run.step_rollouts is None:
         return ()
-    from costmodel.attribution.paired_comparison import RunInSteps  # a run without steps does not load it
+    from costmodel.attribution.paired_comparison import RunInSteps  # not imported for a run without steps
 
     for alternatives in behind(recordings, place.training_run, place.prices, ()):
         if (alternatives.value.identity, alternatives.value.provenance) == (row.identity, row.provenance):
@@ -121,7 +121,7 @@ def candidates_of(
 def only(recording: Recording, wanted: CellFilter) -> Recording:
     """Return the recording with wanted cells, and with cells that differ in length or concurrency only.
 
-    Rows depend on such cells: lengths are predicted from each other, contention from the cell at concurrency 1.
+    Rows depend on these too: lengths are predicted from each other, contention from concurrency 1.
     """
     families = {_family(cell.identity) for cell in recording.cells if wanted(cell.identity)}
     part = copy.copy(recording)

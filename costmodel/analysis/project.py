@@ -55,24 +55,17 @@ def project(
     causes: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> list[Row]:
-    """One row per cell of a file or several, in their order.
+    """Return one row per cell of one or several files, in their order.
 
-    With ``training_run.actions`` the cells that differ in their length only are one row.
+    Cells that differ in length only are one row if ``training_run.actions`` is set. Cells that differ in concurrency
+    only are one row, unless ``each_level``. Each of the ``providers`` adds an estimated row per recorded workload.
 
-    Cells that differ in how many trials ran at a time only are one row, for as many as the training run has, unless
-    ``each_level``. Of each of the ``providers`` there is a composed row for each work that was recorded. ``checked``:
-    recorded lengths are predicted from each other (``held_out``).
-    ``stressed``: rows have their ``stress``. Without ``causes`` attributions do not separate them, which takes a third
-    of the time.
+    ``reference`` bounds the tax where in-sandbox time is unknown. ``effort`` is the simulation budget per attribution:
+    1 is about fifteen seconds, 0 is none. More than 40 rows share the budget of 40. ``wanted`` selects rows.
+    ``checked`` adds ``held_out``, ``stressed`` adds ``stress``; without ``causes`` attributions have no separate
+    causes. ``progress`` receives the finished share.
 
-    What is simulated for more than 40 rows is that much less for each: its error, which every row tells, is greater.
-
-    ``reference`` bounds the tax of rows whose commands' own time is unknown. ``effort`` is how much may be simulated
-    for the attribution of each row of a run in steps, relative to the usual, some fifteen seconds; 0: there is none.
-    It ends earlier where its own error is small. ``progress`` is told the share that is done. ``wanted`` says
-    which cells have a row, of a composed row by the identity that it has; others still tell what they tell of those.
-
-    A cell without a success is a row of Nones flagged ``no_success``.
+    A cell without a success has a row of Nones with the flag ``no_success``.
 
     Raises:
         TrainingRunError: the baseline or whose speed is full is not among the rows, or a published row cannot answer an
@@ -130,7 +123,7 @@ def behind(
 
 
 def cells_of(recordings: Sequence[Recording | Published], training_run: TrainingRun) -> list[Pool]:
-    """The recorded cells that are projected, each at the recorded length nearest to the training run's."""
+    """Return the projected cells, each with the recorded length nearest to the training run's."""
     return list(_cells(recordings, training_run, checked=False))
 
 
@@ -255,7 +248,7 @@ def without_upper_limits(result: Any) -> Any:
     if isinstance(result, dict):
         return {key: without_upper_limits(part) for key, part in result.items()}
     if isinstance(result, Between):
-        return None  # its upper end is of the measured concurrency
+        return None  # the upper end belongs to the measured concurrency
     if not hasattr(result, "_fields"):
         return result
     opened = {name: without_upper_limits(getattr(result, name)) for name in result._fields}

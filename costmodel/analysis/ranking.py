@@ -92,12 +92,12 @@ class WorkLine(NamedTuple):
         return " ".join(part for part in parts if part)
 
     def at(self, place: Place) -> Entry | None:
-        """The entry of a column; None where that place did not do this work."""
+        """Return the entry of a column; None where the substrate lacks this workload."""
         return next((entry for entry in self.entries if entry.place == place), None)
 
     @property
     def ranked(self) -> tuple[Entry, ...]:
-        """The entries that are compared, the cheapest first; none where there is nothing to compare."""
+        """Return the compared entries, the cheapest first."""
         compared = [entry for entry in self.entries if entry.ratio is not None or entry.place == self.reference]
         return tuple(sorted(compared, key=lambda entry: entry.amount.value if entry.amount else 0.0))
 
@@ -111,7 +111,7 @@ class ModeRatio(NamedTuple):
     """One workload on one substrate: the ratio of ``exec`` to ``session``."""
 
     work: Work  # by exec
-    others: tuple[str, ...]  # as ``WorkLine`` has it
+    others: tuple[str, ...]  # as in ``WorkLine``
     place: Place
     row: Row  # by exec
     session: Row
@@ -132,11 +132,11 @@ class Answer(NamedTuple):
     lines: tuple[WorkLine, ...]
     ground: str  # how the ranked rows were come by
     baseline: str | None  # requested baseline; None: each line's cheapest is its reference
-    modes: tuple[ModeRatio, ...] = ()  # of each work that a place did in both modes, in the order of the lines
+    modes: tuple[ModeRatio, ...] = ()  # each workload measured in both modes, in the order of the lines
 
     @property
     def unranked(self) -> tuple[Place, ...]:
-        """The places that are shown beside, not compared."""
+        """Return the columns without a rank."""
         return tuple(place for place in self.places if place.provenance != self.ground)
 
     def showing(self, rows: Sequence[Row]) -> Answer:

@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 WITHIN: Final = 16.0
 """Search range of an input: from its value divided by this to its value multiplied by this."""
 NEAR: Final = 4.0
-"""The same of what takes a simulation to try."""
+"""The same range for simulated inputs."""
 QUICK: Final = 0.0025
 """Simulation budget of one tried value, relative to one row."""
 CLOSE: Final = 0.05
 """A value is found to this share of itself."""
 
 SWEPT: Final = 0.04
-"""The same of one value of an unmeasured input."""
+"""The same budget for an unmeasured input."""
 NOT_TRIED: Final = math.nan
 NEAR_ENOUGH: Final = 1 / 16
 """Precision of an unmeasured input's threshold, as a share of its range."""
 
 OF_THE_RUN: Final = ("think", "actions", "workers")
-"""Inputs that are the same wherever the run goes."""
+"""Inputs common to all substrates."""
 
 Saving = Callable[[float], float | None]
 """Saving of moving by the value of one input; None: invalid value."""
@@ -49,7 +49,7 @@ Vary = Callable[[TrainingRun, float], TrainingRun]
 class Turn(NamedTuple):
     """One input with its threshold. ``at`` is None where there is none from ``low`` to ``high``."""
 
-    input: str  # a field of the training run, or a cause of one side
+    input: str  # field of the training run, or cause of one side
     side: str  # the side's name; "" for both
     unit: str
     now: float
@@ -143,7 +143,7 @@ def _sign_changes(
         if end_saving is not None and end_saving * assumed_saving > 0:
             continue
         end = getattr(unmeasured, name)
-        same, changed = 0.0, 1.0  # shares of the way to that end
+        same, changed = 0.0, 1.0  # share of the way to the end
         if saving is None:
             changed = (
                 1.0
@@ -213,15 +213,15 @@ def _prices(decision: Decision) -> Iterator[Turn]:
 
 
 def _scaled(value: float, amount: float, now: float) -> Saving:
-    """An amount of a bill that is in proportion to the input."""
+    """Return the saving by the value of an input that scales this amount."""
     return lambda x: value + amount * (x / now - 1)
 
 
 def _causes(decision: Decision) -> Iterator[Turn]:
-    """How long what the sandbox does takes on either side."""
+    """Yield thresholds of the time of each cause, on either side."""
     for side, sign in ((decision.start, 1), (decision.goal, -1)):
         attribution = side.row.attribution
-        if attribution is None or side.candidate is not None:  # whose inputs have ranges
+        if attribution is None or side.candidate is not None:  # inputs of candidates have ranges
             continue
         for cause in ("create", "ready", "dispatch"):
             share, now_s = attribution.causes[cause], _takes_s(side.row, cause)
@@ -285,7 +285,7 @@ def _inputs(decision: Decision) -> Iterator[Turn]:
 
 
 def _simulated(decision: Decision, vary: Vary, changed: set[str]) -> Saving:
-    """With one input of these sides at another value."""
+    """Return the saving by the value of an input of these sides."""
     sides = decision.start, decision.goal
 
     def saving(value: float) -> float | None:
@@ -295,14 +295,14 @@ def _simulated(decision: Decision, vary: Vary, changed: set[str]) -> Saving:
                 for side in sides
             )
             return Savings(start, goal, decision.unit, QUICK, limits=False).at({}, {}).value
-        except CostModelError:  # so many workers, such a rate: refused
+        except CostModelError:  # refused by the cost model
             return None
 
     return saving
 
 
 def _ranged(side: Side, name: str) -> bool:
-    """Whether an input has a range of its own."""
+    """Whether an input of this side has a range."""
     return side.candidate is not None and any(unmeasured.name == name for unmeasured in side.candidate.inputs)
 
 

@@ -37,7 +37,7 @@ ROUNDS: Final = 2
 
 
 class AssumedInput(NamedTuple):
-    """A latency that the training file does not state, in seconds."""
+    """A latency missing from the training file, in seconds."""
 
     field: str
     low: float
@@ -51,7 +51,7 @@ class AssumedInput(NamedTuple):
 
 
 class Threshold(NamedTuple):
-    """The value of an input at which an action stops saving."""
+    """Value of an input at which the saving is zero."""
 
     field: str
     value: float | None  # None: the sign is the same at every value up to ``searched``
@@ -60,7 +60,7 @@ class Threshold(NamedTuple):
 
 
 class Saving(NamedTuple):
-    """One action's saving per training step; negative: a loss."""
+    """Saving of one action per training step; negative: a loss."""
 
     action: str
     usd: Interval | None  # None: nothing has a price

@@ -18,7 +18,7 @@ from costmodel.workload.pool import Pool
 
 THINK: Final = "think"
 CHANCE_STEP: Final = 1 << 19
-"""Number of a step that no run has: the attempts of ``chance_of_success``."""
+"""Number of an unused step, for the attempts of ``chance_of_success``."""
 CHANCE_ATTEMPTS: Final = 1_000
 LEAST_CHANCE: Final = 0.01
 
@@ -110,7 +110,7 @@ def bill_of(pool: Pool, prices: Prices | None) -> Callable[[Sequence[int]], floa
 
 
 def world_of(counterfactuals: Counterfactuals, times: Sequence[int], seed: int) -> World:
-    """Return the random world that draws each trial so many ``times`` as often."""
+    """Return the random stream with these weights of trials."""
     trials = counterfactuals.trials
     return World(
         counterfactuals.training_run,

@@ -27,7 +27,7 @@ ALIKE: Final = 1e-3
 
 
 class RunInSteps(NamedTuple):
-    """A run in steps at one place."""
+    """Input of a simulation: a run in steps on one substrate."""
 
     pool: Pool
     training_run: TrainingRun
@@ -35,7 +35,7 @@ class RunInSteps(NamedTuple):
 
 
 class Apart(NamedTuple):
-    """One run less another."""
+    """Difference of two runs."""
 
     usd: Interval
     worker_hours: Interval

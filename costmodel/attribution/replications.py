@@ -60,7 +60,7 @@ class Sampling(NamedTuple):
     plain: int
     twins: int
     scale: int = 1  # of so much smaller a system
-    salt: int = 0  # tells resamples of trials apart that are not of the same runs
+    salt: int = 0  # separates resamples of different repetitions
 
 
 class Worlds(NamedTuple):
@@ -69,9 +69,9 @@ class Worlds(NamedTuple):
     causes: dict[str, bool | None]  # whether each acts at all; None: nobody can tell
     plan: Horizon
     plain: list[Looks]
-    twins: list[Looks]  # of each of those
+    twins: list[Looks]  # of each plain stream
     scale: int  # a system of so much smaller a size was simulated ...
-    times: float  # ... and its rollouts stand for so many each
+    times: float  # weight of each rollout
     rounds: tuple[int, ...]  # of each look
     level: bool = False  # whether all steps of an ideal sandbox are alike
     repetitions: int = 0  # repetitions drawn whole by twins; 0: twins draw trials of each
@@ -85,7 +85,7 @@ class Worlds(NamedTuple):
 Needed = Callable[[Worlds], tuple[float, frozenset[int]]]
 """Return the rounds for a small simulation error, and the counterfactuals with more rounds."""
 Progress = Callable[[float], None]
-"""Is told the share that is done, from 0 to 1."""
+"""Receives the finished share, from 0 to 1."""
 
 
 def worlds(
@@ -147,7 +147,7 @@ def repeated(runs: Sequence[Replications], needed: Callable[[], float] | None, p
 
 
 class Replications:
-    """A run in its worlds, round after round."""
+    """Replications of a run, added in rounds."""
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ class Replications:
         return max(1, self._rounds[0] + int(self._left / self._cost(self._rounds[0] or 1)))
 
     def _cost(self, number: int) -> int:
-        """How many rollouts one more round has, of all worlds and looks."""
+        """Return the rollouts of one more round, over all streams and counterfactuals."""
         rollouts = sum(sum(part.stretch.sizes) for part in self._sampling.plan.of(number))
         return rollouts * len(self._drawn) * len(self._kept)
 
@@ -295,7 +295,7 @@ class Replications:
     def _looked_at(
         self, world: World, factor: float, without: frozenset[str], plan: Sequence[HorizonPart]
     ) -> list[StepTaken]:
-        """A round of one world, without these causes."""
+        """Simulate a round under one stream, without these causes."""
         view = View(
             world,
             *self._asked.timed(without, factor),

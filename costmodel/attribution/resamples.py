@@ -13,7 +13,7 @@ from costmodel.workload.pool import Pool
 
 
 def draws_runs(runs: int, spread: Assumed) -> bool:
-    """Return whether resamples draw whole repetitions: enough of them show how much repetitions differ."""
+    """Return whether resamples draw whole repetitions, because there are enough of them."""
     return runs >= MIN_RUNS and not spread.given
 
 

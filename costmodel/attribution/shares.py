@@ -33,7 +33,7 @@ SURE: Final = 0.997
 RUN, IDEAL, THINKLESS = 0, -2, -1
 """Index of the run as it is, with an ideal sandbox, and ideal without think time."""
 FEWEST: Final = 3
-"""Looks of a world of which no cause is taken away alone."""
+"""Counterfactuals of a run without separate causes."""
 TINY: Final = 1e-300
 
 PRECISE: Final = 0.05 / 1.96
@@ -47,7 +47,7 @@ NOTHING: Final = 1e-4
 class Rates(NamedTuple):
     """Dollars per hour."""
 
-    lasting: float  # of the run: its GPUs and nodes
+    lasting: float  # GPUs and nodes, for the duration of the run
     worker: float
     idle_sandbox: float
     suspended_sandbox: float
@@ -92,7 +92,7 @@ class Amount(NamedTuple):
     twins: list[list[Steps]]
     stands_for: list[Steps]  # by look: for how many steps of the run each does
     level: Steps  # weights for the ideal step time; []: as of the run
-    repetitions: int = 0  # as ``interval_of`` has them
+    repetitions: int = 0  # as in ``interval_of``
 
     def of(self, look: int) -> Interval:
         """Return the amount of the run in a counterfactual."""
@@ -168,7 +168,7 @@ def needed(
 
 
 class Units(NamedTuple):
-    """All that a run is paid in."""
+    """All units of a run."""
 
     step_s: Amount
     hours: Amount
@@ -194,7 +194,7 @@ def units(worlds: Worlds, training_run: TrainingRun, pool: Pool, prices: Prices 
 def attribution(
     worlds: Worlds, training_run: TrainingRun, pool: Pool, prices: Prices | None, basis: Basis
 ) -> Attribution:
-    """From the worlds to shares; ``basis`` is what the run-to-run part of the intervals rests on."""
+    """Return the attribution; ``basis`` is the source of the between-repetition part of the intervals."""
     rates, plan = Rates.of(training_run, pool, prices), worlds.plan
     step_s, hours, gpu, dollars, _ = units(worlds, training_run, pool, prices)
 
@@ -299,9 +299,7 @@ def _level(worlds: Worlds, plain: list[list[Steps]]) -> Steps:
 def _alike(worlds: Worlds, rounds: int) -> Steps:
     """For how many steps of the run each stands, if all of these rounds are alike."""
     times = worlds.plan._replace(rounds=rounds).stands_for
-    if any(
-        any(part.stretch.disks) for part in worlds.plan.parts
-    ):  # places along the run, which are alike without pulls
+    if any(any(part.stretch.disks) for part in worlds.plan.parts):  # stretches along the run, alike without pulls
         return [math.fsum(times) / len(times)] * len(times)
     return times
 

@@ -209,7 +209,7 @@ def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float
             (price.meter(pool.identity, least=True), _Least(price, pool)),
             (price.meter(pool.identity), _Most(price, pool)),
         )
-    }  # one, where both say the same
+    }  # a single one, where both limits agree
 
     def bill(clocks_ns: Iterable[int]) -> float:
         clocks = list(clocks_ns)
@@ -240,7 +240,7 @@ def _across(lower: Interval, upper: Interval) -> Interval:
 
 
 def plus(first: Interval, second: Interval) -> Interval:
-    """A sum whose parts may be off together."""
+    """Return a sum of fully correlated parts."""
     ends = zip(first, second, strict=True)
     value, low, high = (None if a is None or b is None else a + b for a, b in ends)
     assert value is not None

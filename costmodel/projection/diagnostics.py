@@ -109,7 +109,7 @@ def reasons(
 
 
 def beyond_recorded_ns(tally: Tally, pool: Pool) -> Margin:
-    """How far the actions beyond the recorded ones may be off, per success."""
+    """Return the possible error of actions beyond the recorded ones, per success."""
     continued_ns = float(tally.total(lambda sample: sample.of_successes(sample.continued_ns)) / tally.successes)
     return doubt(pool.trials, pool.cycle).of(continued_ns) if continued_ns else EXACT
 

@@ -42,7 +42,7 @@ ENDS = 0.25
 def measured_row(
     pool: Pool, training_run: TrainingRun, prices: Prices | None, reference: Reference | None, *, stressed: bool
 ) -> Row:
-    """One row of a recorded cell."""
+    """Return the row of a recorded cell."""
     length = training_run.length or pool.length
     sample = attempts(pool, training_run.length, training_run)
     row = Row(
@@ -54,7 +54,7 @@ def measured_row(
         trials=len(pool.trials),
         failures=len(pool.trials),
     )
-    by_steps = bool(training_run.step_model)  # what follows from when things happen is then told by ``step``
+    by_steps = bool(training_run.step_model)  # the step simulation answers the rest
     timed = timed_run(sample, pool, replace(training_run, gpus=None, gpu_usd_hour=None) if by_steps else training_run)
     if timed is None:
         return replace(row, flags=warnings.ordered({warnings.NO_SUCCESS: None, **trust(pool)}))
@@ -126,7 +126,7 @@ def _waited(hours: Interval, outcome: SimulatedRun) -> Interval:
 
 
 def _pool_use(training_run: TrainingRun, outcome: SimulatedRun | None) -> PoolUse:
-    """The pool's share of all attempts, and what stands ready meanwhile."""
+    """Return the pool's share of attempts, and its idle sandboxes."""
     assert training_run.warm_pool is not None
     hit = outcome.hits.value / outcome.attempts.value if outcome is not None else 0.0
     if training_run.image_pool and training_run.group_size is not None:
@@ -144,7 +144,7 @@ def _pool_use(training_run: TrainingRun, outcome: SimulatedRun | None) -> PoolUs
 
 
 def _trajectory(tally: Tally, doubt_ns: Margin) -> Trajectory:
-    """In seconds; a mean without an interval has no quantiles beside it."""
+    """Return times in seconds; a mean without an interval has no quantiles."""
     mean = mean_trajectory(tally, doubt_ns)
     if mean.low is None:
         return Trajectory(mean, None, None, None)

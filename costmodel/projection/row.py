@@ -83,14 +83,14 @@ class ByCause(NamedTuple):
     slowdown: float | None  # the commands' own time beyond the reference's; None without a reference
     contention: float | None  # waits caused by other sandboxes; None: unknown, and part of work
     work: float | None  # the rest of the commands' own time
-    unsplit: float | None  # whole commands, where dispatch and work are unknown; None where they are known
+    unsplit: float | None  # undivided actions; None where dispatch and work are known
     harness: float  # our own time between phases and commands
-    queued: float  # waiting that throttles imposed, with a worker held: recorded, or projected from a create rate
+    queued: float  # throttled: recorded, or projected from a create rate
     think: float
-    failed: float  # attempts that did not succeed, and waits before the next
+    failed: float  # failed attempts with back-off
     cleanup: float | None = None  # of successes; None where clean-up is no part of occupied time
-    wrapper: float | None = None  # of taxtui's own shell wrappers around commands, no tax; None where it is unknown
-    wasted: float | None = None  # rollouts that were launched in excess; None without over-provisioning
+    wrapper: float | None = None  # taxtui's shell wrappers around commands, no tax; None: unknown
+    wasted: float | None = None  # cut rollouts; None without over-provisioning
 
     def told(self) -> dict[str, float | None]:
         """Return time by cause, None: unknown; without absent optional causes."""
@@ -110,7 +110,7 @@ class WallClock(NamedTuple):
     high: float | None
     fluid: float  # N·L/W, the essay's: as if the last worker never ran alone
     method: str
-    error: float | None  # of ``value``, for the durations that were measured
+    error: float | None  # of ``value``, for the measured durations
     needs_trials: int | None = None  # successes necessary for an upper limit, where only a lower limit is known
 
 
@@ -124,7 +124,7 @@ class Steps(NamedTuple):
     idle_worker_hours: float  # at the barriers: W·E[M] − B·μ, summed; 0 where there are none
     busy_worker_hours: float | None  # with over-provisioning: of all launched rollouts, until done or cut
     wasted_worker_hours: float | None  # of cut rollouts; part of the above
-    low_s: float | None = None  # of the rollouts of a full step; None where no step waits for its own
+    low_s: float | None = None  # rollouts of a full step; None without a barrier
     high_s: float | None = None
     needs_trials: int | None = None  # as for the wall-clock
 
@@ -148,7 +148,7 @@ class GpuWaiting(NamedTuple):
     stalled_usd: float | None = None
 
     def priced(self, usd_hour: float | None) -> GpuWaiting:
-        """With dollars at this price of one GPU for an hour."""
+        """Return the same with dollars at ``usd_hour`` per GPU."""
         if usd_hour is None:
             return self
         hours = self[1:5]
@@ -158,9 +158,9 @@ class GpuWaiting(NamedTuple):
 class PoolUse(NamedTuple):
     """A warm pool at work."""
 
-    hit: float  # share of attempts that find a sandbox ready
-    idle_sandboxes: float  # that wait, on average
-    rule: str  # how it is refilled
+    hit: float  # share of attempts with a ready sandbox
+    idle_sandboxes: float  # mean number
+    rule: str  # rule of the refill
 
 
 class Cost(NamedTuple):
@@ -183,7 +183,7 @@ class Stress(NamedTuple):
 
 
 class HeldOut(NamedTuple):
-    """How well the length extrapolation predicts a length that was measured too."""
+    """Predicted and measured time of a recorded length."""
 
     from_actions: int
     to_actions: int
@@ -216,7 +216,7 @@ class BreakEven(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """The sums that everything is computed from, for ``--explain``; over all trials at this length."""
+    """Intermediate values for ``--explain``, over all trials at this length."""
 
     successes: Fraction  # trials; a fraction where a timeout hits some versions of a trial
     attempts: int
@@ -226,7 +226,7 @@ class Evidence(NamedTuple):
     failure: Fraction  # share of attempts
     held: Estimate  # per success, in ns
     basis: Basis  # of the run-to-run part of every interval
-    busy_ns: Distribution  # of how long a worker is busy with one trajectory
+    busy_ns: Distribution  # busy time of a worker per trajectory
     usable_workers: int
     effective_workers: float
     throttle_floor_ns: float | None
@@ -244,7 +244,7 @@ class Share(NamedTuple):
 
     step_s: Interval  # wall-clock per training step
     worker_hours: Interval  # of the whole run, as the next two
-    gpu_hours: Interval | None  # for which GPUs wait
+    gpu_hours: Interval | None  # waiting time of GPUs
     usd: Interval | None  # GPUs, nodes, workers and sandboxes
 
 
@@ -258,9 +258,9 @@ class Attribution(NamedTuple):
     causes: dict[str, Share | None]  # by name, in the order of ``CAUSES``; None: the data do not tell
     sandbox: Share
     interaction: Share
-    run: Share  # the totals that these are parts of: GPU-hours waiting, and all dollars
+    run: Share  # totals of the run: waiting GPU-hours, and all dollars
     waiting: GpuWaiting | None  # of ``run``, split; None without GPUs
-    usd_per_critical_second: float | None  # of one second more in every step; None without prices
+    usd_per_critical_second: float | None  # one second more in every step; None without prices
     assumptions: tuple[Assumption, ...]
     steps: int  # of the run
     simulated_steps: int  # simulated once per counterfactual
@@ -273,7 +273,7 @@ class Row:
     """One row: a cell at the training run's scale. Fields are None where the data do not support a number."""
 
     identity: CellIdentity
-    length: Length  # of the trajectories that are projected
+    length: Length  # of projected trajectories
     label: str
     provenance: str  # measured | stand_in | imported | published | composed
     sources: tuple[str, ...]
@@ -286,7 +286,7 @@ class Row:
         None  # clean-up of a success as a share of occupied time, where not part of it
     )
     attempts: float = 1.0  # per trajectory
-    delivered: float = 1.0  # share that succeeds in the end
+    delivered: float = 1.0  # share of trajectories with a final success
     worker_hours: Interval | None = None
     tax_worker_hours: Interval | None = None
     tax_between_worker_hours: Between | None = None  # where the tax is unknown
@@ -303,7 +303,7 @@ class Row:
     break_even: BreakEven | None = None  # against the baseline
     flags: tuple[str, ...] = ()
     assumptions: tuple[Assumption, ...] = ()  # published inputs of an estimated row, with source
-    levels: LevelLaw | None = None  # where several levels of concurrency are one row
+    levels: LevelLaw | None = None  # law of several measured concurrencies
     unused: tuple[str, ...] = ()  # options without effect here, because the source lacks their data
     evidence: Evidence | None = None
 

@@ -38,8 +38,8 @@ class TailLimits(NamedTuple):
     """How much sooner and later than for the law of the trials a run may end; neither is below 0."""
 
     sooner_ns: float
-    later_ns: float | None  # None: the trials do not bound it
-    needs_trials: int | None  # how many would, where they do not
+    later_ns: float | None  # None: unbounded by the trials
+    needs_trials: int | None  # necessary trials, if unbounded
 
 
 NO_TAIL: Final = TailLimits(0.0, 0.0, None)
@@ -76,14 +76,14 @@ def tail_limits(
         return _last(values + body, [min(1.0, count / trials) for count in [*beyond, *spread]], jobs, excess)
 
     seen = last(range(1, highest + 1))
-    if seen <= tolerance * end_ns and not excess:  # something else, such as a create rate, takes the time
+    if seen <= tolerance * end_ns and not excess:  # another limit, such as a create rate, takes the time
         return NO_TAIL
     sooner = max(0.0, min(seen - last([_count(rank, -1) for rank in range(1, highest + 1)]), room_ns))
     behind = jobs / (excess + 0.5)  # the median of the r-th longest of N is met by r − ½ in N, nearly
     needs = math.ceil(behind * -math.log(RISK))
     if trials >= needs:
         counts = [_count(rank, 1) for rank in range(1, highest + 1)]
-        rank = sum(count <= trials / behind * (1 + 1e-9) for count in counts)  # this one is as rare with 97.5 %
+        rank = sum(count <= trials / behind * (1 + 1e-9) for count in counts)  # as rare with 97.5 % probability
         later = max(last(counts), values[rank - 1]) - seen
     elif timeout is not None:
         later = _timed_out(values[0], trials, jobs, workers, excess, timeout) - seen
@@ -93,7 +93,8 @@ def tail_limits(
 
 
 def _last(values: Sequence[float], met: Sequence[float], jobs: int, excess: int) -> float:
-    """E[the longest of ``jobs`` without the ``excess`` longest], from the share that meets each descending value."""
+    """Return E[the longest of ``jobs`` without the ``excess`` longest], from the share at or above each descending
+    value."""
     parts = zip(pairwise([*values, 0.0]), met, strict=True)
     return math.fsum((high - low) * _more_than(excess, jobs, share) for (high, low), share in parts)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from costmodel.simulation.run import SimulatedRun
 
 EVENTS: Final = "events"
-"""The method of a makespan that is simulated from event to event."""
+"""Method of an event simulation."""
 Source = Callable[[], "tuple[Trials, tuple[float, float] | None]"]
 """Return the trials for a simulation, and the mean occupied ns of an attempt with a new and with a pool sandbox; None:
 unknown."""
@@ -42,9 +42,9 @@ class WholeRun(NamedTuple):
     rollouts: Makespan  # the makespan with the statistical error: of the run, or of a full step
     steps: Steps | None
     gpu: dict[str, GpuWaiting] | None
-    parts: list[tuple[int, int, Makespan]]  # how many steps keep how many rollouts, which take so long
-    law: Distribution  # of how long a worker is busy with one trajectory
-    outcome: SimulatedRun | None = None  # where it was simulated from event to event
+    parts: list[tuple[int, int, Makespan]]  # number of steps, kept rollouts, makespan
+    law: Distribution  # busy time of a worker per trajectory
+    outcome: SimulatedRun | None = None  # of an event simulation
 
 
 class TimedRun(NamedTuple):
@@ -52,7 +52,7 @@ class TimedRun(NamedTuple):
 
     tally: Tally  # with as many hits as the pool gives
     retries: Retries
-    law: Distribution  # of how long a worker is busy with one trajectory
+    law: Distribution  # busy time of a worker per trajectory
     source: Source
     run: WholeRun
 
@@ -231,10 +231,10 @@ def _sizes(training_run: TrainingRun, batch: int) -> list[tuple[int, int]]:
 
 
 class WallClockLimits(NamedTuple):
-    """Hours between which something ends; both None where the mean has no interval."""
+    """Limits of an end in hours; both None where the mean has no interval."""
 
     low: float | None = None
-    high: float | None = None  # None beside a lower limit: at least that
+    high: float | None = None  # None with a lower limit: at least
     tail: TailLimits = NO_TAIL  # part of the last jobs: of the run, or of one step
 
 

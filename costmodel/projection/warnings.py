@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 MEASURED: Final = "measured"
-"""No flag: the provenance of what this program measured at the provider itself."""
+"""No warning: the provenance of taxtui's own measurements at the provider."""
 
 NO_SUCCESS: Final = "no_success"
 PUBLISHED: Final = "published"

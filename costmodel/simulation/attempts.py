@@ -39,7 +39,7 @@ class Parts(NamedTuple):
     slowdown: int
     contention: int
     harness: int
-    work: int  # on the reference, where there is one
+    work: int  # on the reference, if any
     other: int  # wrapper time and undivided actions; of a failure, unexplained time
     think: int
     cleanup: int
@@ -50,9 +50,9 @@ class AttemptTimes(NamedTuple):
 
     ok: bool | None  # None: a failure without a retry
     span: int  # from the grant of its create to its end
-    queued: int  # of that, before there was a sandbox
+    queued: int  # before the start of its sandbox; part of the span
     cleanup: int
-    startup: int  # create and ready, which a sandbox of the warm pool saves
+    startup: int  # create and ready, saved by a pool sandbox
     suspended: int = 0  # of the span; the sandbox is not billed as usual meanwhile
 
 
@@ -84,7 +84,7 @@ class Trials:
 
     @classmethod
     def of(cls, law: Distribution) -> Trials:
-        """Successes that take as long as the law says, and nothing but command time."""
+        """Make successes with the durations of a distribution, as command time only."""
         trials = cls.__new__(cls)
         durations = enumerate(zip(law.values, law.counts, strict=True))
         trials.successes = [
@@ -109,7 +109,7 @@ class Trials:
         return trials
 
     def weighted(self, times: Sequence[int]) -> tuple[list[int], list[int], float]:
-        """With each trial ``times`` times: cumulative weights of both, and the share of attempts that fail."""
+        """Return cumulative weights of both with each trial ``times`` times, and the share of failed attempts."""
         ok, failed = (
             list(accumulate(attempt.weight * times[attempt.trial] for attempt in parts))
             for parts in (self.successes, self.failures)
@@ -177,7 +177,7 @@ def _parts(attempt: Attempt, pool: Pool, training_run: TrainingRun, full_speed: 
 
 
 CHAINS: Final = 2_000
-"""Trajectories from which the law of "failures, then a success" is put together."""
+"""Simulated trajectories for the distribution of failures before a success."""
 
 
 class Retries(NamedTuple):
@@ -185,11 +185,11 @@ class Retries(NamedTuple):
 
     failure: Fraction  # below 1
     cap: int | None
-    simulated: Fraction | None = None  # attempts per trajectory, where they do not fail independently
+    simulated: Fraction | None = None  # attempts per trajectory, if failures are correlated
 
     @property
     def delivered(self) -> Fraction:
-        """The share of trajectories that succeed in the end: 1 − f^cap."""
+        """Share of trajectories with a final success: 1 − f^cap."""
         return self.attempts * (1 - self.failure)
 
     @property
@@ -305,7 +305,7 @@ def _mean_suspension(think: Think, suspension: Suspension) -> tuple[float, float
     if not think.sigma or not think.median_ns:
         return suspension.split(think.median_ns)
 
-    def above(limit: float) -> tuple[float, float]:  # the chance of a longer pause, and the part of the mean above it
+    def above(limit: float) -> tuple[float, float]:  # probability of a longer pause, and its part of the mean
         if limit <= 0:
             return 1.0, think.mean_ns
         z = math.log(limit / think.median_ns) / think.sigma

@@ -23,11 +23,11 @@ class NodeSet(NamedTuple):
     nodes: int
     pods: int  # of each
     near: bool = False  # prefer a node with the image
-    ahead: int = 0  # nodes that the images of the next step are pulled onto; 0: none is pulled ahead
+    ahead: int = 0  # nodes per image of the next step; 0: no pulls ahead
     pull_ns: tuple[int, ...] = ()  # pull and build time per image; (): every image is everywhere
     sizes_gb: tuple[float, ...] = ()
     disk_gb: float = math.inf
-    build_ns: int = 0  # of an image on its first use; 0: every image is built
+    build_ns: int = 0  # on first use of an image; 0: every image is built
     builders: int = 0  # builds at a time; 0: without limit
     built: int = 0  # so many images are built before the run
 
@@ -85,8 +85,8 @@ class Nodes:
         held = disks if cluster.pull_ns and disks else [()] * cluster.nodes
         self._disks: list[Disk] = [dict.fromkeys(disk, 0) for disk in held]
         self._held_gb = [math.fsum(map(cluster.sizes_gb.__getitem__, disk)) for disk in self._disks]
-        self._pulled = [0] * cluster.nodes  # when all that was asked for is there
-        self._late = [0] * cluster.nodes  # ... that waited for a build
+        self._pulled = [0] * cluster.nodes  # end of all requested pulls
+        self._late = [0] * cluster.nodes  # end of pulls after a build
         self._holders: dict[int, set[int]] = {}
         if cluster.near:
             for node, disk in enumerate(self._disks):
@@ -102,7 +102,7 @@ class Nodes:
         return self._cluster.ahead > 0
 
     def disks(self) -> list[list[int]]:
-        """The images that nodes hold or are pulling, in the order of their last use."""
+        """Return images on nodes, including running pulls, by last use."""
         return [list(disk) for disk in self._disks]
 
     def take(self, image: int, now: int, *, hit: bool = False) -> tuple[int, int]:

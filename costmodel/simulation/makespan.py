@@ -113,7 +113,7 @@ def expected_makespan(
 
 
 def unseen_chance(replicates: int) -> float:
-    """The highest probability of an outcome that none of so many replicates had."""
+    """Return the highest probability of an unseen outcome."""
     return 1 - math.pow(1 - CONFIDENCE, 1 / replicates)
 
 
