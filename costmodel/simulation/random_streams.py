@@ -27,10 +27,10 @@ _ROOT: Final = math.sqrt(2)
 
 
 class ThinkQuantiles:
-    """How long attempts think in all, by how many pauses they have: quantiles in whole ns."""
+    """Quantiles of the total think time of an attempt in ns, by number of pauses."""
 
     def __init__(self, think: Think, pauses: Sequence[int], suspension: Suspension | None = None) -> None:
-        """``pauses`` are all that will be asked for."""
+        """``pauses``: all numbers of pauses in use."""
         wanted = sorted(set(pauses))
         anchors = [number for number in _anchors(wanted[0], wanted[-1]) if number]
         laws = {number: strata_of_sum(number, think.sigma, PER_OCTAVE) for number in anchors}
@@ -81,8 +81,8 @@ class StepDraws(NamedTuple):
     key: int  # unique number
     rows: list[int]  # of the successes
     think_ns: list[int]
-    chances: list[float]  # below the share of failures: the first attempt fails; [] where that is no chance
-    patience_h: list[float]  # hazards of 1 an hour strike after so long; [] without one
+    chances: list[float]  # below the failure rate: the first attempt fails; [] without failures
+    patience_h: list[float]  # time of a failure at a hazard of 1 per hour; [] without hazard
     images: list[int]  # 0 without images
     shared: list[float]  # the prompt's part of log think time
     suspended: list[tuple[int, int]]  # delay and suspended time, in ns; [] without suspension
@@ -103,7 +103,7 @@ class AgainDraws(NamedTuple):
 
 
 class World:
-    """One replicate: a resample of the trials and a seed."""
+    """A random stream: a resample of the trials and a seed."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class World:
         law: ThinkQuantiles | None,
         seed: int,
     ) -> None:
-        """``weights`` are those of ``Trials.weighted``."""
+        """``weights``: from ``Trials.weighted``."""
         self._weights, self._failed_weights, recorded = weights
         self.failure = recorded if training_run.failure_rate is None else training_run.failure_rate
         self.hazard = training_run.failure_hazard or 0.0
@@ -127,7 +127,7 @@ class World:
         self._images = 1 if training_run.images is None else training_run.images.count
         self._edges = law.edges if law else []
         self._thinks = [law.by_pauses[attempt.pauses] for attempt in successes] if law else []
-        retries_all = training_run.on_failure is not None  # asked for: whatever the cause
+        retries_all = training_run.on_failure is not None  # independent of the removed causes
         self.dropped = [attempt.dropped and not retries_all for attempt in failures]
         self._failed_thinks = [law.by_pauses[attempt.pauses] for attempt in failures] if law else []
         self._suspended = [law.suspended[attempt.pauses] for attempt in successes] if law and law.suspended else []
@@ -141,7 +141,7 @@ class World:
             math.sqrt(training_run.think_correlation),
         )
         self._seed = seed
-        self._rng = Random(0)  # seeded anew for each attempt that is drawn apart
+        self._rng = Random(0)  # seeded for each separately drawn attempt
         self._steps: dict[int, StepDraws] = {}
         self._again: dict[int, AgainDraws] = {}
 
@@ -233,7 +233,7 @@ class World:
 
 
 class View:
-    """A world as it looks without some causes."""
+    """A random stream without some causes."""
 
     def __init__(
         self,
@@ -257,7 +257,7 @@ class View:
         self._hazard = world.hazard if failing else 0.0
 
     def first(self, draws: StepDraws, *, warm: bool = False) -> list[AttemptTimes]:
-        """The first attempts of a step's rollouts; ``warm`` with a sandbox that stands ready."""
+        """Return the first attempts of a step's rollouts; ``warm``: with a pool sandbox."""
         if self._thinking:
             pairs = zip(draws.rows, draws.think_ns, strict=True)
             times = [self._success(row, think_ns, warm) for row, think_ns in pairs]
@@ -278,7 +278,7 @@ class View:
         return times
 
     def again(self, draws: StepDraws, rollout: int, tries: int, *, warm: bool = False) -> AttemptTimes:
-        """Attempt number ``tries`` of a rollout whose attempts failed so far."""
+        """Return attempt number ``tries`` of a rollout with failed attempts only."""
         draw = self.world.apart(draws, rollout, tries)
         if self._hazard:
             return self._struck(
@@ -301,7 +301,7 @@ class View:
         return _shifted(self._successes[row], think_ns * self._thinking, warm)
 
     def _struck(self, attempt: AttemptTimes, patience_h: float) -> AttemptTimes:
-        """The attempt, should the hazard strike before it is over."""
+        """Return the attempt, failed if the hazard strikes before its end."""
         until = attempt.queued + round(patience_h / self._hazard * NS_PER_HOUR)
         return _cut(attempt, until) if until < attempt.span else attempt
 
@@ -315,7 +315,7 @@ class View:
         return _cut(attempt, queued + round(draw.moment * (attempt.span - queued)))
 
     def _asleep(self, attempt: AttemptTimes, suspended: tuple[int, int]) -> AttemptTimes:
-        """Return the attempt with its suspended time, and the delay by resuming."""
+        """Return the attempt with its suspended time, and with the delay of resuming."""
         if not self._thinking or suspended == (0, 0):
             return attempt
         delay_ns, suspended_ns = suspended

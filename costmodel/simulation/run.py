@@ -30,7 +30,7 @@ from costmodel.training.run import TrainingRun
 ATTEMPTS: Final = 64_000
 """Budget of attempts of one run: some tenths of a second."""
 ENOUGH: Final = 5
-"""At least this part of them is simulated before a small error is believed."""
+"""Least simulated share of the run before a small error is accepted."""
 WORLDS: Final = 8
 MOST_WORLDS: Final = 512
 MOST_STEPS: Final = 40
@@ -52,7 +52,7 @@ class SimulatedRun(NamedTuple):
     step_ns: SimulatedValue  # the rollouts of a full step
     rollouts_ns: SimulatedValue  # ... summed over the steps
     held_ns: SimulatedValue  # by workers, waits for creates and backoff included
-    waited_ns: SimulatedValue  # of that, for creates
+    waited_ns: SimulatedValue  # for creates; part of the above
     wasted_ns: SimulatedValue  # by cut rollouts; part of the above
     attempts: SimulatedValue
     hits: SimulatedValue  # of the warm pool
@@ -68,7 +68,7 @@ class _Plan(NamedTuple):
 
     rules: StepRules
     horizon: Horizon
-    share: float  # rollouts of the run for each that is simulated and counted
+    share: float  # weight of each counted rollout
     weight: float  # of this plan in the sum
 
 
@@ -151,7 +151,7 @@ def _amounts(steps: Sequence[tuple[float, StepTaken, int]], plan: _Plan) -> Iter
 
 
 def _noise(steps: Iterable[tuple[float, StepTaken, int]], rules: StepRules, attempt_ns: tuple[float, float]) -> float:
-    """How much longer the attempts held their workers than expected. Its expectation is 0."""
+    """Return the excess of the attempts' occupied time, with expectation 0."""
     made_ns, pooled_ns = attempt_ns
     return math.fsum(
         times
@@ -237,7 +237,7 @@ def _rare(wall: SimulatedValue, walls: Sequence[float], law: Distribution) -> Si
 
 
 def _with_size(outcome: SimulatedRun, training_run: TrainingRun, law: Distribution, scale: int) -> SimulatedRun:
-    """With what the smaller system may be off by."""
+    """Return the value with the possible loss of the smaller system."""
     at_once = min(training_run.trajectories, training_run.step_rollouts or training_run.trajectories)
     steps = -(-training_run.trajectories // at_once)
     missed = 0.0

@@ -37,15 +37,15 @@ class SimulatedWorker:
         self.rollout = NONE
         self.tries = 0  # attempts at this rollout so far
         self.since = now  # start of the rollout or of the step, plus waits for creates
-        self.earlier_ns = 0  # that the rollout held workers for in earlier steps
+        self.earlier_ns = 0  # occupied time of the rollout in earlier steps
         self.stage = ASKS
-        self.due = now  # when its next event is
-        self.event = 0  # the number of that event
+        self.due = now  # time of the next event
+        self.event = 0  # number of the next event
         self.sandbox: SimulatedSandbox | None = None
         self.used: SimulatedSandbox | None = None  # with recycling: of the last successful attempt
-        self.attempt: AttemptTimes | None = None  # that waits for a pod
+        self.attempt: AttemptTimes | None = None  # waiting for a pod
         self.ready = NONE  # arrival of its pool sandbox; NONE: a new sandbox is made
-        self.limit = 0  # when its time is over; 0: never
+        self.limit = 0  # end of the time limit; 0: never
 
 
 class Simulator:
@@ -57,15 +57,15 @@ class Simulator:
         self.state = state
         self.now = start
         self.done = 0
-        self.trained: list[tuple[int, int, Totals, int]] = []  # of a stream: each batch as ``timeline`` needs it
+        self.trained: list[tuple[int, int, Totals, int]] = []  # batches of a stream, for ``timeline``
         self.steps_trained = 0
         self._more = more
         self._cuts = state.asked.over_provision > 0 or state.redone is not None  # whether an attempt may be cut
         self._workers = [SimulatedWorker(number, start) for number in range(count)]
-        self._line: deque[SimulatedWorker] = deque()  # they wait for a pod
+        self._line: deque[SimulatedWorker] = deque()  # waiting for a pod
         self._idle: list[SimulatedWorker] = []
         self._heap: list[tuple[int, int, int]] = []
-        self._latest = start  # when the last rollout ends whose end is no event
+        self._latest = start  # end of the last rollout without an event
 
     def start(self, carried: Iterable[SimulatedWorker]) -> None:
         """Begin with the rollouts of ``carried`` workers of the last step, then with the queue."""
@@ -108,7 +108,7 @@ class Simulator:
         self.now = max(free)
 
     def _together(self) -> bool:
-        """Whether every rollout of the queue begins now, and none of them is ever cut."""
+        """Whether all rollouts of the queue begin now, and end without a cut."""
         state, rules = self.state, self.state.asked
         waits = self._cuts or self._more is not None or rules.pool is not None or rules.timeout_ns or rules.gap_ns
         waits = waits or rules.suspends or rules.recycle_ns is not None
@@ -203,7 +203,7 @@ class Simulator:
             in_line = worker.attempt is not None
             if partial and worker.tries:
                 worker.earlier_ns += spent
-                if in_line or worker.stage == GRANTED:  # it asks anew
+                if in_line or worker.stage == GRANTED:  # another request
                     worker.tries -= in_line
                     worker.stage, worker.due = ASKS, 0
                 else:
@@ -255,7 +255,7 @@ class Simulator:
         heappush(self._heap, (when, worker.number, worker.event))
 
     def _let_through(self, worker: SimulatedWorker, now: int) -> None:
-        """The create is let through: draw the attempt, and find a pod for it."""
+        """Draw the attempt of a granted create, and find a pod."""
         state, rollout, tries, timeout = self.state, worker.rollout, worker.tries, self.state.asked.timeout_ns
         worker.tries = tries + 1
         state.attempts += 1
@@ -298,7 +298,7 @@ class Simulator:
             suspended = suspended * max(0, worker.limit - begin) // max(1, span) if worker.limit < end else suspended
             ok, dropped, until, end = False, False, worker.limit, min(end, worker.limit)
         begin += queued
-        if worker.ready >= 0:  # it was made before, and is billed from then on
+        if worker.ready >= 0:  # made earlier, and billed from then on
             begin -= startup
         state.clocks_ns.append(end - begin - suspended + cleanup if end > begin else 0)
         state.suspended_ns += suspended
@@ -328,7 +328,7 @@ class Simulator:
             self._next(worker, until + rules.backoff_ns, ASKS)
 
     def _takes_next(self, worker: SimulatedWorker, now: int, keep: int) -> bool:
-        """End the worker's rollout; whether it has another, and asks for a sandbox at once."""
+        """End the worker's rollout; return whether another rollout requests a sandbox at once."""
         state, delivered = self.state, worker.stage == DONE
         state.held_ns += now - worker.since
         state.delivered += delivered
@@ -367,7 +367,7 @@ class Simulator:
             if worker.sandbox is not None:
                 state.drop(worker.sandbox, now)
             worker.rollout, worker.attempt, worker.sandbox = NONE, None, None
-            worker.event += 1  # its next event is void
+            worker.event += 1  # void the next event
         lost = state.finished.pop(prompt, 0)
         self.done -= lost
         state.delivered -= lost

@@ -21,8 +21,8 @@ class SimulatedSandbox(NamedTuple):
     end: int  # clean-up apart
     cleanup: int
     node: int  # below 0: there are no nodes
-    bill: int  # its place among the clocks
-    suspended: int = 0  # of that time
+    bill: int  # index of its clock
+    suspended: int = 0  # suspended time
 
     def later(self, ns: int) -> SimulatedSandbox:
         """The same sandbox so much later."""
@@ -33,21 +33,21 @@ class Totals(NamedTuple):
     """Totals since the start of the run; ns are sums over workers or sandboxes."""
 
     held_ns: float = 0  # by workers
-    waited_ns: float = 0  # of that, for a create to be let through
+    waited_ns: float = 0  # for creates; part of the above
     wasted_ns: float = 0  # by cut rollouts; part of the above
     delivered: float = 0
     attempts: float = 0
     hits: float = 0
-    idle_ns: float = 0  # of ready sandboxes, until they were taken
+    idle_ns: float = 0  # of ready sandboxes, before use
     pulled_gb: float = 0.0
     suspended_ns: float = 0  # of sandboxes
 
 
 class Redone(NamedTuple):
-    """A prompt, and how often it was redone."""
+    """A prompt with the number of its repetitions."""
 
     step: int
-    number: int  # within the step, as it was first drawn
+    number: int  # within the step, in the first draw
     times: int
     rollouts: int
 
@@ -63,7 +63,7 @@ class State:
         self.asked = asked
         self.view = view
         self.gap_ns, self.allowance_ns = asked.gap_ns, (asked.burst - 1) * asked.gap_ns
-        self.full_again = 0.0  # when the create limit has its whole burst again
+        self.full_again = 0.0  # time of the full burst
         self.nodes = None if asked.cluster is None else Nodes(asked.cluster, disks, built)
         self.clocks_ns: list[int] = []  # per sandbox, by start
         self.held_ns = self.waited_ns = self.wasted_ns = self.delivered = self.attempts = self.hits = 0
@@ -73,18 +73,18 @@ class State:
         self._ready: deque[int] = deque()  # arrival of each replacement, ascending
         self._left: dict[int, int] = {}  # remaining pool sandboxes by prompt
         self._releases: list[tuple[int, int]] = []  # when pods are free again, and their node
-        self._void: Counter[tuple[int, int]] = Counter()  # releases that will not happen then
-        # Of each rollout, by its number since the start of the run:
-        self.first: list[AttemptTimes] = []  # its first attempt
+        self._void: Counter[tuple[int, int]] = Counter()  # void releases
+        # By number of the rollout since the start of the run:
+        self.first: list[AttemptTimes] = []  # first attempt
         self.warm: list[AttemptTimes] = []  # ... with a sandbox of the pool
         self.image: list[int] = []
         self.prompt: list[int] = []
-        self._drawn: list[tuple[StepDraws, int]] = []  # where it was drawn, and the number of the first there
+        self._drawn: list[tuple[StepDraws, int]] = []  # draw of the rollout, and the number of the first rollout there
         self.launched = 0  # next rollout in the queue; with recycling, number of started rollouts
         self.waiting: dict[int, deque[int]] = {}  # with recycling: rollouts by image, in the order of their turns
-        # With prompts that are redone:
+        # For repeated prompts:
         self.redone: dict[int, Redone] | None = {} if asked.on_failure == RESAMPLE else None
-        self.finished: Counter[int] = Counter()  # rollouts that are done, by prompt
+        self.finished: Counter[int] = Counter()  # finished rollouts by prompt
         self.dead: set[int] = set()
 
     def totals(self, now: int) -> Totals:
@@ -153,7 +153,7 @@ class State:
         return rollout
 
     def again(self, rollout: int, tries: int, *, warm: bool) -> AttemptTimes:
-        """Attempt number ``tries`` of a rollout; the first, which is 0, as a hit."""
+        """Return attempt number ``tries`` of a rollout; attempt 0 is a pool hit."""
         if not tries:
             return self.warm[rollout]
         draws, first = self._drawn[rollout]
@@ -214,7 +214,7 @@ class State:
         return releases[0][0] if releases else -1
 
     def release(self) -> None:
-        """Free the pod that is released next."""
+        """Free the pod with the next release."""
         assert self.nodes is not None
         self.nodes.let_go([heappop(self._releases)[1]])
 
@@ -234,7 +234,7 @@ class State:
             self._void[sandbox.end + sandbox.cleanup, sandbox.node] += 1
 
     def drop(self, sandbox: SimulatedSandbox, now: int) -> None:
-        """End a sandbox before its time."""
+        """End a sandbox early."""
         if sandbox.end <= now:
             return
         self.vacate(sandbox)

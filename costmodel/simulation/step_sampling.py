@@ -1,9 +1,9 @@
 """Selection of the simulated steps of a run, and the weight of each.
 
-A short run is simulated whole. Of a longer run the first steps are exact, and later steps represent the rest. They
-follow the start directly where no state is carried between steps, half of the budget where throttles and pools settle,
-and are spread along the run where disks fill up. A stream is simulated as a stream: a start, a settled part with the
-weight of the rest, and an end without following rollouts.
+A short run is simulated whole. In a longer run the first steps are exact, and later steps represent the rest. They
+follow the start directly where no state is carried between steps, and half of the budget where throttles and pools
+settle. They are spread along the run where disks fill up. A stream is simulated as a stream: a start, a settled part
+with the weight of the rest, and an end without following rollouts.
 
 More rounds repeat the selection with other random numbers; where disks fill up, only the last place.
 """
@@ -36,10 +36,10 @@ LASTING: Final = 12
 AVERAGED: Final = 16
 """Steps between two looks at the pulls of the nodes."""
 AT_ONCE: Final = 4
-"""The same of a stream, in steps times as many of them as are in flight."""
+"""The same part in steps, as a multiple of the steps in flight."""
 SETTLED: Final = 0.03
 ROUND: Final = 1 << 20
-"""Rounds draw as steps whose numbers are so far apart."""
+"""Distance between the step numbers of two rounds."""
 
 
 class HorizonPart(NamedTuple):
@@ -55,10 +55,10 @@ class Horizon(NamedTuple):
 
     steps: int
     parts: tuple[HorizonPart, ...]  # of the first round
-    whole: float  # steps of full size that have as many rollouts as the run
+    whole: float  # full steps with as many rollouts as the run
     rounds: int = 1
     later: tuple[HorizonPart, ...] = ()  # of every later round; (): as the first
-    alike: int = 1  # so many of the last steps of the first round are like all of those
+    alike: int = 1  # number of last steps of the first round that represent these
 
     @property
     def simulated(self) -> int:
@@ -88,7 +88,7 @@ def settling(rules: StepRules, busy_ns: float) -> float:
 
     ``busy_ns`` is a worker's busy time per rollout.
     """
-    takes, rollouts = rules.workers / max(busy_ns, 1.0), 0.0  # creates per ns, if nothing holds them up
+    takes, rollouts = rules.workers / max(busy_ns, 1.0), 0.0  # creates per ns without a limit
 
     def used_up(stock: int, created: float) -> float:
         return 1.5 * stock * takes / (takes - created) if takes > 1.02 * created else 0.0
@@ -228,7 +228,7 @@ def _until_full(rules: StepRules, world: World, count: int) -> int:
     """After how many steps of a stream nodes pull no less than before, if each worker always has a pod."""
     assert rules.cluster is not None
     nodes, workers = Nodes(rules.cluster), rules.workers
-    waves = max(1, math.ceil(workers / rules.size))  # steps that are in flight
+    waves = max(1, math.ceil(workers / rules.size))  # steps in flight
     seated: deque[int] = deque()
     built: list[int] = []
     pulled: list[float] = []
@@ -309,7 +309,7 @@ def _filling(
         for first in range(0, launched, workers):
             nodes.let_go([nodes.take(image, 0)[0] for image in images[first : first + workers]])
         pulled.append(nodes.pulled_gb - before)
-        settled = number >= 2 * AVERAGED and builds[-1] == builds[-AVERAGED]  # the images that are left are few
+        settled = number >= 2 * AVERAGED and builds[-1] == builds[-AVERAGED]  # few images remain
         if settled and _settled(pulled, AVERAGED):
             contents[number + 1 + lead] = nodes.disks(), list(range(1 + max(nodes.built, default=0)))
             break

@@ -17,11 +17,11 @@ Bill = Callable[[Sequence[int]], float]
 class StepTaken(NamedTuple):
     """Contribution of one step to a run. ns."""
 
-    wall_ns: float  # from the end of training of the previous step to its own
-    rollouts_ns: float  # from the first start to the last end of its rollouts; of a stream, from the last batch's end
+    wall_ns: float  # between the ends of training of this and the previous step
+    rollouts_ns: float  # from the first start to the last end of rollouts; of a stream, from the end of the last batch
     usd: float  # of sandboxes
     held_ns: float  # by workers
-    waited_ns: float  # of that, for creates to be let through
+    waited_ns: float  # for creates; part of the above
     wasted_ns: float  # by cut rollouts; part of the above
     delivered: float
     attempts: float
@@ -35,9 +35,9 @@ class Stretch(NamedTuple):
     """Consecutive steps of a run."""
 
     first: int  # number of its random stream
-    sizes: tuple[int, ...]  # rollouts that each keeps
-    disks: Sequence[Iterable[int]] = ()  # what nodes hold before the first
-    built: Sequence[int] = ()  # images that are built before the first
+    sizes: tuple[int, ...]  # kept rollouts per step
+    disks: Sequence[Iterable[int]] = ()  # images on nodes before the first step
+    built: Sequence[int] = ()  # images built before the first step
     after: int = 0  # rollouts kept by the following step; 0: the end of the run
 
 
@@ -91,7 +91,7 @@ def _in_turn(state: State, stretch: Stretch) -> list[_Step]:
 
 
 def _stream(state: State, stretch: Stretch) -> list[_Step]:
-    """Rollouts that do not wait for the trainer."""
+    """Simulate rollouts without a barrier."""
     rules = state.asked
     coming = list(enumerate(stretch.sizes, stretch.first))
 
