@@ -19,7 +19,7 @@ from costmodel.projection import warnings
 from costmodel.statistics.intervals import Interval, difference
 
 if TYPE_CHECKING:
-    from costmodel.attribution.paired_comparison import Apart, Shared
+    from costmodel.attribution.paired_comparison import RunDifference, Shared
     from costmodel.providers.plausible_ranges import Input
 
 MOVE, STAY, CANNOT_TELL = VERDICTS = ("move", "stay", "cannot_tell")
@@ -91,9 +91,9 @@ def decide_between(
         TrainingRunError: the two did not do the same work, one of them has no number, the model's time is missing, or
             only one of them has a price.
     """
-    one, goal_row = start.row, goal.row
-    if (one.identity.tier, one.length) != (goal_row.identity.tier, goal_row.length):
-        works = " and ".join(f"{row.identity.tier} {row.length}" for row in (one, goal_row))
+    start_row, goal_row = start.row, goal.row
+    if (start_row.identity.tier, start_row.length) != (goal_row.identity.tier, goal_row.length):
+        works = " and ".join(f"{row.identity.tier} {row.length}" for row in (start_row, goal_row))
         raise TrainingRunError(
             f"{start.name} and {goal.name} did different work, {works}; give the length with --length"
         )
@@ -110,15 +110,18 @@ def decide_between(
     saved = Savings(start, goal, unit, effort * PAIRED, progress)
     saving, paired = saved.at({}, {}), saved.first is not None
     if saved.first is not None:
-        goal = _beside(start, goal, saved.first)
+        goal = _with_saving(start, goal, saved.first)
     bills = bill(start, unit), bill(goal, unit)
     ends: list[Interval | None] = [saving, saving]
     if any(side.candidate is not None for side in (start, goal)):
         ends = [saved.end(BEST, WORST), saved.end(WORST, BEST)]
-    if any(one.whole.high is None for one in bills):  # the same trials bound neither side nor their difference
-        saving, *ends = (None if one is None else Interval(one.value) for one in (saving, *ends))  # type: ignore[assignment]
+    if any(side_bill.whole.high is None for side_bill in bills):
+        # The same trials bound neither side nor their difference.
+        saving, *ends = (None if amount is None else Interval(amount.value) for amount in (saving, *ends))  # type: ignore[assignment]
     points: list[Unverified] = []
-    for side, side_bill in sorted(zip((start, goal), bills, strict=True), key=lambda one: one[0].candidate is not None):
+    for side, side_bill in sorted(
+        zip((start, goal), bills, strict=True), key=lambda pair: pair[0].candidate is not None
+    ):
         actions = {point.do for point in points}
         points += [  # an unmeasured side has the trials of the measured side
             point for point in _open_points(side, side_bill) if side.candidate is None or point.do not in actions
@@ -173,9 +176,9 @@ class Savings:
         self._sides, self._unit, self._effort, self._progress = (start, goal), unit, effort, progress
         self._limits = limits
         self._parts = 1 if start.candidate is None and goal.candidate is None else PARTS
-        self._done = 0
+        self._finished = 0
         self._shared: Shared = {}
-        self.first: Apart | None = None  # first simulated difference
+        self.first: RunDifference | None = None  # first simulated difference
 
     def at(self, start: Values, goal: Values) -> Interval:
         """Return the saving; absent values are as assumed.
@@ -185,7 +188,8 @@ class Savings:
         """
         start_runs, goal_runs = self._sides[0].runs_at(start), self._sides[1].runs_at(goal)
         if start_runs and goal_runs:
-            from costmodel.attribution.paired_comparison import apart  # not imported for a run without steps
+            # not imported for a run without steps
+            from costmodel.attribution.paired_comparison import run_differences
 
             pairs = [
                 (start_runs[0], goal_runs[0]),
@@ -193,7 +197,7 @@ class Savings:
                 *((start_runs[0], run) for run in goal_runs[1:]),
             ]
             effort = self._effort / self._parts / len(pairs)
-            differences = apart(pairs, effort, self._progress_of_one(), self._shared, limits=self._limits)
+            differences = run_differences(pairs, effort, self._progress_of_one(), self._shared, limits=self._limits)
             complete = [difference for difference in differences if difference is not None]
             if len(complete) == len(pairs):
                 self.first = self.first or complete[0]
@@ -226,8 +230,8 @@ class Savings:
         return across(*sorted(savings, key=lambda start_values: start_values.value != value))
 
     def _progress_of_one(self) -> Callable[[float], None] | None:
-        progress, finished = self._progress, self._done
-        self._done += 1
+        progress, finished = self._progress, self._finished
+        self._finished += 1
         if progress is None:
             return None
         return lambda share: progress(min(1.0, (finished + share) / self._parts))
@@ -270,13 +274,13 @@ def verdict(saving: Interval) -> str:
     return STAY if saving.high <= 0 else CANNOT_TELL
 
 
-def _beside(start: Side, goal: Side, less: Apart) -> Side:
+def _with_saving(start: Side, goal: Side, less: RunDifference) -> Side:
     """Return the goal with the start's bill less the saving, so that both tables agree."""
-    from costmodel.attribution.paired_comparison import beside
+    from costmodel.attribution.paired_comparison import with_difference
 
     if start.row.attribution is None or goal.row.attribution is None:
         return goal
-    attribution = beside(start.row.attribution, goal.row.attribution, less)
+    attribution = with_difference(start.row.attribution, goal.row.attribution, less)
     return replace(goal, row=replace(goal.row, attribution=attribution))
 
 

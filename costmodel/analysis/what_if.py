@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from costmodel.analysis.decision import across
-from costmodel.attribution.paired_comparison import Apart, RunInSteps, Shared, apart
+from costmodel.attribution.paired_comparison import RunDifference, RunInSteps, Shared, run_differences
 from costmodel.attribution.shares import Rates
 from costmodel.errors import TrainingRunError
 from costmodel.providers.plausible_ranges import figures
@@ -104,7 +104,7 @@ class _Comparison:
     """A run without one action, and with the action at any values of its inputs."""
 
     def __init__(self, run: RunInSteps, base: TrainingRun, action: str, effort: float) -> None:
-        self._asked, self._action, self._effort = run, action, effort
+        self._run, self._action, self._effort = run, action, effort
         self._base = run._replace(training_run=base)
         self._shared: dict[bool, Shared] = {True: {}, False: {}}
         self._steps = math.ceil(run.training_run.trajectories / (run.training_run.step_rollouts or 1))
@@ -116,7 +116,7 @@ class _Comparison:
 
     def _range(self, field: str) -> AssumedInput:
         """Return the published range of a latency; a latency per GiB is multiplied by the cell's memory."""
-        gib = self._asked.pool.identity.memory_mib / 1024
+        gib = self._run.pool.identity.memory_mib / 1024
         printed = [
             (figure, gib if figure.unit == "s per GiB" else 1.0) for figure in figures() if figure.input == field
         ]
@@ -141,9 +141,9 @@ class _Comparison:
             tuple(self._thresholds()),
         )
 
-    def _saved(self, values: dict[str, Any], price: float | None = None, *, limits: bool = True) -> Apart:
+    def _saved(self, values: dict[str, Any], price: float | None = None, *, limits: bool = True) -> RunDifference:
         """Return the run without the action less the run with the action."""
-        training_run, values, requested = self._base.training_run, self._values | values, self._asked.training_run
+        training_run, values, requested = self._base.training_run, self._values | values, self._run.training_run
         before = self._base
         if self._action == "prebuild":
             before = before._replace(training_run=replace(training_run, **values))
@@ -157,7 +157,9 @@ class _Comparison:
             after = replace(training_run, **values)
         shared = self._shared[limits] if before is self._base else {}
         effort = self._effort * (EFFORT if limits else COARSE)
-        [difference] = apart([(before, before._replace(training_run=after))], effort, None, shared, limits=limits)
+        [difference] = run_differences(
+            [(before, before._replace(training_run=after))], effort, None, shared, limits=limits
+        )
         if difference is None:
             raise TrainingRunError(f"{self._action} cannot be compared: no attempt succeeds, or the steps differ")
         return difference
@@ -168,7 +170,7 @@ class _Comparison:
 
     def _thresholds(self) -> list[Threshold]:
         thresholds = []
-        if self._action == "suspend" and self._asked.prices is not None:
+        if self._action == "suspend" and self._run.prices is not None:
             thresholds.append(self._price())
         if self._action != "prebuild":
             thresholds.append(self._latency(INPUTS[self._action][-1]))
@@ -176,8 +178,8 @@ class _Comparison:
 
     def _price(self) -> Threshold:
         """Return the price of a suspended sandbox at which the saving is zero; the saving is linear in the price."""
-        assert self._asked.prices is not None
-        full = self._asked.prices.sandbox(self._asked.pool.identity).usd_hour(self._asked.pool.identity)
+        assert self._run.prices is not None
+        full = self._run.prices.sandbox(self._run.pool.identity).usd_hour(self._run.pool.identity)
         free, paid = self._value({}, 0.0), self._value({}, full)
         turns = free > 0 >= paid and free > paid
         return Threshold("suspended_usd_hour", full * free / (free - paid) if turns else None, full, free > 0)

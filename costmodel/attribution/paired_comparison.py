@@ -34,7 +34,7 @@ class RunInSteps(NamedTuple):
     prices: Prices | None
 
 
-class Apart(NamedTuple):
+class RunDifference(NamedTuple):
     """Difference of two runs."""
 
     usd: Interval
@@ -47,14 +47,14 @@ Shared = dict[int, tuple[RunInSteps, Replications]]
 """Simulated runs by identity of their input, so that pairs with a common run simulate it once."""
 
 
-def apart(
+def run_differences(
     pairs: Sequence[tuple[RunInSteps, RunInSteps]],
     effort: float = 1.0,
     progress: Progress | None = None,
     shared: Shared | None = None,
     *,
     limits: bool = True,
-) -> list[Apart | None]:
+) -> list[RunDifference | None]:
     """Return first − second of each pair. None: the steps differ, or no attempt succeeds.
 
     Simulates until the error of the difference is small, or the ``effort`` (1: usual) is used. ``progress`` receives
@@ -69,11 +69,11 @@ def apart(
     shared = {} if shared is None else shared
     for place, (first, second) in enumerate(pairs):
         pair_progress = None if progress is None else lambda share, place=place: progress((place + share) / len(pairs))
-        differences.append(_apart(first, second, effort, pair_progress, shared, limits))
+        differences.append(_run_difference(first, second, effort, pair_progress, shared, limits))
     return differences
 
 
-def beside(first: Attribution, second: Attribution, less: Apart) -> Attribution:
+def with_difference(first: Attribution, second: Attribution, less: RunDifference) -> Attribution:
     """Return the second attribution with its run and sandbox set to the first less the difference."""
 
     def by(of: Callable[[Share], Interval | None], difference: Interval) -> float:
@@ -94,19 +94,19 @@ def beside(first: Attribution, second: Attribution, less: Apart) -> Attribution:
     return with_run(second, change, sandbox=True)
 
 
-def _apart(
+def _run_difference(
     first: RunInSteps, second: RunInSteps, effort: float, progress: Progress | None, shared: Shared, limits: bool
-) -> Apart | None:
+) -> RunDifference | None:
     begun = _both(first, second, effort, shared, limits)
     if begun is None:
         return None
 
     def both() -> list[tuple[Amount, Amount]]:
-        found = [
-            units(own.worlds, run.training_run, run.pool, run.prices)
-            for run, own in zip((first, second), begun, strict=True)
+        amounts = [
+            units(replications.worlds, run.training_run, run.pool, run.prices)
+            for run, replications in zip((first, second), begun, strict=True)
         ]
-        return list(zip(*(own[:4] for own in found), strict=True))
+        return list(zip(*(replications[:4] for replications in amounts), strict=True))
 
     def needed() -> float:
         factor = 0.0
@@ -119,7 +119,7 @@ def _apart(
 
     repeated(begun, needed, progress)
     step_s, hours, gpu, usd = (_interval(*pair) for pair in both())
-    return Apart(usd, hours, step_s, gpu)
+    return RunDifference(usd, hours, step_s, gpu)
 
 
 def _both(

@@ -112,13 +112,13 @@ def worlds(
     if begun is None:
         return None
 
-    def told() -> float:
+    def rounds_needed() -> float:
         assert needed is not None
         rounds, looks = needed(begun.worlds)
         begun.keep(looks)
         return rounds
 
-    repeated([begun], told if needed else None, progress)
+    repeated([begun], rounds_needed if needed else None, progress)
     return begun.worlds
 
 
@@ -164,9 +164,9 @@ class Replications:
 
         ``halves``: twins draw from half of the trials.
         """
-        self._asked, self._sampling, self._causes = counterfactuals, sampling, causes
+        self._counterfactuals, self._sampling, self._causes = counterfactuals, sampling, causes
         self._times = rollouts / counterfactuals.training_run.trajectories
-        self._left = budget
+        self._budget = budget
         self._rounds = [0] * len(counterfactuals.looks)
         spread = assumed(pool.identity.substrate, counterfactuals.training_run.run_sd)
         self._repetitions = len(pool.runs) if draws_runs(len(pool.runs), spread) else 0
@@ -177,8 +177,8 @@ class Replications:
             if number < sampling.twins:
                 rng = Random(seed + (sampling.salt << 64))
                 self._drawn.append((seed, *(halved if halves else resampled)(pool, spread, rng)))
-        self._kept = frozenset(range(len(counterfactuals.looks)))
-        self._found: list[Looks] = [[[] for _ in counterfactuals.looks] for _ in self._drawn]
+        self._active = frozenset(range(len(counterfactuals.looks)))
+        self._results: list[Looks] = [[[] for _ in counterfactuals.looks] for _ in self._drawn]
 
     @classmethod
     def of(
@@ -242,20 +242,20 @@ class Replications:
     @property
     def most_rounds(self) -> int:
         """How many there may be in all."""
-        return max(1, self._rounds[0] + int(self._left / self._cost(self._rounds[0] or 1)))
+        return max(1, self._rounds[0] + int(self._budget / self._cost(self._rounds[0] or 1)))
 
     def _cost(self, number: int) -> int:
         """Return the rollouts of one more round, over all streams and counterfactuals."""
         rollouts = sum(sum(part.stretch.sizes) for part in self._sampling.plan.of(number))
-        return rollouts * len(self._drawn) * len(self._kept)
+        return rollouts * len(self._drawn) * len(self._active)
 
     @property
     def worlds(self) -> Worlds:
         """All rounds so far."""
         plan, plain = self._sampling.plan._replace(rounds=self._rounds[0]), self._sampling.plain
         twins = self._sampling.twins
-        paired, unpaired = self._found[: 2 * twins], self._found[2 * twins :]
-        ideal = self._asked.looks[-2] if len(self._asked.looks) > 1 else frozenset[str]()
+        paired, unpaired = self._results[: 2 * twins], self._results[2 * twins :]
+        ideal = self._counterfactuals.looks[-2] if len(self._counterfactuals.looks) > 1 else frozenset[str]()
         return Worlds(
             self._causes,
             plan,
@@ -264,7 +264,7 @@ class Replications:
             self._sampling.scale,
             self._times,
             tuple(self._rounds),
-            len(self._asked.looks) > 1 and is_alike(self._asked.rules(ideal)),
+            len(self._counterfactuals.looks) > 1 and is_alike(self._counterfactuals.rules(ideal)),
             self._repetitions,
         )
 
@@ -278,19 +278,19 @@ class Replications:
         if number < self.rounds:
             return
         plan = self._sampling.plan.of(number)
-        for place, ((seed, times, factor), looks) in enumerate(zip(self._drawn, self._found, strict=True)):
-            world = world_of(self._asked, times, seed)
-            for look, (steps, without) in enumerate(zip(looks, self._asked.looks, strict=True)):
-                if look in self._kept:
+        for place, ((seed, times, factor), looks) in enumerate(zip(self._drawn, self._results, strict=True)):
+            world = world_of(self._counterfactuals, times, seed)
+            for look, (steps, without) in enumerate(zip(looks, self._counterfactuals.looks, strict=True)):
+                if look in self._active:
                     steps += self._looked_at(world, factor, without, plan)
             yield (place + 1) / len(self._drawn)
-        self._left -= self._cost(number)
-        for look in self._kept:
+        self._budget -= self._cost(number)
+        for look in self._active:
             self._rounds[look] = number + 1
 
     def keep(self, looks: frozenset[int]) -> None:
         """Stop all counterfactuals except these."""
-        self._kept &= looks
+        self._active &= looks
 
     def _looked_at(
         self, world: World, factor: float, without: frozenset[str], plan: Sequence[HorizonPart]
@@ -298,15 +298,15 @@ class Replications:
         """Simulate a round under one stream, without these causes."""
         view = View(
             world,
-            *self._asked.timed(without, factor),
+            *self._counterfactuals.timed(without, factor),
             failing="failures" not in without,
             thinking=THINK not in without,
             resuming="dispatch" not in without,
         )
-        rules = self._asked.rules(without)
+        rules = self._counterfactuals.rules(without)
         steps: list[StepTaken] = []
         for part in plan:
-            steps += simulate_steps(rules, view, part.stretch, self._asked.bill)[part.lead :]
+            steps += simulate_steps(rules, view, part.stretch, self._counterfactuals.bill)[part.lead :]
         return steps
 
 
