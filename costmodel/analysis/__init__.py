@@ -1,7 +1,8 @@
-"""Analysis: questions that rows answer.
+"""Analysis: questions about rows.
 
-Contains all rows of recordings and providers (``project``), their ranking and its headline
-(``ranking``, ``headline``), differences from a baseline (``baseline``), the decision between two substrates with its
-thresholds (``decision``, ``thresholds``, ``per_substrate``), the effect of a change (``sensitivity``), the regression
-check (``regression``), concurrency sweeps (``concurrency_sweep``) and sizes of a warm pool (``pool_size``).
+Contains all rows of recordings and providers (``project``, ``per_substrate``), their ranking and its headline
+(``ranking``, ``headline``), differences from a baseline (``baseline``), and the decision between two substrates
+(``decision``, ``bill``, ``thresholds``). Also the effect of a life-cycle action (``what_if``), the regression check
+(``comparison``, ``compared_metrics``), concurrency sweeps (``concurrency_sweep``) and questions in one call
+(``questions``).
 """

@@ -20,41 +20,39 @@ from costmodel.workload.estimator import StraightLine
 WORK_FIELDS: Final = (
     *("tier", "tier_digest", "mode", "concurrency", "arrival", "think", "acquire", "cpu_milli", "memory_mib"),
 )
-"""Of a cell's identity: equal, with equal lengths, for the same work that was asked for alike."""
+"""Fields of a cell's identity that are equal for the same workload, besides the length."""
 
 
 def matches_spec(identity: CellIdentity, spec: str) -> bool:
     """Whether ``SUBSTRATE[:key=value,…]`` means this cell; a value will do for an option, as in docker:runsc."""
     name, _, options = spec.partition(":")
     parts = identity.variant.split(",")
-    told = {text for part in parts for text in (part, part.partition("=")[2]) if text}
+    options_of_cell = {text for part in parts for text in (part, part.partition("=")[2]) if text}
     wanted = [option for option in options.split(",") if option]
-    return identity.substrate == name and all(told & {option, option.partition("=")[2]} for option in wanted)
+    return identity.substrate == name and all(options_of_cell & {option, option.partition("=")[2]} for option in wanted)
 
 
 def matching(rows: Sequence[Row], spec: str) -> list[Row]:
-    """The rows that ``SUBSTRATE[:key=value,…]`` means, those of the plain variant first.
+    """Return the rows of ``SUBSTRATE[:key=value,…]``, the plain variant first.
 
     Raises:
         TrainingRunError: none is.
     """
-    found = [row for row in rows if matches_spec(row.identity, spec)]
-    if not found:
-        known = ", ".join(dict.fromkeys(row.identity.label for row in rows))
-        raise TrainingRunError(f"there is no row for {spec!r}; the recordings hold {known}")
-    return sorted(found, key=lambda row: bool(row.identity.variant))
+    matches = [row for row in rows if matches_spec(row.identity, spec)]
+    if not matches:
+        labels = ", ".join(dict.fromkeys(row.identity.label for row in rows))
+        raise TrainingRunError(f"there is no row for {spec!r}; the recordings hold {labels}")
+    return sorted(matches, key=lambda row: bool(row.identity.variant))
 
 
 class Comparable(Protocol):
     """A row or a pool of trials."""
 
     @property
-    def identity(self) -> CellIdentity:
-        """Return that of its cell."""
+    def identity(self) -> CellIdentity: ...
 
     @property
-    def length(self) -> Length:
-        """Return that of its trajectories."""
+    def length(self) -> Length: ...
 
 
 C = TypeVar("C", bound=Comparable)
@@ -63,14 +61,14 @@ C = TypeVar("C", bound=Comparable)
 def peer(row: Comparable, candidates: Sequence[C]) -> C | None:
     """Return the candidate most similar to ``row`` among those of the same tier and length."""
     same_work = [
-        other
-        for other in candidates
-        if (other.identity.tier, other.identity.tier_digest, other.length)
+        candidate
+        for candidate in candidates
+        if (candidate.identity.tier, candidate.identity.tier_digest, candidate.length)
         == (row.identity.tier, row.identity.tier_digest, row.length)
     ]
 
-    def likeness(other: C) -> int:
-        ours, theirs = row.identity, other.identity
+    def likeness(candidate: C) -> int:
+        ours, theirs = row.identity, candidate.identity
         fields = ("mode", "environment", "concurrency", "arrival", "think", "acquire", "cpu_milli", "memory_mib")
         weights = [64, 32, 16, 8, 4, 2, 1, 1]
         same = [getattr(ours, field) == getattr(theirs, field) for field in fields]
@@ -80,7 +78,7 @@ def peer(row: Comparable, candidates: Sequence[C]) -> C | None:
 
 
 def with_full_speed(rows: Sequence[Row], spec: str) -> list[Row]:
-    """Split each row's work into what the same commands take on the reference, and the slowdown beyond that."""
+    """Split each row's command time into the reference's time and the slowdown beyond it."""
     candidates = [row for row in matching(rows, spec) if row.evidence and row.evidence.work_per_success_ns]
     result = []
     for row in rows:
@@ -92,19 +90,17 @@ def with_full_speed(rows: Sequence[Row], spec: str) -> list[Row]:
         assert row.evidence.work_per_success_ns is not None
         assert reference.evidence is not None
         assert reference.evidence.work_per_success_ns is not None
-        own, other = row.evidence.work_per_success_ns, reference.evidence.work_per_success_ns
-        work = row.by_cause_worker_hours.work * float(other / own) if own else 0.0
+        work_ns, reference_ns = row.evidence.work_per_success_ns, reference.evidence.work_per_success_ns
+        work = row.by_cause_worker_hours.work * float(reference_ns / work_ns) if work_ns else 0.0
         cause = row.by_cause_worker_hours._replace(slowdown=row.by_cause_worker_hours.work - work, work=work)
         result.append(_doubting(replace(row, by_cause_worker_hours=cause), row, reference))
     return result
 
 
 def with_baseline(rows: Sequence[Row], spec: str, *, required: bool = True, run_sd: float | None = None) -> list[Row]:
-    """Every row against its peer among the baseline's rows; measured rows are never compared with others.
+    """Compare every row with its peer among the baseline's rows; measured rows are compared with measured rows only.
 
-    A disturbed row is compared with none.
-
-    ``run_sd`` is what is assumed between runs, as ``TrainingRun`` has it.
+    A disturbed row is compared with none. ``run_sd`` is the field of ``TrainingRun``.
 
     Raises:
         TrainingRunError: the baseline is unknown, and ``required``.
@@ -117,7 +113,7 @@ def with_baseline(rows: Sequence[Row], spec: str, *, required: bool = True, run_
         return list(rows)
     result = []
     for row in rows:
-        baseline = peer(row, [other for other in candidates if other.provenance == row.provenance])
+        baseline = peer(row, [candidate for candidate in candidates if candidate.provenance == row.provenance])
         if row.worker_hours is None or baseline is row or _disturbed(row, baseline):
             result.append(row)
         elif baseline is None:
@@ -133,9 +129,9 @@ def _disturbed(*rows: Row | None) -> bool:
     return any(row is not None and warnings.DISTURBED in row.flags for row in rows)
 
 
-def _doubting(result: Row, row: Row, other: Row) -> Row:
+def _doubting(result: Row, row: Row, reference: Row) -> Row:
     """The result, flagged if the two were not measured in the same place."""
-    if row.identity.environment == other.identity.environment or warnings.ENVIRONMENT in result.flags:
+    if row.identity.environment == reference.identity.environment or warnings.ENVIRONMENT in result.flags:
         return result
     return replace(result, flags=warnings.including(result.flags, warnings.ENVIRONMENT))
 
@@ -145,32 +141,40 @@ def _versus(row: Row, baseline: Row, run_sd: float | None) -> Versus:
     return Versus(baseline.identity.cell_id, baseline.label, delta, verdict)
 
 
-def judge_rows(row: Row, other: Row, own: Interval | None, theirs: Interval | None, run_sd: float | None) -> Difference:
-    """An amount of two rows that is in proportion to what they hold per success: its difference, judged."""
-    assert own is not None
-    assert theirs is not None
-    pair = _estimates(row, other, own, theirs)
+def judge_rows(
+    row: Row, reference: Row, amount: Interval | None, reference_amount: Interval | None, run_sd: float | None
+) -> Difference:
+    """Judge the difference of an amount proportional to occupied time per success."""
+    assert amount is not None
+    assert reference_amount is not None
+    pair = _estimates(row, reference, amount, reference_amount)
     if pair is None:
-        return Difference(difference(own, theirs), Finding(UNKNOWN))
-    return judge(*pair, _either(row, other, run_sd))
+        return Difference(difference(amount, reference_amount), Finding(UNKNOWN))
+    return judge(*pair, _either(row, reference, run_sd))
 
 
-def times(row: Row, other: Row, own: Interval, theirs: Interval, run_sd: float | None) -> Interval | None:
-    """Such an amount of one row over that of another, with the interval that ``judge_rows`` decides by."""
-    pair = _estimates(row, other, own, theirs)
+def times(
+    row: Row, reference: Row, amount: Interval, reference_amount: Interval, run_sd: float | None
+) -> Interval | None:
+    """Return the ratio of two such amounts, with an interval consistent with ``judge_rows``."""
+    pair = _estimates(row, reference, amount, reference_amount)
     if pair is None:
-        return Interval(own.value / theirs.value) if theirs.value > 0 else None
-    return ratio(*pair, _either(row, other, run_sd))
+        return Interval(amount.value / reference_amount.value) if reference_amount.value > 0 else None
+    return ratio(*pair, _either(row, reference, run_sd))
 
 
-def _estimates(row: Row, other: Row, own: Interval, theirs: Interval) -> tuple[Estimate, Estimate] | None:
-    """Of the amounts; None where one is published, without trials, or has a lower limit only."""
-    if row.evidence is None or other.evidence is None or _at_least(own) or _at_least(theirs):
+def _estimates(
+    row: Row, reference: Row, amount: Interval, reference_amount: Interval
+) -> tuple[Estimate, Estimate] | None:
+    """Return both estimates; None where one row is published, without trials, or "at least"."""
+    if row.evidence is None or reference.evidence is None or _at_least(amount) or _at_least(reference_amount):
         return None
-    one, another = row.evidence.held, other.evidence.held
+    held, reference_held = row.evidence.held, reference.evidence.held
     return (
-        one.scaled(own.value / one.value) if one.value else one,
-        another.scaled(theirs.value / another.value) if another.value else another,
+        held.scaled(amount.value / held.value) if held.value else held,
+        reference_held.scaled(reference_amount.value / reference_held.value)
+        if reference_held.value
+        else reference_held,
     )
 
 
@@ -178,28 +182,28 @@ def _at_least(amount: Interval) -> bool:
     return amount.low is not None and amount.high is None
 
 
-def _either(row: Row, other: Row, run_sd: float | None) -> Assumed:
-    """What is assumed of the runs of both: the larger spread."""
-    return max((assumed(each.identity.substrate, run_sd) for each in (row, other)), key=lambda each: each.sd)
+def _either(row: Row, reference: Row, run_sd: float | None) -> Assumed:
+    """Return the larger assumed spread of the two substrates."""
+    return max((assumed(side.identity.substrate, run_sd) for side in (row, reference)), key=lambda side: side.sd)
 
 
-def break_even(one: Row, other: Row) -> BreakEven | None:
+def break_even(first: Row, second: Row) -> BreakEven | None:
     """The number of actions at which both hold a worker equally long: n* = (F_B − F_A) / (a_A − a_B).
 
     None unless both were measured often enough for a line of fixed and per-action time.
     """
-    if one.evidence is None or other.evidence is None or not one.evidence.line or not other.evidence.line:
+    if first.evidence is None or second.evidence is None or not first.evidence.line or not second.evidence.line:
         return None
-    return crossing_point(one.evidence.line, other.evidence.line)
+    return crossing_point(first.evidence.line, second.evidence.line)
 
 
-def crossing_point(one: StraightLine, other: StraightLine) -> BreakEven:
-    """Where two lines cross at n ≥ 0, with Fieller's 95 % interval of the ratio, which may be unbounded."""
-    numerator = other.fixed_s - one.fixed_s
-    denominator = one.per_action_s - other.per_action_s
-    var_numerator = other.var_fixed_s2 + one.var_fixed_s2
-    var_denominator = one.var_per_action_s2 + other.var_per_action_s2
-    covariance = -(other.covariance_s2 + one.covariance_s2)
+def crossing_point(first: StraightLine, second: StraightLine) -> BreakEven:
+    """Return the crossing of two lines at n ≥ 0, with Fieller's 95 % interval of the ratio, possibly unbounded."""
+    numerator = second.fixed_s - first.fixed_s
+    denominator = first.per_action_s - second.per_action_s
+    var_numerator = second.var_fixed_s2 + first.var_fixed_s2
+    var_denominator = first.var_per_action_s2 + second.var_per_action_s2
+    covariance = -(second.covariance_s2 + first.covariance_s2)
     point = abs(numerator / denominator) if denominator and numerator * denominator >= 0 else None
     square = student_t(1_000) ** 2
     a = denominator**2 - square * var_denominator

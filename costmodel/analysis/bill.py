@@ -1,4 +1,4 @@
-"""One side of a decision, and what the run costs there."""
+"""One side of a decision with its bill."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 USD, WORKER_HOURS = UNITS = ("usd", "worker_hours")
 
 Rerun = Callable[[TrainingRun], Row]
-"""The row of one side at another training run."""
+"""Function from a training run to the row of one side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One of two places: its row, its training run, and how to compute both anew."""
+    """One of two substrates: its row, its training run, and how to compute both again."""
 
     name: str
     row: Row
     training_run: TrainingRun
     rerun: Rerun
-    runs: tuple[RunInSteps, ...] = ()  # of a run in steps: as it is, then at the ends of what concurrency leaves open
-    candidate: Candidate | None = None  # of a place where nothing was measured: its inputs with their ranges
+    runs: tuple[RunInSteps, ...] = ()  # of a run in steps: as measured, then at both ends of an unmeasured concurrency
+    candidate: Candidate | None = None  # unmeasured inputs with their ranges, of an unmeasured substrate
 
     def at(self, training_run: TrainingRun, *, anew: bool) -> Side:
-        """The side with another training run; ``anew``: with the row that this gives, which takes longer."""
+        """Return the side with another training run; ``anew``: with a new row, which takes longer."""
         runs = tuple(run._replace(training_run=training_run) for run in self.runs[:1])
         return replace(self, training_run=training_run, row=self.rerun(training_run) if anew else self.row, runs=runs)
 
@@ -42,8 +42,8 @@ class Side:
         """The inputs of the simulation at these values of the unmeasured inputs."""
         if not self.runs or self.candidate is None or not values:
             return self.runs
-        told = self.candidate.at(values)
-        return (self.runs[0]._replace(pool=told.value, training_run=told.training_run, prices=told.prices),)
+        estimate = self.candidate.at(values)
+        return (self.runs[0]._replace(pool=estimate.value, training_run=estimate.training_run, prices=estimate.prices),)
 
     def row_at(self, values: Mapping[str, float]) -> Side:
         """The side with its row at these values of the unmeasured inputs; of a run without steps."""
@@ -51,53 +51,53 @@ class Side:
             return self
         from costmodel.analysis.project import rows_of
 
-        told = self.candidate.at(values)
-        [row] = rows_of([told], stressed=False)
-        return replace(self, row=row, training_run=told.training_run)
+        estimate = self.candidate.at(values)
+        [row] = rows_of([estimate], stressed=False)
+        return replace(self, row=row, training_run=estimate.training_run)
 
 
 class Bill(NamedTuple):
-    """What one side costs the run, in dollars where anything has a price, else in worker-hours."""
+    """Bill of one side, in dollars where anything has a price, else in worker-hours."""
 
     whole: Interval
-    sandbox: Interval | None  # of that, what an ideal sandbox would save; None where the run is not in steps
-    gpus: Interval | None  # for as long as the run lasts; None without a price of them
+    sandbox: Interval | None  # saving of an ideal sandbox, part of ``whole``; None where the run is not in steps
+    gpus: Interval | None  # for the duration of the run; None without a price
     nodes: Interval | None  # likewise
     rest: float  # workers and sandboxes, by the price sheet
 
 
 def check_prices(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> None:
-    """Raises ``TrainingRunError`` where the sandboxes of one side are free and those of the other are not."""
-    free = [side for side, own in zip((start, goal), bills, strict=True) if is_free(own, unit)]
+    """Raise ``TrainingRunError`` where sandboxes of exactly one side are free."""
+    free = [side for side, side_bill in zip((start, goal), bills, strict=True) if is_free(side_bill, unit)]
     if len(free) != 1:
         return
     [side] = free
-    other, substrate = goal if side is start else start, side.row.identity.substrate
+    billed, substrate = goal if side is start else start, side.row.identity.substrate
     add = f"a price sheet of it with --compose {substrate}:prices=FILE"
     if side.row.provenance != warnings.COMPOSED:
         add = (
             f"nodes, pods_per_node and node_usd_hour under [at.{substrate}.nodes] of --training FILE, or --prices FILE"
         )
-    raise TrainingRunError(f"{side.name} costs nothing here and {other.name} is billed: add {add}")
+    raise TrainingRunError(f"{side.name} costs nothing here and {billed.name} is billed: add {add}")
 
 
-def is_free(own: Bill, unit: str) -> bool:
+def is_free(side_bill: Bill, unit: str) -> bool:
     """Whether sandboxes cost nothing there."""
-    return unit == USD and not own.nodes and not own.rest
+    return unit == USD and not side_bill.nodes and not side_bill.rest
 
 
 def bill(side: Side, unit: str) -> Bill:
-    """What the run costs on one side."""
-    row, training_run, found = side.row, side.training_run, side.row.attribution
+    """Return the bill of one side."""
+    row, training_run, attribution = side.row, side.training_run, side.row.attribution
     assert row.worker_hours is not None
     if unit == WORKER_HOURS:
-        sandbox = row.tax_worker_hours if found is None else found.sandbox.worker_hours
-        return Bill(row.worker_hours if found is None else found.run.worker_hours, sandbox, None, None, 0.0)
+        sandbox = row.tax_worker_hours if attribution is None else attribution.sandbox.worker_hours
+        return Bill(row.worker_hours if attribution is None else attribution.run.worker_hours, sandbox, None, None, 0.0)
     whole = usd_of(side)
     assert whole is not None
-    if found is None:
+    if attribution is None:
         return Bill(whole, None, None, None, whole.value)
-    hours = found.run.step_s.times(found.steps / 3600)
+    hours = attribution.run.step_s.times(attribution.steps / 3600)
     gpus = (
         hours.times(training_run.gpus * training_run.gpu_usd_hour)
         if training_run.gpus and training_run.gpu_usd_hour
@@ -109,12 +109,12 @@ def bill(side: Side, unit: str) -> Bill:
         else None
     )
     rest = whole.value - sum(part.value for part in (gpus, nodes) if part)
-    rest = rest if rest > 1e-9 * whole.value else 0.0  # what is left of rounding is nobody's
-    return Bill(whole, found.sandbox.usd, gpus, nodes, rest)
+    rest = rest if rest > 1e-9 * whole.value else 0.0  # ignore a remainder due to rounding
+    return Bill(whole, attribution.sandbox.usd, gpus, nodes, rest)
 
 
 def usd_of(side: Side) -> Interval | None:
-    """All that has a price; None: nothing has."""
+    """Return all priced amounts; None: no price."""
     row = side.row
     if row.attribution is not None:
         return row.attribution.run.usd

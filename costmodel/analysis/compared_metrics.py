@@ -1,4 +1,4 @@
-"""Metrics of a cell, and by how much each changes from one side to the other."""
+"""Metrics of a cell, and the change of each between two sides."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from costmodel.statistics.repetitions import (
 from costmodel.workload.pool import Pool
 
 METRIC_LIMIT: Final = 0.10
-"""Change of a metric that matters, where no limit is given."""
+"""Limit of a metric without a given limit."""
 FAILURE_RATE: Final = "failure_rate"
 HELD: Final = "held_per_success"
 SIDES: Final = ("before", "after")
@@ -42,10 +42,10 @@ PER_SUCCESS: Final = MappingProxyType[str, Callable[[RecordedTrial, float | None
         "tax_per_success": lambda trial, contended: trial.measures.tax_ns(ok=trial.ok, contended=contended),
     }
 )
-"""Quantity → what a trial adds to the sum that is divided by the number of successes. It has a mean only."""
+"""Quantity → amount of a trial, summed and divided by the number of successes. Means only."""
 
 DEFAULT_METRICS: Final = ("mean:trajectory", "p50:action", FAILURE_RATE)
-"""Metrics that are compared where none is named."""
+"""Compared metrics without a selection."""
 
 _PERCENTILE: Final = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 
@@ -87,16 +87,16 @@ def parse_metric(name: str, limit: float = METRIC_LIMIT) -> Metric:
     statistic, _, quantity = name.partition(":")
     match = _PERCENTILE.fullmatch(statistic)
     p = float(match[1]) / 100 if match else None
-    known = [*PER_TRIAL, *PER_ACTION, *(() if match else PER_SUCCESS)]
+    quantities = [*PER_TRIAL, *PER_ACTION, *(() if match else PER_SUCCESS)]
     if p == 0 or (p is None and statistic != "mean"):
         raise TrainingRunError(
             f"there is no metric {name!r}: write mean:QUANTITY, a percentile as p50:QUANTITY, or {FAILURE_RATE}; "
-            f"quantities are {', '.join(known)}"
+            f"quantities are {', '.join(quantities)}"
         )
-    if quantity not in known:
-        close = difflib.get_close_matches(quantity, known, 1)
+    if quantity not in quantities:
+        close = difflib.get_close_matches(quantity, quantities, 1)
         hint = f"did you mean {statistic}:{close[0]}? quantities" if close else f"quantities of {statistic}"
-        raise TrainingRunError(f"there is no metric {name!r}: {hint} are {', '.join(known)}")
+        raise TrainingRunError(f"there is no metric {name!r}: {hint} are {', '.join(quantities)}")
     return Metric(name, quantity, p, limit)
 
 
@@ -111,7 +111,7 @@ def change_of(before: Pool, after: Pool, metric: Metric, run_sd: float | None) -
 
 
 def _failures(before: Pool, after: Pool) -> Change:
-    """Compare shares of trials that failed, with Newcombe's interval of the difference, from Wilson's (1998)."""
+    """Compare shares of failed trials, with Newcombe's interval of the difference, from Wilson's (1998)."""
     then, now = (wilson_interval(sum(not t.ok for t in pool.trials), len(pool.trials)) for pool in (before, after))
     sides = ComparedSide(len(before.trials), then), ComparedSide(len(after.trials), now)
     return Change(*sides, difference(now, then))
@@ -140,12 +140,12 @@ def _mean(pool: Pool, quantity: str) -> _Mean:
     if (part := PER_SUCCESS.get(quantity)) is not None:
         trials = pool.trials
         sums, sizes = [part(trial, pool.contended) for trial in trials], [int(trial.ok) for trial in trials]
-        known = "held" not in pool.untold and (quantity == HELD or all(t.measures.known for t in pool.successes))
+        complete = "held" not in pool.untold and (quantity == HELD or all(t.measures.known for t in pool.successes))
     else:
         trials = pool.successes
         values = [values_of(trial, quantity) for trial in trials]
-        sums, sizes, known = list(map(sum, values)), list(map(len, values)), _reports(pool, quantity)
-    if not known or not any(sizes):
+        sums, sizes, complete = list(map(sum, values)), list(map(len, values)), _reports(pool, quantity)
+    if not complete or not any(sizes):
         return _Mean(0, None)
     return _Mean(sum(sizes), estimate(sums, sizes, [(trial.run, trial.block) for trial in trials]))
 
@@ -157,12 +157,14 @@ def _reports(pool: Pool, quantity: str) -> bool:
 def _percentiles(before: Pool, after: Pool, quantity: str, p: float, assume: Assumed) -> Change:
     runs = [_by_run(pool, quantity) for pool in (before, after)]
     sides, needed = [], []
-    for own, other, when in zip(runs, reversed(runs), SIDES, strict=True):
-        values = sorted(chain.from_iterable(chain.from_iterable(own)))
+    for values_of_run, opposite, when in zip(runs, reversed(runs), SIDES, strict=True):
+        values = sorted(chain.from_iterable(chain.from_iterable(values_of_run)))
         if not values:
             sides.append(ComparedSide(0, None))
             continue
-        at = percentile_with_runs(percentile(values, p, worth(own, quantile(values, p))), p, own, assume, other)
+        at = percentile_with_runs(
+            percentile(values, p, worth(values_of_run, quantile(values, p))), p, values_of_run, assume, opposite
+        )
         if at.value is None:
             needed.append(f"needs {at.needs:,} values, has {len(values):,} {when}")
         sides.append(ComparedSide(len(values), None if at.value is None else Interval(at.value, at.low, at.high)))
@@ -183,7 +185,7 @@ def _by_run(pool: Pool, quantity: str) -> list[list[Sequence[int]]]:
 
 
 def _bases(runs: tuple[int, int], sd: float | None, assume: Assumed) -> tuple[Basis, ...]:
-    """Return one basis where the repetitions of both sides show an sd, else one of each side."""
+    """Return one basis where both sides' repetitions show an sd, else one per side."""
     if sd is not None:
         return (Basis(sum(runs), sd, measured=True, source="measured"),)
     return tuple(Basis(count, assume.sd, measured=False, source=assume.source) for count in runs)
@@ -202,9 +204,9 @@ def _relative(now: Interval, then: Interval) -> Interval | None:
     return Interval(value - 1, None if low is None else low - 1, None if high is None else high - 1)
 
 
-def _wider(change: Interval, other: Interval | None) -> Interval:
-    """Return the outer limits of both; ``change`` where the other has nchange."""
-    if other is None or change.low is None or other.low is None:
+def _wider(change: Interval, limits: Interval | None) -> Interval:
+    """Return the outer limits of both, or ``change`` where the second is missing."""
+    if limits is None or change.low is None or limits.low is None:
         return change
-    high = None if change.high is None or other.high is None else max(change.high, other.high)
-    return Interval(change.value, min(change.low, other.low), high)
+    high = None if change.high is None or limits.high is None else max(change.high, limits.high)
+    return Interval(change.value, min(change.low, limits.low), high)

@@ -42,7 +42,7 @@ DISTURBED: Final = "disturbed: measure again on an idle machine"
 TOO_FEW: Final = "too few independent values for an interval"
 
 SURROUNDINGS: Final = ("environment", "substrate_version", "image")
-"""Fields of a cell's identity that may differ between the sides: they may be the change that is judged."""
+"""Fields of a cell's identity that may differ between the sides, possibly as the judged change."""
 
 
 class Comparison(NamedTuple):
@@ -54,10 +54,10 @@ class Comparison(NamedTuple):
     then: ComparedSide
     now: ComparedSide
     change: Interval | None  # relative; for ``failure_rate`` the difference of the two shares
-    verdict: str  # one of ``COMPARISON_VERDICTS``
-    reason: str = ""  # why it is INCONCLUSIVE
+    verdict: str  # of ``COMPARISON_VERDICTS``
+    reason: str = ""  # reason of INCONCLUSIVE
     bases: tuple[Basis, ...] = ()  # source of the between-repetition part of the interval
-    needs: int | None = None  # repetitions a side that would show a change of the limit; None: none needed, or unknown
+    needs: int | None = None  # repetitions per side for a change of the limit; None: none needed, or unknown
 
     @property
     def beyond(self) -> bool | None:
@@ -73,12 +73,12 @@ class Comparison(NamedTuple):
 
 
 class Comparisons(NamedTuple):
-    """Every comparison, and the cells that only one side has."""
+    """All comparisons, and cells of one side only."""
 
     comparisons: list[Comparison]
     only_before: list[Pool]
     only_after: list[Pool]
-    differing: tuple[str, ...]  # fields of ``SURROUNDINGS`` that are not the same on both sides
+    differing: tuple[str, ...]  # fields of ``SURROUNDINGS`` that differ between the sides
 
     @property
     def beyond(self) -> bool | None:
@@ -88,7 +88,7 @@ class Comparisons(NamedTuple):
 
 
 def planned(identity: CellIdentity) -> CellIdentity:
-    """Return the identity without the fields that a measurement finds out (``SURROUNDINGS``)."""
+    """Return the identity without measured fields (``SURROUNDINGS``)."""
     return identity._replace(environment="", substrate_version="", image="")
 
 
@@ -103,10 +103,10 @@ def compare(
 ) -> Comparisons:
     """Compare each metric of each cell of ``after`` with the same cell of ``before``.
 
-    Cells pair where the plan of both is equal, so that machines and images may differ. Trials of equal cells of one
-    side are pooled. Measured cells pair with measured cells only. ``metrics`` are by default ``DEFAULT_METRICS``;
-    ``run_sd`` is the field of ``TrainingRun``; ``wanted`` selects cells. ``pair_all`` pairs the cells that are left
-    over where tier and length are equal, the most similar ones.
+    Cells pair where their plan is equal; machine and image may differ. Trials of equal cells of one side are pooled.
+    Measured cells pair with measured cells only. ``metrics``: by default ``DEFAULT_METRICS``. ``run_sd`` is the field
+    of ``TrainingRun``; ``wanted`` selects cells. ``pair_all`` also pairs the most similar remaining cells of equal tier
+    and length.
 
     Raises:
         TrainingRunError: the sides share no cell, or share a run.
@@ -146,11 +146,13 @@ def _pairs(before: Sequence[Pool], after: Sequence[Pool], *, pair_all: bool) -> 
     if pair_all:
         paired = {id(pool) for pair in pairs for pool in pair}
         for pool in after:
-            rest = [other for other in before if id(other) not in paired and other.provenance == pool.provenance]
-            alike = [other for other in rest if other.identity.label == pool.identity.label]
-            if id(pool) not in paired and (other := peer(pool, alike) or peer(pool, rest)) is not None:
-                pairs.append((other, pool))
-                paired.add(id(other))
+            rest = [
+                partner for partner in before if id(partner) not in paired and partner.provenance == pool.provenance
+            ]
+            alike = [partner for partner in rest if partner.identity.label == pool.identity.label]
+            if id(pool) not in paired and (partner := peer(pool, alike) or peer(pool, rest)) is not None:
+                pairs.append((partner, pool))
+                paired.add(id(partner))
     return pairs
 
 

@@ -1,8 +1,8 @@
-"""A cell measured at several levels of concurrency: what each sustains, where more stop helping, and whose fault it is.
+"""A cell at several concurrencies: throughput of each level, saturation point, and the limiting side.
 
-The knee is where the line of no loss, so many times what one lane does alone, meets the ceiling: the highest throughput
-of the universal scalability law through the levels, where there are four or more. With fewer it is the highest level
-whose completion is within 1.5 times that of the first. Intervals are bootstrapped, by block where a level has three.
+The saturation point is where linear scaling of the first level meets the ceiling, the highest throughput of the
+universal scalability law. The law is fitted to four or more levels. With fewer it is the highest level with a
+completion within 1.5 times the first. Intervals are bootstrapped, by block from three blocks a level on.
 """
 
 from __future__ import annotations
@@ -25,44 +25,44 @@ from costmodel.workload.pool import Pool, by_levels, one_per_level
 DRAWS: Final = 400
 WITHIN: Final = 1.5
 MOST_LEVELS: Final = 32
-"""Of a ladder of more the law goes through so many, evenly from the lowest to the highest."""
+"""Levels that the law is fitted to at most, evenly from the lowest to the highest."""
 TURNS: Final = 2
-"""How often the loop has to come round for a command at least: to send it, and to see its result."""
+"""Turns of the event loop per command at least: sending the command, and reading its result."""
 RUNNER: Final = "runner"
 SUBSTRATE: Final = "substrate"
 UNKNOWN: Final = "unknown"
 
 
 class RunnerLoad(NamedTuple):
-    """How busy the measuring process was while a level ran: over the seconds that its health was told of."""
+    """Load of the measuring process during a level, over the seconds with health samples."""
 
     seconds: int
     cpu_permille: float  # medians
     lag_p50_ns: float
     lag_p99_ns: float
-    waits: float  # the share of seconds in which a call found every thread of a pool busy
+    waits: float  # share of seconds without a free thread
 
 
 class LadderLevel(NamedTuple):
-    """What was measured with so many at a time."""
+    """Measurements at one concurrency."""
 
     concurrency: int
     trials: int
     failures: int
-    throughput_per_s: Interval  # trials that succeeded
+    throughput_per_s: Interval  # of successful trials
     actions_per_s: Interval
     action_ns: float  # mean
     action_p50_ns: int
     action_p95_ns: int
     completion_ns: float  # mean
-    runner: RunnerLoad | None  # None: no second of it was told of
+    runner: RunnerLoad | None  # None: no health sample
 
 
 class Knee(NamedTuple):
-    """Where more at a time stop helping; ``at`` is None where no level shows it."""
+    """Saturation point; ``at`` is None where no level shows it."""
 
     at: Interval | None
-    throughput_per_s: Interval  # the ceiling by the law; without one, of that level
+    throughput_per_s: Interval  # the ceiling of the law; without a law, of the level
     by_law: bool
     whose: str  # RUNNER, SUBSTRATE or UNKNOWN
     why: str
@@ -78,30 +78,30 @@ class Ladder(NamedTuple):
 
     @classmethod
     def of(cls, pools: Sequence[Pool]) -> Self:
-        """Of pools with a success each that differ in how many ran at a time only."""
+        """Make the ladder of pools with a success each, which differ in concurrency only."""
         steps = [_Step(pool) for pool in pools]
         drawn = [step.drawn() for step in steps]
         levels = tuple(step.level(draws) for step, draws in zip(steps, drawn, strict=True))
         at = [step.concurrency for step in steps]
-        kept = _through(len(steps))
-        law = _law([at[i] for i in kept], [steps[i].per_s for i in kept]) if len(steps) >= MIN_LEVELS else None
+        fitted = _through(len(steps))
+        law = _law([at[i] for i in fitted], [steps[i].per_s for i in fitted]) if len(steps) >= MIN_LEVELS else None
         if law is None:
             knee = _by_level(levels)
         else:
-            knee = _by_law(levels, law, [at[i] for i in kept], [drawn[i] for i in kept])
+            knee = _by_law(levels, law, [at[i] for i in fitted], [drawn[i] for i in fitted])
         whose, why = _whose(levels, knee)
         return cls(tuple(pools), levels, law, knee._replace(whose=whose, why=why))
 
 
 def ladders(pools: Iterable[Pool]) -> list[Ladder]:
-    """Of all cells that were measured at two levels or more with their lanes kept full."""
-    kept = [pool for pool in pools if not has_schedule(pool.identity.arrival) and pool.succeeded]
-    groups = [one_per_level(group) for group in by_levels(kept)]
+    """Return the ladders of all cells with two or more levels and full slots."""
+    full = [pool for pool in pools if not has_schedule(pool.identity.arrival) and pool.succeeded]
+    groups = [one_per_level(group) for group in by_levels(full)]
     return [Ladder.of(group) for group in groups if len(group) > 1]
 
 
 class _Step:
-    """A level while it is worked out."""
+    """Computation of a level."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
@@ -109,16 +109,16 @@ class _Step:
         groups: dict[tuple[RunKey, int], dict[int, list[RecordedTrial]]] = {}
         for trial in pool.trials:
             groups.setdefault((trial.run, trial.block), {}).setdefault(trial.worker, []).append(trial)
-        told = [
-            [BlockRate.of((t.start_ns, t.freed_ns, t.ok) for t in own) for own in workers.values()]
+        rates = [
+            [BlockRate.of((t.start_ns, t.freed_ns, t.ok) for t in trials) for trials in workers.values()]
             for workers in groups.values()
         ]
-        self.spans: list[RateSpan] = [together(workers, self.concurrency) for workers in told]
+        self.spans: list[RateSpan] = [together(workers, self.concurrency) for workers in rates]
         self.per_s = summed(self.spans).per_s
         self._busy = [
-            (run, worker, min(t.start_ns for t in own), max(t.freed_ns for t in own))
+            (run, worker, min(t.start_ns for t in trials), max(t.freed_ns for t in trials))
             for (run, _), workers in groups.items()
-            for worker, own in workers.items()
+            for worker, trials in workers.items()
         ]
 
     def drawn(self) -> list[float]:
@@ -129,10 +129,9 @@ class _Step:
         lanes_ns = [trial.freed_ns - trial.start_ns for trial in self.pool.trials]
         mean_ns, count = fmean(lanes_ns), len(lanes_ns)
         means_ns = (fmean(source.choices(lanes_ns, k=count)) for _ in range(DRAWS))
-        return [self.per_s * mean_ns / other if other else self.per_s for other in means_ns]
+        return [self.per_s * mean_ns / drawn_ns if drawn_ns else self.per_s for drawn_ns in means_ns]
 
     def level(self, draws: Sequence[float]) -> LadderLevel:
-        """All of it."""
         good = self.pool.successes
         actions_ns = sorted(ns for trial in good for ns in trial.durations_ns) or [0]
         throughput = _interval(self.per_s, draws)
@@ -151,29 +150,29 @@ class _Step:
 
     def _load(self) -> RunnerLoad | None:
         recordings = {recording.run_id: recording for recording in self.pool.recordings}
-        found: list[RunnerSecond] = []
+        seconds: list[RunnerSecond] = []
         for run, worker, start_ns, end_ns in self._busy:
-            found += recordings[run.run_id].workers.get(worker, WorkerFitness()).within(start_ns, end_ns)
-        if not found:
+            seconds += recordings[run.run_id].workers.get(worker, WorkerFitness()).within(start_ns, end_ns)
+        if not seconds:
             return None
         return RunnerLoad(
-            seconds=len(found),
-            cpu_permille=median(one.cpu_permille for one in found),
-            lag_p50_ns=median(one.lag_p50_ns for one in found),
-            lag_p99_ns=median(one.lag_p99_ns for one in found),
-            waits=sum(one.pool_waits > 0 for one in found) / len(found),
+            seconds=len(seconds),
+            cpu_permille=median(second.cpu_permille for second in seconds),
+            lag_p50_ns=median(second.lag_p50_ns for second in seconds),
+            lag_p99_ns=median(second.lag_p99_ns for second in seconds),
+            waits=sum(second.pool_waits > 0 for second in seconds) / len(seconds),
         )
 
 
 def _interval(value: float, draws: Sequence[float]) -> Interval:
-    """With the middle 95 % of what was drawn; an end that is beyond all bounds is None."""
+    """Return the value with the middle 95 % of the draws; an infinite limit is None."""
     ordered = sorted(draws)
     low, high = ordered[round(0.025 * (len(draws) - 1))], ordered[round(0.975 * (len(draws) - 1))]
     return Interval(value, min(value, low), max(value, high) if math.isfinite(high) else None)
 
 
 def _through(count: int) -> list[int]:
-    """Which of so many levels the law goes through: the first, the last, and evenly between them."""
+    """Return the indices of the fitted levels: the first, the last, and evenly between them."""
     if count <= MOST_LEVELS:
         return list(range(count))
     return [place * (count - 1) // (MOST_LEVELS - 1) for place in range(MOST_LEVELS)]
@@ -187,18 +186,18 @@ def _law(at: Sequence[int], per_s: Sequence[float]) -> Scalability | None:
 
 
 def ceiling_per_s(law: Scalability) -> float:
-    """The highest throughput of the law, however many it takes; infinite where nothing holds it."""
+    """Return the highest throughput of the law; infinite without a limit."""
     a, b, c = law.parameters
     if a <= b:
         return 1 / a if a else 1 / b if b else math.inf  # more at a time were never faster
     if not c:
         return 1 / b if b else math.inf
-    most = math.sqrt((a - b) / c)
-    return most / (a + b * (most - 1) + c * most * (most - 1)) if most > 1 else 1 / a
+    peak = math.sqrt((a - b) / c)
+    return peak / (a + b * (peak - 1) + c * peak * (peak - 1)) if peak > 1 else 1 / a
 
 
 def _by_law(levels: Sequence[LadderLevel], law: Scalability, at: Sequence[int], drawn: Sequence[list[float]]) -> Knee:
-    """One lane does alone what the first level was measured to; that is closer to it than any law through all."""
+    """Return the saturation point with the measured first level as the throughput of one slot."""
     ceilings, knees = [], []
     for rates in zip(*drawn, strict=True):
         fitted = _law(at, rates)
@@ -223,11 +222,11 @@ def _by_level(levels: Sequence[LadderLevel]) -> Knee:
 
 
 def _whose(levels: Sequence[LadderLevel], knee: Knee) -> tuple[str, str]:
-    """By the first level that is beyond it."""
+    """Return the limiting side and the reason, from the first level beyond saturation."""
     if knee.at is None:
         return UNKNOWN, f"not reached with {levels[-1].concurrency:,} at a time: go higher"
     at = knee.at.value
-    level = next((one for one in levels if one.concurrency > at), levels[-1])
+    level = next((candidate for candidate in levels if candidate.concurrency > at), levels[-1])
     load, where = level.runner, f"at {level.concurrency:,}"
     if load is None:
         return UNKNOWN, f"the level {where} was over before the runner's health was told: plan more trials"

@@ -1,8 +1,8 @@
-"""Move, stay, or cannot tell: two rows of the same work, what each costs a run, and what would turn the answer.
+"""Decide to move or stay from two rows of the same workload, with the inputs that could change the verdict.
 
-An input that was not measured has a range of plausible values, and the verdict must hold at both ends of all of them.
-A decision is about the whole bill of a run: GPUs and nodes for as long as it lasts, workers for what they are held,
-sandboxes as they are sold. Without any price it is about worker-hours.
+An unmeasured input has a range of plausible values, and the verdict must hold at both ends of every range. The amount
+is the whole bill of a run: GPUs and nodes for its duration, workers for occupied time, sandboxes by tariff. Without any
+price it is worker-hours.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from costmodel.projection import warnings
 from costmodel.statistics.intervals import Interval, difference
 
 if TYPE_CHECKING:
-    from costmodel.attribution.paired_comparison import Apart, Shared
+    from costmodel.attribution.paired_comparison import RunDifference, Shared
     from costmodel.providers.plausible_ranges import Input
 
 MOVE, STAY, CANNOT_TELL = VERDICTS = ("move", "stay", "cannot_tell")
 COMPOSED: Final = warnings.COMPOSED
 MEASURED: Final = warnings.MEASURED
 UNMEASURED_PROVENANCES: Final = (COMPOSED, warnings.PUBLISHED, warnings.STAND_IN)
-"""Provenances of a row whose place was not measured."""
+"""Provenances of an unmeasured row."""
 PAIRED: Final = 0.3
-"""How much of two runs in steps may be simulated together, relative to what one row may cost."""
+"""Budget of two simulated runs, relative to one row."""
 PARTS: Final = 3
-"""Differences that are simulated where inputs are unmeasured: as assumed, at their worst, at their best."""
+"""Simulated differences with unmeasured inputs: as assumed, at their worst, at their best."""
 End = Literal["best", "worst"]
 BEST: Final[End] = "best"
 WORST: Final[End] = "worst"
-"""Of the range of an unmeasured input: where it costs least, and where it costs most."""
+"""The ends of an unmeasured input's range with the least and the highest bill."""
 CAUSES_DO: Final = {
     "slowdown": "run the same commands on both, and name the reference with --full-speed",
     "contention": "record --concurrency 1 beside it, with CPU times",
@@ -42,14 +42,14 @@ CAUSES_DO: Final = {
 }
 
 _SAID: Final = (COMPOSED, warnings.DISPATCH_BORROWED, warnings.SPEED_ASSUMED)
-"""Warnings that the ranges of an unmeasured place already say."""
+"""Warnings already contained in the ranges of an unmeasured substrate."""
 
 Values = Mapping[str, float]
-"""Of the unmeasured inputs of one side."""
+"""Input → value, of the unmeasured inputs of one side."""
 
 
 class Unverified(NamedTuple):
-    """What is not verified, and what to measure about it."""
+    """An unverified assumption, with the measurement that would verify it."""
 
     side: str  # a side's name; "" for both
     words: str
@@ -66,35 +66,34 @@ class Decision:
     goal: Side
     start_bill: Bill
     goal_bill: Bill
-    saving: Interval  # of moving, if unmeasured inputs are as assumed; where it is negative, moving costs that
-    least: Interval | None  # of moving, where unmeasured inputs are worst for it; None: the run would never end
-    most: Interval | None  # of moving, where unmeasured inputs are best for it
-    paired: bool  # simulated with the same random numbers, so that what both share cancels
-    open_points: tuple[Unverified, ...]  # why there is no verdict, whatever the saving; empty where there is one
-    doubts: tuple[Unverified, ...]  # those, then all others, the gravest first
+    saving: Interval  # of moving, with assumed values of unmeasured inputs; negative: moving costs more
+    least: Interval | None  # of moving, with unmeasured inputs at their worst; None: the run would never end
+    most: Interval | None  # of moving, with unmeasured inputs at their best
+    paired: bool  # simulated under common random streams
+    open_points: tuple[Unverified, ...]  # why there is no verdict; empty where there is one
+    doubts: tuple[Unverified, ...]  # the open points and all others, the most important first
 
     @property
     def inputs(self) -> list[tuple[Side, Input]]:
         """The unmeasured inputs of both sides."""
         sides = [side for side in (self.start, self.goal) if side.candidate is not None]
-        return [(side, one) for side in sides if side.candidate for one in side.candidate.inputs]
+        return [(side, unmeasured) for side in sides if side.candidate for unmeasured in side.candidate.inputs]
 
 
 def decide_between(
     start: Side, goal: Side, *, effort: float = 1.0, progress: Callable[[float], None] | None = None
 ) -> Decision:
-    """Whether moving from one to the other saves money, or worker-hours where nothing has a price.
+    """Whether moving saves money, or worker-hours where nothing has a price.
 
-    ``effort`` is how much may be simulated of both together, relative to the usual; ``progress`` is told the share that
-    is done.
+    ``effort`` is the budget of both simulations (1: usual); ``progress`` receives the finished share.
 
     Raises:
         TrainingRunError: the two did not do the same work, one of them has no number, the model's time is missing, or
             only one of them has a price.
     """
-    one, other = start.row, goal.row
-    if (one.identity.tier, one.length) != (other.identity.tier, other.length):
-        works = " and ".join(f"{row.identity.tier} {row.length}" for row in (one, other))
+    start_row, goal_row = start.row, goal.row
+    if (start_row.identity.tier, start_row.length) != (goal_row.identity.tier, goal_row.length):
+        works = " and ".join(f"{row.identity.tier} {row.length}" for row in (start_row, goal_row))
         raise TrainingRunError(
             f"{start.name} and {goal.name} did different work, {works}; give the length with --length"
         )
@@ -111,18 +110,21 @@ def decide_between(
     saved = Savings(start, goal, unit, effort * PAIRED, progress)
     saving, paired = saved.at({}, {}), saved.first is not None
     if saved.first is not None:
-        goal = _beside(start, goal, saved.first)
+        goal = _with_saving(start, goal, saved.first)
     bills = bill(start, unit), bill(goal, unit)
     ends: list[Interval | None] = [saving, saving]
     if any(side.candidate is not None for side in (start, goal)):
         ends = [saved.end(BEST, WORST), saved.end(WORST, BEST)]
-    if any(one.whole.high is None for one in bills):  # the same trials bound neither side nor their difference
-        saving, *ends = (None if one is None else Interval(one.value) for one in (saving, *ends))  # type: ignore[assignment]
+    if any(side_bill.whole.high is None for side_bill in bills):
+        # The same trials bound neither side nor their difference.
+        saving, *ends = (None if amount is None else Interval(amount.value) for amount in (saving, *ends))  # type: ignore[assignment]
     points: list[Unverified] = []
-    for side, own in sorted(zip((start, goal), bills, strict=True), key=lambda one: one[0].candidate is not None):
-        known = {point.do for point in points}
-        points += [  # of an unmeasured side the trials are those of the measured one
-            point for point in _open_points(side, own) if side.candidate is None or point.do not in known
+    for side, side_bill in sorted(
+        zip((start, goal), bills, strict=True), key=lambda pair: pair[0].candidate is not None
+    ):
+        actions = {point.do for point in points}
+        points += [  # an unmeasured side has the trials of the measured side
+            point for point in _open_points(side, side_bill) if side.candidate is None or point.do not in actions
         ]
     return Decision(
         verdict=CANNOT_TELL if points else verdict(across(saving, *ends)),
@@ -141,23 +143,23 @@ def decide_between(
 
 
 def across(*savings: Interval | None) -> Interval:
-    """The first saving, from the lowest limit of all of them to the highest; one that is unknown has no limits."""
-    known = [one for one in savings if one is not None]
-    lows, highs = [one.low for one in known], [one.high for one in known]
-    if len(known) < len(savings) or None in lows or None in highs:
-        return Interval(known[0].value)
-    return Interval(known[0].value, min(filter(_is_number, lows)), max(filter(_is_number, highs)))
+    """Return the first saving with the outer limits of all; None among them removes the limits."""
+    numbers = [saving for saving in savings if saving is not None]
+    lows, highs = [saving.low for saving in numbers], [saving.high for saving in numbers]
+    if len(numbers) < len(savings) or None in lows or None in highs:
+        return Interval(numbers[0].value)
+    return Interval(numbers[0].value, min(filter(_is_number, lows)), max(filter(_is_number, highs)))
 
 
-def _is_number(one: float | None) -> TypeGuard[float]:
-    return one is not None
+def _is_number(limit: float | None) -> TypeGuard[float]:
+    return limit is not None
 
 
 class Savings:
-    """What moving saves, at values of the unmeasured inputs of both sides.
+    """Savings of moving, at values of the unmeasured inputs of both sides.
 
-    A run in steps is simulated on both sides with the same random numbers, and their difference is taken world by
-    world, so that what both share, the model's generation above all, cancels.
+    A run in steps is simulated on both sides under common random streams, and subtracted stream by stream. The time
+    common to both, mostly generation, cancels.
     """
 
     def __init__(
@@ -170,32 +172,38 @@ class Savings:
         *,
         limits: bool = True,
     ) -> None:
-        """``effort`` is how much may be simulated of both, relative to what one row may cost; without ``limits`` there
-        are values alone."""
+        """``effort``: budget of both simulations, relative to one row. Without ``limits`` there are values only."""
         self._sides, self._unit, self._effort, self._progress = (start, goal), unit, effort, progress
         self._limits = limits
         self._parts = 1 if start.candidate is None and goal.candidate is None else PARTS
-        self._done = 0
+        self._finished = 0
         self._shared: Shared = {}
-        self.first: Apart | None = None  # the first difference that was simulated
+        self.first: RunDifference | None = None  # first simulated difference
 
     def at(self, start: Values, goal: Values) -> Interval:
-        """What moving saves; values that are not given are as assumed.
+        """Return the saving; absent values are as assumed.
 
         Raises:
             CostModelError: the run cannot be answered at these values.
         """
-        one, other = self._sides[0].runs_at(start), self._sides[1].runs_at(goal)
-        if one and other:
-            from costmodel.attribution.paired_comparison import apart  # a run without steps does not load it
+        start_runs, goal_runs = self._sides[0].runs_at(start), self._sides[1].runs_at(goal)
+        if start_runs and goal_runs:
+            # not imported for a run without steps
+            from costmodel.attribution.paired_comparison import run_differences
 
-            pairs = [(one[0], other[0]), *((run, other[0]) for run in one[1:]), *((one[0], run) for run in other[1:])]
+            pairs = [
+                (start_runs[0], goal_runs[0]),
+                *((run, goal_runs[0]) for run in start_runs[1:]),
+                *((start_runs[0], run) for run in goal_runs[1:]),
+            ]
             effort = self._effort / self._parts / len(pairs)
-            told = apart(pairs, effort, self._progress_of_one(), self._shared, limits=self._limits)
-            found = [each for each in told if each is not None]
-            if len(found) == len(pairs):
-                self.first = self.first or found[0]
-                return across(*(each.usd if self._unit == USD else each.worker_hours for each in found))
+            differences = run_differences(pairs, effort, self._progress_of_one(), self._shared, limits=self._limits)
+            complete = [difference for difference in differences if difference is not None]
+            if len(complete) == len(pairs):
+                self.first = self.first or complete[0]
+                return across(
+                    *(difference.usd if self._unit == USD else difference.worker_hours for difference in complete)
+                )
         mine, theirs = (
             side.row_at(values) if values else side for side, values in zip(self._sides, (start, goal), strict=True)
         )
@@ -206,44 +214,47 @@ class Savings:
         return by_rows(mine, theirs, self._unit, (times[0], times[1]))
 
     def end(self, start: End, goal: End) -> Interval | None:
-        """What moving saves with all unmeasured inputs at these ends; None: some attempt would never succeed.
+        """Return the saving with all unmeasured inputs at these ends; None: some attempt would never succeed.
 
-        Inputs of which either end may cost more are tried at both.
+        Inputs whose worse end is unknown are tried at both.
         """
-        found = []
-        for one, other in product(
+        savings = []
+        for start_values, goal_values in product(
             *(list(_corners(side, end)) for side, end in zip(self._sides, (start, goal), strict=True))
         ):
             try:
-                found.append(self.at(one, other))
+                savings.append(self.at(start_values, goal_values))
             except CostModelError:
                 return None
-        value = (max if goal == BEST else min)(one.value for one in found)
-        return across(*sorted(found, key=lambda one: one.value != value))
+        value = (max if goal == BEST else min)(start_values.value for start_values in savings)
+        return across(*sorted(savings, key=lambda start_values: start_values.value != value))
 
     def _progress_of_one(self) -> Callable[[float], None] | None:
-        progress, done = self._progress, self._done
-        self._done += 1
+        progress, finished = self._progress, self._finished
+        self._finished += 1
         if progress is None:
             return None
-        return lambda share: progress(min(1.0, (done + share) / self._parts))
+        return lambda share: progress(min(1.0, (finished + share) / self._parts))
 
 
 def _corners(side: Side, end: End) -> Iterator[Values]:
     if side.candidate is None:
         yield {}
         return
-    values, either = side.candidate.values(end), [one for one in side.candidate.inputs if one.either]
-    for ends in product(*((one.best, one.worst) for one in either)):
-        yield values | {one.name: value for one, value in zip(either, ends, strict=True)}
+    values, either = (
+        side.candidate.values(end),
+        [unmeasured for unmeasured in side.candidate.inputs if unmeasured.either],
+    )
+    for ends in product(*((unmeasured.best, unmeasured.worst) for unmeasured in either)):
+        yield values | {unmeasured.name: value for unmeasured, value in zip(either, ends, strict=True)}
 
 
-def _open_points(side: Side, own: Bill) -> list[Unverified]:
-    """Why there can be no verdict about a side: it was not measured, or nothing bounds it from above."""
+def _open_points(side: Side, side_bill: Bill) -> list[Unverified]:
+    """Return why there can be no verdict about a side: unmeasured, or without an upper limit."""
     row, name = side.row, side.name
     if row.provenance in UNMEASURED_PROVENANCES and side.candidate is None:
         return [Unverified(name, "nothing was measured there", "")]
-    if own.whole.high is not None or own.whole.low is None:
+    if side_bill.whole.high is not None or side_bill.whole.low is None:
         return []
     levels, wall = row.levels, row.wall_clock_hours
     if levels is not None and row.worker_hours is not None and row.worker_hours.high is None:
@@ -255,7 +266,7 @@ def _open_points(side: Side, own: Bill) -> list[Unverified]:
 
 
 def verdict(saving: Interval) -> str:
-    """What an interval of the saving allows to say."""
+    """Return the verdict that an interval of the saving supports."""
     if saving.low is None or saving.high is None:
         return CANNOT_TELL
     if saving.low > 0:
@@ -263,43 +274,43 @@ def verdict(saving: Interval) -> str:
     return STAY if saving.high <= 0 else CANNOT_TELL
 
 
-def _beside(start: Side, goal: Side, less: Apart) -> Side:
-    """The goal whose bill is the start's less what moving saves: one answer has one figure for it."""
-    from costmodel.attribution.paired_comparison import beside
+def _with_saving(start: Side, goal: Side, less: RunDifference) -> Side:
+    """Return the goal with the start's bill less the saving, so that both tables agree."""
+    from costmodel.attribution.paired_comparison import with_difference
 
     if start.row.attribution is None or goal.row.attribution is None:
         return goal
-    told = beside(start.row.attribution, goal.row.attribution, less)
-    return replace(goal, row=replace(goal.row, attribution=told))
+    attribution = with_difference(start.row.attribution, goal.row.attribution, less)
+    return replace(goal, row=replace(goal.row, attribution=attribution))
 
 
 def by_rows(start: Side, goal: Side, unit: str, times: tuple[float, float] = (1.0, 1.0)) -> Interval:
-    """What moving saves, from the rows: worker-hours that were measured in the same runs are paired, as everywhere.
+    """Return the saving from the rows; worker-hours of the same repetitions are paired.
 
-    Beyond the measured concurrency nothing pairs: how much slower either place becomes there is its own. ``times`` is
-    how many times as much each side costs by failures that its row does not contain.
+    Beyond the measured concurrency nothing is paired, because the slowdowns are independent. ``times`` multiplies each
+    side's amount for failures outside its row.
     """
-    one, other = bill(start, unit), bill(goal, unit)
+    start_bill, goal_bill = bill(start, unit), bill(goal, unit)
     rows = start.row, goal.row
     paired = all(row.attribution is None and (row.levels is None or row.levels.beyond == 1) for row in rows)
     if unit == WORKER_HOURS and paired and times == (1.0, 1.0):
-        return judge_rows(start.row, goal.row, one.whole, other.whole, start.training_run.run_sd).value
-    return difference(one.whole.times(times[0]), other.whole.times(times[1]))
+        return judge_rows(start.row, goal.row, start_bill.whole, goal_bill.whole, start.training_run.run_sd).value
+    return difference(start_bill.whole.times(times[0]), goal_bill.whole.times(times[1]))
 
 
 def _doubts(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> list[Unverified]:
-    found = []
+    doubts = []
     measured = [side for side in (start, goal) if side.row.provenance not in UNMEASURED_PROVENANCES]
-    for side, own in zip((start, goal), bills, strict=True):
-        if is_free(own, unit):
-            found.append(
+    for side, side_bill in zip((start, goal), bills, strict=True):
+        if is_free(side_bill, unit):
+            doubts.append(
                 Unverified(
                     side.name, "its sandboxes cost nothing here", "give --node-usd-hour, or a price sheet with --prices"
                 )
             )
     rates = start.training_run.failure_rate, goal.training_run.failure_rate
     if len(measured) == 2 and rates[0] is not None and rates[0] == rates[1]:
-        found.append(
+        doubts.append(
             Unverified(
                 "", f"attempts fail as often at both ({rates[0]:.3g})", "count the failures of both over some days"
             )
@@ -309,12 +320,12 @@ def _doubts(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> lis
             unknown = [cause for cause, share in attribution.causes.items() if share is None]
             separated = any(share is not None and share.worker_hours.value for share in attribution.causes.values())
             if unknown and separated:
-                told = f"it is not known what these cost: {', '.join(unknown)}"
-                found.append(Unverified(side.name, told, CAUSES_DO.get(unknown[0], "measure it")))
+                words = f"it is not known what these cost: {', '.join(unknown)}"
+                doubts.append(Unverified(side.name, words, CAUSES_DO.get(unknown[0], "measure it")))
     flagged = warnings.ordered(dict.fromkeys((*start.row.flags, *goal.row.flags)))
     for flag in flagged:
         holders = measured if flag in _SAID else (start, goal)
         of = [side.name for side in holders if flag in side.row.flags]
         if of:
-            found.append(Unverified(of[0] if len(of) == 1 else "", warnings.WORDS[flag], warnings.DO[flag]))
-    return found
+            doubts.append(Unverified(of[0] if len(of) == 1 else "", warnings.WORDS[flag], warnings.DO[flag]))
+    return doubts

@@ -1,4 +1,4 @@
-"""An answer in one sentence, computed from it: who is cheapest, by how much, how sure, and what of."""
+"""The headline of an answer: the cheapest substrate, the ratio with its interval, and the main cause."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from costmodel.analysis.ranking import (
     middle_workload,
 )
 from costmodel.projection import warnings
-from costmodel.projection.cause_names import CAUSE_NAMES
-from costmodel.projection.row import Row
+from costmodel.projection.row import CAUSE_NAMES, Row
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.verdict import CANNOT_TELL, TIE
 
@@ -30,52 +29,52 @@ ALL: Final = 0.995
 NEAR_ONE: Final = 1.1
 """Below this ratio the difference is printed as a percentage: 1.003 times is not read as a difference."""
 LOPSIDED: Final = 2.0
-"""An interval whose limits are so differently far from its value is no "±"."""
+"""Ratio of the two half-widths of an interval above which it is not printed with "±"."""
 APART: Final = "cannot be told apart"
 DISTURBED: Final = "Disturbed: the measuring process was late or busy for most of the time"
 
 
-def sentence(found: Answer) -> str:
+def sentence(answer: Answer) -> str:
     """``docker exec runs 4.31 ± 0.26 times longer than local exec for T1 x 50; 41 ms of dispatch per action is …``.
 
-    Says what can be said: a tie, one place only, no work in common, nothing measured, a disturbed measurement. Texts
-    from recordings are in it as they are.
+    Also covers a tie, a single substrate, no common workload, no measurement, and a disturbed measurement. Texts from
+    recordings are unescaped.
     """
-    if (line := headline(found)) is None:
-        return _without_a_pair(found)
-    *others, last = [entry for entry in line.ranked if entry.place != line.reference]
+    if (line := headline(answer)) is None:
+        return _without_a_pair(answer)
+    *middle, last = [entry for entry in line.ranked if entry.place != line.reference]
     reference = next(entry for entry in line.entries if entry.place == line.reference)
-    way = _ground(found)
-    way += ", on another machine" * any(entry.elsewhere for entry in (*others, last))
-    way += ", at the highest concurrency that was measured" * any(map(_at_least, (*others, last, reference)))
-    if others:
-        said = _several((*others, last), reference, line, way, baseline=found.baseline is not None)
+    way = _ground(answer)
+    way += ", on another machine" * any(entry.elsewhere for entry in (*middle, last))
+    way += ", at the highest concurrency that was measured" * any(map(_at_least, (*middle, last, reference)))
+    if middle:
+        text = _several((*middle, last), reference, line, way, baseline=answer.baseline is not None)
     else:
-        said = _pair(last, reference, line, way)
-    cause = _why(last, reference, among_several=bool(others))
-    return f"{said}{cause}.{_otherwise(found, line, last, reference)}{_left_out(found)}"
+        text = _pair(last, reference, line, way)
+    cause = _why(last, reference, among_several=bool(middle))
+    return f"{text}{cause}.{_otherwise(answer, line, last, reference)}{_left_out(answer)}"
 
 
 def _at_least(entry: Entry) -> bool:
-    """Whether its amount has a lower limit only."""
+    """Whether the amount has a lower limit only."""
     return entry.amount is not None and entry.amount.low is not None and entry.amount.high is None
 
 
 def _pair(entry: Entry, reference: Entry, line: WorkLine, way: str) -> str:
     """The two of a line."""
     assert entry.ratio is not None
-    name, other = _named(entry, line), _named(reference, line)
+    name, reference_name = _named(entry, line), _named(reference, line)
     work = f" for {_work(line)}{way}"
     if _kind(entry) == TIE:
-        return f"{other} and {name} {APART}{work}: {_times(entry.ratio)} times{_limits(entry.ratio)}"
-    said = _longer(name, other, entry.ratio, work)
+        return f"{reference_name} and {name} {APART}{work}: {_times(entry.ratio)} times{_limits(entry.ratio)}"
+    text = _longer(name, reference_name, entry.ratio, work)
     if entry.verdict is not None and _kind(entry) == CANNOT_TELL:
-        return f"{said}, but that cannot be told {entry.verdict.reason}"
-    return said
+        return f"{text}, but that cannot be told {entry.verdict.reason}"
+    return text
 
 
 def _several(entries: Sequence[Entry], reference: Entry, line: WorkLine, way: str, *, baseline: bool) -> str:
-    """A reference and the others: the ones that cannot be told from it first, then how much longer the rest run."""
+    """Compare a reference with several entries: ties first, then the ratios of the rest."""
     equal = [entry for entry in entries if _kind(entry) in (TIE, CANNOT_TELL)]
     rest = [entry for entry in entries if entry not in equal]
     name, work = _named(reference, line), f"for {_work(line)}{way}"
@@ -87,40 +86,40 @@ def _several(entries: Sequence[Entry], reference: Entry, line: WorkLine, way: st
         if all(entry.ratio and entry.ratio.value >= 1 and not _open_ended(entry.ratio) for entry in rest):
             first, *more = [(entry.place.name, entry.ratio) for entry in rest if entry.ratio is not None]
             parts = [f"{first[0]} runs {_sure(first[1], 3)} times longer"]
-            parts += [f"{other} {_sure(ratio, 3)}" for other, ratio in more]
+            parts += [f"{label} {_sure(ratio, 3)}" for label, ratio in more]
             return f"{lead}: {', '.join(parts)}"
     parts = [_longer(_named(entry, line), name, entry.ratio) for entry in rest if entry.ratio is not None]
     return "; ".join([lead, *parts])
 
 
-def _longer(name: str, other: str, ratio: Interval, work: str = "") -> str:
-    """``docker exec runs 4.31 ± 0.26 times longer than local exec``: the one that runs longer comes first."""
+def _longer(name: str, reference_name: str, ratio: Interval, work: str = "") -> str:
+    """``docker exec runs 4.31 ± 0.26 times longer than local exec``: the slower one comes first."""
     if ratio.value < 1:
         low = None if not ratio.high else 1 / ratio.high
         ratio = Interval(1 / ratio.value, low, 1 / ratio.low if ratio.low and low else None)
-        name, other = other, name
+        name, reference_name = reference_name, name
     if _open_ended(ratio):
-        much = f"at least {_digits(ratio.low or 0.0)} times"
+        factor = f"at least {_digits(ratio.low or 0.0)} times"
     elif ratio.value < NEAR_ONE:
-        much = f"{_sure(_percent(ratio), 2)} %"
+        factor = f"{_sure(_percent(ratio), 2)} %"
     else:
-        much = f"{_sure(ratio, 3)} times"
-    return f"{name} runs {much} longer than {other}{work}"
+        factor = f"{_sure(ratio, 3)} times"
+    return f"{name} runs {factor} longer than {reference_name}{work}"
 
 
 def _percent(ratio: Interval) -> Interval:
-    """What a ratio is above 1, as a percentage."""
+    """Return the excess of a ratio over 1 as a percentage."""
     low, high = (None if end is None else 100 * (end - 1) for end in ratio[1:])
     return Interval(100 * (ratio.value - 1), low, high)
 
 
 def _open_ended(ratio: Interval) -> bool:
-    """Whether there is a lower limit and no upper one."""
+    """Whether there is a lower limit only."""
     return ratio.low is not None and ratio.high is None
 
 
 def _why(entry: Entry, reference: Entry, *, among_several: bool) -> str:
-    """What the difference consists of, where there is one and it is known."""
+    """Name the main cause of the difference, where known."""
     if entry.verdict is None or _kind(entry) in (TIE, CANNOT_TELL):
         return ""
     pair = entry.row, reference.row
@@ -129,33 +128,37 @@ def _why(entry: Entry, reference: Entry, *, among_several: bool) -> str:
 
 def _cause(dear: Row, cheap: Row, *, among_several: bool = False) -> str:
     """``; 41 ms of dispatch per action is 96 % of the difference``."""
-    found = excess(dear, cheap)
-    if found is None:
+    dearest = excess(dear, cheap)
+    if dearest is None:
         return ""
-    cause = CAUSE_NAMES[found.cause]
-    if found.cause == "dispatch":
-        cause = f"{_short(found.per_action_s)} of dispatch per action"
-    share = "all" if found.share >= ALL else f"{100 * found.share:.0f} %"
+    cause = CAUSE_NAMES[dearest.cause]
+    if dearest.cause == "dispatch":
+        cause = f"{_short(dearest.per_action_s)} of dispatch per action"
+    share = "all" if dearest.share >= ALL else f"{100 * dearest.share:.0f} %"
     which = f"the difference between {dear.label} and {cheap.label}" if among_several else "the difference"
     return f"; {cause} is {share} of {which}"
 
 
-def _otherwise(found: Answer, line: WorkLine, entry: Entry, reference: Entry) -> str:
-    """The same two in the other modes, a sentence each."""
+def _otherwise(answer: Answer, line: WorkLine, entry: Entry, reference: Entry) -> str:
+    """Compare the two substrates in other modes, a sentence each."""
     parts = []
-    for other in found.lines:
-        if other is line or other.work != line.work._replace(mode=other.work.mode):
+    for other_line in answer.lines:
+        if other_line is line or other_line.work != line.work._replace(mode=other_line.work.mode):
             continue
-        here, there = other.at(entry.place), other.at(reference.place)
-        if here is None or there is None:
+        other_entry, other_reference = other_line.at(entry.place), other_line.at(reference.place)
+        if other_entry is None or other_reference is None:
             continue
-        if other.reference == here.place:
-            here, there = there, here
-        if other.reference != there.place or here.ratio is None:
+        if other_line.reference == other_entry.place:
+            other_entry, other_reference = other_reference, other_entry
+        if other_line.reference != other_reference.place or other_entry.ratio is None:
             continue
-        names = here.place.name, there.place.name
-        said = f"{' and '.join(names)} {APART}" if _kind(here) in (TIE, CANNOT_TELL) else _longer(*names, here.ratio)
-        parts.append(f" By {other.work.mode}, {said}.")
+        names = other_entry.place.name, other_reference.place.name
+        text = (
+            f"{' and '.join(names)} {APART}"
+            if _kind(other_entry) in (TIE, CANNOT_TELL)
+            else _longer(*names, other_entry.ratio)
+        )
+        parts.append(f" By {other_line.work.mode}, {text}.")
     return "".join(parts)
 
 
@@ -163,44 +166,46 @@ def _kind(entry: Entry) -> str:
     return "" if entry.verdict is None else entry.verdict.kind
 
 
-def _without_a_pair(found: Answer) -> str:
-    entries = [(line, entry) for line in found.lines for entry in line.entries]
-    amounts = [(line, entry) for line, entry in entries if entry.amount and entry.place.provenance == found.ground]
+def _without_a_pair(answer: Answer) -> str:
+    entries = [(line, entry) for line in answer.lines for entry in line.entries]
+    amounts = [(line, entry) for line, entry in entries if entry.amount and entry.place.provenance == answer.ground]
     if not amounts:
         return "No trajectory succeeded, so there is nothing to compare."
     usable = [(line, entry) for line, entry in amounts if warnings.DISTURBED not in entry.row.flags]
     if not usable:
         rows = "the row is not" if len(amounts) == 1 else f"none of the {len(amounts)} rows is"
         return f"{DISTURBED}, so {rows} ranked. Measure again on an idle machine."
-    places = [place for place in found.places if any(entry.place == place for _, entry in usable)]
+    places = [place for place in answer.places if any(entry.place == place for _, entry in usable)]
     if len(places) > 1:
         names = " and ".join([", ".join(place.name for place in places[:-1]), places[-1].name])
-        said = f"{names} share no work: the same tier, length and mode at each would make them comparable."
-    elif found.modes:
-        said = _mode(found.modes[(len(found.modes) - 1) // 2], _ground(found))
+        text = f"{names} share no work: the same tier, length and mode at each would make them comparable."
+    elif answer.modes:
+        text = _mode(answer.modes[(len(answer.modes) - 1) // 2], _ground(answer))
     else:
-        lines = [line for line in found.lines if any(line is one for one, _ in usable)]
-        said = _alone(middle_workload(lines), places[0], _ground(found))
-    return f"{said}{_left_out(found)}"
+        lines = [line for line in answer.lines if any(line is usable_line for usable_line, _ in usable)]
+        text = _alone(middle_workload(lines), places[0], _ground(answer))
+    return f"{text}{_left_out(answer)}"
 
 
-def _mode(one: ModeRatio, way: str) -> str:
-    """The two modes of one place."""
-    name, other = (f"{one.place.name} {mode}" for mode in (EXEC, SESSION))
-    work = " x ".join(part for part in (one.work.tier, str(one.work.length)) if part)
-    work = f" for {', '.join([work, *one.others])}{way}"
-    if one.verdict.kind in (TIE, CANNOT_TELL):
-        return f"{name} and {other} {APART}{work}: {_times(one.ratio)} times{_limits(one.ratio)}."
-    dear, cheap = (one.row, one.session) if one.ratio.value >= 1 else (one.session, one.row)
-    return f"{_longer(name, other, one.ratio, work)}{_cause(dear, cheap)}."
+def _mode(mode_ratio: ModeRatio, way: str) -> str:
+    """Compare both modes of one substrate."""
+    name, session_name = (f"{mode_ratio.place.name} {mode}" for mode in (EXEC, SESSION))
+    work = " x ".join(part for part in (mode_ratio.work.tier, str(mode_ratio.work.length)) if part)
+    work = f" for {', '.join([work, *mode_ratio.others])}{way}"
+    if mode_ratio.verdict.kind in (TIE, CANNOT_TELL):
+        return f"{name} and {session_name} {APART}{work}: {_times(mode_ratio.ratio)} times{_limits(mode_ratio.ratio)}."
+    dear, cheap = (
+        (mode_ratio.row, mode_ratio.session) if mode_ratio.ratio.value >= 1 else (mode_ratio.session, mode_ratio.row)
+    )
+    return f"{_longer(name, session_name, mode_ratio.ratio, work)}{_cause(dear, cheap)}."
 
 
 def _alone(line: WorkLine, place: Place, way: str) -> str:
-    """The only place that is known."""
+    """Describe the only substrate."""
     entry = line.at(place)
     assert entry is not None
     assert entry.amount is not None
-    held = entry.row.held_per_success_s  # whatever the answer is about, so that it is the same sentence everywhere
+    held = entry.row.held_per_success_s  # occupied time, whatever the measure, so that the sentence is always the same
     takes = f"{_digits(entry.amount.value)} worker-hours" if held is None else f"{_short(held.value)} per trajectory"
     hours, tax = entry.row.worker_hours, entry.row.tax_worker_hours
     share = f", {100 * tax.value / hours.value:.0f} % of it tax" if tax and hours and hours.value else ""
@@ -211,16 +216,16 @@ def _alone(line: WorkLine, place: Place, way: str) -> str:
     )
 
 
-def _left_out(found: Answer) -> str:
-    """How many rows are not ranked because they were disturbed."""
-    rows = [entry.row for line in found.lines for entry in line.entries]
+def _left_out(answer: Answer) -> str:
+    """Return the number of disturbed rows, which are not ranked."""
+    rows = [entry.row for line in answer.lines for entry in line.entries]
     disturbed = sum(warnings.DISTURBED in row.flags for row in rows)
     return f" Disturbed and not ranked: {disturbed} of {len(rows)} rows." if disturbed else ""
 
 
-def _ground(found: Answer) -> str:
-    """How it was come by, where it was not measured."""
-    return "" if found.ground == "measured" else f" (as {found.ground.replace('_', '-')})"
+def _ground(answer: Answer) -> str:
+    """Return the provenance in parentheses, unless measured."""
+    return "" if answer.ground == "measured" else f" (as {answer.ground.replace('_', '-')})"
 
 
 def _work(line: WorkLine) -> str:
@@ -240,7 +245,7 @@ def _times(ratio: Interval) -> str:
 
 
 def _sure(ratio: Interval, digits: int) -> str:
-    """``4.31 ± 0.26``; both limits, ``3.8 (2.4 to 4.3)``, where one is much farther than the other."""
+    """``4.31 ± 0.26``; both limits, ``3.8 (2.4 to 4.3)``, where the interval is lopsided."""
     value, low, high = ratio
     if low is None or high is None:
         return _rounded(value, digits)
@@ -251,7 +256,7 @@ def _sure(ratio: Interval, digits: int) -> str:
 
 
 def _rounded(value: float, digits: int, like: float | None = None) -> str:
-    """So many digits, to the decimal place of another number where one is given."""
+    """Format with ``digits`` significant digits, or with the decimals of ``like``."""
     size = abs(value if like is None else like)
     decimals = max(0, digits - 1 - math.floor(math.log10(float(f"{size:.{digits - 1}e}")))) if size else 0
     return f"{value:,.{decimals}f}"
@@ -264,7 +269,7 @@ def _limits(ratio: Interval) -> str:
 
 
 def _digits(value: float) -> str:
-    """Three digits, or all that are before the point."""
+    """Format with three digits, or with all digits before the point."""
     return f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
 
 

@@ -1,4 +1,4 @@
-"""Rows of places that are each asked their own: this one has nodes, that one limits and prices."""
+"""Rows of substrates with a training run each, because nodes, limits or prices differ."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class PlaceAsked(NamedTuple):
-    """What one place is asked: ``SUBSTRATE[:key=value]``, "" for all that no other means."""
+    """The training run of ``SUBSTRATE[:key=value]``; "": of all remaining substrates."""
 
     spec: str
     training_run: TrainingRun
@@ -39,47 +39,56 @@ def project_places(
     *,
     stressed: bool = True,
 ) -> list[Row]:
-    """As ``project``, with a training run for each place; the last one is for all others, and has the baseline.
+    """Project as ``project``, with a training run for each substrate. The last one is for the rest, and has the
+    baseline.
 
     Raises:
         TrainingRunError, PriceError, SourceError: as ``project``.
     """
-    *own, common = places
-    if not own:
+    *separate, common = places
+    if not separate:
         return project(
             recordings, common.training_run, common.prices, reference, providers, wanted=wanted, stressed=stressed
         )
     rows: list[Row] = []
     for number, place in enumerate(places):
-        earlier = [one.spec for one in places[:number]]
+        earlier = [item.spec for item in places[:number]]
 
         def here(identity: CellIdentity, spec: str = place.spec, earlier: list[str] = earlier) -> bool:
             mine = (not spec or matches_spec(identity, spec)) and not any(
-                matches_spec(identity, one) for one in earlier
+                matches_spec(identity, item) for item in earlier
             )
             return mine and (wanted is None or wanted(identity))
 
-        known = [one for one in providers if not place.spec or one.substrate == place.spec.partition(":")[0]]
-        sources = recordings if place is common else [one for one in recordings if isinstance(one, Recording)]
+        matching_providers = [
+            item for item in providers if not place.spec or item.substrate == place.spec.partition(":")[0]
+        ]
+        sources = recordings if place is common else [item for item in recordings if isinstance(item, Recording)]
         training_run = replace(place.training_run, baseline=None)
-        rows += project(sources, training_run, place.prices, reference, known, wanted=here, stressed=stressed)
+        rows += project(
+            sources, training_run, place.prices, reference, matching_providers, wanted=here, stressed=stressed
+        )
     if common.training_run.baseline is None:
         return rows
     return with_baseline(rows, common.training_run.baseline, run_sd=common.training_run.run_sd)
 
 
 def runs_of(recordings: Sequence[Recording | Published], place: PlaceAsked, row: Row) -> tuple[RunInSteps, ...]:
-    """Inputs of a simulation of a measured row's run: as it is, then at the ends of what its concurrency leaves open.
+    """Return inputs of a simulation of a measured row's run: as measured, then at the ends of an unmeasured
+    concurrency.
 
     Empty where the run is not in steps, or the row has no trials.
     """
     if place.training_run.step_rollouts is None:
         return ()
-    from costmodel.attribution.paired_comparison import RunInSteps  # a run without steps does not load it
+    from costmodel.attribution.paired_comparison import RunInSteps  # not imported for a run without steps
 
-    for one in behind(recordings, place.training_run, place.prices, ()):
-        if (one.value.identity, one.value.provenance) == (row.identity, row.provenance):
-            return tuple(RunInSteps(pool, one.training_run, one.prices) for pool in (one.value, *one.ends))
+    for alternatives in behind(recordings, place.training_run, place.prices, ()):
+        if (alternatives.value.identity, alternatives.value.provenance) == (row.identity, row.provenance):
+            return tuple(
+                RunInSteps(pool, alternatives.training_run, alternatives.prices)
+                for pool in (alternatives.value, *alternatives.ends)
+            )
     return ()
 
 
@@ -93,10 +102,10 @@ def candidates_of(
     images_gb: Sequence[float] = (),
     like: CellIdentity | None = None,
 ) -> list[Candidate]:
-    """The recorded work at a provider where nothing was measured, one for each work.
+    """Return the recorded workloads at an unmeasured provider.
 
-    ``wanted`` says which recorded cells count, and ``like`` which cell's trials stand for the work where that cell did
-    it. ``stated`` and ``images_gb`` are as for ``Candidate.of``.
+    ``wanted`` selects recorded cells. ``like``: cell whose trials are preferred. ``stated`` and ``images_gb`` are as
+    for ``Candidate.of``.
     """
     from costmodel.providers.estimation import works
     from costmodel.providers.plausible_ranges import Candidate
@@ -110,10 +119,9 @@ def candidates_of(
 
 
 def only(recording: Recording, wanted: CellFilter) -> Recording:
-    """The recording without the cells that are not wanted, nor differ from a wanted one in length or concurrency only.
+    """Return the recording with wanted cells, and with cells that differ in length or concurrency only.
 
-    What a row says also depends on those: lengths are predicted from each other, contention is told from the same cell
-    alone.
+    Rows depend on these too: lengths are predicted from each other, contention from concurrency 1.
     """
     families = {_family(cell.identity) for cell in recording.cells if wanted(cell.identity)}
     part = copy.copy(recording)

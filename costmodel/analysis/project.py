@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 _KEPT: Final = ("identity", "length", "held_out", "flags", "evidence", "assumptions", "levels", "versus")
-"""Fields of a row that do not depend on which of its pools was projected."""
+"""Fields of a row that are independent of the projected pool."""
 
 CellFilter = Callable[[CellIdentity], bool]
 SIMULATED_ROWS = 40
-"""So many rows are each simulated with all that one may cost; more share what these would."""
+"""Rows with a full simulation budget each; more rows share this budget."""
 MOST_LENGTHS = 16
-"""Of a series of more lengths so many are predicted from each other, evenly from the shortest to the longest."""
+"""Lengths of a series that are predicted from each other at most."""
 
 
 def project(
@@ -55,24 +55,17 @@ def project(
     causes: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> list[Row]:
-    """One row per cell of a file or several, in their order.
+    """Return one row per cell of one or several files, in their order.
 
-    With ``training_run.actions`` the cells that differ in their length only are one row.
+    Cells that differ in length only are one row if ``training_run.actions`` is set. Cells that differ in concurrency
+    only are one row, unless ``each_level``. Each of the ``providers`` adds an estimated row per recorded workload.
 
-    Cells that differ in how many trials ran at a time only are one row, for as many as the training run has, unless
-    ``each_level``. Of each of the ``providers`` there is a composed row for each work that was recorded. ``checked``:
-    recorded lengths are predicted from each other (``held_out``).
-    ``stressed``: rows have their ``stress``. Without ``causes`` attributions do not separate them, which takes a third
-    of the time.
+    ``reference`` bounds the tax where in-sandbox time is unknown. ``effort`` is the simulation budget per attribution:
+    1 is about fifteen seconds, 0 is none. More than 40 rows share the budget of 40. ``wanted`` selects rows.
+    ``checked`` adds ``held_out``, ``stressed`` adds ``stress``; without ``causes`` attributions have no separate
+    causes. ``progress`` receives the finished share.
 
-    What is simulated for more than 40 rows is that much less for each: its error, which every row tells, is greater.
-
-    ``reference`` bounds the tax of rows whose commands' own time is unknown. ``effort`` is how much may be simulated
-    for the attribution of each row of a run in steps, relative to the usual, some fifteen seconds; 0: there is none.
-    It ends earlier where its own error is small. ``progress`` is told the share that is done. ``wanted`` says
-    which cells have a row, of a composed row by the identity that it has; others still tell what they tell of those.
-
-    A cell without a success is a row of Nones flagged ``no_success``.
+    A cell without a success has a row of Nones with the flag ``no_success``.
 
     Raises:
         TrainingRunError: the baseline or whose speed is full is not among the rows, or a published row cannot answer an
@@ -90,14 +83,18 @@ def project(
         )
 
     recordings = files_of(data)
-    summaries = [(one, quoted(one, training_run, prices)) for one in recordings if isinstance(one, Published)]
+    summaries = [(item, quoted(item, training_run, prices)) for item in recordings if isinstance(item, Published)]
     cells = _cells(recordings, training_run, checked=checked)
-    groups = [own for own in ([[one] for one in cells] if each_level else by_levels(cells)) if needed(own[0].identity)]
+    groups = [
+        group for group in ([[item] for item in cells] if each_level else by_levels(cells)) if needed(group[0].identity)
+    ]
     shared = replace(training_run, effort=training_run.effort * min(1.0, SIMULATED_ROWS / max(1, len(groups))))
-    found = [one for one in _thought_of(groups, cells, providers, shared, prices) if needed(one.value.identity)]
-    rows = rows_of(found, reference, effort, wanted, stressed=stressed, causes=causes, progress=progress)
-    for place, own in enumerate(groups):
-        rows[place] = replace(rows[place], held_out=sum((cells[pool] for pool in own), ()))
+    alternatives = [
+        item for item in _thought_of(groups, cells, providers, shared, prices) if needed(item.value.identity)
+    ]
+    rows = rows_of(alternatives, reference, effort, wanted, stressed=stressed, causes=causes, progress=progress)
+    for place, group in enumerate(groups):
+        rows[place] = replace(rows[place], held_out=sum((cells[pool] for pool in group), ()))
     baseline = training_run.baseline
     for summary, printed in summaries:
         baseline = baseline or summary.baseline
@@ -120,28 +117,28 @@ def behind(
     prices: Prices | None,
     providers: Sequence[Provider],
 ) -> list[Alternatives]:
-    """What the rows of ``project`` are computed from, in their order, published ones left out. Raises as it does."""
+    """Return the inputs of the rows of ``project``, in order, without published ones. Raises as ``project``."""
     cells = _cells(recordings, training_run, checked=False)
     return _thought_of(by_levels(cells), cells, providers, training_run, prices)
 
 
 def cells_of(recordings: Sequence[Recording | Published], training_run: TrainingRun) -> list[Pool]:
-    """The recorded cells that are projected, each at the recorded length nearest to the training run's."""
+    """Return the projected cells, each with the recorded length nearest to the training run's."""
     return list(_cells(recordings, training_run, checked=False))
 
 
 def _cells(
     recordings: Sequence[Recording | Published], training_run: TrainingRun, *, checked: bool = True
 ) -> dict[Pool, tuple[HeldOut, ...]]:
-    """The cells that are projected, each with how well its lengths predict each other, if that is ``checked``."""
+    """Return the projected cells, each with held-out predictions of its lengths if ``checked``."""
     series: dict[object, list[Pool]] = {}
     for pool in pools(recording for recording in recordings if isinstance(recording, Recording)):
         series.setdefault((pool.series, pool.provenance), []).append(pool)
-    found: dict[Pool, tuple[HeldOut, ...]] = {}
+    result: dict[Pool, tuple[HeldOut, ...]] = {}
     for lengths in series.values():
         near = lengths if training_run.length is None else [nearest_length(lengths, training_run.length)]
-        found |= dict.fromkeys(near, _held_out(lengths) if checked else ())
-    return found
+        result |= dict.fromkeys(near, _held_out(lengths) if checked else ())
+    return result
 
 
 def _thought_of(
@@ -151,37 +148,24 @@ def _thought_of(
     training_run: TrainingRun,
     prices: Prices | None,
 ) -> list[Alternatives]:
-    """What rows are computed from; who has one level of each cell and no provider waits for no more modules."""
-    found = [Alternatives(levels[0], training_run, prices) for levels in groups]
+    """Return the inputs of rows; unnecessary modules are not imported."""
+    alternatives = [Alternatives(levels[0], training_run, prices) for levels in groups]
     if any(len(levels) > 1 for levels in groups):
         from costmodel.workload.rescaling import at_scale
 
-        found = [at_scale(levels, training_run, prices) for levels in groups]
+        alternatives = [at_scale(levels, training_run, prices) for levels in groups]
     if providers:
         from costmodel.providers.estimation import elsewhere, works
 
-        done = works(cells)
-        found += [elsewhere(pool, provider, training_run, prices) for provider in providers for pool in done]
-    return found
-
-
-def compose(pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None = None) -> Row:
-    """The row of a recorded pool's work at a provider; ``prices`` come before the provider's own.
-
-    ``project(…, providers=[provider])`` makes the same row beside the measured ones.
-
-    Raises:
-        TrainingRunError: the training run asks for an input that no source publishes.
-        PriceError: the provider sells no sandbox of that size.
-    """
-    from costmodel.providers.estimation import elsewhere
-
-    [row] = rows_of([elsewhere(pool, provider, training_run, prices)])
-    return row
+        workloads = works(cells)
+        alternatives += [
+            elsewhere(pool, provider, training_run, prices) for provider in providers for pool in workloads
+        ]
+    return alternatives
 
 
 def rows_of(
-    found: Sequence[Alternatives],
+    alternatives: Sequence[Alternatives],
     reference: Reference | None = None,
     effort: float = 0.0,
     wanted: CellFilter | None = None,
@@ -190,103 +174,125 @@ def rows_of(
     causes: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> list[Row]:
-    """One row for each, from the least to the most of what was not measured; the rest is as for ``project``."""
-    cells = [(one, pool) for one in found for pool in (one.value, *one.ends)]
-    rows = [measured_row(pool, one.training_run, one.prices, reference, stressed=stressed) for one, pool in cells]
-    training_run = found[0].training_run if found else None
+    """Return one row for each, with the range of its unmeasured inputs; other parameters are as for ``project``."""
+    cells = [(alternative, pool) for alternative in alternatives for pool in (alternative.value, *alternative.ends)]
+    rows = [
+        measured_row(pool, alternative.training_run, alternative.prices, reference, stressed=stressed)
+        for alternative, pool in cells
+    ]
+    training_run = alternatives[0].training_run if alternatives else None
     if training_run is not None and training_run.full_speed is not None:
         rows = with_full_speed(rows, training_run.full_speed)
     if training_run is not None and training_run.step_rollouts is not None and (effort or training_run.step_model):
-        from costmodel.attribution.row import attributed  # who asks for no steps does not wait for it
+        from costmodel.attribution.row import attributed  # imported for runs in steps only
 
-        shown = [place for place, (one, _) in enumerate(cells) if wanted is None or wanted(one.value.identity)]
-        for number, place in enumerate(shown):
-            one, pool = cells[place]
-            own = None if progress is None else _part_of(progress, number, len(shown))
-            share = 1.0 if pool is one.value else ENDS
+        simulated = [
+            place
+            for place, (alternative, _) in enumerate(cells)
+            if wanted is None or wanted(alternative.value.identity)
+        ]
+        for number, place in enumerate(simulated):
+            alternative, pool = cells[place]
+            part_progress = None if progress is None else _part_of(progress, number, len(simulated))
+            share = 1.0 if pool is alternative.value else ENDS
             rows[place] = attributed(
-                rows[place], pool, one.training_run, one.prices, share * effort, own, causes=causes
+                rows[place],
+                pool,
+                alternative.training_run,
+                alternative.prices,
+                share * effort,
+                part_progress,
+                causes=causes,
             )
-    left = iter(rows)
-    return [widen(one, next(left), list(islice(left, len(one.ends)))) for one in found]
+    remaining = iter(rows)
+    return [
+        widen(alternative, next(remaining), list(islice(remaining, len(alternative.ends))))
+        for alternative in alternatives
+    ]
 
 
 def _part_of(progress: Callable[[float], None], number: int, parts: int) -> Callable[[float], None]:
-    return lambda done: progress((number + done) / parts)
+    return lambda share: progress((number + share) / parts)
 
 
 def _held_out(lengths: Sequence[Pool]) -> tuple[HeldOut, ...]:
-    """Predict each recorded length from every shorter one, and put what was measured beside it."""
+    """Predict each recorded length from every shorter one, beside its measured time."""
     usable = sorted((pool for pool in lengths if pool.succeeded), key=lambda pool: pool.length.high)
     if len(usable) > MOST_LENGTHS:
         usable = [usable[i * (len(usable) - 1) // (MOST_LENGTHS - 1)] for i in range(MOST_LENGTHS)]
-    one = TrainingRun(trajectories=1, workers=1)
-    found = []
+    single = TrainingRun(trajectories=1, workers=1)
+    checks = []
     for place, long in enumerate(usable[1:], 1):
-        measured = mean_trajectory(Tally(attempts(long, long.length, one), long.trials), EXACT)
+        measured = mean_trajectory(Tally(attempts(long, long.length, single), long.trials), EXACT)
         for short in usable[:place]:
-            tally = Tally(attempts(short, long.length, one), short.trials)
+            tally = Tally(attempts(short, long.length, single), short.trials)
             predicted = mean_trajectory(tally, beyond_recorded_ns(tally, short))
-            found.append(HeldOut(short.length.high, long.length.high, predicted, measured))
-    return tuple(sorted(found, key=lambda check: (check.from_actions, check.to_actions)))
+            checks.append(HeldOut(short.length.high, long.length.high, predicted, measured))
+    return tuple(sorted(checks, key=lambda check: (check.from_actions, check.to_actions)))
 
 
 def widen(alternatives: Alternatives, row: Row, ends: Sequence[Row]) -> Row:
-    """The value's row, from the lowest limit of any to the highest, with what it rests on."""
+    """Return the row of the assumed values with the outer limits of all."""
     for flag in alternatives.flags:
         if flag not in row.flags:
             row = replace(row, flags=warnings.including(row.flags, flag))
-    found = _across([replace(row, assumptions=alternatives.assumptions, levels=alternatives.levels), *ends])
-    return without_upper_limits(found) if alternatives.at_least else found  # type: ignore[no-any-return]
+    row_of_all = _across([replace(row, assumptions=alternatives.assumptions, levels=alternatives.levels), *ends])
+    return without_upper_limits(row_of_all) if alternatives.at_least else row_of_all  # type: ignore[no-any-return]
 
 
-def without_upper_limits(one: Any) -> Any:
-    """A result whose amounts are at least what they are: every upper limit is None."""
-    if is_dataclass(one) and not isinstance(one, type):
-        parts = {each.name: getattr(one, each.name) for each in fields(one) if each.name not in _KEPT}
-        return replace(one, **{name: without_upper_limits(part) for name, part in parts.items()})
-    if isinstance(one, dict):
-        return {key: without_upper_limits(part) for key, part in one.items()}
-    if isinstance(one, Between):
-        return None  # its upper end is one of the measured concurrency
-    if not hasattr(one, "_fields"):
-        return one
-    opened = {name: without_upper_limits(getattr(one, name)) for name in one._fields}
-    return one._replace(**opened | {name: None for name in ("high", "high_s") if name in opened})
+def without_upper_limits(result: Any) -> Any:
+    """Return a result without upper limits, because its amounts are "at least"."""
+    if is_dataclass(result) and not isinstance(result, type):
+        parts = {field.name: getattr(result, field.name) for field in fields(result) if field.name not in _KEPT}
+        return replace(result, **{name: without_upper_limits(part) for name, part in parts.items()})
+    if isinstance(result, dict):
+        return {key: without_upper_limits(part) for key, part in result.items()}
+    if isinstance(result, Between):
+        return None  # the upper end belongs to the measured concurrency
+    if not hasattr(result, "_fields"):
+        return result
+    opened = {name: without_upper_limits(getattr(result, name)) for name in result._fields}
+    return result._replace(**opened | {name: None for name in ("high", "high_s") if name in opened})
 
 
 def _across(ones: Sequence[Any]) -> Any:
-    """The first of several results of one kind; what has limits with those of all."""
+    """Return the first of several results of one kind, with the outer limits of all."""
     first = ones[0]
-    if len(ones) == 1 or any(one is None for one in ones):
+    if len(ones) == 1 or any(item is None for item in ones):
         return first
     if is_dataclass(first) and not isinstance(first, type):
-        parts = {one.name: [getattr(each, one.name) for each in ones] for one in fields(first) if one.name not in _KEPT}
-        return replace(first, **{name: _across(each) for name, each in parts.items()})
+        parts = {
+            item.name: [getattr(result, item.name) for result in ones]
+            for item in fields(first)
+            if item.name not in _KEPT
+        }
+        return replace(first, **{name: _across(result) for name, result in parts.items()})
     if isinstance(first, dict):
-        return {key: _across([one.get(key) for one in ones]) for key, _ in first.items()}
+        return {key: _across([item.get(key) for item in ones]) for key, _ in first.items()}
     if not hasattr(first, "_fields"):
         return first
-    if isinstance(first, Share):  # without limits it stays: a range of what was assumed is none of what was measured
-        parts = {name: [getattr(one, name) for one in ones] for name in first._fields}
-        return Share(**{name: each[0] if _unlimited(each[0]) else _across(each) for name, each in parts.items()})
-    wider = {name: _across([getattr(one, name) for one in ones]) for name in first._fields}
+    if isinstance(first, Share):  # stays without limits: an assumed range is no measured range
+        parts = {name: [getattr(item, name) for item in ones] for name in first._fields}
+        return Share(
+            **{name: result[0] if _unlimited(result[0]) else _across(result) for name, result in parts.items()}
+        )
+    wider = {name: _across([getattr(item, name) for item in ones]) for name in first._fields}
     for low, high, value in (("low", "high", "value"), ("low_s", "high_s", "")):
         if low in wider:
-            wider[low] = _end([_limit(one, low, value) for one in ones], min)
-            wider[high] = _end([_limit(one, high, value) for one in ones], max)
+            wider[low] = _end([_limit(item, low, value) for item in ones], min)
+            wider[high] = _end([_limit(item, high, value) for item in ones], max)
     return first._replace(**wider)
 
 
-def _unlimited(one: Interval | None) -> bool:
-    return one is not None and one.low is None and one.high is None
+def _unlimited(interval: Interval | None) -> bool:
+    return interval is not None and interval.low is None and interval.high is None
 
 
-def _limit(one: Any, limit: str, value: str) -> Any:
+def _limit(result: Any, limit: str, value: str) -> Any:
     """A limit; the value itself where the trials support none at all."""
-    own = getattr(one, limit)
-    none = value and getattr(one, "low", None) is None and getattr(one, "high", None) is None
-    return getattr(one, value) if none else own
+    number = getattr(result, limit)
+    none = value and getattr(result, "low", None) is None and getattr(result, "high", None) is None
+    return getattr(result, value) if none else number
 
 
 def _end(limits: Sequence[Any], furthest: Any) -> Any:

@@ -1,10 +1,10 @@
-"""Two questions in one call each: what the sandbox of one substrate costs, and whether to move to another."""
+"""Questions in one call each: the cost of one substrate's sandbox, a move to another, and times by length."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from costmodel.analysis.baseline import matches_spec
 from costmodel.analysis.bill import Side
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from costmodel.providers.provider import Provider
 
 COARSE: Final = 0.005
-"""The share of the usual simulation for a row that is computed anew with other inputs."""
+"""Share of the usual simulation for a row with changed inputs."""
 
 
 def attribute(
@@ -37,10 +37,10 @@ def attribute(
     prices: Prices | None = None,
     effort: float = 1.0,
 ) -> Attribution:
-    """What each cause of sandbox time costs a run in steps on one substrate.
+    """Return the amounts of each cause of sandbox time on one substrate, for a run in steps.
 
-    ``substrate`` is SUBSTRATE[:key=value]. ``tier`` and ``mode`` select one cell where several were recorded.
-    ``effort`` is the share of the usual simulation.
+    ``substrate`` is SUBSTRATE[:key=value]. ``tier`` and ``mode`` select one of several cells. ``effort`` is the share
+    of the usual simulation.
 
     Raises:
         TrainingRunError: the run has no steps, or not exactly one row is of the substrate.
@@ -69,34 +69,38 @@ def decide(
 ) -> Decision:
     """Whether to move a training run from the substrate ``current`` to the substrate ``candidate``.
 
-    ``candidate_run`` is the training run at the candidate, if limits, nodes or failures differ there. A candidate
-    without measurements is estimated from what ``provider``, or a shipped provider of that name, publishes.
+    ``candidate_run`` is the training run at the candidate, if limits, nodes or failures differ there. An unmeasured
+    candidate is estimated from figures of ``provider``, or of the shipped provider of that name.
 
     Raises:
         TrainingRunError: not exactly one row is of a side, or the sides cannot be compared.
         PriceError, SourceError: as ``project``.
     """
     start = _side(data, training_run, current, tier, mode, prices, effort)
-    measured = any(_wanted(cell.identity, candidate, tier, mode) for one in _recordings(data) for cell in one.cells)
+    measured = any(_wanted(cell.identity, candidate, tier, mode) for field in _recordings(data) for cell in field.cells)
     if measured:
         goal = _side(data, candidate_run or training_run, candidate, tier, mode, prices, effort)
     else:
-        own = candidate_run or training_run
-        differing = (one.name for one in fields(own) if getattr(own, one.name) != getattr(training_run, one.name))
+        goal_run = candidate_run or training_run
+        differing = (
+            field.name
+            for field in fields(goal_run)
+            if getattr(goal_run, field.name) != getattr(training_run, field.name)
+        )
         goal = _estimated(
             _recordings(data),
-            PlaceAsked(candidate, own, prices),
+            PlaceAsked(candidate, goal_run, prices),
             provider or load_provider(candidate),
             start.row.identity,
             effort,
-            stated=frozenset(name for name in differing if getattr(own, name) is not None),
+            stated=frozenset(name for name in differing if getattr(goal_run, name) is not None),
             images_gb=() if training_run.images is None else training_run.images.sizes_gb,
         )
     return decide_between(start, goal, effort=effort)
 
 
 def _recordings(data: Data) -> list[Recording]:
-    return [one for one in files_of(data) if isinstance(one, Recording)]
+    return [source for source in files_of(data) if isinstance(source, Recording)]
 
 
 def _wanted(identity: CellIdentity, spec: str, tier: str | None, mode: str | None) -> bool:
@@ -115,7 +119,7 @@ def _row(
     def wanted(identity: CellIdentity) -> bool:
         return _wanted(identity, spec, tier, mode)
 
-    cells = [one.value.identity for one in behind(files_of(data), training_run, prices, ())]
+    cells = [item.value.identity for item in behind(files_of(data), training_run, prices, ())]
     matching = [identity for identity in cells if wanted(identity)]
     if len(matching) <= 1:  # else nothing is simulated
         rows = project(data, training_run, prices, effort=effort, wanted=wanted, stressed=False)
@@ -123,9 +127,9 @@ def _row(
             return rows[0]
         matching = [row.identity for row in rows]
     if not matching:
-        known = ", ".join(dict.fromkeys(identity.label for identity in cells)) or "none"
-        raise TrainingRunError(f"no row of {spec} was recorded; recorded substrates: {known}")
-    names = ", ".join(f"{one.label} {one.tier} x {one.actions} {one.mode}" for one in matching)
+        labels = ", ".join(dict.fromkeys(identity.label for identity in cells)) or "none"
+        raise TrainingRunError(f"no row of {spec} was recorded; recorded substrates: {labels}")
+    names = ", ".join(f"{item.label} {item.tier} x {item.actions} {item.mode}" for item in matching)
     raise TrainingRunError(f"{len(matching)} rows are of {spec}: {names}; choose one with tier, mode or actions")
 
 
@@ -144,8 +148,8 @@ def _side(
     def rerun(changed: TrainingRun) -> Row:
         return _row(data, changed, spec, row.identity.tier, row.identity.mode, prices, COARSE)
 
-    asked = runs[0].training_run if runs else training_run
-    return Side(name=row.label, row=row, training_run=asked, rerun=rerun, runs=runs)
+    side_run = runs[0].training_run if runs else training_run
+    return Side(name=row.label, row=row, training_run=side_run, rerun=rerun, runs=runs)
 
 
 def _estimated(
@@ -166,19 +170,61 @@ def _estimated(
     )
     if len(candidates) != 1:
         raise TrainingRunError(f"{place.spec} was not measured, and no recorded work of the current side estimates it")
-    [found] = candidates
+    [estimate] = candidates
 
-    def row_of(one: Candidate, effort: float) -> Row:
-        [row] = rows_of([one.at({})], effort=effort, stressed=False)
+    def row_of(estimated: Candidate, effort: float) -> Row:
+        [row] = rows_of([estimated.at({})], effort=effort, stressed=False)
         return row
 
-    values, row = found.at({}), row_of(found, effort)
+    values, row = estimate.at({}), row_of(estimate, effort)
     in_steps = values.training_run.step_rollouts is not None
     return Side(
         name=row.label,
         row=row,
         training_run=values.training_run,
-        rerun=lambda changed: row_of(replace(found, training_run=changed), COARSE),
+        rerun=lambda changed: row_of(replace(estimate, training_run=changed), COARSE),
         runs=(RunInSteps(values.value, values.training_run, values.prices),) if in_steps else (),
-        candidate=found,
+        candidate=estimate,
     )
+
+
+class Point(NamedTuple):
+    """One point of a curve; None where the row has no number."""
+
+    actions: int
+    trajectory_s: float | None
+
+
+class Curve(NamedTuple):
+    """Mean time of a trajectory of one cell by its number of actions."""
+
+    identity: CellIdentity
+    label: str
+    points: list[Point]
+
+
+def curve(data: Data, training_run: TrainingRun) -> list[Curve]:
+    """Return one curve per cell, at round numbers of actions from a tenth to ten times those of the training run.
+
+    Raises:
+        TrainingRunError: nothing was recorded but published latencies, which have one length; or as for ``project``.
+    """
+    trials = [trial for recording in _recordings(data) for cell in recording.cells for trial in cell.trials]
+    if not any(trial.ok for trial in trials):
+        raise TrainingRunError("a published latency is of one length, so there is no curve over actions")
+    length = training_run.length
+    center = max((len(trial.durations_ns) for trial in trials), default=50) if length is None else round(length.mean)
+    curves: dict[CellIdentity, Curve] = {}
+    for actions in _around(max(1, center)):
+        for row in project(data, replace(training_run, actions=actions), effort=0.0, stressed=False):
+            result = curves.setdefault(row.identity._replace(actions=0), Curve(row.identity, row.label, []))
+            result.points.append(Point(actions, row.trajectory_s.mean.value if row.trajectory_s else None))
+    return list(curves.values())
+
+
+def _around(center: int) -> list[int]:
+    """Return ``center`` and 1, 2, 5, 10 … from a tenth of it to ten times it."""
+    low, high = max(1, center // 10), center * 10
+    exponent = len(str(low)) - 1
+    rounds = [step * 10**power for power in range(exponent, exponent + 4) for step in (1, 2, 5)]
+    return sorted({center, *(number for number in rounds if low <= number <= high)})

@@ -1,7 +1,7 @@
-"""The answer: which place is cheapest for the same work, by how much, how sure, and what the difference consists of.
+"""Ranking of substrates by workload: the cheapest, the ratios with intervals, and the main cause of a difference.
 
-A line per work, a column per place; ``headline.py`` says it in words. Only what was got in one way is ranked: measured
-rows with measured, published with published. Rows that were disturbed throughout are not ranked.
+A line per workload, a column per substrate. Only rows of one provenance are ranked: measured with measured, published
+with published. Disturbed rows are not ranked.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from costmodel.projection import warnings
 from costmodel.projection.row import Row
 from costmodel.recording.reader import CellIdentity
 from costmodel.statistics.intervals import Interval
-from costmodel.statistics.verdict import TIE, Finding
+from costmodel.statistics.verdict import Finding
 from costmodel.training.length import Length
 
 WORKER_HOURS: Final = "worker_hours"
 HELD_PER_SUCCESS: Final = "held_per_success_s"
-"""What an answer is about: worker-hours of the whole run, or seconds that one delivered trajectory holds a worker."""
+"""Measure of an answer: worker-hours of the whole run, or occupied seconds per delivered trajectory."""
 
 EXEC, SESSION = "exec", "session"
-"""Modes of one work that are compared with each other: a dispatch per action, and one persistent shell."""
+"""Compared modes of one workload: a dispatch per action, and one persistent shell."""
 
 GROUNDS: Final = ("measured", warnings.STAND_IN, warnings.IMPORTED, "composed", warnings.PUBLISHED)
 """How a row was come by, the firmest first: only the rows of the first that there is are ranked."""
 
 
 class Work(NamedTuple):
-    """What was done, and how it was asked for; sorted by tier, by number of actions, by mode."""
+    """Workload of a row; sorted by tier, number of actions, mode."""
 
     tier: str
-    actions: float  # of one trajectory; their mean where they differ
+    actions: float  # of one trajectory; the mean where lengths differ
     length: Length
     mode: str
     concurrency: int
@@ -45,7 +45,6 @@ class Work(NamedTuple):
 
     @classmethod
     def of(cls, row: Row) -> Work:
-        """That of a row, at the length that is projected."""
         identity = row.identity
         return cls(
             actions=row.length.actions,
@@ -55,21 +54,20 @@ class Work(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where it was done: a column."""
+    """A substrate as a column."""
 
     label: str
     provenance: str
     number: int = 0  # from 1 where several places have this label
-    differs: str = ""  # in what they differ: "environment 1e17…, image sha256:…"
+    differs: str = ""  # differing fields: "environment 1e17…, image sha256:…"
 
     @property
     def name(self) -> str:
-        """The label, with its number where it needs one."""
         return f"{self.label} #{self.number}" if self.number else self.label
 
 
 class Entry(NamedTuple):
-    """One work at one place."""
+    """One workload on one substrate."""
 
     place: Place
     row: Row
@@ -80,10 +78,10 @@ class Entry(NamedTuple):
 
 
 class WorkLine(NamedTuple):
-    """One work, at every place that did it."""
+    """One workload on all its substrates."""
 
     work: Work
-    others: tuple[str, ...]  # what sets it apart from works of the same tier, length and mode: "concurrency 8"
+    others: tuple[str, ...]  # differences from workloads of the same tier, length and mode: "concurrency 8"
     entries: tuple[Entry, ...]  # in the order of the columns
     reference: Place | None  # the baseline, else the cheapest; None where nothing is ranked
 
@@ -94,26 +92,26 @@ class WorkLine(NamedTuple):
         return " ".join(part for part in parts if part)
 
     def at(self, place: Place) -> Entry | None:
-        """The entry of a column; None where that place did not do this work."""
+        """Return the entry of a column; None where the substrate lacks this workload."""
         return next((entry for entry in self.entries if entry.place == place), None)
 
     @property
     def ranked(self) -> tuple[Entry, ...]:
-        """The entries that are compared, the cheapest first; none where there is nothing to compare."""
-        found = [entry for entry in self.entries if entry.ratio is not None or entry.place == self.reference]
-        return tuple(sorted(found, key=lambda entry: entry.amount.value if entry.amount else 0.0))
+        """Return the compared entries, the cheapest first."""
+        compared = [entry for entry in self.entries if entry.ratio is not None or entry.place == self.reference]
+        return tuple(sorted(compared, key=lambda entry: entry.amount.value if entry.amount else 0.0))
 
     @property
     def cheapest(self) -> Entry | None:
-        """The one with the smallest amount; others may tie with it."""
+        """The entry with the smallest amount; others may tie."""
         return next(iter(self.ranked), None)
 
 
 class ModeRatio(NamedTuple):
-    """One work at one place: how many times longer ``exec`` runs it than ``session``."""
+    """One workload on one substrate: the ratio of ``exec`` to ``session``."""
 
     work: Work  # by exec
-    others: tuple[str, ...]  # as ``WorkLine`` has it
+    others: tuple[str, ...]  # as in ``WorkLine``
     place: Place
     row: Row  # by exec
     session: Row
@@ -133,42 +131,42 @@ class Answer(NamedTuple):
     places: tuple[Place, ...]
     lines: tuple[WorkLine, ...]
     ground: str  # how the ranked rows were come by
-    baseline: str | None  # as it was asked for; None: every line's cheapest is its reference
-    modes: tuple[ModeRatio, ...] = ()  # of each work that a place did in both modes, in the order of the lines
+    baseline: str | None  # requested baseline; None: each line's cheapest is its reference
+    modes: tuple[ModeRatio, ...] = ()  # each workload measured in both modes, in the order of the lines
 
     @property
     def unranked(self) -> tuple[Place, ...]:
-        """The places that are shown beside, not compared."""
+        """Return the columns without a rank."""
         return tuple(place for place in self.places if place.provenance != self.ground)
 
     def showing(self, rows: Sequence[Row]) -> Answer:
-        """Without the entries of other rows, but for what they are compared with, which is then in no column."""
+        """Return the answer with entries of these rows, and with their references, which have no column."""
         wanted = {id(row) for row in rows}
-        shown = {entry.place for line in self.lines for entry in line.entries if id(entry.row) in wanted}
+        places = {entry.place for line in self.lines for entry in line.entries if id(entry.row) in wanted}
         lines = []
         for line in self.lines:
-            kept = tuple(one for one in line.entries if id(one.row) in wanted or one.place == line.reference)
-            if any(id(entry.row) in wanted for entry in kept):
-                lines.append(line._replace(entries=kept))
+            entries = tuple(item for item in line.entries if id(item.row) in wanted or item.place == line.reference)
+            if any(id(entry.row) in wanted for entry in entries):
+                lines.append(line._replace(entries=entries))
         return self._replace(
-            places=tuple(place for place in self.places if place in shown),
+            places=tuple(place for place in self.places if place in places),
             lines=tuple(lines),
-            modes=tuple(one for one in self.modes if {id(one.row), id(one.session)} <= wanted),
+            modes=tuple(item for item in self.modes if {id(item.row), id(item.session)} <= wanted),
         )
 
 
 class CauseExcess(NamedTuple):
-    """What a difference between two entries mostly consists of."""
+    """Main cause of the difference between two entries."""
 
     cause: str  # a field of ``row.ByCause``
-    share: float  # of the difference; above 1 where other causes take some of it back
+    share: float  # share of the difference; above 1 where other causes reduce it
     per_action_s: float  # the same, by trajectory and action; of set-ups too
 
 
 def answer_of(
     rows: Sequence[Row], measure: str = WORKER_HOURS, *, run_sd: float | None = None, baseline: str | None = None
 ) -> Answer:
-    """Put rows of one training run beside each other, by work.
+    """Group rows of one training run by workload, and rank them.
 
     Args:
         rows: of ``project``, all at the same training run.
@@ -179,7 +177,7 @@ def answer_of(
     Raises:
         TrainingRunError: the baseline is unknown.
     """
-    ground = next((one for one in GROUNDS if any(row.provenance == one for row in rows)), "")
+    ground = next((candidate for candidate in GROUNDS if any(row.provenance == candidate for row in rows)), "")
     wanted = None if baseline is None else [id(row) for row in matching(rows, baseline)]
     placed = _placed(rows)
     columns = {id(row): place for place, members in placed.items() for row in members}
@@ -212,10 +210,10 @@ def _modes(lines: Sequence[WorkLine], ground: str, measure: str, run_sd: float |
     """Each work that a place did by ``exec`` and by ``session``, where both rows may be ranked."""
     sessions = {line.work: line for line in lines if line.work.mode == SESSION}
     for line in lines:
-        other = sessions.get(line.work._replace(mode=SESSION)) if line.work.mode == EXEC else None
-        for entry in line.entries if other else ():
-            assert other is not None
-            session = other.at(entry.place)
+        session_line = sessions.get(line.work._replace(mode=SESSION)) if line.work.mode == EXEC else None
+        for entry in line.entries if session_line else ():
+            assert session_line is not None
+            session = session_line.at(entry.place)
             if session is None or entry.place.provenance != ground:
                 continue
             if not (_comparable(entry.row, measure) and _comparable(session.row, measure)):
@@ -228,28 +226,27 @@ def _modes(lines: Sequence[WorkLine], ground: str, measure: str, run_sd: float |
                 yield ModeRatio(line.work, line.others, entry.place, entry.row, session.row, ratio, verdict)
 
 
-def headline(found: Answer) -> WorkLine | None:
-    """The line that stands for all; None where no two places did the same work.
+def headline(answer: Answer) -> WorkLine | None:
+    """Return the line of the headline; None where no two substrates have a common workload.
 
-    Of those that most places did, by the first mode (exec, one dispatch per action, before session), the middle one:
-    chosen by its place in the table, not by what it says.
+    The middle one among lines with most substrates and the first mode (exec before session), independent of its result.
     """
-    shared = [line for line in found.lines if len({entry.place for entry in line.ranked}) > 1]
+    shared = [line for line in answer.lines if len({entry.place for entry in line.ranked}) > 1]
     if not shared:
         return None
-    most = max(len(line.ranked) for line in shared)
-    return middle_workload([line for line in shared if len(line.ranked) == most])
+    widest = max(len(line.ranked) for line in shared)
+    return middle_workload([line for line in shared if len(line.ranked) == widest])
 
 
 def middle_workload(lines: Sequence[WorkLine]) -> WorkLine:
-    """Of the first mode's lines, of which there is at least one, that in the middle."""
+    """Return the middle line of the first mode; there is at least one line."""
     first = min(line.work.mode for line in lines)
     usual = [line for line in lines if line.work.mode == first]
     return usual[(len(usual) - 1) // 2]
 
 
 def excess(dear: Row, cheap: Row) -> CauseExcess | None:
-    """What the dearer of two rows spends its additional time on; None where that is not known of both."""
+    """Return the main cause of the dearer row's excess; None where unknown for either row."""
     pair = [(row.by_cause_worker_hours, row.worker_hours, row.held_per_success_s) for row in (dear, cheap)]
     seconds: list[dict[str, float]] = []
     for causes, hours, held in pair:
@@ -265,11 +262,6 @@ def excess(dear: Row, cheap: Row) -> CauseExcess | None:
     cause = max(seconds[0], key=lambda name: seconds[0][name] - seconds[1][name])
     more_s = seconds[0][cause] - seconds[1][cause]
     return CauseExcess(cause, more_s / whole, more_s / (dear.length.actions or 1))
-
-
-def ties(line: WorkLine) -> tuple[Place, ...]:
-    """The places that cannot be told from the line's reference, itself not among them."""
-    return tuple(entry.place for entry in line.entries if entry.verdict and entry.verdict.kind == TIE)
 
 
 def _comparable(row: Row, measure: str) -> bool:
@@ -300,27 +292,29 @@ def _entry(
     run_sd: float | None,
 ) -> Entry:
     """``reference``: None where the row is not ranked."""
-    own = _amount(row, measure)
-    if own is None or reference is None or row is reference:
-        return Entry(place, row, own)
-    theirs = _amount(reference, measure)
-    assert theirs is not None
-    verdict = judge_rows(row, reference, own, theirs, run_sd).verdict
-    elsewhere = row.identity.environment != reference.identity.environment
-    return Entry(place, row, own, times(row, reference, own, theirs, run_sd), verdict, elsewhere)
+    amount = _amount(row, measure)
+    if amount is None or reference is None or row is reference:
+        return Entry(place, row, amount)
+    reference_amount = _amount(reference, measure)
+    assert reference_amount is not None
+    verdict = judge_rows(row, reference, amount, reference_amount, run_sd).verdict
+    another_environment = row.identity.environment != reference.identity.environment
+    return Entry(
+        place, row, amount, times(row, reference, amount, reference_amount, run_sd), verdict, another_environment
+    )
 
 
 def _placed(rows: Sequence[Row]) -> dict[Place, list[Row]]:
-    """The rows by column. One label is one column, unless one work has it twice: then every place has its own."""
+    """Return rows by column. A label with two rows of one workload has a column per differing identity."""
     labelled: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         labelled.setdefault((row.provenance, row.label), []).append(row)
     order = sorted(labelled, key=lambda key: GROUNDS.index(key[0]) if key[0] in GROUNDS else len(GROUNDS))
-    found: dict[Place, list[Row]] = {}
+    columns: dict[Place, list[Row]] = {}
     for provenance, label in order:
         members = labelled[provenance, label]
         if len({Work.of(row) for row in members}) == len(members):
-            found[Place(label, provenance)] = members
+            columns[Place(label, provenance)] = members
             continue
         fields = [
             name
@@ -328,22 +322,22 @@ def _placed(rows: Sequence[Row]) -> dict[Place, list[Row]]:
             if name not in (*WORK_FIELDS, "actions", "length", "substrate", "variant")
         ]
         fields = [name for name in fields if len({getattr(row.identity, name) for row in members}) > 1]
-        apart: dict[tuple[object, ...], list[Row]] = {}
+        by_place: dict[tuple[object, ...], list[Row]] = {}
         for row in members:
-            apart.setdefault(tuple(getattr(row.identity, name) for name in fields), []).append(row)
-        for number, (values, own) in enumerate(apart.items(), 1):
+            by_place.setdefault(tuple(getattr(row.identity, name) for name in fields), []).append(row)
+        for number, (values, rows_of_place) in enumerate(by_place.items(), 1):
             differs = ", ".join(f"{name} {value}" for name, value in zip(fields, values, strict=True))
-            found[Place(label, provenance, number, differs)] = own
-    return found
+            columns[Place(label, provenance, number, differs)] = rows_of_place
+    return columns
 
 
 def _named(works: Iterable[Work]) -> dict[Work, tuple[str, ...]]:
-    """For each what tells it from works of the same tier, length and mode."""
+    """Return the differences of each workload from others of the same tier, length and mode."""
     groups: dict[tuple[str, Length, str], list[Work]] = {}
     for work in works:
         groups.setdefault((work.tier, work.length, work.mode), []).append(work)
-    found: dict[Work, tuple[str, ...]] = {}
+    names: dict[Work, tuple[str, ...]] = {}
     for alike in groups.values():
-        fields = [name for name in WORK_FIELDS if len({getattr(one, name) for one in alike}) > 1]
-        found |= {work: tuple(f"{name} {getattr(work, name)}" for name in fields) for work in alike}
-    return found
+        fields = [name for name in WORK_FIELDS if len({getattr(work_of_group, name) for work_of_group in alike}) > 1]
+        names |= {work: tuple(f"{name} {getattr(work, name)}" for name in fields) for work in alike}
+    return names

@@ -1,8 +1,8 @@
-"""What would turn a decision: for each main input the value at which both sides cost the same, the others as they are.
+"""Thresholds of a decision: for each main input the value at which both sides cost the same.
 
-Found by bisection over the input. Prices enter a bill in proportion, so that no simulation is needed; for what changes
-how a run goes, both sides are simulated anew with the same random numbers. What a cause costs one side is taken in
-proportion to how long it takes, which holds near its value.
+Values are searched by bisection, other inputs unchanged. Prices scale a bill without simulation. Inputs that change the
+run are simulated on both sides under common random streams. The amount of a cause is scaled with its time, which holds
+near its value.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ if TYPE_CHECKING:
     from costmodel.providers.plausible_ranges import Input
 
 WITHIN: Final = 16.0
-"""An input is tried from this part of its value to so many times it."""
+"""Search range of an input: from its value divided by this to its value multiplied by this."""
 NEAR: Final = 4.0
-"""The same of what takes a simulation to try."""
+"""The same range for simulated inputs."""
 QUICK: Final = 0.0025
-"""How much is simulated to try one value, relative to what one row may cost."""
+"""Simulation budget of one tried value, relative to one row."""
 CLOSE: Final = 0.05
 """A value is found to this share of itself."""
 
 SWEPT: Final = 0.04
-"""The same of one value of an unmeasured input."""
+"""The same budget for an unmeasured input."""
 NOT_TRIED: Final = math.nan
 NEAR_ENOUGH: Final = 1 / 16
-"""The value at which an unmeasured input turns the saving is found to this share of its range."""
+"""Precision of an unmeasured input's threshold, as a share of its range."""
 
 OF_THE_RUN: Final = ("think", "actions", "workers")
-"""Inputs that are the same wherever the run goes."""
+"""Inputs common to all substrates."""
 
 Saving = Callable[[float], float | None]
-"""Of moving, by the value of one input; None: that value cannot be."""
+"""Saving of moving by the value of one input; None: invalid value."""
 Vary = Callable[[TrainingRun, float], TrainingRun]
 
 
 class Turn(NamedTuple):
-    """One input: where it turns the decision. ``at`` is None where that is nowhere from ``low`` to ``high``."""
+    """One input with its threshold. ``at`` is None where there is none from ``low`` to ``high``."""
 
-    input: str  # a field of the training run, or a cause of one side
+    input: str  # field of the training run, or cause of one side
     side: str  # the side's name; "" for both
     unit: str
     now: float
@@ -58,166 +58,184 @@ class Turn(NamedTuple):
     high: float
 
 
-def turns(found: Decision, *, simulate: bool = True) -> list[Turn]:
-    """The inputs that turn it, the nearest first, then those that do not.
+def turns(decision: Decision, *, simulate: bool = True) -> list[Turn]:
+    """Return the inputs with a threshold, the nearest first, then the others.
 
     Args:
         found: the decision.
         simulate: whether to look at inputs for which both sides must be simulated anew.
     """
-    made = [*_prices(found), *_causes(found), *(_inputs(found) if simulate else ())]
-    return sorted(made, key=lambda turn: math.inf if turn.at is None else abs(math.log(turn.at / turn.now)))
+    turning = [*_prices(decision), *_causes(decision), *(_inputs(decision) if simulate else ())]
+    return sorted(turning, key=lambda turn: math.inf if turn.at is None else abs(math.log(turn.at / turn.now)))
 
 
 class InputEffect(NamedTuple):
-    """An unmeasured input: how it moves the saving over its range, the others as assumed."""
+    """An unmeasured input with its effect on the saving over its range, others as assumed."""
 
     side: str
     input: Input
     best: float | None  # saving with the input at its best; None: the run would never end; not a number: not tried
     worst: float | None
-    at: float | None  # the value at which the saving changes its sign; None: nowhere in the range
+    at: float | None  # threshold; None: nowhere in the range
 
     @property
     def near(self) -> float:
-        """The share of the way from the assumed value to the end of the range at which it changes the sign."""
+        """Distance of the threshold, as a share of the way from the assumed value to the end of the range."""
         if self.at is None:
             return math.inf
-        one = self.input
-        end = one.worst if (self.at - one.assumed) * (one.worst - one.assumed) > 0 else one.best
-        return 0.0 if end == one.assumed else (self.at - one.assumed) / (end - one.assumed)
+        unmeasured = self.input
+        end = (
+            unmeasured.worst
+            if (self.at - unmeasured.assumed) * (unmeasured.worst - unmeasured.assumed) > 0
+            else unmeasured.best
+        )
+        return 0.0 if end == unmeasured.assumed else (self.at - unmeasured.assumed) / (end - unmeasured.assumed)
 
-    def swing(self, here: float) -> float:
-        """How far the input moves the saving from what it is."""
+    def swing(self, saving: float) -> float:
+        """Return the largest change of the saving over the range."""
         if self.best is None or self.worst is None:
             return math.inf
-        return max(abs(end - here) for end in (self.best, self.worst, here) if not math.isnan(end))
+        return max(abs(end - saving) for end in (self.best, self.worst, saving) if not math.isnan(end))
 
 
 def input_effects(
-    found: Decision, progress: Callable[[float], None] | None = None, *, rough: bool = False
+    decision: Decision, progress: Callable[[float], None] | None = None, *, rough: bool = False
 ) -> list[InputEffect]:
-    """Every unmeasured input with the value at which it turns the saving, the one that turns it soonest first.
+    """Return every unmeasured input with its threshold, the nearest first.
 
-    Inputs that turn nothing alone follow, the one that moves the saving most first. ``progress`` is told the share that
-    is done. ``rough``: only the end of the range that is against the saving is simulated, and the value at which the
-    sign changes lies on the straight line to it.
+    Inputs without a threshold follow, the largest effect first. ``progress`` receives the finished share. ``rough``:
+    only the end against the saving is simulated, and the threshold is interpolated linearly.
     """
-    savings = Savings(found.start, found.goal, found.unit, QUICK if rough else SWEPT, limits=False)
-    here, made = savings.at({}, {}).value, []
-    inputs = found.inputs
-    for number, (side, one) in enumerate(inputs):
-        at_start = side is found.start
+    savings = Savings(decision.start, decision.goal, decision.unit, QUICK if rough else SWEPT, limits=False)
+    assumed_saving, effects = savings.at({}, {}).value, []
+    inputs = decision.inputs
+    for number, (side, unmeasured) in enumerate(inputs):
+        at_start = side is decision.start
 
-        def saving(value: float, at_start: bool = at_start, one: Input = one) -> float | None:
-            values = {one.name: value}
+        def saving(value: float, at_start: bool = at_start, unmeasured: Input = unmeasured) -> float | None:
+            values = {unmeasured.name: value}
             try:
-                told = savings.at(*((values, {}) if at_start else ({}, values)))
+                there = savings.at(*((values, {}) if at_start else ({}, values)))
             except CostModelError:
                 return None
-            return found.saving.value + told.value - here  # of less precise simulations only the difference counts
+            return (
+                decision.saving.value + there.value - assumed_saving
+            )  # of less precise simulations only the difference counts
 
-        against = "worst" if (found.saving.value >= 0) != at_start else "best"
-        tried = [end for end in ("best", "worst") if not rough or one.either or end == against]
-        ends = {end: saving(getattr(one, end)) for end in tried}
-        at = _sign_changes(found.saving.value, one, ends, None if rough else saving)
-        made.append(InputEffect(side.name, one, ends.get("best", NOT_TRIED), ends.get("worst", NOT_TRIED), at))
+        against = "worst" if (decision.saving.value >= 0) != at_start else "best"
+        tried = [end for end in ("best", "worst") if not rough or unmeasured.either or end == against]
+        ends = {end: saving(getattr(unmeasured, end)) for end in tried}
+        at = _sign_changes(decision.saving.value, unmeasured, ends, None if rough else saving)
+        effects.append(
+            InputEffect(side.name, unmeasured, ends.get("best", NOT_TRIED), ends.get("worst", NOT_TRIED), at)
+        )
         if progress is not None:
             progress((number + 1) / len(inputs))
-    return sorted(made, key=lambda effect: (effect.near, -effect.swing(found.saving.value)))
+    return sorted(effects, key=lambda effect: (effect.near, -effect.swing(decision.saving.value)))
 
 
-def _sign_changes(here: float, one: Input, ends: Mapping[str, float | None], saving: Saving | None) -> float | None:
-    """The value nearest to the assumed one at which the saving has the other sign, by bisection where it can be."""
-    found = None
-    for name, there in ends.items():
-        if there is not None and there * here > 0:
+def _sign_changes(
+    assumed_saving: float, unmeasured: Input, ends: Mapping[str, float | None], saving: Saving | None
+) -> float | None:
+    """Return the threshold nearest to the assumed value, by bisection where possible."""
+    nearest = None
+    for name, end_saving in ends.items():
+        if end_saving is not None and end_saving * assumed_saving > 0:
             continue
-        end = getattr(one, name)
-        same, other = 0.0, 1.0  # shares of the way to that end
+        end = getattr(unmeasured, name)
+        same, changed = 0.0, 1.0  # share of the way to the end
         if saving is None:
-            other = 1.0 if there is None else here / (here - there) if here != there else 0.0
-        while saving is not None and other - same > NEAR_ENOUGH:
-            if one.plans and (other - same) * abs(end - one.assumed) <= 1:
+            changed = (
+                1.0
+                if end_saving is None
+                else assumed_saving / (assumed_saving - end_saving)
+                if assumed_saving != end_saving
+                else 0.0
+            )
+        while saving is not None and changed - same > NEAR_ENOUGH:
+            if unmeasured.plans and (changed - same) * abs(end - unmeasured.assumed) <= 1:
                 break
-            middle = (same + other) / 2
-            told = saving(one.assumed + middle * (end - one.assumed))
-            same, other = (middle, other) if told is not None and told * here > 0 else (same, middle)
-        at = one.assumed + other * (end - one.assumed)
-        if found is None or other < found[0]:
-            found = other, float(math.ceil(at) if end > one.assumed else math.floor(at)) if one.plans else at
-    return None if found is None else found[1]
+            middle = (same + changed) / 2
+            tried = saving(unmeasured.assumed + middle * (end - unmeasured.assumed))
+            same, changed = (middle, changed) if tried is not None and tried * assumed_saving > 0 else (same, middle)
+        at = unmeasured.assumed + changed * (end - unmeasured.assumed)
+        if nearest is None or changed < nearest[0]:
+            nearest = (
+                changed,
+                float(math.ceil(at) if end > unmeasured.assumed else math.floor(at)) if unmeasured.plans else at,
+            )
+    return None if nearest is None else nearest[1]
 
 
 def _turn(
-    name: str, side: str, unit: str, now: float, saving: Saving, within: float = WITHIN, most: float = math.inf
+    name: str, side: str, unit: str, now: float, saving: Saving, within: float = WITHIN, highest: float = math.inf
 ) -> Turn:
-    """Bisect on a logarithmic scale, between the value as it is and the nearer end at which the sign is another."""
-    low, high = now / within, min(now * within, most)
-    here = saving(now)
-    found = None
+    """Bisect on a logarithmic scale, towards the nearer end with the opposite sign."""
+    low, high = now / within, min(now * within, highest)
+    saving_now = saving(now)
+    turning_value = None
     for end in (high, low):
-        there = saving(end)
-        if here is not None and there is not None and here * there < 0:
-            at = _bisected(saving, now, here, end)
-            if found is None or abs(math.log(at / now)) < abs(math.log(found / now)):
-                found = at
-    return Turn(name, side, unit, now, found, low, high)
+        saving_end = saving(end)
+        if saving_now is not None and saving_end is not None and saving_now * saving_end < 0:
+            at = _bisected(saving, now, saving_now, end)
+            if turning_value is None or abs(math.log(at / now)) < abs(math.log(turning_value / now)):
+                turning_value = at
+    return Turn(name, side, unit, now, turning_value, low, high)
 
 
-def _bisected(saving: Saving, now: float, here: float, end: float) -> float:
-    """Where the sign changes between two values at which it differs."""
+def _bisected(saving: Saving, now: float, saving_now: float, end: float) -> float:
+    """Return the change of sign between two values."""
     while abs(math.log(end / now)) > CLOSE:
         middle = math.sqrt(now * end)
-        there = saving(middle)
-        if there is not None and there * here > 0:
+        saving_middle = saving(middle)
+        if saving_middle is not None and saving_middle * saving_now > 0:
             now = middle
         else:
             end = middle
     return math.sqrt(now * end)
 
 
-def _prices(found: Decision) -> Iterator[Turn]:
-    """Those of GPUs, of nodes, of what a price sheet says."""
-    if found.unit != USD:
+def _prices(decision: Decision) -> Iterator[Turn]:
+    """Yield thresholds of GPU, node and sandbox prices."""
+    if decision.unit != USD:
         return
-    value, one, other = found.saving.value, found.start_bill, found.goal_bill
-    if one.gpus is not None and other.gpus is not None and found.start.training_run.gpu_usd_hour:
-        apart, now = one.gpus.value - other.gpus.value, found.start.training_run.gpu_usd_hour
-        yield _turn("gpu_usd_hour", "", "$/h", now, lambda x: value + apart * (x / now - 1))
-    for side, own, sign in ((found.start, one, 1), (found.goal, other, -1)):
+    value, start_bill, goal_bill = decision.saving.value, decision.start_bill, decision.goal_bill
+    if start_bill.gpus is not None and goal_bill.gpus is not None and decision.start.training_run.gpu_usd_hour:
+        difference, now = start_bill.gpus.value - goal_bill.gpus.value, decision.start.training_run.gpu_usd_hour
+        yield _turn("gpu_usd_hour", "", "$/h", now, lambda x: value + difference * (x / now - 1))
+    for side, side_bill, sign in ((decision.start, start_bill, 1), (decision.goal, goal_bill, -1)):
         price = side.training_run.node_usd_hour
-        if own.nodes is not None and price:
-            yield _turn("node_usd_hour", side.name, "$/h", price, _scaled(value, sign * own.nodes.value, price))
-        if own.rest > 0 and side.row.cost is not None:
+        if side_bill.nodes is not None and price:
+            yield _turn("node_usd_hour", side.name, "$/h", price, _scaled(value, sign * side_bill.nodes.value, price))
+        if side_bill.rest > 0 and side.row.cost is not None:
             rate = side.row.cost.usd_per_sandbox_hour
-            yield _turn("price of a sandbox", side.name, "$/h", rate, _scaled(value, sign * own.rest, rate))
+            yield _turn("price of a sandbox", side.name, "$/h", rate, _scaled(value, sign * side_bill.rest, rate))
 
 
 def _scaled(value: float, amount: float, now: float) -> Saving:
-    """An amount of a bill that is in proportion to the input."""
+    """Return the saving by the value of an input that scales this amount."""
     return lambda x: value + amount * (x / now - 1)
 
 
-def _causes(found: Decision) -> Iterator[Turn]:
-    """How long what the sandbox does takes on either side."""
-    for side, sign in ((found.start, 1), (found.goal, -1)):
+def _causes(decision: Decision) -> Iterator[Turn]:
+    """Yield thresholds of the time of each cause, on either side."""
+    for side, sign in ((decision.start, 1), (decision.goal, -1)):
         attribution = side.row.attribution
-        if attribution is None or side.candidate is not None:  # whose inputs have ranges
+        if attribution is None or side.candidate is not None:  # inputs of candidates have ranges
             continue
         for cause in ("create", "ready", "dispatch"):
             share, now_s = attribution.causes[cause], _takes_s(side.row, cause)
             if share is None or not now_s:
                 continue
-            amount = share.usd if found.unit == USD else share.worker_hours
+            amount = share.usd if decision.unit == USD else share.worker_hours
             if amount is not None and amount.value > 0:
                 unit = "s per action" if cause == "dispatch" else "s"
-                yield _turn(cause, side.name, unit, now_s, _scaled(found.saving.value, sign * amount.value, now_s))
-    yield from _slower(found)
+                yield _turn(cause, side.name, unit, now_s, _scaled(decision.saving.value, sign * amount.value, now_s))
+    yield from _slower(decision)
 
 
 def _takes_s(row: Row, cause: str) -> float | None:
-    """Of one trajectory, or of one action of it."""
+    """Return the time of a cause per trajectory, or per action."""
     split, hours = row.by_cause_worker_hours, row.worker_hours
     if split is None or hours is None or row.held_per_success_s is None or not hours.value:
         return None
@@ -227,60 +245,69 @@ def _takes_s(row: Row, cause: str) -> float | None:
     return split.startup * scale if cause == "create" else None
 
 
-def _slower(found: Decision) -> Iterator[Turn]:
-    """How much slower the commands of the goal may be: a second more in every step costs what it costs there."""
-    attribution = found.goal.row.attribution
-    if found.goal.candidate is not None or attribution is None or attribution.waiting is None or found.unit != USD:
+def _slower(decision: Decision) -> Iterator[Turn]:
+    """Yield the threshold of the goal's command time: a second more in each step has a constant price."""
+    attribution = decision.goal.row.attribution
+    if (
+        decision.goal.candidate is not None
+        or attribution is None
+        or attribution.waiting is None
+        or decision.unit != USD
+    ):
         return
     waits, per_second = attribution.waiting, attribution.usd_per_critical_second
-    if waits.commands_gpu_hours is None or per_second is None or not found.goal.training_run.gpus:
+    if waits.commands_gpu_hours is None or per_second is None or not decision.goal.training_run.gpus:
         return
-    commands_s = waits.commands_gpu_hours / found.goal.training_run.gpus / attribution.steps * 3600
+    commands_s = waits.commands_gpu_hours / decision.goal.training_run.gpus / attribution.steps * 3600
     if commands_s > 0:
         amount = -per_second * commands_s
-        yield _turn("time of the commands", found.goal.name, "times", 1.0, _scaled(found.saving.value, amount, 1.0))
+        yield _turn(
+            "time of the commands", decision.goal.name, "times", 1.0, _scaled(decision.saving.value, amount, 1.0)
+        )
 
 
-def _inputs(found: Decision) -> Iterator[Turn]:
-    """What changes how a run goes: that of the run on both sides together, that of a place on its own side."""
-    for name, unit, vary, most in _VARIED:
+def _inputs(decision: Decision) -> Iterator[Turn]:
+    """Yield thresholds of inputs that change the run: common inputs on both sides, others on their own side."""
+    for name, unit, vary, highest in _VARIED:
         sides = [
-            side for side in (found.start, found.goal) if _value(side.training_run, name) and not _ranged(side, name)
+            side
+            for side in (decision.start, decision.goal)
+            if _value(side.training_run, name) and not _ranged(side, name)
         ]
         if not sides:
             continue
         now = _value(sides[0].training_run, name)
         both = name in OF_THE_RUN and len(sides) == 2 and _value(sides[1].training_run, name) == now
         for side in sides[:1] if both else sides:
-            changed = {one.name for one in (sides if both else [side])}
+            changed = {changed_side.name for changed_side in (sides if both else [side])}
             now = _value(side.training_run, name)
-            yield _turn(name, "" if both else side.name, unit, now, _simulated(found, vary, changed), NEAR, most)
+            yield _turn(name, "" if both else side.name, unit, now, _simulated(decision, vary, changed), NEAR, highest)
 
 
-def _simulated(found: Decision, vary: Vary, changed: set[str]) -> Saving:
-    """With one input of these sides at another value."""
-    sides = found.start, found.goal
+def _simulated(decision: Decision, vary: Vary, changed: set[str]) -> Saving:
+    """Return the saving by the value of an input of these sides."""
+    sides = decision.start, decision.goal
 
     def saving(value: float) -> float | None:
         try:
             start, goal = (
-                side.at(vary(side.training_run, value), anew=not found.paired) if side.name in changed else side
+                side.at(vary(side.training_run, value), anew=not decision.paired) if side.name in changed else side
                 for side in sides
             )
-            return Savings(start, goal, found.unit, QUICK, limits=False).at({}, {}).value
-        except CostModelError:  # so many workers, such a rate: refused
+            return Savings(start, goal, decision.unit, QUICK, limits=False).at({}, {}).value
+        except CostModelError:  # refused by the cost model
             return None
 
     return saving
 
 
 def _ranged(side: Side, name: str) -> bool:
-    """Whether an input has a range of its own."""
-    return side.candidate is not None and any(one.name == name for one in side.candidate.inputs)
+    """Whether an input of this side has a range."""
+    return side.candidate is not None and any(unmeasured.name == name for unmeasured in side.candidate.inputs)
 
 
 def _value(training_run: TrainingRun, name: str) -> float:
-    """Of an input; 0: not asked for."""
+    """Return the value of an input; 0: not set."""
     if name == "think":
         return 0.0 if training_run.think is None else training_run.think.median_ns / 1e9
     if name == "images":
@@ -328,4 +355,4 @@ _VARIED: Final[tuple[tuple[str, str, Vary, float], ...]] = (
     ("actions", "on average", _long, math.inf),
     ("workers", "", _count("workers"), math.inf),
 )
-"""Input, its unit, how it is changed, and what it stays below."""
+"""Input, unit, function that changes it, upper bound."""

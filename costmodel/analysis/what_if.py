@@ -1,7 +1,7 @@
 """Savings per training step if sandboxes are suspended, forked or recycled, or if images are built before the run.
 
-An action is compared with the same run without it, in the same random worlds. An input that the training file does not
-state has the published range of ``providers.plausible_ranges``; the interval then contains the saving at both ends.
+An action is compared with the same run without it, under common random streams. A latency missing from the training
+file has the published range of ``providers.plausible_ranges``. The interval then contains the saving at both ends.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from costmodel.analysis.decision import across
-from costmodel.attribution.paired_comparison import Apart, RunInSteps, Shared, apart
+from costmodel.attribution.paired_comparison import RunDifference, RunInSteps, Shared, run_differences
 from costmodel.attribution.shares import Rates
 from costmodel.errors import TrainingRunError
 from costmodel.providers.plausible_ranges import figures
@@ -28,16 +28,16 @@ INPUTS: Final = {
 }
 """Latencies of each action."""
 EFFORT: Final = 0.03
-"""Of one saving, relative to the usual of one row."""
+"""Simulation budget of one saving, relative to one row."""
 COARSE: Final = 0.01
-"""Of a saving that only shows where its sign changes."""
+"""Simulation budget of a saving whose sign alone is used."""
 BEYOND: Final = 10
 """A threshold is searched up to this multiple of the highest plausible latency."""
 ROUNDS: Final = 2
 
 
 class AssumedInput(NamedTuple):
-    """A latency that the training file does not state, in seconds."""
+    """A latency missing from the training file, in seconds."""
 
     field: str
     low: float
@@ -51,7 +51,7 @@ class AssumedInput(NamedTuple):
 
 
 class Threshold(NamedTuple):
-    """The value of an input at which an action stops saving."""
+    """Value of an input at which the saving is zero."""
 
     field: str
     value: float | None  # None: the sign is the same at every value up to ``searched``
@@ -60,7 +60,7 @@ class Threshold(NamedTuple):
 
 
 class Saving(NamedTuple):
-    """One action's saving per training step; negative: a loss."""
+    """Saving of one action per training step; negative: a loss."""
 
     action: str
     usd: Interval | None  # None: nothing has a price
@@ -104,7 +104,7 @@ class _Comparison:
     """A run without one action, and with the action at any values of its inputs."""
 
     def __init__(self, run: RunInSteps, base: TrainingRun, action: str, effort: float) -> None:
-        self._asked, self._action, self._effort = run, action, effort
+        self._run, self._action, self._effort = run, action, effort
         self._base = run._replace(training_run=base)
         self._shared: dict[bool, Shared] = {True: {}, False: {}}
         self._steps = math.ceil(run.training_run.trajectories / (run.training_run.step_rollouts or 1))
@@ -112,73 +112,81 @@ class _Comparison:
         stated = getattr(run.training_run, ACTIONS[action]) is not None
         self.assumed = () if stated else tuple(map(self._range, INPUTS[action]))
         self._values: dict[str, Any] = {name: getattr(run.training_run, name) or 0.0 for name in INPUTS[action]}
-        self._values |= {one.field: one.middle for one in self.assumed}
+        self._values |= {latency.field: latency.middle for latency in self.assumed}
 
     def _range(self, field: str) -> AssumedInput:
-        """Return the published range of a latency; one per GiB is that of the cell's memory."""
-        gib = self._asked.pool.identity.memory_mib / 1024
-        printed = [(one, gib if one.unit == "s per GiB" else 1.0) for one in figures() if one.input == field]
+        """Return the published range of a latency; a latency per GiB is multiplied by the cell's memory."""
+        gib = self._run.pool.identity.memory_mib / 1024
+        printed = [
+            (figure, gib if figure.unit == "s per GiB" else 1.0) for figure in figures() if figure.input == field
+        ]
         return AssumedInput(
             field,
-            min(one.low * times for one, times in printed),
-            max(one.high * times for one, times in printed),
-            tuple(f"{one.source} ({one.date})" for one, _ in printed),
+            min(figure.low * times for figure, times in printed),
+            max(figure.high * times for figure, times in printed),
+            tuple(f"{figure.source} ({figure.date})" for figure, _ in printed),
         )
 
     def effect(self) -> Saving:
         """Return the saving with its interval, and the thresholds of its inputs."""
-        found = [self._saved({})]
+        differences = [self._saved({})]
         for end in ("low", "high") if self.assumed else ():
-            found.append(self._saved({one.field: getattr(one, end) for one in self.assumed}))
-        usd = across(*(one.usd.times(1 / self._steps) for one in found)) if self._rates.known else None
+            differences.append(self._saved({latency.field: getattr(latency, end) for latency in self.assumed}))
+        usd = across(*(latency.usd.times(1 / self._steps) for latency in differences)) if self._rates.known else None
         return Saving(
-            self._action, usd, across(*(one.step_s for one in found)), self.assumed, tuple(self._thresholds())
+            self._action,
+            usd,
+            across(*(latency.step_s for latency in differences)),
+            self.assumed,
+            tuple(self._thresholds()),
         )
 
-    def _saved(self, values: dict[str, Any], price: float | None = None, *, limits: bool = True) -> Apart:
-        """Return the run without the action less the run with it, at these values of its inputs."""
-        training_run, values, asked = self._base.training_run, self._values | values, self._asked.training_run
+    def _saved(self, values: dict[str, Any], price: float | None = None, *, limits: bool = True) -> RunDifference:
+        """Return the run without the action less the run with the action."""
+        training_run, values, requested = self._base.training_run, self._values | values, self._run.training_run
         before = self._base
         if self._action == "prebuild":
             before = before._replace(training_run=replace(training_run, **values))
             after = replace(training_run, build_s=None, builders=None, built_images=0)
         elif self._action == "suspend":
-            threshold = asked.suspend_after_s
+            threshold = requested.suspend_after_s
             threshold = sum(self._values.values()) if threshold is None else threshold
-            usd_hour = asked.suspended_usd_hour if price is None else price
+            usd_hour = requested.suspended_usd_hour if price is None else price
             after = replace(training_run, suspend_after_s=threshold, suspended_usd_hour=usd_hour, **values)
         else:
             after = replace(training_run, **values)
         shared = self._shared[limits] if before is self._base else {}
         effort = self._effort * (EFFORT if limits else COARSE)
-        [found] = apart([(before, before._replace(training_run=after))], effort, None, shared, limits=limits)
-        if found is None:
+        [difference] = run_differences(
+            [(before, before._replace(training_run=after))], effort, None, shared, limits=limits
+        )
+        if difference is None:
             raise TrainingRunError(f"{self._action} cannot be compared: no attempt succeeds, or the steps differ")
-        return found
+        return difference
 
     def _value(self, values: dict[str, Any], price: float | None = None) -> float:
-        found = self._saved(values, price, limits=False)
-        return found.usd.value if self._rates.known else found.step_s.value
+        difference = self._saved(values, price, limits=False)
+        return difference.usd.value if self._rates.known else difference.step_s.value
 
     def _thresholds(self) -> list[Threshold]:
-        found = []
-        if self._action == "suspend" and self._asked.prices is not None:
-            found.append(self._price())
+        thresholds = []
+        if self._action == "suspend" and self._run.prices is not None:
+            thresholds.append(self._price())
         if self._action != "prebuild":
-            found.append(self._latency(INPUTS[self._action][-1]))
-        return found
+            thresholds.append(self._latency(INPUTS[self._action][-1]))
+        return thresholds
 
     def _price(self) -> Threshold:
         """Return the price of a suspended sandbox at which the saving is zero; the saving is linear in the price."""
-        assert self._asked.prices is not None
-        full = self._asked.prices.sandbox(self._asked.pool.identity).usd_hour(self._asked.pool.identity)
+        assert self._run.prices is not None
+        full = self._run.prices.sandbox(self._run.pool.identity).usd_hour(self._run.pool.identity)
         free, paid = self._value({}, 0.0), self._value({}, full)
         turns = free > 0 >= paid and free > paid
         return Threshold("suspended_usd_hour", full * free / (free - paid) if turns else None, full, free > 0)
 
     def _latency(self, field: str) -> Threshold:
         """Return the latency at which the saving is zero, by the secant rule."""
-        highest = max([one.high for one in self.assumed if one.field == field] + [self._values[field], 1.0])
+        highest = max([latency.high for latency in self.assumed if latency.field == field] + [self._values[field], 1.0])
         low, high = 0.0, max(60.0, BEYOND * highest)
         at_low, at_high = self._value({field: low}), self._value({field: high})
         if at_low <= 0 or at_high >= 0:

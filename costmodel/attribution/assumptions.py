@@ -1,4 +1,4 @@
-"""What an attribution rests on besides the trials of its row: what was asked for, and what is taken for granted."""
+"""Assumptions of an attribution besides the trials of its row: requested settings and rules of the step model."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ _TOLD: Final = (
 def assumptions(
     training_run: TrainingRun, basis: Basis, *, failures: int, trials: int, dropped: int = 0, scale: int = 1
 ) -> tuple[Assumption, ...]:
-    """Each with where it comes from; ``failures`` of ``trials`` were recorded, and 1/``scale`` was simulated.
+    """Return the assumptions with their sources. ``failures`` of ``trials`` were recorded; 1/``scale`` was simulated.
 
-    ``dropped`` of the failures have a cause that no harness retries.
+    ``dropped`` of the failures have a cause without retry.
     """
     smaller = Assumption(
         "size", f"as 1/{scale} of the run: the longest of fewer is shorter, queues are longer", STEP_MODEL_RULES
@@ -78,26 +78,26 @@ def assumptions(
     )
 
 
-def borrowed(found: Iterable[Assumption]) -> tuple[Assumption, ...]:
-    """The same for a place where nothing was measured: trials of elsewhere are no measurement of it.
+def borrowed(measured: Iterable[Assumption]) -> tuple[Assumption, ...]:
+    """Return the assumptions of an unmeasured substrate, with sources that say so.
 
-    Who asks for limits of their own puts the source of these in afterwards.
+    Callers with limits of another source set it afterwards.
     """
-    return tuple(_NOT_MEASURED.get(one.name, lambda own: own)(one) for one in found)
+    return tuple(_NOT_MEASURED.get(assumption.name, lambda unchanged: unchanged)(assumption) for assumption in measured)
 
 
-def _elsewhere(one: Assumption) -> Assumption:
-    return one._replace(source=f"unmeasured: as where the work was recorded ({one.source})")
+def _elsewhere(assumption: Assumption) -> Assumption:
+    return assumption._replace(source=f"unmeasured: as where the work was recorded ({assumption.source})")
 
 
-def _no_failures(one: Assumption) -> Assumption:
-    if one.source != MEASURED_INPUT:
-        return one
-    return one._replace(value="none", source="unmeasured: give failure_rate of this place")
+def _no_failures(assumption: Assumption) -> Assumption:
+    if assumption.source != MEASURED_INPUT:
+        return assumption
+    return assumption._replace(value="none", source="unmeasured: give failure_rate of this place")
 
 
-def _plan(one: Assumption) -> Assumption:
-    return one._replace(source="published limits of its plan") if one.source == ASKED else one
+def _plan(assumption: Assumption) -> Assumption:
+    return assumption._replace(source="published limits of its plan") if assumption.source == ASKED else assumption
 
 
 _NOT_MEASURED: Final = {"run-to-run sd": _elsewhere, "failure_rate": _no_failures} | dict.fromkeys(

@@ -1,4 +1,4 @@
-"""A run with and without each cause: which causes act, attempts without some of them, and smaller copies of the run."""
+"""A run with and without each cause: the acting causes, attempts without some causes, and the chance of success."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from costmodel.workload.pool import Pool
 
 THINK: Final = "think"
 CHANCE_STEP: Final = 1 << 19
-"""Number of a step that no run has: the attempts of ``chance_of_success``."""
+"""Number of an unused step, for the attempts of ``chance_of_success``."""
 CHANCE_ATTEMPTS: Final = 1_000
 LEAST_CHANCE: Final = 0.01
 
 
 class Counterfactuals(NamedTuple):
-    """A run, and the sets of causes that it is simulated without."""
+    """A run with the sets of causes to remove."""
 
     training_run: TrainingRun
     trials: Trials
@@ -46,19 +46,19 @@ class Counterfactuals(NamedTuple):
             return self.known[without]
         fork_ns = None if self.training_run.fork_s is None else round(self.training_run.fork_s * 1e9)
         parts = self.trials.successes, self.trials.failures
-        made = timed(parts[0], without, factor, fork_ns), timed(parts[1], without, factor, fork_ns, ok=False)
+        times = timed(parts[0], without, factor, fork_ns), timed(parts[1], without, factor, fork_ns, ok=False)
         if factor == 1.0:
-            self.known[without] = made
-        return made
+            self.known[without] = times
+        return times
 
 
-def chance_of_success(asked: Counterfactuals, world: World) -> float:
+def chance_of_success(counterfactuals: Counterfactuals, world: World) -> float:
     """Return the share of attempts that succeed, or of groups where whole groups are redone.
 
     Raises:
         TrainingRunError: hardly any attempt succeeds, so a rollout would hardly ever end.
     """
-    training_run, trials = asked.training_run, asked.trials
+    training_run, trials = counterfactuals.training_run, counterfactuals.trials
     view = View(world, timed(trials.successes, (), 1.0), timed(trials.failures, (), 1.0, ok=False))
     attempts = view.first(world.step(CHANCE_STEP, CHANCE_ATTEMPTS))
     limit_ns = math.inf if training_run.timeout_s is None else training_run.timeout_s * 1e9
@@ -66,8 +66,12 @@ def chance_of_success(asked: Counterfactuals, world: World) -> float:
     if training_run.on_failure == RESAMPLE:
         chance **= training_run.group_size or 1
     if training_run.max_attempts is None and training_run.on_failure not in (MASK, KEEP) and chance < LEAST_CHANCE:
-        what = "groups are without a failure" if training_run.on_failure == RESAMPLE else "attempts succeed in time"
-        raise TrainingRunError(f"{chance:.2%} of {what}, so that a rollout hardly ever ends: add --max-attempts A")
+        share_name = (
+            "groups are without a failure" if training_run.on_failure == RESAMPLE else "attempts succeed in time"
+        )
+        raise TrainingRunError(
+            f"{chance:.2%} of {share_name}, so that a rollout hardly ever ends: add --max-attempts A"
+        )
     return max(chance, 1 / (training_run.max_attempts or 1 / LEAST_CHANCE))
 
 
@@ -77,14 +81,16 @@ def acting_causes(
     """Return whether each cause acts at all in this training run; None: unknown."""
     parts = (*trials.successes, *trials.failures)
     acts: dict[str, bool | None] = {
-        cause: any(getattr(one, cause) for one in parts)
+        cause: any(getattr(attempt, cause) for attempt in parts)
         for cause in ("create", "ready", "preload", "dispatch", "slowdown", "contention", "harness", "cleanup")
     }
     acts["image_pull"] = training_run.images is not None and (
         training_run.pull_gb_s is not None or bool(training_run.build_s)
     )
     acts["throttle"] = (
-        training_run.create_rate is not None or training_run.quota is not None or any(one.queued for one in parts)
+        training_run.create_rate is not None
+        or training_run.quota is not None
+        or any(attempt.queued for attempt in parts)
     )
     acts["failures"] = bool(training_run.failure_rate or training_run.failure_hazard or trials.failures)
     if not trials.known:
@@ -103,7 +109,14 @@ def bill_of(pool: Pool, prices: Prices | None) -> Callable[[Sequence[int]], floa
     return by_clock(pool, prices.sandbox(pool.identity))
 
 
-def world_of(asked: Counterfactuals, times: Sequence[int], seed: int) -> World:
-    """Return the random world that draws each trial so many ``times`` as often."""
-    trials = asked.trials
-    return World(asked.training_run, trials.successes, trials.failures, trials.weighted(times), asked.law, seed)
+def world_of(counterfactuals: Counterfactuals, times: Sequence[int], seed: int) -> World:
+    """Return the random stream with these weights of trials."""
+    trials = counterfactuals.trials
+    return World(
+        counterfactuals.training_run,
+        trials.successes,
+        trials.failures,
+        trials.weighted(times),
+        counterfactuals.law,
+        seed,
+    )

@@ -1,7 +1,7 @@
-"""What one place costs a run more than another, in the same random worlds: what both share cancels.
+"""Difference of two runs under common random streams, without the time common to both.
 
-Both are simulated for the same steps with the same draws, and their difference is taken world by world. Trials of the
-same runs are resampled alike, those of different runs each for themselves.
+Both are simulated for the same steps with the same draws, and subtracted stream by stream. Trials of the same
+repetitions are resampled alike, trials of different repetitions independently.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from costmodel.attribution.replications import Progress, Replications, repeated
+from costmodel.attribution.resamples import Steps, interval_of, standard_error
 from costmodel.attribution.shares import PRECISE, RUN, TINY, Amount, units, with_run
-from costmodel.attribution.world_intervals import Steps, interval_of, standard_error
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.row import Attribution, Share
 from costmodel.simulation.rules import StepRules
@@ -23,19 +23,19 @@ from costmodel.training.run import TrainingRun
 from costmodel.workload.pool import Pool
 
 ALIKE: Final = 1e-3
-"""Of the run: a difference is told to this part of it at least."""
+"""Precision of a difference as a share of the run."""
 
 
 class RunInSteps(NamedTuple):
-    """A run in steps at one place."""
+    """Input of a simulation: a run in steps on one substrate."""
 
     pool: Pool
     training_run: TrainingRun
     prices: Prices | None
 
 
-class Apart(NamedTuple):
-    """One run less another."""
+class RunDifference(NamedTuple):
+    """Difference of two runs."""
 
     usd: Interval
     worker_hours: Interval
@@ -44,41 +44,41 @@ class Apart(NamedTuple):
 
 
 Shared = dict[int, tuple[RunInSteps, Replications]]
-"""Simulated runs by the identity of what was asked, so that pairs with a run in common simulate it once."""
+"""Simulated runs by identity of their input, so that pairs with a common run simulate it once."""
 
 
-def apart(
+def run_differences(
     pairs: Sequence[tuple[RunInSteps, RunInSteps]],
     effort: float = 1.0,
     progress: Progress | None = None,
     shared: Shared | None = None,
     *,
     limits: bool = True,
-) -> list[Apart | None]:
-    """Of each pair the first − the second. None: they cannot be simulated for the same steps, or no attempt succeeds.
+) -> list[RunDifference | None]:
+    """Return first − second of each pair. None: the steps differ, or no attempt succeeds.
 
-    Both are simulated until the error of their difference is small, or as much as the ``effort`` allows, relative to
-    the usual. ``progress`` is told the share that is done. Pairs with the same first run share its simulation; so do
-    later calls with the same ``shared``. Without ``limits`` there are values alone, in half the time.
+    Simulates until the error of the difference is small, or the ``effort`` (1: usual) is used. ``progress`` receives
+    the finished share. Pairs with the same first run share its simulation, as do later calls with the same ``shared``.
+    Without ``limits`` only values are returned, in half the time.
 
     Raises:
         TrainingRunError: next to no attempt of a run would succeed.
         PriceError: a sheet lacks a price.
     """
-    found = []
+    differences = []
     shared = {} if shared is None else shared
-    for place, (one, other) in enumerate(pairs):
-        own = None if progress is None else lambda done, place=place: progress((place + done) / len(pairs))
-        found.append(_apart(one, other, effort, own, shared, limits))
-    return found
+    for place, (first, second) in enumerate(pairs):
+        pair_progress = None if progress is None else lambda share, place=place: progress((place + share) / len(pairs))
+        differences.append(_run_difference(first, second, effort, pair_progress, shared, limits))
+    return differences
 
 
-def beside(one: Attribution, other: Attribution, less: Apart) -> Attribution:
-    """The other, of which it is known how much less it takes than this one: its run, so its sandbox, do."""
+def with_difference(first: Attribution, second: Attribution, less: RunDifference) -> Attribution:
+    """Return the second attribution with its run and sandbox set to the first less the difference."""
 
-    def by(of: Callable[[Share], Interval | None], apart: Interval) -> float:
-        mine, theirs = of(one.run), of(other.run)
-        return 0.0 if mine is None or theirs is None else mine.value - apart.value - theirs.value
+    def by(of: Callable[[Share], Interval | None], difference: Interval) -> float:
+        mine, theirs = of(first.run), of(second.run)
+        return 0.0 if mine is None or theirs is None else mine.value - difference.value - theirs.value
 
     change = Share(
         *(
@@ -91,22 +91,22 @@ def beside(one: Attribution, other: Attribution, less: Apart) -> Attribution:
             )
         )
     )
-    return with_run(other, change, sandbox=True)
+    return with_run(second, change, sandbox=True)
 
 
-def _apart(
-    one: RunInSteps, other: RunInSteps, effort: float, progress: Progress | None, shared: Shared, limits: bool
-) -> Apart | None:
-    begun = _both(one, other, effort, shared, limits)
+def _run_difference(
+    first: RunInSteps, second: RunInSteps, effort: float, progress: Progress | None, shared: Shared, limits: bool
+) -> RunDifference | None:
+    begun = _both(first, second, effort, shared, limits)
     if begun is None:
         return None
 
     def both() -> list[tuple[Amount, Amount]]:
-        found = [
-            units(own.worlds, run.training_run, run.pool, run.prices)
-            for run, own in zip((one, other), begun, strict=True)
+        amounts = [
+            units(replications.worlds, run.training_run, run.pool, run.prices)
+            for run, replications in zip((first, second), begun, strict=True)
         ]
-        return list(zip(*(own[:4] for own in found), strict=True))
+        return list(zip(*(replications[:4] for replications in amounts), strict=True))
 
     def needed() -> float:
         factor = 0.0
@@ -119,44 +119,46 @@ def _apart(
 
     repeated(begun, needed, progress)
     step_s, hours, gpu, usd = (_interval(*pair) for pair in both())
-    return Apart(usd, hours, step_s, gpu)
+    return RunDifference(usd, hours, step_s, gpu)
 
 
 def _both(
-    one: RunInSteps, other: RunInSteps, effort: float, shared: Shared, limits: bool
+    run: RunInSteps, other_run: RunInSteps, effort: float, shared: Shared, limits: bool
 ) -> tuple[Replications, Replications] | None:
     """Both, to be simulated for the same steps."""
-    swapped = one.training_run.images is None and other.training_run.images is not None
-    first, second = (other, one) if swapped else (one, other)
-    if (one.training_run.trajectories, one.training_run.step_rollouts) != (
-        other.training_run.trajectories,
-        other.training_run.step_rollouts,
+    swapped = run.training_run.images is None and other_run.training_run.images is not None
+    first, second = (other_run, run) if swapped else (run, other_run)
+    if (run.training_run.trajectories, run.training_run.step_rollouts) != (
+        other_run.training_run.trajectories,
+        other_run.training_run.step_rollouts,
     ):
         return None
-    known = shared.get(id(first))
-    here = known[1] if known else None
-    if here is None:
-        here = Replications.of(first.pool, first.training_run, first.prices, effort=effort, as_it_is=True, twins=limits)
-    if here is None:
+    simulated = shared.get(id(first))
+    first_run = simulated[1] if simulated else None
+    if first_run is None:
+        first_run = Replications.of(
+            first.pool, first.training_run, first.prices, effort=effort, as_it_is=True, twins=limits
+        )
+    if first_run is None:
         return None
-    shared[id(first)] = first, here
-    asked = here.sampling
-    scale, training_run = smaller(second.training_run, asked.scale)
+    shared[id(first)] = first, first_run
+    sampling = first_run.sampling
+    scale, training_run = smaller(second.training_run, sampling.scale)
     plan = (
-        asked.plan
+        sampling.plan
         if _nodes(first.training_run) == _nodes(second.training_run)
-        else following(asked.plan, StepRules.of(training_run))
+        else following(sampling.plan, StepRules.of(training_run))
     )
-    if scale != asked.scale or plan is None:
+    if scale != sampling.scale or plan is None:
         return None
     salt = 0 if _runs(first.pool) == _runs(second.pool) else zlib.crc32(_runs(second.pool).encode())
-    asked = asked._replace(plan=plan, salt=salt)
-    there = Replications.of(
-        second.pool, second.training_run, second.prices, effort=effort, as_it_is=True, sampling=asked
+    sampling = sampling._replace(plan=plan, salt=salt)
+    second_run = Replications.of(
+        second.pool, second.training_run, second.prices, effort=effort, as_it_is=True, sampling=sampling
     )
-    if there is None:
+    if second_run is None:
         return None
-    return (here, there) if first is one else (there, here)
+    return (first_run, second_run) if first is run else (second_run, first_run)
 
 
 def _nodes(training_run: TrainingRun) -> tuple[object, ...]:
@@ -168,17 +170,17 @@ def _runs(pool: Pool) -> str:
     return " ".join(sorted({str(trial.run) for trial in pool.trials}))
 
 
-def _interval(one: Amount, other: Amount) -> Interval:
-    """Of the difference, world by world; without twins its value alone."""
-    plain, twins = _less(one, one.plain, other.plain), _less(one, one.twins, other.twins)
-    least = min((count for count in (one.repetitions, other.repetitions) if count), default=0)
-    return interval_of(plain, twins, one.stands_for[RUN], signed=True, repetitions=least)
+def _interval(amount: Amount, other_amount: Amount) -> Interval:
+    """Return the interval of the difference, stream by stream; without twins the value alone."""
+    plain, twins = _less(amount, amount.plain, other_amount.plain), _less(amount, amount.twins, other_amount.twins)
+    fewest = min((count for count in (amount.repetitions, other_amount.repetitions) if count), default=0)
+    return interval_of(plain, twins, amount.stands_for[RUN], signed=True, repetitions=fewest)
 
 
-def _less(one: Amount, ours: list[list[Steps]], others: list[list[Steps]]) -> list[Steps]:
-    """Every step of these worlds less that of the others, times how many it stands for."""
-    times = one.stands_for[RUN]
+def _less(amount: Amount, worlds: list[list[Steps]], other_worlds: list[list[Steps]]) -> list[Steps]:
+    """Return the difference of each step, multiplied by its weight."""
+    times = amount.stands_for[RUN]
     return [
         [w * (a - b) for w, a, b in zip(times, mine[RUN], theirs[RUN], strict=True)]
-        for mine, theirs in zip(ours, others, strict=True)
+        for mine, theirs in zip(worlds, other_worlds, strict=True)
     ]

@@ -1,9 +1,8 @@
-"""The run with and without each cause, in the same random worlds.
+"""Replications of a run with and without each cause, under common random streams.
 
-Worlds draw from the trials as they are. Each has a twin that draws, with the same random numbers, from a resample of
-the trials: of runs and of stretches of neighbouring trials within them, times a run effect that is assumed where fewer
-than three runs show it. Rounds are added to all of them until the simulation's own error is small. ``attribution`` says
-what follows.
+Each stream draws from the recorded trials. Its twin draws from a resample of the trials with the same random numbers:
+of repetitions, and of stretches of neighbouring trials. With fewer than three repetitions a repetition effect is
+assumed. Rounds are added until the simulation error is small. ``shares`` computes the results.
 """
 
 from __future__ import annotations
@@ -33,35 +32,35 @@ from costmodel.training.run import TrainingRun
 from costmodel.workload.pool import Pool
 
 WORLDS: Final = (6, 10)
-"""Worlds that draw from the trials as they are, each with a twin: at least, and at most."""
+"""Streams on the recorded trials, each with a twin: at least, and at most."""
 ATTEMPTS: Final = 48_000_000
 """Attempts of one round at most: a larger system is simulated smaller. Half a minute to a minute."""
 BUDGET: Final = 12_000_000
-"""Attempts of all rounds of one row: some fifteen seconds. The interval contains the error that is left."""
+"""Budget of attempts of one row: about fifteen seconds. The interval contains the remaining error."""
 FIRST: Final = 600_000
-"""... of which the first round costs about so many, however many causes a row has, so that all rows draw the same."""
+"""Approximate attempts of the first round, for any number of causes, so that all rows have the same draws."""
 SHARED: Final = 4
-"""So many times as much costs one that shares more than workers with others."""
+"""Relative cost of a run that shares more than workers."""
 MOST_STEPS: Final = 16
-"""Of one world in one round."""
+"""Steps of one stream in one round."""
 ROUGH: Final = 0.2
 """Below this effort there are as few worlds as can be."""
 BEFORE: Final = 8
-"""So many times as many rounds as before are simulated at most, before it is looked again how many it takes."""
+"""Growth of the number of rounds before the error is checked again."""
 
 
 Looks = list[list[StepTaken]]
-"""The simulated steps of one world: as it is, without each cause that acts, ideal, and ideal without think time."""
+"""Simulated steps under one stream: as it is, without each acting cause, ideal, and ideal without think time."""
 
 
 class Sampling(NamedTuple):
-    """What is simulated."""
+    """Size of a simulation."""
 
     plan: Horizon
     plain: int
     twins: int
     scale: int = 1  # of so much smaller a system
-    salt: int = 0  # tells resamples of trials apart that are not of the same runs
+    salt: int = 0  # separates resamples of different repetitions
 
 
 class Worlds(NamedTuple):
@@ -70,12 +69,12 @@ class Worlds(NamedTuple):
     causes: dict[str, bool | None]  # whether each acts at all; None: nobody can tell
     plan: Horizon
     plain: list[Looks]
-    twins: list[Looks]  # of each of those
+    twins: list[Looks]  # of each plain stream
     scale: int  # a system of so much smaller a size was simulated ...
-    times: float  # ... and its rollouts stand for so many each
+    times: float  # weight of each rollout
     rounds: tuple[int, ...]  # of each look
-    level: bool = False  # whether steps of the ideal sandbox are all alike: any of them tells how long one takes
-    repetitions: int = 0  # of which twins draw whole ones; 0: they draw trials of each
+    level: bool = False  # whether all steps of an ideal sandbox are alike
+    repetitions: int = 0  # repetitions drawn whole by twins; 0: twins draw trials of each
 
     @property
     def share(self) -> float:
@@ -84,9 +83,9 @@ class Worlds(NamedTuple):
 
 
 Needed = Callable[[Worlds], tuple[float, frozenset[int]]]
-"""How many rounds it takes until the simulation's own error is small, and of which looks, judged by those there are."""
+"""Return the rounds for a small simulation error, and the counterfactuals with more rounds."""
 Progress = Callable[[float], None]
-"""Is told the share that is done, from 0 to 1."""
+"""Receives the finished share, from 0 to 1."""
 
 
 def worlds(
@@ -100,10 +99,10 @@ def worlds(
     progress: Progress | None = None,
     causes: bool = True,
 ) -> Worlds | None:
-    """This run in steps, in as many rounds as are ``needed`` or as the ``effort`` allows. None: no attempt succeeds.
+    """Simulate a run in steps until the ``needed`` rounds, or the ``effort`` is used. None: no attempt succeeds.
 
-    ``full_speed`` is the share of its work that the reference takes for it; None: there is no reference. ``effort`` is
-    how much may be simulated, relative to the usual. Without ``causes`` only all of them are taken away, none alone.
+    ``full_speed``: share of the command time that the reference needs; None: no reference. ``effort`` 1 is usual.
+    Without ``causes`` they are removed together only.
 
     Raises:
         TrainingRunError: next to no attempt would succeed.
@@ -113,71 +112,73 @@ def worlds(
     if begun is None:
         return None
 
-    def told() -> float:
+    def rounds_needed() -> float:
         assert needed is not None
         rounds, looks = needed(begun.worlds)
         begun.keep(looks)
         return rounds
 
-    repeated([begun], told if needed else None, progress)
+    repeated([begun], rounds_needed if needed else None, progress)
     return begun.worlds
 
 
 def repeated(runs: Sequence[Replications], needed: Callable[[], float] | None, progress: Progress | None) -> None:
-    """Simulate rounds of these runs, of each as many, until there are as many as it takes or as they may cost.
+    """Add rounds to all runs alike until ``needed`` or ``most_rounds``.
 
-    Who looks after every round whether it is enough stops at a lucky moment, so that looks are few.
+    Frequent checks would stop at a lucky moment, so they are few.
     """
-    rounds, told, most = 0, 0.0, min(run.most_rounds for run in runs)
+    rounds, reported, allowed = 0, 0.0, min(run.most_rounds for run in runs)
     wanted = max(1, *(run.rounds for run in runs)) if len(runs) > 1 else 1
     while rounds < wanted:
-        expected = wanted if needed is None or wanted == most else min(most, 2 * wanted)
+        expected = wanted if needed is None or wanted == allowed else min(allowed, 2 * wanted)
         for number in range(rounds, wanted):
             for place, run in enumerate(runs):
-                for done in run.simulate(number):
-                    told = max(told, (number + (place + done) / len(runs)) / expected)
+                for part in run.simulate(number):
+                    reported = max(reported, (number + (place + part) / len(runs)) / expected)
                     if progress is not None:
-                        progress(told)
+                        progress(reported)
         rounds = wanted
         if needed is not None:
             wanted = min(BEFORE * rounds, math.ceil(needed()))
-            most = min(run.most_rounds for run in runs)
-            wanted = min(most, wanted)
+            allowed = min(run.most_rounds for run in runs)
+            wanted = min(allowed, wanted)
     if progress is not None:
         progress(1.0)
 
 
 class Replications:
-    """A run in its worlds, round after round."""
+    """Replications of a run, added in rounds."""
 
     def __init__(
         self,
-        asked: Counterfactuals,
+        counterfactuals: Counterfactuals,
         sampling: Sampling,
         causes: dict[str, bool | None],
         pool: Pool,
         rollouts: int,
-        left: float,
+        budget: float,
         *,
         halves: bool = False,
     ) -> None:
-        """``rollouts`` are the run's, of which a smaller system may have fewer; ``left`` is how many of all worlds and
-        looks may be simulated. ``halves``: twins draw from half of the trials."""
-        self._asked, self._sampling, self._causes = asked, sampling, causes
-        self._times = rollouts / asked.training_run.trajectories
-        self._left = left
-        self._rounds = [0] * len(asked.looks)
-        spread = assumed(pool.identity.substrate, asked.training_run.run_sd)
+        """``rollouts``: of the whole run. ``budget``: rollouts to simulate, over all worlds and counterfactuals.
+
+        ``halves``: twins draw from half of the trials.
+        """
+        self._counterfactuals, self._sampling, self._causes = counterfactuals, sampling, causes
+        self._times = rollouts / counterfactuals.training_run.trajectories
+        self._budget = budget
+        self._rounds = [0] * len(counterfactuals.looks)
+        spread = assumed(pool.identity.substrate, counterfactuals.training_run.run_sd)
         self._repetitions = len(pool.runs) if draws_runs(len(pool.runs), spread) else 0
         self._drawn: list[tuple[int, Sequence[int], float]] = []  # each world's seed, weights of trials, factor
         for number in range(sampling.plain):
-            seed = asked.training_run.seed + (number + 1 << 32)
+            seed = counterfactuals.training_run.seed + (number + 1 << 32)
             self._drawn.append((seed, [1] * len(pool.trials), 1.0))
             if number < sampling.twins:
                 rng = Random(seed + (sampling.salt << 64))
                 self._drawn.append((seed, *(halved if halves else resampled)(pool, spread, rng)))
-        self._kept = frozenset(range(len(asked.looks)))
-        self._found: list[Looks] = [[[] for _ in asked.looks] for _ in self._drawn]
+        self._active = frozenset(range(len(counterfactuals.looks)))
+        self._results: list[Looks] = [[[] for _ in counterfactuals.looks] for _ in self._drawn]
 
     @classmethod
     def of(
@@ -193,74 +194,77 @@ class Replications:
         twins: bool = True,
         sampling: Sampling | None = None,
     ) -> Replications | None:
-        """A run of which nothing is simulated yet.
+        """Prepare a run without simulating.
 
-        ``as_it_is``: no cause is taken away, and twins draw from half of the trials, because the longest of a step
-        decides a difference. Without ``twins`` there is no interval. ``sampling`` is what is simulated, where that is
-        not up to this run. The rest is as for ``worlds``.
+        ``as_it_is``: no cause is removed, and twins draw half of the trials, because the longest trajectory of a step
+        decides a difference. Without ``twins`` there is no interval. ``sampling``: given size of the simulation. Else
+        as ``worlds``.
         """
         trials = Trials(pool, training_run, full_speed)
         if not trials.successes:
             return None
         law = None
         if training_run.think is not None:
-            pauses = [one.pauses for one in (*trials.successes, *trials.failures)]
+            pauses = [attempt.pauses for attempt in (*trials.successes, *trials.failures)]
             law = ThinkQuantiles(training_run.think, pauses, training_run.suspension)
         acting = acting_causes(trials, training_run, pool, full_speed)
         everything = frozenset(cause for cause, acts in acting.items() if acts is not None)
         alone = [frozenset({cause}) for cause, acts in acting.items() if acts and causes]
         looks = (frozenset[str](), *([] if as_it_is else [*alone, everything, everything | {THINK}]))
         ones = [1] * len(pool.trials)
-        asked = Counterfactuals(training_run, trials, law, looks, bill_of(pool, prices), {}, {})
-        first, rules = world_of(asked, ones, training_run.seed), asked.rules(frozenset())
-        each = len(looks) / chance_of_success(asked, first) * (1 if rules.workers_only else SHARED)
+        counterfactuals = Counterfactuals(training_run, trials, law, looks, bill_of(pool, prices), {}, {})
+        first, rules = world_of(counterfactuals, ones, training_run.seed), counterfactuals.rules(frozenset())
+        cost_per_rollout = (
+            len(looks) / chance_of_success(counterfactuals, first) * (1 if rules.workers_only else SHARED)
+        )
         rollouts = training_run.trajectories
-        least = each * rollouts_of(training_run, rules) * 2 * WORLDS[0]
-        scale, training_run = smaller(training_run, math.ceil(least / ATTEMPTS) if sampling is None else sampling.scale)
+        smallest = cost_per_rollout * rollouts_of(training_run, rules) * 2 * WORLDS[0]
+        scale, training_run = smaller(
+            training_run, math.ceil(smallest / ATTEMPTS) if sampling is None else sampling.scale
+        )
         if scale > 1:
-            asked = asked._replace(training_run=training_run, ruled={})
-            first, rules = world_of(asked, ones, training_run.seed), asked.rules(frozenset())
+            counterfactuals = counterfactuals._replace(training_run=training_run, ruled={})
+            first, rules = world_of(counterfactuals, ones, training_run.seed), counterfactuals.rules(frozenset())
         if sampling is None:
             count = WORLDS[effort >= ROUGH]
-            most = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.launched(rules.size) * 2 * count))
-            plan = horizon(training_run, rules, first, min(MOST_STEPS, most))
-            while count > WORLDS[0] and each * _rollouts(plan) * 2 * count > effort * ATTEMPTS:
+            highest = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.launched(rules.size) * 2 * count))
+            plan = horizon(training_run, rules, first, min(MOST_STEPS, highest))
+            while count > WORLDS[0] and cost_per_rollout * _rollouts(plan) * 2 * count > effort * ATTEMPTS:
                 count -= 1
             sampling = Sampling(plan, count, count * twins, scale)
-        left = effort * BUDGET * len(looks) / each
-        return cls(asked, sampling, acting, pool, rollouts, left, halves=as_it_is)
+        budget = effort * BUDGET * len(looks) / cost_per_rollout
+        return cls(counterfactuals, sampling, acting, pool, rollouts, budget, halves=as_it_is)
 
     @property
     def sampling(self) -> Sampling:
-        """What is simulated."""
         return self._sampling
 
     @property
     def most_rounds(self) -> int:
         """How many there may be in all."""
-        return max(1, self._rounds[0] + int(self._left / self._cost(self._rounds[0] or 1)))
+        return max(1, self._rounds[0] + int(self._budget / self._cost(self._rounds[0] or 1)))
 
     def _cost(self, number: int) -> int:
-        """How many rollouts one more round has, of all worlds and looks."""
+        """Return the rollouts of one more round, over all streams and counterfactuals."""
         rollouts = sum(sum(part.stretch.sizes) for part in self._sampling.plan.of(number))
-        return rollouts * len(self._drawn) * len(self._kept)
+        return rollouts * len(self._drawn) * len(self._active)
 
     @property
     def worlds(self) -> Worlds:
         """All rounds so far."""
         plan, plain = self._sampling.plan._replace(rounds=self._rounds[0]), self._sampling.plain
         twins = self._sampling.twins
-        paired, others = self._found[: 2 * twins], self._found[2 * twins :]
-        ideal = self._asked.looks[-2] if len(self._asked.looks) > 1 else frozenset[str]()
+        paired, unpaired = self._results[: 2 * twins], self._results[2 * twins :]
+        ideal = self._counterfactuals.looks[-2] if len(self._counterfactuals.looks) > 1 else frozenset[str]()
         return Worlds(
             self._causes,
             plan,
-            [*paired[::2], *others][:plain],
+            [*paired[::2], *unpaired][:plain],
             paired[1::2],
             self._sampling.scale,
             self._times,
             tuple(self._rounds),
-            len(self._asked.looks) > 1 and is_alike(self._asked.rules(ideal)),
+            len(self._counterfactuals.looks) > 1 and is_alike(self._counterfactuals.rules(ideal)),
             self._repetitions,
         )
 
@@ -270,42 +274,42 @@ class Replications:
         return self._rounds[0]
 
     def simulate(self, number: int) -> Iterator[float]:
-        """One more round, the one after ``number`` others, unless it is there; gives the share of it that is done."""
+        """Simulate round ``number`` unless finished; yield the finished share."""
         if number < self.rounds:
             return
         plan = self._sampling.plan.of(number)
-        for place, ((seed, times, factor), looks) in enumerate(zip(self._drawn, self._found, strict=True)):
-            world = world_of(self._asked, times, seed)
-            for look, (steps, without) in enumerate(zip(looks, self._asked.looks, strict=True)):
-                if look in self._kept:
+        for place, ((seed, times, factor), looks) in enumerate(zip(self._drawn, self._results, strict=True)):
+            world = world_of(self._counterfactuals, times, seed)
+            for look, (steps, without) in enumerate(zip(looks, self._counterfactuals.looks, strict=True)):
+                if look in self._active:
                     steps += self._looked_at(world, factor, without, plan)
             yield (place + 1) / len(self._drawn)
-        self._left -= self._cost(number)
-        for look in self._kept:
+        self._budget -= self._cost(number)
+        for look in self._active:
             self._rounds[look] = number + 1
 
     def keep(self, looks: frozenset[int]) -> None:
-        """Simulate no more rounds of any others, nor of those that were left out before."""
-        self._kept &= looks
+        """Stop all counterfactuals except these."""
+        self._active &= looks
 
     def _looked_at(
         self, world: World, factor: float, without: frozenset[str], plan: Sequence[HorizonPart]
     ) -> list[StepTaken]:
-        """A round of one world, without these causes."""
+        """Simulate a round under one stream, without these causes."""
         view = View(
             world,
-            *self._asked.timed(without, factor),
+            *self._counterfactuals.timed(without, factor),
             failing="failures" not in without,
             thinking=THINK not in without,
             resuming="dispatch" not in without,
         )
-        rules = self._asked.rules(without)
+        rules = self._counterfactuals.rules(without)
         steps: list[StepTaken] = []
         for part in plan:
-            steps += simulate_steps(rules, view, part.stretch, self._asked.bill)[part.lead :]
+            steps += simulate_steps(rules, view, part.stretch, self._counterfactuals.bill)[part.lead :]
         return steps
 
 
 def _rollouts(plan: Horizon) -> int:
-    """Of one round of one counterfactual."""
+    """Return the rollouts of one round of one counterfactual."""
     return sum(sum(part.stretch.sizes) for part in plan.parts)

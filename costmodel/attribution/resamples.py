@@ -1,17 +1,19 @@
-"""Weights of trials in a resample: what recordings of other trials of the same places might have been."""
+"""Resamples of trials, and intervals from simulations with recorded and with resampled trials."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from random import Random
+from typing import Final
 
-from costmodel.statistics.intervals import correlation_time
+from costmodel.statistics.intervals import Interval, correlation_time, student_t
 from costmodel.statistics.repetitions import MIN_RUNS, Assumed
 from costmodel.workload.pool import Pool
 
 
 def draws_runs(runs: int, spread: Assumed) -> bool:
-    """Return whether resamples draw whole repetitions: enough of them show how much repetitions differ."""
+    """Return whether resamples draw whole repetitions, because there are enough of them."""
     return runs >= MIN_RUNS and not spread.given
 
 
@@ -43,10 +45,9 @@ def resampled(pool: Pool, spread: Assumed, rng: Random) -> tuple[list[int], floa
 def halved(pool: Pool, spread: Assumed, rng: Random) -> tuple[list[int], float]:
     """Return weights of half of the trials of each repetition, in stretches, and the factor as ``resampled``.
 
-    The mean of half of the trials differs from the mean of all by as much as the mean of all differs from the truth.
-    Every other half lacks the longest trial; a resample of as many trials lacks it in one of three cases. So resamples
-    show too little about amounts that depend on the longest trial. Whole repetitions are resampled where
-    ``draws_runs``.
+    The mean of half of the trials differs from the mean of all as much as the mean of all from the truth. Every other
+    half lacks the longest trial, but only one of three resamples of full size. Such resamples show too little about
+    amounts that depend on the longest trial. Whole repetitions are resampled where ``draws_runs``.
     """
     times, factor = resampled(pool, spread, rng)
     runs = _by_run(pool)
@@ -70,7 +71,7 @@ def _by_run(pool: Pool) -> list[list[int]]:
 
 
 def _stretch(pool: Pool, run: list[int]) -> int:
-    """Return the number of neighbouring trials that are worth one."""
+    """Return the number of neighbouring trials with the information of one."""
     held = [float(pool.trials[index].measures.held_ns) for index in run]
     mean = math.fsum(held) / len(held)
     return max(1, math.ceil(correlation_time([[ns - mean for ns in held]], only_if_seen=True)))
@@ -80,3 +81,86 @@ def _with_a_success(pool: Pool, times: list[int]) -> list[int]:
     """Return the weights, or those of all trials where no success has a weight."""
     drawn = any(times[index] for index, trial in enumerate(pool.trials) if trial.ok)
     return times if drawn else [1] * len(times)
+
+
+CHANCE_AT_MOST: Final = 0.5
+"""Largest share of the variance between streams and twins attributed to chance. With few twins a full subtraction would
+give intervals with a coverage of 8 in 10."""
+LONGEST: Final = math.sqrt(2)
+"""Half of the trials tell too little about a difference of the longest of a step. With this factor an equal pair is a
+verdict in at most 5 % (``tests/studies/study_decide.py``)."""
+ANOTHER: Final = math.sqrt(2)
+"""Factor for other random numbers, which have the same error."""
+Steps = list[float]
+"""Amount of each simulated step under one stream, multiplied by its weight."""
+
+
+def interval_of(
+    plain: Sequence[Steps],
+    twins: Sequence[Steps],
+    stands_for: Steps,
+    *,
+    signed: bool = False,
+    repetitions: int = 0,
+) -> Interval:
+    """Return the mean over streams with its limits; without twins there are none.
+
+    Two variances add up. The variance between a stream and its twin, less the variance from step to step, is the
+    uncertainty of the trials. Nothing is subtracted from a ``signed`` difference, which a few longest trials decide.
+    The variance between streams is the simulation error. An amount that is not ``signed`` has no negative limit where
+    no stream is negative. Twins of n whole ``repetitions`` differ by (n − 1)/n of the variance between repetitions, and
+    Student's t has n − 1 degrees of freedom.
+    """
+    totals = [math.fsum(world) for world in plain]
+    value = math.fsum(totals) / len(totals)
+    if not twins:
+        return Interval(value)
+    differences = [
+        [a - b for a, b in zip(twin, plain_world, strict=True)] for twin, plain_world in zip(twins, plain, strict=False)
+    ]
+    differing = _variance([math.fsum(steps) for steps in differences])
+    left_open = differing
+    if not signed:
+        left_open = max(differing - _from_step_to_step(differences, stands_for), (1 - CHANCE_AT_MOST) * differing)
+    freedom = len(twins) - 1
+    if repetitions:
+        left_open *= repetitions / (repetitions - 1)
+        freedom = min(freedom, repetitions - 1)
+    of_trials = student_t(freedom) * math.sqrt(left_open) * (LONGEST if signed else 1.0)
+    of_chance = student_t(len(totals) - 1) * standard_error(totals) * ANOTHER
+    half = math.hypot(of_trials, of_chance)
+    low = value - half
+    return Interval(value, max(0.0, low) if min(totals) >= 0 and not signed else low, value + half)
+
+
+def _from_step_to_step(sums: Sequence[Steps], stands_for: Steps) -> float:
+    """Return the variance of a sum over steps due to chance within steps.
+
+    This is the residual of a table of streams × steps without the means of both. The uncertainty of the trials is the
+    same in every step. Each step counts as one here, whatever its weight.
+    """
+    worlds, steps = len(sums), len(stands_for)
+    if steps < 2:
+        return 0.0
+    values = [
+        [value / times for value, times in zip(steps_of_world, stands_for, strict=True)] for steps_of_world in sums
+    ]
+    rows = [math.fsum(steps_of_world) / steps for steps_of_world in values]
+    columns = [math.fsum(column) / worlds for column in zip(*values, strict=True)]
+    mean = math.fsum(rows) / worlds
+    squares = math.fsum(
+        (value - row - column + mean) ** 2
+        for row, steps_of_world in zip(rows, values, strict=True)
+        for column, value in zip(columns, steps_of_world, strict=True)
+    )
+    return math.fsum(times * times for times in stands_for) * squares / ((worlds - 1) * (steps - 1))
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """Return the standard error of a mean."""
+    return math.sqrt(_variance(values) / len(values))
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)

@@ -1,4 +1,4 @@
-"""A projected row with its attribution, and with all that only the simulation of steps can answer."""
+"""A projected row with its attribution, and with answers that only the step simulation has."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from costmodel.units import NS_PER_HOUR
 from costmodel.workload.pool import Pool
 
 COARSE: Final = 0.01
-"""The effort for a row of which no attribution is wanted, and that nothing else answers."""
+"""Effort for a row without attribution that has no closed form."""
 LEAST_TRIALS: Final = 149
 """Successes that contain an event of 2 % with 95 % probability."""
 NOTHING: Final = Interval(0.0, 0.0, 0.0)
-"""What a cause costs that does not act."""
+"""Amount of a cause that does not act."""
 
 
 def attributed(
@@ -40,112 +40,114 @@ def attributed(
     *,
     causes: bool = True,
 ) -> Row:
-    """The row of a run in steps with its attribution; with an ``effort`` of 0 without, but answered all the same.
+    """Return the row of a run in steps with its attribution; with an ``effort`` of 0 without attribution.
 
-    It is simulated until its own error is small, or as much as the ``effort`` allows, relative to the usual.
-    ``progress`` is told the share that is done. Without ``causes`` what each costs is unknown.
-    Raises ``PriceError``: the sheet lacks a price.
+    Simulates until the error is small, or the ``effort`` (1: usual) is used. ``progress`` receives the finished share.
+    Without ``causes`` the amount of each cause is unknown. Raises ``PriceError``: the sheet lacks a price.
     """
     if row.evidence is None or not training_run.trajectories:
         return row
-    found = worlds(
+    simulated = worlds(
         pool,
         training_run,
         prices,
         _full_speed(row),
         effort or COARSE,
-        needed=lambda found: needed(found, training_run, pool, prices),
+        needed=lambda simulated: needed(simulated, training_run, pool, prices),
         progress=progress,
         causes=causes and effort > 0,
     )
-    if found is None:
+    if simulated is None:
         return row
-    told = attribution(found, training_run, pool, prices, row.evidence.basis)
+    result = attribution(simulated, training_run, pool, prices, row.evidence.basis)
     if not training_run.step_model:
-        told = _as_in_the_row(row, training_run, told)
-    told = as_sure_as(row, told, training_run)
+        result = _as_in_the_row(row, training_run, result)
+    result = as_sure_as(row, result, training_run)
     if pool.provenance == warnings.COMPOSED:
-        told = told._replace(assumptions=borrowed(told.assumptions))
+        result = result._replace(assumptions=borrowed(result.assumptions))
     if training_run.step_model:
-        row = _answered(row, pool, training_run, prices, found, told)
-    if told.waiting is not None:
-        row = replace(row, gpu={training_run.effective_policy.name: told.waiting})
-    return replace(row, attribution=told) if effort else row
+        row = _answered(row, pool, training_run, prices, simulated, result)
+    if result.waiting is not None:
+        row = replace(row, gpu={training_run.effective_policy.name: result.waiting})
+    return replace(row, attribution=result) if effort else row
 
 
-def as_sure_as(row: Row, found: Attribution, training_run: TrainingRun) -> Attribution:
-    """The attribution with limits at least as far off as those of the row's wall-clock.
+def as_sure_as(row: Row, attribution: Attribution, training_run: TrainingRun) -> Attribution:
+    """Return the attribution with limits at least as wide as those of the row's wall-clock.
 
-    The simulation draws from the recorded trials, and never shows a trajectory slower than all of them. The limits of
-    the row's wall-clock do allow for one. Where the trials cannot bound it, what each cause costs has no limits: a
-    rollout that outlasts all others hides what delays the others, and prolongs what delays itself.
+    The simulation draws recorded trials, and never a slower trajectory; the limits of the wall-clock include one. Where
+    the trials cannot bound it, amounts of causes have no limits: a slower rollout hides delays of others, and adds its
+    own.
     """
     wall, evidence = row.wall_clock_hours, row.evidence
     assert wall is not None
     assert evidence is not None
     unseen = wall.high is None or (evidence.tail.later_ns and evidence.successes < LEAST_TRIALS)
     if unseen:
-        found = _without_limits(found)
-    error = wall.error or 0.0  # of the row's own simulation, which is not this one's
+        attribution = _without_limits(attribution)
+    error = wall.error or 0.0  # error of the row's simulation
     below = None if wall.low is None else max(0.0, wall.value - error - wall.low)
     above = None if wall.high is None else max(0.0, wall.high - wall.value - error)
 
     def widened(amount: Interval, each_hour: float) -> Interval:
-        """Of the run, which changes by so much with each hour; the limits are None where the row's are."""
+        """Widen an amount of the run by its change per hour; limits are None where the row's are."""
         if not each_hour:
             return amount
         value, low, high = amount
         low = None if low is None or below is None else max(0.0, min(low, value - each_hour * below))
         return Interval(value, low, None if high is None or above is None else max(high, value + each_hour * above))
 
-    run, usd_hour = found.run, (found.usd_per_critical_second or 0.0) / found.steps * 3600
-    return found._replace(
+    run, usd_hour = attribution.run, (attribution.usd_per_critical_second or 0.0) / attribution.steps * 3600
+    return attribution._replace(
         run=run._replace(
-            step_s=widened(run.step_s, 3600 / found.steps),
+            step_s=widened(run.step_s, 3600 / attribution.steps),
             gpu_hours=run.gpu_hours and widened(run.gpu_hours, float(training_run.gpus or 0)),
             usd=run.usd and widened(run.usd, usd_hour),
         )
     )
 
 
-def _without_limits(found: Attribution) -> Attribution:
+def _without_limits(attribution: Attribution) -> Attribution:
     """With no limits of what causes cost in step time; in dollars neither where GPUs or nodes have a price."""
 
     def unknown(amount: Interval) -> Interval:
         return amount if amount == NOTHING else Interval(amount.value)
 
-    def share(one: Share) -> Share:
-        usd = one.usd if one.usd is None or not found.usd_per_critical_second else unknown(one.usd)
-        return one._replace(step_s=unknown(one.step_s), gpu_hours=one.gpu_hours and unknown(one.gpu_hours), usd=usd)
+    def share(amounts: Share) -> Share:
+        usd = amounts.usd if amounts.usd is None or not attribution.usd_per_critical_second else unknown(amounts.usd)
+        return amounts._replace(
+            step_s=unknown(amounts.step_s), gpu_hours=amounts.gpu_hours and unknown(amounts.gpu_hours), usd=usd
+        )
 
-    return found._replace(
-        causes={cause: one and share(one) for cause, one in found.causes.items()},
-        sandbox=share(found.sandbox),
-        interaction=share(found.interaction),
+    return attribution._replace(
+        causes={cause: amounts and share(amounts) for cause, amounts in attribution.causes.items()},
+        sandbox=share(attribution.sandbox),
+        interaction=share(attribution.interaction),
     )
 
 
-def _as_in_the_row(row: Row, training_run: TrainingRun, told: Attribution) -> Attribution:
-    """The attribution of a run that the row knows better: one answer has one wall-clock, and one bill."""
+def _as_in_the_row(row: Row, training_run: TrainingRun, attribution: Attribution) -> Attribution:
+    """Return the attribution with the row's wall-clock and bill, where the row is exact."""
     wall, hours = row.wall_clock_hours, row.worker_hours
     if wall is None or hours is None:
-        return told
-    asked = Rates.asked(training_run) * wall.value
-    usd = None if told.run.usd is None else asked + (row.cost.total_usd if row.cost is not None else 0.0)
-    found = Share(
-        Interval(wall.value * 3600 / told.steps),
+        return attribution
+    lasting_usd = Rates.asked(training_run) * wall.value
+    usd = None if attribution.run.usd is None else lasting_usd + (row.cost.total_usd if row.cost is not None else 0.0)
+    from_row = Share(
+        Interval(wall.value * 3600 / attribution.steps),
         Interval(hours.value),
-        told.run.gpu_hours
-        and Interval((training_run.gpus or 0) * (wall.value - told.steps * training_run.train_s / 3600)),
+        attribution.run.gpu_hours
+        and Interval((training_run.gpus or 0) * (wall.value - attribution.steps * training_run.train_s / 3600)),
         usd if usd is None else Interval(usd),
     )
-    pairs = zip(found, told.run, strict=True)
-    change = Share(*(None if one is None or old is None else Interval(one.value - old.value) for one, old in pairs))  # type: ignore[arg-type]
-    return with_run(told, change, sandbox=False)
+    pairs = zip(from_row, attribution.run, strict=True)
+    changes = (None if amount is None or old is None else Interval(amount.value - old.value) for amount, old in pairs)
+    change = Share(*changes)  # type: ignore[arg-type]
+    return with_run(attribution, change, sandbox=False)
 
 
 def _full_speed(row: Row) -> float | None:
-    """The share of the row's work that its reference takes for it."""
+    """Return the share of the row's command time that the reference needs."""
     hours = row.by_cause_worker_hours
     if hours is None or hours.work is None or hours.slowdown is None or not hours.work + hours.slowdown:
         return None
@@ -153,26 +155,26 @@ def _full_speed(row: Row) -> float | None:
 
 
 def _answered(
-    row: Row, pool: Pool, training_run: TrainingRun, prices: Prices | None, found: Worlds, told: Attribution
+    row: Row, pool: Pool, training_run: TrainingRun, prices: Prices | None, simulated: Worlds, attribution: Attribution
 ) -> Row:
-    """What the closed forms and the stream of attempts have no rule for, as it was simulated."""
-    plan, rules = found.plan, StepRules.of(training_run)
-    part = found.share
+    """Return the row with simulated answers where closed forms do not apply."""
+    plan, rules = simulated.plan, StepRules.of(training_run)
+    part = simulated.share
 
     def mean(value: Callable[[StepTaken], float]) -> float:
-        each = (zip(plan.stands_for, world[0], strict=True) for world in found.plain)
-        return math.fsum(times * value(step) for world in each for times, step in world) / len(found.plain)
+        weighted = (zip(plan.stands_for, world[0], strict=True) for world in simulated.plain)
+        return math.fsum(times * value(step) for world in weighted for times, step in world) / len(simulated.plain)
 
     attempts, delivered = part * mean(lambda step: step.attempts), part * mean(lambda step: step.delivered)
-    hours, wall = told.run.worker_hours, told.run.step_s.times(plan.steps / 3600)
+    hours, wall = attribution.run.worker_hours, attribution.run.step_s.times(plan.steps / 3600)
     fluid = hours.value / training_run.usable_workers
     needs = row.wall_clock_hours and row.wall_clock_hours.needs_trials
-    wall_clock = WallClock(*wall, fluid, "events", told.error_s * plan.steps / 3600, needs)
-    step_s = told.run.step_s.value - training_run.train_s * (not rules.policy.overlaps)
-    step = Makespan(step_s * 1e9, told.error_s * 1e9, "events")
+    wall_clock = WallClock(*wall, fluid, "events", attribution.error_s * plan.steps / 3600, needs)
+    step_s = attribution.run.step_s.value - training_run.train_s * (not rules.policy.overlaps)
+    step = Makespan(step_s * 1e9, attribution.error_s * 1e9, "events")
     held = training_run.usable_workers * step_s * plan.steps / 3600 if not rules.policy.overlaps else hours.value
     launched = rules.launched(rules.size)
-    idle_hours = found.times * mean(lambda step: step.idle_ns) / NS_PER_HOUR
+    idle_hours = simulated.times * mean(lambda step: step.idle_ns) / NS_PER_HOUR
     pool_use = None
     if row.warm_pool is not None:
         groups = max(1.0, training_run.usable_workers / (training_run.group_size or 1))
@@ -185,12 +187,12 @@ def _answered(
         attempts=attempts / training_run.trajectories,
         delivered=delivered / training_run.trajectories,
         worker_hours=hours,
-        tax_worker_hours=told.sandbox.worker_hours if found.causes["dispatch"] is not None else None,
+        tax_worker_hours=attribution.sandbox.worker_hours if simulated.causes["dispatch"] is not None else None,
         tax_between_worker_hours=None,
         by_cause_worker_hours=None,
         wall_clock_hours=wall_clock,
         steps=Steps(plan.steps, rules.size, launched, step, max(0.0, held - hours.value), None, None),
-        gpu=None if told.waiting is None else {rules.policy.name: told.waiting},
+        gpu=None if attribution.waiting is None else {rules.policy.name: attribution.waiting},
         warm_pool=pool_use,
         cost=row.cost
         and _cost(
@@ -217,9 +219,9 @@ def _cost(
     hours: Interval,
     wall_clock: WallClock,
 ) -> Cost:
-    """What sandboxes, pool, workers and the sheet's nodes are charged; GPUs and the training run's nodes are not in it.
+    """Return the bill of sandboxes, pool, workers and the sheet's nodes, without GPUs and the training run's nodes.
 
-    As sure as the worker-hours are, and no surer than the row's bill was: its price may be a range.
+    Its relative limits are at least those of the worker-hours and of the row's earlier bill.
     """
     assert prices is not None
     rates = Rates.of(training_run, pool, prices)
@@ -227,9 +229,9 @@ def _cost(
     price = prices.sandbox(pool.identity)
     at_a_time = min(training_run.usable_workers, training_run.trajectories) + (training_run.warm_pool or 0)
     by_node = nodes_usd(price, pool.identity, at_a_time, wall_clock, training_run)
-    own = no_surer(hours.times(sandbox_usd / (hours.value or 1.0)), cost.sandbox_usd)
+    billed = no_surer(hours.times(sandbox_usd / (hours.value or 1.0)), cost.sandbox_usd)
     return cost._replace(
-        sandbox_usd=plus(own, by_node),
+        sandbox_usd=plus(billed, by_node),
         idle_pool_usd=idle,
         worker_usd=None if prices.worker_usd_hour is None else worker,
         total_usd=sandbox_usd + by_node.value + idle + worker,

@@ -1,4 +1,4 @@
-"""What a run is charged: every attempt on the provider's clock, by what its tariff counts."""
+"""Money of a run: each attempt on the provider's clock, by the units of its tariff."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def cost(
     wall_clock: WallClock,
     warm_pool: PoolUse | None,
 ) -> Cost:
-    """Dollars: every attempt is billed by its own minimum and increment.
+    """Return the bill: each attempt is billed with its own minimum and increment.
 
-    With over-provisioning every launch is: for as long as its sandbox ran until it was done or cut. Nodes are paid for
-    while the run lasts, as many as hold all sandboxes at a time. Where sources disagree, or what is billed is known
-    within limits only, the value is the middle of what it can be.
+    With over-provisioning each launch is billed until its end or cut. Nodes are billed for the duration of the run,
+    enough for all simultaneous sandboxes. Where sources disagree, or usage is known within limits only, the value is
+    the middle.
     """
     price = prices.sandbox(pool.identity)
-    least = _sandboxes(timed, training_run, price.meter(pool.identity, least=True), _Least(price, pool))
-    most = _sandboxes(timed, training_run, price.meter(pool.identity), _Most(price, pool))
-    sandbox = _across(least, most).not_negative()
+    lower = _sandboxes(timed, training_run, price.meter(pool.identity, least=True), _Least(price, pool))
+    upper = _sandboxes(timed, training_run, price.meter(pool.identity), _Most(price, pool))
+    sandbox = _across(lower, upper).not_negative()
     at_a_time = min(training_run.usable_workers, training_run.trajectories) + (
         warm_pool.idle_sandboxes if warm_pool else 0.0
     )
@@ -66,17 +66,17 @@ def cost_of_mean(
     worker_hours: float,
     wall_hours: float,
 ) -> Cost:
-    """Dollars, as if every trajectory took ``trajectory_ns``, because nothing else is known of them.
+    """Return the bill if every trajectory took ``trajectory_ns``, without an interval.
 
-    Without an interval, but from the least to the most where sources disagree or CPU time is what is billed.
+    Where sources disagree, or CPU time is billed, it is from the lowest to the highest possible bill.
     """
     price = prices.sandbox(identity)
     most_cpu_ns = trajectory_ns * identity.cpu_milli // 1000
-    least, most = (
+    lower, upper = (
         Interval(training_run.trajectories * Meter.usd(meter.billed(trajectory_ns, cpu_ns)))
         for meter, cpu_ns in ((price.meter(identity, least=True), 0), (price.meter(identity), most_cpu_ns))
     )
-    sandbox = _across(least, most)
+    sandbox = _across(lower, upper)
     if price.node is not None:
         at_a_time = min(training_run.usable_workers, training_run.trajectories)
         wall_clock = WallClock(wall_hours, None, None, wall_hours, "fluid", None)
@@ -94,7 +94,7 @@ def cost_of_mean(
 
 
 def doubts(price: SandboxPrice, *, cpu_known: bool, think: bool) -> dict[str, float | None]:
-    """Flags about a row's bill; whether its CPU time is known, and whether there is think time in it."""
+    """Return warnings about a row's bill."""
     conditions = {
         warnings.STALE_PRICES: price.stale,
         warnings.PRICES_DISPUTED: price.disputed,
@@ -126,7 +126,7 @@ class _Most:
 
 
 class _Least(_Most):
-    """The least: what is idle is free where the tariff says so, and CPU time that is unknown is none."""
+    """Lower limit of usage: idle time is free where the tariff says so, unknown CPU time is none."""
 
     def exists_ns(self, sample: Sample) -> Sequence[int]:
         if self.price.idle != FREE:
@@ -138,7 +138,7 @@ class _Least(_Most):
 
 
 def _sandboxes(timed: TimedRun, training_run: TrainingRun, meter: Meter, use: _Most) -> Interval:
-    """What all sandboxes of the run are billed, nodes and what stands ready left out."""
+    """Return the bill of all attempts, without nodes and idle pool sandboxes."""
     tally, run = timed.tally, timed.run
     billed = tally.per_success(
         lambda sample: list(map(meter.billed, use.exists_ns(sample), use.cpu_ns(sample))),
@@ -160,23 +160,31 @@ def _sandboxes(timed: TimedRun, training_run: TrainingRun, meter: Meter, use: _M
 def nodes_usd(
     price: SandboxPrice, identity: CellIdentity, sandboxes: float, wall_clock: WallClock, training_run: TrainingRun
 ) -> Interval:
-    """What nodes cost by the sheet from the first start to the last end: as many as hold so many sandboxes."""
+    """Return the price sheet's bill of nodes from the first start to the last end."""
     number = nodes(price, identity, sandboxes, training_run)
     if not number:
         return Interval(0.0, 0.0, 0.0)
-    least, most = number * price.cheaper.usd_per_node_hour, number * price.rates.usd_per_node_hour
+    lower_usd_hour, upper_usd_hour = number * price.cheaper.usd_per_node_hour, number * price.rates.usd_per_node_hour
     value, low, high = wall_clock.value, wall_clock.low, wall_clock.high
     return _across(
-        Interval(least * value, None if low is None else least * low, None if high is None else least * high),
-        Interval(most * value, None if low is None else most * low, None if high is None else most * high),
+        Interval(
+            lower_usd_hour * value,
+            None if low is None else lower_usd_hour * low,
+            None if high is None else lower_usd_hour * high,
+        ),
+        Interval(
+            upper_usd_hour * value,
+            None if low is None else upper_usd_hour * low,
+            None if high is None else upper_usd_hour * high,
+        ),
     )
 
 
 def nodes(price: SandboxPrice, identity: CellIdentity, sandboxes: float, training_run: TrainingRun) -> int:
-    """How many nodes the sheet bills: the training run's, or as many as hold so many sandboxes; 0: it bills none.
+    """Return the number of billed nodes: the training run's, or enough for ``sandboxes``; 0: the sheet bills none.
 
-    Raises ``TrainingRunError`` where the training run has a price of its own for them, and ``PriceError`` where none
-    holds one.
+    Raises ``TrainingRunError`` where the training run prices nodes too, and ``PriceError`` where no node fits a
+    sandbox.
     """
     if price.node is None:
         return 0
@@ -188,9 +196,10 @@ def nodes(price: SandboxPrice, identity: CellIdentity, sandboxes: float, trainin
 
 
 def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float]:
-    """What sandboxes cost that existed for so many ns each, in dollars, without nodes.
+    """Return a function from lifetimes of sandboxes in ns to dollars, without nodes.
 
-    CPU time is in proportion to the clock, as it is over all trials; of what is known within limits it is the middle.
+    CPU time is proportional to lifetime, as over all trials. Where usage is known within limits, the result is the
+    middle.
     """
     sample = Sample([at_length(trial, 0, len(trial.durations_ns), pool.cycle) for trial in pool.trials])
     whole_ns = sum(sample.sandbox_ns) or 1
@@ -200,7 +209,7 @@ def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float
             (price.meter(pool.identity, least=True), _Least(price, pool)),
             (price.meter(pool.identity), _Most(price, pool)),
         )
-    }  # one, where both say the same
+    }  # a single one, where both limits agree
 
     def bill(clocks_ns: Iterable[int]) -> float:
         clocks = list(clocks_ns)
@@ -221,26 +230,26 @@ def _ratio(timed: TimedRun, training_run: TrainingRun, price: SandboxPrice) -> f
     return float(billed / used) if used else 1.0
 
 
-def _across(least: Interval, most: Interval) -> Interval:
-    """From the lower limit of one to the upper one of the other; that of one where they are the same."""
-    if least == most:
-        return most
-    low = least.value if least.low is None else least.low
-    high = most.value if most.high is None else most.high
-    return Interval((least.value + most.value) / 2, low, high)
+def _across(lower: Interval, upper: Interval) -> Interval:
+    """Return the middle with the outer limits of both; equal intervals stay as they are."""
+    if lower == upper:
+        return upper
+    low = lower.value if lower.low is None else lower.low
+    high = upper.value if upper.high is None else upper.high
+    return Interval((lower.value + upper.value) / 2, low, high)
 
 
-def plus(one: Interval, other: Interval) -> Interval:
-    """A sum whose parts may be off together."""
-    ends = zip(one, other, strict=True)
+def plus(first: Interval, second: Interval) -> Interval:
+    """Return a sum of fully correlated parts."""
+    ends = zip(first, second, strict=True)
     value, low, high = (None if a is None or b is None else a + b for a, b in ends)
     assert value is not None
     return Interval(value, low, high)
 
 
-def no_surer(one: Interval, than: Interval) -> Interval:
+def no_surer(amount: Interval, than: Interval) -> Interval:
     """An amount with limits at least as far off, in proportion, as another's."""
-    if one.low is None or one.high is None or than.low is None or than.high is None or not than.value:
-        return one
-    low, high = (one.value * end / than.value for end in (than.low, than.high))
-    return Interval(one.value, min(low, one.low), max(high, one.high))
+    if amount.low is None or amount.high is None or than.low is None or than.high is None or not than.value:
+        return amount
+    low, high = (amount.value * end / than.value for end in (than.low, than.high))
+    return Interval(amount.value, min(low, amount.low), max(high, amount.high))

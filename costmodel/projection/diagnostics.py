@@ -1,18 +1,18 @@
-"""On what a projected row rests: the evidence that explains it, and the reasons to doubt it."""
+"""Evidence and warnings of a projected row, and the options of a training run that each kind of row uses."""
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields
 from typing import Final
 
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import doubts
-from costmodel.projection.option_support import untold
 from costmodel.projection.row import Evidence
 from costmodel.projection.tail_limits import TailLimits
 from costmodel.projection.wall_clock import TimedRun
 from costmodel.recording.breakdown import UNKNOWN
-from costmodel.simulation.retries import effective_workers, throttle_floor_ns
+from costmodel.simulation.attempts import effective_workers, throttle_floor_ns
 from costmodel.statistics.repetitions import MIN_RUNS, Estimate, basis
 from costmodel.training.run import TrainingRun
 from costmodel.workload.estimator import StraightLine, Tally
@@ -20,7 +20,7 @@ from costmodel.workload.length_extrapolation import EXACT, Margin, doubt
 from costmodel.workload.pool import Pool
 
 FROM_POOL: Final = "pool:"
-"""How an ``acquire`` begins that takes sandboxes from a pool which stands anyway."""
+"""Prefix of an ``acquire`` that takes sandboxes from an existing pool."""
 
 
 def evidence_of(
@@ -51,7 +51,7 @@ def evidence_of(
 
 
 def trust(pool: Pool) -> dict[str, float | None]:
-    """Flags about where the trials come from, with the share that they could move the row by where that is known."""
+    """Return warnings about the trials, with the share by which each could move the row, where known."""
     exposure = pool.exposure
     conditions = {
         warnings.COMPOSED: pool.provenance == warnings.COMPOSED,
@@ -69,14 +69,14 @@ def trust(pool: Pool) -> dict[str, float | None]:
 def reasons(
     pool: Pool, timed: TimedRun, training_run: TrainingRun, prices: Prices | None, share_beyond: float
 ) -> tuple[str, ...]:
-    """All flags of a row that has a success, the one that could move it most first.
+    """Return all warnings of a row with a success, the most important first.
 
-    ``share_beyond`` is by what share of held the actions beyond the recorded ones may be off.
+    ``share_beyond``: possible error of actions beyond the recorded ones, as a share of occupied time.
     """
     tally, run = timed.tally, timed.run
     sample, recorded = tally.attempts, pool.columns.actions
-    asked = zip(sample.ok, sample.actions, sample.trial, strict=True)
-    beyond = sample.actions is not recorded and any(ok and actions > recorded[trial] for ok, actions, trial in asked)
+    columns = zip(sample.ok, sample.actions, sample.trial, strict=True)
+    beyond = sample.actions is not recorded and any(ok and actions > recorded[trial] for ok, actions, trial in columns)
     simulated = run.rollouts.method == "simulation" and training_run.over_provision == 0
     loose = run.rollouts.method == "bounds" and run.rollouts.error_ns > training_run.tolerance * run.rollouts.value_ns
     conditions = {
@@ -104,11 +104,64 @@ def reasons(
         billed = doubts(price, cpu_known=UNKNOWN not in sample.cpu_ns, think=any(sample.think_ns))
         if pool.identity.acquire.startswith(FROM_POOL) and training_run.warm_pool is None:
             billed[warnings.POOL_LEFT_OUT] = None
-    found = {flag: sizes.get(flag) for flag, holds in conditions.items() if holds}
-    return warnings.ordered(trust(pool) | found | billed)
+    measured = {flag: sizes.get(flag) for flag, holds in conditions.items() if holds}
+    return warnings.ordered(trust(pool) | measured | billed)
 
 
 def beyond_recorded_ns(tally: Tally, pool: Pool) -> Margin:
-    """How far the actions beyond the recorded ones may be off, per success."""
+    """Return the possible error of actions beyond the recorded ones, per success."""
     continued_ns = float(tally.total(lambda sample: sample.of_successes(sample.continued_ns)) / tally.successes)
     return doubt(pool.trials, pool.cycle).of(continued_ns) if continued_ns else EXACT
+
+
+_ALL: Final = frozenset(one.name for one in fields(TrainingRun))
+_BY_ONE_LATENCY: Final = frozenset(
+    {"trajectories", "workers", "actions", "baseline", "quota", "deltas", "tolerance", "seed", "effort"}
+)
+"""The length must be the published one; nothing is simulated, so tolerance, seed and effort have no effect."""
+_UNPUBLISHED: Final = frozenset({"include_cleanup"})
+"""How long ends take nobody published."""
+KINDS: Final = (warnings.MEASURED, warnings.STAND_IN, warnings.IMPORTED, warnings.PUBLISHED, warnings.COMPOSED)
+"""The provenances of rows."""
+
+
+def used_by(kind: str) -> frozenset[str]:
+    """Return the fields of a training run that rows of a provenance use; others raise ``TrainingRunError``.
+
+    Fields whose data a row's source lacks are in the row's ``unused``.
+    """
+    if kind == warnings.PUBLISHED:
+        return _BY_ONE_LATENCY
+    return _ALL - _UNPUBLISHED if kind == warnings.COMPOSED else _ALL
+
+
+def asked(training_run: TrainingRun) -> list[str]:
+    """Return the fields of a training run that differ from their defaults."""
+    return [
+        field.name
+        for field in fields(TrainingRun)
+        if field.default is MISSING or getattr(training_run, field.name) != field.default
+    ]
+
+
+def refused(training_run: TrainingRun, kind: str) -> list[str]:
+    """Return the options set in the training run that a kind of row cannot use."""
+    return [option(name) for name in asked(training_run) if name not in used_by(kind)]
+
+
+def option(field: str) -> str:
+    """The command line's name of a training run's field: ``--train-seconds`` of ``train_s``."""
+    if field == "actions":
+        return "--length"
+    words = field[:-2] + "-seconds" if field.endswith("_s") and not field.endswith("_gb_s") else field
+    return f"--{words.replace('_', '-')}"
+
+
+def untold(pool: Pool, tally: Tally, training_run: TrainingRun) -> tuple[str, ...]:
+    """Return the options set in the training run whose data this pool's source lacks."""
+    lacking = {
+        "include_cleanup": all(ns == UNKNOWN for ns in pool.columns.cleanup_ns),
+        "full_speed": not tally.run_known,
+        "warm_pool": not any(tally.attempts.cold_ns) and "create" in pool.untold,
+    }
+    return tuple(option(name) for name in asked(training_run) if lacking.get(name))

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import cost
-from costmodel.projection.diagnostics import beyond_recorded_ns, evidence_of, reasons, trust
-from costmodel.projection.option_support import untold
+from costmodel.projection.diagnostics import beyond_recorded_ns, evidence_of, reasons, trust, untold
 from costmodel.projection.row import ByCause, PoolUse, Row, Steps, Stress, Trajectory, WallClock
 from costmodel.projection.tax_bounds import Reference, tax_between
 from costmodel.projection.wall_clock import (
@@ -37,13 +36,13 @@ if TYPE_CHECKING:
 STRESS_SHARE, STRESS_FACTOR = 100, 30
 """One trajectory in 100 takes 30 times as long."""
 ENDS = 0.25
-"""So much is simulated of the ends of what was not measured, relative to the row itself."""
+"""Share of the row's simulation for each end of an unmeasured range."""
 
 
 def measured_row(
     pool: Pool, training_run: TrainingRun, prices: Prices | None, reference: Reference | None, *, stressed: bool
 ) -> Row:
-    """One row of a recorded cell."""
+    """Return the row of a recorded cell."""
     length = training_run.length or pool.length
     sample = attempts(pool, training_run.length, training_run)
     row = Row(
@@ -55,7 +54,7 @@ def measured_row(
         trials=len(pool.trials),
         failures=len(pool.trials),
     )
-    by_steps = bool(training_run.step_model)  # what follows from when things happen is then told by ``step``
+    by_steps = bool(training_run.step_model)  # the step simulation answers the rest
     timed = timed_run(sample, pool, replace(training_run, gpus=None, gpu_usd_hour=None) if by_steps else training_run)
     if timed is None:
         return replace(row, flags=warnings.ordered({warnings.NO_SUCCESS: None, **trust(pool)}))
@@ -83,11 +82,11 @@ def measured_row(
     outcome = run.outcome
     if outcome is not None and training_run.over_provision > 0:
         own_ns = outcome.held_ns.value - outcome.waited_ns.value
-        kept = (own_ns - outcome.wasted_ns.value) / (law.mean * training_run.trajectories or 1.0)
+        kept_share = (own_ns - outcome.wasted_ns.value) / (law.mean * training_run.trajectories or 1.0)
         worker_hours = launched_amount(worker_hours, own_ns / NS_PER_HOUR, outcome)
-        tax_hours = tax_hours and tax_hours.times(kept)
-        by_cause = by_cause.kept(kept, outcome.wasted_ns.value / NS_PER_HOUR)
-        between = between and Between(kept * between.low, kept * between.high)
+        tax_hours = tax_hours and tax_hours.times(kept_share)
+        by_cause = by_cause.kept(kept_share, outcome.wasted_ns.value / NS_PER_HOUR)
+        between = between and Between(kept_share * between.low, kept_share * between.high)
     if outcome is not None and outcome.waited_ns.value:
         waited_hours = outcome.waited_ns.value / NS_PER_HOUR
         worker_hours, tax_hours = _waited(worker_hours, outcome), tax_hours and _waited(tax_hours, outcome)
@@ -121,7 +120,7 @@ def measured_row(
 
 
 def _waited(hours: Interval, outcome: SimulatedRun) -> Interval:
-    """Worker-hours with those in which workers wait for creates."""
+    """Return worker-hours plus the waits for creates."""
     value, error = outcome.waited_ns.value / NS_PER_HOUR, outcome.waited_ns.error / NS_PER_HOUR
     low = None if hours.low is None else hours.low + max(0.0, value - error)
     high = None if hours.high is None else hours.high + value + error
@@ -129,7 +128,7 @@ def _waited(hours: Interval, outcome: SimulatedRun) -> Interval:
 
 
 def _pool_use(training_run: TrainingRun, outcome: SimulatedRun | None) -> PoolUse:
-    """The pool's share of all attempts, and what stands ready meanwhile."""
+    """Return the pool's share of attempts, and its idle sandboxes."""
     assert training_run.warm_pool is not None
     hit = outcome.hits.value / outcome.attempts.value if outcome is not None else 0.0
     if training_run.image_pool and training_run.group_size is not None:
@@ -147,7 +146,7 @@ def _pool_use(training_run: TrainingRun, outcome: SimulatedRun | None) -> PoolUs
 
 
 def _trajectory(tally: Tally, doubt_ns: Margin) -> Trajectory:
-    """In seconds; a mean without an interval has no quantiles beside it."""
+    """Return times in seconds; a mean without an interval has no quantiles."""
     mean = mean_trajectory(tally, doubt_ns)
     if mean.low is None:
         return Trajectory(mean, None, None, None)
@@ -165,7 +164,7 @@ def mean_trajectory(tally: Tally, doubt_ns: Margin) -> Interval:
 
 
 def _by_cause(tally: Tally, pool: Pool, training_run: TrainingRun, hours: float, waiting_hours: float) -> ByCause:
-    """Worker-hours of successes by what they went into, and of failures as one; without a reference."""
+    """Return worker-hours of successes by cause, and of failures as one cause; without a reference."""
 
     def share(value: Value) -> float:
         return float(tally.total(value) / tally.successes) * hours
@@ -173,20 +172,20 @@ def _by_cause(tally: Tally, pool: Pool, training_run: TrainingRun, hours: float,
     def good(name: str) -> float:
         return share(lambda sample: sample.of_successes(getattr(sample, name)))
 
-    known = tally.run_known
+    separated = tally.run_known
     return ByCause(
         startup=good("startup_ns"),
-        dispatch=good("dispatch_ns") if known else None,
+        dispatch=good("dispatch_ns") if separated else None,
         slowdown=None,
-        contention=good("contention_ns") if known and pool.contended is not None else None,
-        work=share(lambda sample: sample.work_ns) if known else None,
-        unsplit=None if known else good("unsplit_ns"),
+        contention=good("contention_ns") if separated and pool.contended is not None else None,
+        work=share(lambda sample: sample.work_ns) if separated else None,
+        unsplit=None if separated else good("unsplit_ns"),
         harness=good("harness_ns"),
         queued=good("queued_ns"),
         think=good("think_ns"),
         failed=share(lambda sample: sample.of_failures(sample.held_ns)) + waiting_hours,
         cleanup=good("cleanup_ns") if training_run.include_cleanup else None,
-        wrapper=(good("wrapper_ns") or None) if known else None,
+        wrapper=(good("wrapper_ns") or None) if separated else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""One row per published figure: every trajectory takes what was printed, and nothing more is known of it."""
+"""One row per published figure: each trajectory takes the published time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from costmodel.errors import SourceError, TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import cost_of_mean, doubts
-from costmodel.projection.option_support import refused
+from costmodel.projection.diagnostics import refused
 from costmodel.projection.row import Row, Trajectory, WallClock
 from costmodel.recording.published import PROVENANCE, Published, PublishedRow
 from costmodel.statistics.intervals import Interval
@@ -20,7 +20,7 @@ from costmodel.workload.scenario_range import Assumption
 
 
 def quoted(summary: Published, training_run: TrainingRun, prices: Prices | None) -> list[Row]:
-    """The rows of a file of published latencies.
+    """Return the rows of a file of published latencies.
 
     Raises:
         TrainingRunError: the training run asks for what one latency cannot answer; the message names the options and
@@ -44,12 +44,12 @@ def quoted(summary: Published, training_run: TrainingRun, prices: Prices | None)
 
 
 def _kinds(summary: Published) -> str:
-    told = ["sandboxes take to start"] * bool(summary.starts) + ["the same work takes"] * bool(summary.speeds)
-    return " and ".join(told)
+    kinds = ["sandboxes take to start"] * bool(summary.starts) + ["the same work takes"] * bool(summary.speeds)
+    return " and ".join(kinds)
 
 
 def _printed(row: PublishedRow, summary: Published) -> Assumption:
-    """The latency with the length that it holds for, its source and its date."""
+    """Return the latency with its length, source and date."""
     date = "no date is known" if row.date is None else str(row.date)
     return Assumption(
         "trajectory",

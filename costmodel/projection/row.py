@@ -1,13 +1,15 @@
-"""What a projection consists of.
+"""Types of a projected row.
 
-The name of every quantity ends with its unit, also where it is an interval or holds several: what is inside is then in
-that unit. ``_s2`` is square seconds; what has no unit is a count, a share or a ratio.
+The name of each quantity ends with its unit, also of an interval or a group of quantities. ``_s2`` is square seconds.
+Without a unit: a count, a share or a ratio.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from costmodel.projection.tail_limits import TailLimits
@@ -35,9 +37,33 @@ CAUSES: Final = (
     "failures",
     "cleanup",
 )
-"""What of a run is the sandbox's: the start of one, getting commands in and out, commands that are slower than the
-reference's or wait for their neighbours, the harness's own time, waits for a create, a quota or a pod, attempts that
-fail and what is done about it, and ends."""
+"""Causes of sandbox time: startup, dispatch, commands slower than the reference's, contention, the runner gap, waits
+for a create, a quota or a pod, failures with their retries, and clean-up."""
+
+CAUSE_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "startup": "startup",
+        "create": "create",
+        "ready": "ready",
+        "image_pull": "image pulls",
+        "preload": "preload",
+        "dispatch": "dispatch",
+        "wrapper": "wrapper time",
+        "unsplit": "undivided",
+        "slowdown": "slower commands",
+        "contention": "contention",
+        "work": "command time",
+        "think": "model time",
+        "queued": "throttled",
+        "throttle": "throttled",
+        "harness": "runner gap",
+        "failed": "failures",
+        "failures": "failures",
+        "cleanup": "cleanup",
+        "wasted": "excess rollouts",
+    }
+)
+"""Field of a row or of a trial → name of the cause, in the order in which bars are drawn."""
 
 
 class Trajectory(NamedTuple):
@@ -50,29 +76,29 @@ class Trajectory(NamedTuple):
 
 
 class ByCause(NamedTuple):
-    """Time by what it went into, as ``breakdown.Causes`` defines it; the sum is all of it. None: unknown."""
+    """Time by cause, as ``breakdown.Causes`` defines it; the sum is the total. None: unknown."""
 
     startup: float  # create, ready, preload
     dispatch: float | None  # getting commands in and results out
     slowdown: float | None  # the commands' own time beyond the reference's; None without a reference
-    contention: float | None  # what they waited because others ran; None: not known, and part of work
+    contention: float | None  # waits caused by other sandboxes; None: unknown, and part of work
     work: float | None  # the rest of the commands' own time
-    unsplit: float | None  # whole commands, where dispatch and work are unknown; None where they are known
+    unsplit: float | None  # undivided actions; None where dispatch and work are known
     harness: float  # our own time between phases and commands
-    queued: float  # waiting that throttles imposed, with a worker held: recorded, or projected from a create rate
+    queued: float  # throttled: recorded, or projected from a create rate
     think: float
-    failed: float  # attempts that did not succeed, and waits before the next
-    cleanup: float | None = None  # of successes; None where it is not part of what is held
-    wrapper: float | None = None  # of taxtui's own shell wrappers around commands, no tax; None where it is unknown
-    wasted: float | None = None  # rollouts that were launched in excess; None without over-provisioning
+    failed: float  # failed attempts with back-off
+    cleanup: float | None = None  # of successes; None where clean-up is no part of occupied time
+    wrapper: float | None = None  # taxtui's shell wrappers around commands, no tax; None: unknown
+    wasted: float | None = None  # cut rollouts; None without over-provisioning
 
     def told(self) -> dict[str, float | None]:
-        """By cause, None: unknown; without those that are None because there is nothing of them."""
+        """Return time by cause, None: unknown; without absent optional causes."""
         optional = ("unsplit", "cleanup", "wrapper", "wasted")
         return {cause: time for cause, time in self._asdict().items() if time is not None or cause not in optional}
 
     def kept(self, share: float, wasted: float) -> ByCause:
-        """With over-provisioning: ``share`` of it went into what was kept, by cause as usual; the rest was wasted."""
+        """Return ``share`` of each cause for kept rollouts; the rest is ``wasted`` by over-provisioning."""
         return ByCause._make([*(None if hours is None else share * hours for hours in self[:-1]), wasted])
 
 
@@ -84,8 +110,8 @@ class WallClock(NamedTuple):
     high: float | None
     fluid: float  # N·L/W, the essay's: as if the last worker never ran alone
     method: str
-    error: float | None  # of ``value``, for the durations that were measured
-    needs_trials: int | None = None  # successes that an upper limit takes, where there is a lower one only
+    error: float | None  # of ``value``, for the measured durations
+    needs_trials: int | None = None  # successes necessary for an upper limit, where only a lower limit is known
 
 
 class Steps(NamedTuple):
@@ -96,20 +122,19 @@ class Steps(NamedTuple):
     launched: int
     step: Makespan  # rollouts of a full step
     idle_worker_hours: float  # at the barriers: W·E[M] − B·μ, summed; 0 where there are none
-    busy_worker_hours: float | None  # with over-provisioning: of all that was launched, until it was done or cut
-    wasted_worker_hours: float | None  # of that, on what was thrown away
-    low_s: float | None = None  # of the rollouts of a full step; None where no step waits for its own
+    busy_worker_hours: float | None  # with over-provisioning: of all launched rollouts, until done or cut
+    wasted_worker_hours: float | None  # of cut rollouts; part of the above
+    low_s: float | None = None  # rollouts of a full step; None without a barrier
     high_s: float | None = None
     needs_trials: int | None = None  # as for the wall-clock
 
 
 class GpuWaiting(NamedTuple):
-    """How long the trainer's GPUs do not train under one policy, and what for.
+    """Waiting time of the trainer's GPUs under one policy, by reason.
 
-    ``stalled`` is the sandbox's part: what they would wait less for with an ideal one, which costs no time and never
-    fails. ``generation`` is what they would then wait less without think time, and ``commands`` is what remains: the
-    commands' own work. The three add up to all of it. None: no think time in what was recorded or asked, or for the
-    other two that the commands' own time is unknown.
+    ``stalled`` is the sandbox's part: the saving of an ideal sandbox, without delay or failure. ``generation`` is the
+    further saving without think time, and ``commands`` the remaining time of commands. The three add up to the total.
+    None: no think time; for the other two, the commands' own time is unknown.
     """
 
     wall_clock_hours: float
@@ -123,23 +148,23 @@ class GpuWaiting(NamedTuple):
     stalled_usd: float | None = None
 
     def priced(self, usd_hour: float | None) -> GpuWaiting:
-        """With dollars at this price of one GPU for an hour."""
+        """Return the same with dollars at ``usd_hour`` per GPU."""
         if usd_hour is None:
             return self
         hours = self[1:5]
-        return GpuWaiting(*self[:5], *(None if one is None else one * usd_hour for one in hours))
+        return GpuWaiting(*self[:5], *(None if amount is None else amount * usd_hour for amount in hours))
 
 
 class PoolUse(NamedTuple):
     """A warm pool at work."""
 
-    hit: float  # share of attempts that find a sandbox ready
-    idle_sandboxes: float  # that wait, on average
-    rule: str  # how it is refilled
+    hit: float  # share of attempts with a ready sandbox
+    idle_sandboxes: float  # mean number
+    rule: str  # rule of the refill
 
 
 class Cost(NamedTuple):
-    """What a run is charged. The workers' and the sandboxes' clocks differ: clean-up, throttles, minimum billing."""
+    """Bill of a run. Workers and sandboxes have different clocks: clean-up, throttles, minimum billing."""
 
     sandbox_usd: Interval
     idle_pool_usd: float
@@ -158,7 +183,7 @@ class Stress(NamedTuple):
 
 
 class HeldOut(NamedTuple):
-    """How well the length extrapolation predicts a length that was measured too."""
+    """Predicted and measured time of a recorded length."""
 
     from_actions: int
     to_actions: int
@@ -176,22 +201,22 @@ class Versus(NamedTuple):
     """Against the baseline."""
 
     baseline: str  # cell id
-    label: str  # the baseline's name: its row need not be among those that are shown
+    label: str  # the baseline's label, also where its row is not displayed
     worker_hours: Interval  # the difference
     verdict: Finding
 
 
 class BreakEven(NamedTuple):
-    """The number of actions at which two substrates cost the same; None: at no length, or no such limit."""
+    """Number of actions at which two substrates cost the same; None: no length, or no limit."""
 
     actions: float | None
     low: float | None
     high: float | None
-    bounded: bool  # whether the data exclude that it lies anywhere
+    bounded: bool  # whether the data exclude an unlimited range
 
 
 class Evidence(NamedTuple):
-    """The sums that everything is computed from, for ``--explain``; over all trials at this length."""
+    """Intermediate values for ``--explain``, over all trials at this length."""
 
     successes: Fraction  # trials; a fraction where a timeout hits some versions of a trial
     attempts: int
@@ -201,7 +226,7 @@ class Evidence(NamedTuple):
     failure: Fraction  # share of attempts
     held: Estimate  # per success, in ns
     basis: Basis  # of the run-to-run part of every interval
-    busy_ns: Distribution  # of how long a worker is busy with one trajectory
+    busy_ns: Distribution  # busy time of a worker per trajectory
     usable_workers: int
     effective_workers: float
     throttle_floor_ns: float | None
@@ -212,33 +237,33 @@ class Evidence(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What one cause costs a run: how much less there would be of each without it, or a difference of such.
+    """Amounts due to one cause: the saving without it, or a difference of such savings.
 
-    Each with its 95 % interval; None: not asked for, or no price of anything that would be saved.
+    Each has a 95 % interval; None: not requested, or without a price.
     """
 
     step_s: Interval  # wall-clock per training step
     worker_hours: Interval  # of the whole run, as the next two
-    gpu_hours: Interval | None  # for which GPUs wait
+    gpu_hours: Interval | None  # waiting time of GPUs
     usd: Interval | None  # GPUs, nodes, workers and sandboxes
 
 
 class Attribution(NamedTuple):
-    """What the sandbox costs a run in steps, by cause: each found by simulating the run anew without it.
+    """Sandbox cost of a run in steps by cause, each from a simulation without the cause.
 
-    ``sandbox`` is what an ideal sandbox would save: all causes removed at once. ``interaction`` is that less the
-    causes' sum, exactly: what two of them cost only together, or each alone though one would do.
+    ``sandbox`` is the saving of an ideal sandbox: all causes removed at once. ``interaction`` is exactly ``sandbox``
+    less the sum of the causes.
     """
 
     causes: dict[str, Share | None]  # by name, in the order of ``CAUSES``; None: the data do not tell
     sandbox: Share
     interaction: Share
-    run: Share  # the totals that these are parts of: GPU-hours waiting, and all dollars
+    run: Share  # totals of the run: waiting GPU-hours, and all dollars
     waiting: GpuWaiting | None  # of ``run``, split; None without GPUs
-    usd_per_critical_second: float | None  # of one second more in every step; None without prices
+    usd_per_critical_second: float | None  # one second more in every step; None without prices
     assumptions: tuple[Assumption, ...]
     steps: int  # of the run
-    simulated_steps: int  # of them, in one replicate of one counterfactual
+    simulated_steps: int  # simulated once per counterfactual
     replicates: int
     error_s: float  # half the 99.7 % interval of the simulation alone, of the wall-clock per step
 
@@ -248,7 +273,7 @@ class Row:
     """One row: a cell at the training run's scale. Fields are None where the data do not support a number."""
 
     identity: CellIdentity
-    length: Length  # of the trajectories that are projected
+    length: Length  # of projected trajectories
     label: str
     provenance: str  # measured | stand_in | imported | published | composed
     sources: tuple[str, ...]
@@ -257,9 +282,11 @@ class Row:
     trajectory_s: Trajectory | None = None
     held_per_success_s: Interval | None = None
     think_s: float | None = None  # of one trajectory
-    cleanup_share_left_out: float | None = None  # clean-up of a success as a share of held, where it is not part of it
+    cleanup_share_left_out: float | None = (
+        None  # clean-up of a success as a share of occupied time, where not part of it
+    )
     attempts: float = 1.0  # per trajectory
-    delivered: float = 1.0  # share that succeeds in the end
+    delivered: float = 1.0  # share of trajectories with a final success
     worker_hours: Interval | None = None
     tax_worker_hours: Interval | None = None
     tax_between_worker_hours: Between | None = None  # where the tax is unknown
@@ -275,12 +302,12 @@ class Row:
     versus: Versus | None = None
     break_even: BreakEven | None = None  # against the baseline
     flags: tuple[str, ...] = ()
-    assumptions: tuple[Assumption, ...] = ()  # what of a composed row was published, and by whom
-    levels: LevelLaw | None = None  # where several levels of concurrency are one row
-    unused: tuple[str, ...] = ()  # options that this row cannot use, because its source does not tell what they need
+    assumptions: tuple[Assumption, ...] = ()  # published inputs of an estimated row, with source
+    levels: LevelLaw | None = None  # law of several measured concurrencies
+    unused: tuple[str, ...] = ()  # options without effect here, because the source lacks their data
     evidence: Evidence | None = None
 
     @property
     def actions(self) -> int | float:
-        """Of one trajectory; their mean where they differ."""
+        """Actions of one trajectory; the mean where lengths differ."""
         return self.length.actions

@@ -1,10 +1,10 @@
-"""How far the end of a run may move because K trials do not show the tail of a trajectory's law.
+"""How far the end of a run may move because K trials do not show the tail of a trajectory's distribution.
 
-The end of N jobs hangs on jobs that are rarer than any that K trials can show. Order statistics bound how much sooner
-it may come, for any law. They bound how much later only if the trials contain a job that is longer. The longest of N
-is expected to be as long as one job in 2 N, and K = 3.7 × 2 N trials contain such a job with 97.5 % probability. With
-fewer trials only a time limit bounds it, and else the run takes "at least" so long. Both limits are those of 95 %
-intervals. docs/statistics.md, "Tails".
+The end of N jobs depends on jobs rarer than K trials can show. Order statistics bound how much sooner it may come, for
+any distribution. How much later is bounded only if the trials contain a longer job. The longest of N is expected to be
+as long as one job in 2 N. K = 3.7 × 2 N trials contain such a job with 97.5 % probability. With fewer trials only a
+time limit bounds the end; else the run takes "at least" this long. Both limits are those of 95 % intervals.
+docs/statistics.md, "Tails".
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from costmodel.statistics.intervals import LEVEL
 
 RISK: Final = (1 - LEVEL) / 2
 TOP: Final = 200
-"""Trials with the longest durations that are used one by one; the others are as many quantiles."""
+"""Number of longest trials used one by one; other trials are represented by as many quantiles."""
 NORMAL: Final = NormalDist().inv_cdf(1 - RISK)
 SUMMED: Final = 30
-"""Up to so many jobs in excess a Poisson sum is added up; beyond it is normal in its square root."""
+"""Largest number of excess jobs with an exact Poisson sum; beyond it the square root is normal."""
 
 
 class Timeout(NamedTuple):
@@ -38,8 +38,8 @@ class TailLimits(NamedTuple):
     """How much sooner and later than for the law of the trials a run may end; neither is below 0."""
 
     sooner_ns: float
-    later_ns: float | None  # None: the trials do not bound it
-    needs_trials: int | None  # how many would, where they do not
+    later_ns: float | None  # None: unbounded by the trials
+    needs_trials: int | None  # necessary trials, if unbounded
 
 
 NO_TAIL: Final = TailLimits(0.0, 0.0, None)
@@ -55,10 +55,10 @@ def tail_limits(
     excess: int = 0,
     timeout: Timeout | None = None,
 ) -> TailLimits:
-    """Limits of ``jobs`` on ``workers`` that end after ``end_ns`` without the last ``excess`` of them.
+    """Return limits of the end of ``jobs`` on ``workers`` at ``end_ns``, without the last ``excess`` of them.
 
-    None are needed where the last jobs take less than the share ``tolerance`` of the time: then the wall-clock is the
-    worker-hours by the workers, and as sure as they are.
+    There are none where the last jobs take less than the share ``tolerance`` of the time. The wall-clock is then
+    worker-hours divided by workers, equally certain.
     """
     room_ns = end_ns - jobs * law.mean / workers if law.mean else 0.0
     if not jobs or (room_ns <= tolerance * end_ns and not excess):
@@ -71,19 +71,19 @@ def tail_limits(
 
     def last(beyond: Sequence[float]) -> float:
         """E[the last of the jobs but for the excess] if the highest values are met so often among K."""
-        left = max(0.0, trials - beyond[-1])
-        spread = [beyond[-1] + left * (group + 1) / TOP for group in range(len(body))]
+        unseen = max(0.0, trials - beyond[-1])
+        spread = [beyond[-1] + unseen * (group + 1) / TOP for group in range(len(body))]
         return _last(values + body, [min(1.0, count / trials) for count in [*beyond, *spread]], jobs, excess)
 
     seen = last(range(1, highest + 1))
-    if seen <= tolerance * end_ns and not excess:  # something else, such as a create rate, takes the time
+    if seen <= tolerance * end_ns and not excess:  # another limit, such as a create rate, takes the time
         return NO_TAIL
     sooner = max(0.0, min(seen - last([_count(rank, -1) for rank in range(1, highest + 1)]), room_ns))
     behind = jobs / (excess + 0.5)  # the median of the r-th longest of N is met by r − ½ in N, nearly
     needs = math.ceil(behind * -math.log(RISK))
     if trials >= needs:
         counts = [_count(rank, 1) for rank in range(1, highest + 1)]
-        rank = sum(count <= trials / behind * (1 + 1e-9) for count in counts)  # this one is as rare with 97.5 %
+        rank = sum(count <= trials / behind * (1 + 1e-9) for count in counts)  # as rare with 97.5 % probability
         later = max(last(counts), values[rank - 1]) - seen
     elif timeout is not None:
         later = _timed_out(values[0], trials, jobs, workers, excess, timeout) - seen
@@ -93,7 +93,8 @@ def tail_limits(
 
 
 def _last(values: Sequence[float], met: Sequence[float], jobs: int, excess: int) -> float:
-    """E[the longest of ``jobs`` without the ``excess`` longest], from the share that meets each descending value."""
+    """Return E[the longest of ``jobs`` without the ``excess`` longest], from the share at or above each descending
+    value."""
     parts = zip(pairwise([*values, 0.0]), met, strict=True)
     return math.fsum((high - low) * _more_than(excess, jobs, share) for (high, low), share in parts)
 
@@ -115,10 +116,11 @@ def _more_than(excess: int, jobs: int, share: float) -> float:
 
 
 def _count(rank: int, side: int) -> float:
-    """How many of K durations meet the one of this rank: the 2.5 % or 97.5 % quantile of K·Beta(rank, K + 1 − rank).
+    """Return how many of K durations exceed the value of a rank: the 2.5 % or 97.5 % quantile of K·Beta(rank, K + 1 −
+    rank).
 
-    P(X ≥ X_(i)) of K independent trials has that law, or lies above it. Exact for the first and large K; beyond it
-    as Wilson and Hilferty (1931) have the quantiles of the gamma law.
+    P(X ≥ X_(i)) of K independent trials has this distribution, or lies above it. Exact for the first rank and large K;
+    else the gamma quantiles of Wilson and Hilferty (1931).
     """
     if rank == 1:
         return -math.log1p(-RISK) if side < 0 else -math.log(RISK)
@@ -126,9 +128,10 @@ def _count(rank: int, side: int) -> float:
 
 
 def _timed_out(longest_ns: int, trials: int, jobs: int, workers: int, excess: int, timeout: Timeout) -> float:
-    """E[the last end] if as many more attempts run into the time limit as the trials may have missed, each time anew.
+    """Return E[the last end] if unseen attempts reach the time limit, at each retry again.
 
-    No law that the trials do not exclude is worse: an attempt that is slower than all of them is at worst killed.
+    No distribution compatible with the trials is worse: an attempt slower than all trials is at worst ended by the
+    limit.
     """
     missed = -math.expm1(math.log(RISK) / trials)
     kills = math.ceil(math.log(1e-3 / jobs) / math.log(missed))

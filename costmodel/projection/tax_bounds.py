@@ -1,7 +1,7 @@
-"""What the tax can be where nobody told how long commands ran inside the sandbox: their time is all work, or none.
+"""Bounds of the tax where in-sandbox time is unknown: command time is all work, or none.
 
-A reference narrows that from below: a command took at least the dispatch that a recording of the same substrate shows
-for the median command, or its whole time where that is less.
+A reference narrows the lower bound: each command has the median dispatch of a recording of the same substrate, or its
+whole time if shorter.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from costmodel.workload.estimator import Tally
 
 
 class MedianDispatch(NamedTuple):
-    """Of the actions that a reference measured on one substrate."""
+    """Median dispatch of the actions of a reference on one substrate."""
 
     ns: int
     actions: int
     source: str  # names of recordings
 
     def of(self, actions: int, taken_ns: int) -> int:
-        """Of so many actions that took so long in all, in ns."""
+        """Return the least dispatch of ``actions`` commands with ``taken_ns`` in all, in ns."""
         return min(taken_ns, actions * self.ns)
 
     def in_words(self, substrate: str) -> str:
-        """What it does to rows of a substrate."""
+        """Describe the effect on rows of a substrate."""
         return (
             f"{substrate}: at least {self.ns / 1e6:,.3g} ms of each command is taken to be dispatch, "
             f"the median of {self.actions:,} actions in {self.source}"
@@ -38,7 +38,7 @@ class MedianDispatch(NamedTuple):
 
 
 Reference = Mapping[str, MedianDispatch]
-"""By substrate."""
+"""Substrate → median dispatch."""
 
 
 def reference_of(recordings: Sequence[Recording]) -> Reference:
@@ -47,17 +47,17 @@ def reference_of(recordings: Sequence[Recording]) -> Reference:
     Raises:
         TrainingRunError: no command of theirs has a known run.
     """
-    found: dict[str, tuple[array[int], dict[str, None]]] = {}
+    by_substrate: dict[str, tuple[array[int], dict[str, None]]] = {}
     for recording in recordings:
         for cell in recording.cells:
-            dispatches, names = found.setdefault(cell.identity.substrate, (array("q"), {}))
+            dispatches, names = by_substrate.setdefault(cell.identity.substrate, (array("q"), {}))
             for trial in cell.trials:
                 if trial.ok:
                     dispatches.extend(parted(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)[1])
                     names[recording.name] = None
     medians = {
         substrate: MedianDispatch(sorted(dispatches)[(len(dispatches) - 1) // 2], len(dispatches), ", ".join(names))
-        for substrate, (dispatches, names) in found.items()
+        for substrate, (dispatches, names) in by_substrate.items()
         if dispatches
     }
     if not medians:
@@ -89,7 +89,7 @@ def tax_between(tally: Tally, median: MedianDispatch | None, hours: float, waiti
 
 
 def check_reference_used(reference: Reference, unknown: Iterable[str]) -> None:
-    """That a reference says something of the substrates whose run is unknown.
+    """Check that a reference bounds some row with unknown in-sandbox time.
 
     Raises:
         TrainingRunError: there is no such row, or none on a substrate of the reference.
@@ -98,5 +98,7 @@ def check_reference_used(reference: Reference, unknown: Iterable[str]) -> None:
     if not substrates:
         raise TrainingRunError("every row tells its commands' time inside the sandbox; leave --reference out")
     if substrates.isdisjoint(reference):
-        told, asked = ", ".join(sorted(reference)), ", ".join(sorted(substrates))
-        raise TrainingRunError(f"the reference measured {told}, and the rows that it could bound ran on {asked}")
+        measured, unbounded = ", ".join(sorted(reference)), ", ".join(sorted(substrates))
+        raise TrainingRunError(
+            f"the reference measured {measured}, and the rows that it could bound ran on {unbounded}"
+        )

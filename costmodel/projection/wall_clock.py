@@ -1,7 +1,7 @@
-"""From attempts to a run: what they hold on average, exactly, and when the run ends.
+"""Wall-clock of a run and its exact mean occupied time.
 
-A closed form answers where one is exact: rollouts that wait for nothing but workers, and training in turn with them.
-Everything else is simulated from event to event.
+A closed form is used where exact: rollouts wait for workers only, and alternate with training. Otherwise events are
+simulated.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from costmodel.projection.row import GpuWaiting, Steps
 from costmodel.projection.tail_limits import NO_TAIL, TailLimits, Timeout, tail_limits
+from costmodel.simulation.attempts import Retries, retried
 from costmodel.simulation.makespan import Makespan, expected_makespan, makespan_bounds
-from costmodel.simulation.retries import Retries, retried
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.repetitions import assumed
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
     from costmodel.simulation.run import SimulatedRun
 
 EVENTS: Final = "events"
-"""The method of a makespan that is simulated from event to event."""
+"""Method of an event simulation."""
 Source = Callable[[], "tuple[Trials, tuple[float, float] | None]"]
-"""Makes the trials that a simulation draws from, and what an attempt holds its worker for on average: with a sandbox
-that has to be made, and with one of the pool, ns; None: unknown."""
+"""Return the trials for a simulation, and the mean occupied ns of an attempt with a new and with a pool sandbox; None:
+unknown."""
 
 
 class WholeRun(NamedTuple):
     """A whole run in time."""
 
     wall: Makespan  # training included, where steps were asked for
-    rollouts: Makespan  # what of it has a statistical error: the run's one makespan, or a full step's
+    rollouts: Makespan  # the makespan with the statistical error: of the run, or of a full step
     steps: Steps | None
     gpu: dict[str, GpuWaiting] | None
-    parts: list[tuple[int, int, Makespan]]  # how many steps keep how many rollouts, which take so long
-    law: Distribution  # of how long a worker is busy with one trajectory
-    outcome: SimulatedRun | None = None  # where it was simulated from event to event
+    parts: list[tuple[int, int, Makespan]]  # number of steps, kept rollouts, makespan
+    law: Distribution  # busy time of a worker per trajectory
+    outcome: SimulatedRun | None = None  # of an event simulation
 
 
 class TimedRun(NamedTuple):
@@ -52,7 +52,7 @@ class TimedRun(NamedTuple):
 
     tally: Tally  # with as many hits as the pool gives
     retries: Retries
-    law: Distribution  # of how long a worker is busy with one trajectory
+    law: Distribution  # busy time of a worker per trajectory
     source: Source
     run: WholeRun
 
@@ -62,10 +62,10 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) 
     if training_run.create_rate is not None:
         sample = Sample.of(sample).unthrottled()
     killed = _killed(sample, training_run)
-    found = _tallied(killed, pool, training_run, None)
-    if found is None:
+    tallied = _tallied(killed, pool, training_run, None)
+    if tallied is None:
         return None
-    tally, retries, law = found
+    tally, retries, law = tallied
 
     def source() -> tuple[Trials, tuple[float, float]]:
         from costmodel.simulation.attempts import Trials  # a closed form needs neither the module nor the trials
@@ -85,7 +85,8 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) 
 
 
 def launched_amount(one_by_one: Interval, value: float, outcome: SimulatedRun) -> Interval:
-    """An amount for all that was launched: as sure, in proportion, as one by one, less the simulation's error."""
+    """Return an amount of all launched rollouts, with the relative certainty of ``one_by_one`` and the simulation's
+    error."""
     if one_by_one.low is None or one_by_one.high is None or not one_by_one.value:
         return Interval(value)
     off = outcome.held_ns.error / outcome.held_ns.value if outcome.held_ns.value else 0.0
@@ -107,7 +108,7 @@ def _tallied(
         return None
     retries = Retries(tally.failure, training_run.max_attempts)
     if outcome is not None and training_run.max_attempts is not None and training_run.over_provision == 0:
-        # Attempts that find a sandbox ready may fail less, and which ones do is for the simulation to say.
+        # A pool may change which attempts fail; the simulation decides.
         retries = retries._replace(simulated=Fraction(outcome.attempts.value / training_run.trajectories))
     backoff_ns = round(training_run.backoff_s * NS_PER_S)
     law = retried(success, tally.held_times(ok=False), retries, backoff_ns, training_run.seed)
@@ -125,9 +126,9 @@ def run_in_time(
     *,
     failing: bool = False,
 ) -> WholeRun:
-    """How long the training run takes if one trajectory keeps a worker busy as ``law`` says.
+    """Return the duration of a run with ``law`` as a worker's busy time per trajectory.
 
-    ``source`` is of the same trajectories attempt by attempt, some of them ``failing``; None: as the law has them.
+    ``source`` returns the same trajectories by attempt, some of them ``failing``; None: use ``law``.
     """
     if not _closed_form(law, training_run, failing=failing):
         from costmodel.simulation.attempts import Trials
@@ -143,18 +144,20 @@ def run_in_time(
     step = parts[0][2] if parts else Makespan(0.0, 0.0, "order-statistic")
     wall = rollouts = _makespan(law, training_run, training_run.trajectories) if not policy.barrier else step
     if policy.barrier:
-        value = math.fsum(times * (one.value_ns + train_ns) for times, _, one in parts)
-        wall = Makespan(value, math.fsum(times * one.error_ns for times, _, one in parts), step.method)
+        value = math.fsum(times * (makespan.value_ns + train_ns) for times, _, makespan in parts)
+        wall = Makespan(value, math.fsum(times * makespan.error_ns for times, _, makespan in parts), step.method)
     busy = training_run.trajectories * law.mean / NS_PER_HOUR
-    held = math.fsum(times * training_run.usable_workers * one.value_ns for times, _, one in parts) / NS_PER_HOUR
+    held = (
+        math.fsum(times * training_run.usable_workers * makespan.value_ns for times, _, makespan in parts) / NS_PER_HOUR
+    )
     return _in_steps(wall, rollouts, parts, step, held - busy, law, training_run)
 
 
 def _closed_form(law: Distribution, training_run: TrainingRun, *, failing: bool) -> bool:
-    """Whether a closed form is exact for what is asked, or ``attribution`` simulates the run anyway.
+    """Whether a closed form is exact, or ``attribution`` simulates the run anyway.
 
-    With retries the law of a trajectory is put together from a few thousand; that is good enough where only its
-    moments matter, and not where the longest of many decides.
+    With retries the distribution of a trajectory is made from a few thousand. It is precise enough for moments, and not
+    for the longest of many.
     """
     if not training_run.trajectories or training_run.step_model:
         return True
@@ -214,7 +217,7 @@ def _in_steps(
         wasted_worker_hours=cut and cut.wasted_ns.value / NS_PER_HOUR,
     )
     gpu = None
-    if training_run.gpus is not None:  # they wait whenever they do not train
+    if training_run.gpus is not None:  # GPUs wait whenever they do not train
         waiting_ns = max(0.0, wall.value_ns - count * training_run.train_s * NS_PER_S)
         waiting = GpuWaiting(wall.value_ns / NS_PER_HOUR, training_run.gpus * waiting_ns / NS_PER_HOUR)
         gpu = {policy.name: waiting.priced(training_run.gpu_usd_hour)}
@@ -228,19 +231,19 @@ def _sizes(training_run: TrainingRun, batch: int) -> list[tuple[int, int]]:
 
 
 class WallClockLimits(NamedTuple):
-    """Hours between which something ends; both None where the mean has no interval."""
+    """Limits of an end in hours; both None where the mean has no interval."""
 
     low: float | None = None
-    high: float | None = None  # None beside a lower limit: at least that
-    tail: TailLimits = NO_TAIL  # what of it the last jobs account for: of the run's, or of one step's
+    high: float | None = None  # None with a lower limit: at least
+    tail: TailLimits = NO_TAIL  # part of the last jobs: of the run, or of one step
 
 
 def limits(run: WholeRun, training_run: TrainingRun, mean: Interval) -> tuple[WallClockLimits, WallClockLimits]:
-    """WallClockLimits of the run, and of the rollouts of a full step where steps wait for them.
+    """Return limits of the run, and of the rollouts of a full step where steps wait for them.
 
-    They follow from ``mean``, the interval of the worker-hours, and from what the trials do not show. Both doubts are
-    independent enough to add up in squares (as in ``intervals.difference``). The makespan's own error comes on top.
-    Training takes what it takes, and hides rollouts that run meanwhile.
+    They follow from ``mean``, the interval of the worker-hours, and from the unseen tail, added in squares (as in
+    ``intervals.difference``). The makespan's own error is added to both. Training time is certain, and hides
+    simultaneous rollouts.
     """
     if mean.low is None or mean.high is None or not mean.value:
         return WallClockLimits(), WallClockLimits()
@@ -250,28 +253,32 @@ def limits(run: WholeRun, training_run: TrainingRun, mean: Interval) -> tuple[Wa
         if not run.parts:
             return whole, WallClockLimits()
         count, value = sum(times for times, *_ in run.parts), run.rollouts.value_ns / NS_PER_HOUR
-        each = [(count, value / count, whole._replace(low=_part(whole.low, count), high=_part(whole.high, count)))]
+        parts = [(count, value / count, whole._replace(low=_part(whole.low, count), high=_part(whole.high, count)))]
         step = WallClockLimits()
     else:
-        each = [
-            (times, one.value_ns / NS_PER_HOUR, _limits(run, one, training_run, size, mean))
-            for times, size, one in run.parts
+        parts = [
+            (times, part_limits.value_ns / NS_PER_HOUR, _limits(run, part_limits, training_run, size, mean))
+            for times, size, part_limits in run.parts
         ]
-        step = each[0][2]
+        step = parts[0][2]
     train = training_run.train_s / 3600
 
     def takes(hours: float) -> float:
         return max(hours, train) if policy.overlaps else hours + train
 
     def moved(ends: Callable[[WallClockLimits], float | None]) -> float | None:
-        found = [(times, value, ends(one)) for times, value, one in each]
-        known = [(times, value, end) for times, value, end in found if end is not None]
-        if len(known) < len(found):
+        ends_of_parts = [(times, value, ends(part_limits)) for times, value, part_limits in parts]
+        bounded = [(times, value, end) for times, value, end in ends_of_parts if end is not None]
+        if len(bounded) < len(ends_of_parts):
             return None
-        return wall + math.fsum(times * (takes(end) - takes(value)) for times, value, end in known)
+        return wall + math.fsum(times * (takes(end) - takes(value)) for times, value, end in bounded)
 
-    tail = max((one.tail for *_, one in each), key=lambda tail: (tail.needs_trials or 0, tail.sooner_ns))
-    return WallClockLimits(moved(lambda one: one.low), moved(lambda one: one.high), tail), step
+    tail = max(
+        (part_limits.tail for *_, part_limits in parts), key=lambda tail: (tail.needs_trials or 0, tail.sooner_ns)
+    )
+    return WallClockLimits(
+        moved(lambda part_limits: part_limits.low), moved(lambda part_limits: part_limits.high), tail
+    ), step
 
 
 def _part(hours: float | None, count: int) -> float | None:
@@ -279,7 +286,7 @@ def _part(hours: float | None, count: int) -> float | None:
 
 
 def _limits(run: WholeRun, makespan: Makespan, training_run: TrainingRun, size: int, mean: Interval) -> WallClockLimits:
-    """Of rollouts that keep ``size`` trajectories; ``mean`` has limits."""
+    """Return limits of rollouts that keep ``size`` trajectories; ``mean`` has limits."""
     assert mean.low is not None
     assert mean.high is not None
     jobs, timeout = size, None

@@ -1,4 +1,4 @@
-"""Reasons to doubt a row: short keys, the words that explain them, what to do, and how far each could move the row."""
+"""Warnings of a row: keys, words, the recommended action, and the possible effect of each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 MEASURED: Final = "measured"
-"""No flag: the provenance of what this program measured at the provider itself."""
+"""No warning: the provenance of taxtui's own measurements at the provider."""
 
 NO_SUCCESS: Final = "no_success"
 PUBLISHED: Final = "published"
@@ -88,7 +88,7 @@ WORDS: Final = {
 }
 
 UNTOLD: Final = {"create": CREATE_UNTOLD, "held": HELD_UNTOLD, "think": THINK_UNTOLD, "actions": ACTIONS_UNTOLD}
-"""By what a source of imported trials may not tell, where that changes what a row means."""
+"""Quantity that an import may lack → the warning about it."""
 
 DO: Final = {
     NO_SUCCESS: "see the failures: taxtui report",
@@ -165,31 +165,32 @@ SIZE: Final = {
     BEYOND_LENGTH: 0.03,
     LOCKSTEP: 0.02,
 }
-"""By what share of itself a flag could move a row's number, where the row does not say: the stress row's 29 %, 7 %
-between runs of the same day (two that ship), twice as long on a shared core. What cannot be told is put by its rank."""
+"""Possible effect of a warning as a share of the row's value, where the row does not say. From the stress row (29 %),
+repetitions of the same day (7 %, two shipped recordings) and a shared core (twice as long). Others are placed by
+rank."""
 
 
 def ordered(sizes: Mapping[str, float | None]) -> tuple[str, ...]:
-    """Flags by what they could move the row by, as given or else as usual, the largest first."""
+    """Return warnings by possible effect, the largest first; None: the usual effect."""
     return tuple(sorted(sizes, key=lambda flag: -(SIZE.get(flag, 0.0) if sizes[flag] is None else sizes[flag] or 0.0)))
 
 
 def including(flags: Sequence[str], flag: str) -> tuple[str, ...]:
-    """With one more, before the first that usually moves a row less."""
-    place = next((i for i, other in enumerate(flags) if SIZE.get(other, 0.0) < SIZE.get(flag, 0.0)), len(flags))
+    """Return the warnings with one more, in the order of usual effect."""
+    place = next((i for i, present in enumerate(flags) if SIZE.get(present, 0.0) < SIZE.get(flag, 0.0)), len(flags))
     return (*flags[:place], flag, *flags[place:])
 
 
 MOST: Final = 2
-"""Flags that a row is marked with; all of them are in the exports and in ``--explain``."""
+"""Number of warnings printed beside a row; exports and ``--explain`` contain all."""
 
 
 def shared(rows: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """What all of several rows are flagged with, in the order of the first; nothing of one row alone."""
-    first, *others = rows
-    return tuple(flag for flag in first if others and all(flag in other for other in others))
+    """Return the warnings common to all of several rows, in the order of the first row; none of a single row."""
+    first, *more = rows
+    return tuple(flag for flag in first if more and all(flag in row_flags for row_flags in more))
 
 
 def marks(flags: Sequence[str], of_all: Sequence[str]) -> tuple[str, ...]:
-    """A row's own flags that could move it most, without those that all rows share."""
+    """Return a row's most important warnings, without those common to all rows."""
     return tuple(flag for flag in flags if flag not in of_all)[:MOST]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
-from costmodel.projection.option_support import asked, refused
+from costmodel.projection.diagnostics import asked, refused
 from costmodel.providers import published_figures
 from costmodel.recording.reader import CellIdentity
 from costmodel.recording.trial import RecordedTrial

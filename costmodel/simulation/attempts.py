@@ -1,29 +1,36 @@
-"""Recorded attempts in parts, each of which a counterfactual can take away."""
+"""Attempts of a training run: the time of each by cause, retries, and suspended time."""
 
 from __future__ import annotations
 
 import copy
+import math
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import replace
-from itertools import accumulate, compress
-from typing import NamedTuple
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate, compress, pairwise
+from random import Random
+from typing import Final, NamedTuple
 
 from costmodel.recording.breakdown import UNKNOWN
 from costmodel.recording.causes import DROPPED, policy_of
 from costmodel.statistics.distribution import Distribution
-from costmodel.training.run import TrainingRun
+from costmodel.training.life_cycle import Suspension
+from costmodel.training.run import Think, TrainingRun
 from costmodel.workload.attempts import Attempt
 from costmodel.workload.pool import Pool, attempts
 
 
 class Parts(NamedTuple):
-    """Where the time of one attempt goes, in ns; the sum is what it held its worker for, think time of the training
-    run's law apart."""
+    """The time of one attempt by cause, in ns. The sum is its occupied time, without think time of the training run's
+    distribution."""
 
     trial: int
     weight: int
     pauses: int  # between its actions
-    dropped: bool  # a failure that is not retried, by its cause
+    dropped: bool  # a failure whose cause is not retried
     queued: int
     create: int
     ready: int
@@ -32,32 +39,31 @@ class Parts(NamedTuple):
     slowdown: int
     contention: int
     harness: int
-    work: int  # on the reference, where there is one
-    other: int  # wrapper time, whole commands that cannot be split; of a failure, time that nothing accounts for
+    work: int  # on the reference, if any
+    other: int  # wrapper time and undivided actions; of a failure, unexplained time
     think: int
     cleanup: int
 
 
 class AttemptTimes(NamedTuple):
-    """One attempt in one world, in ns."""
+    """An attempt under one random stream, in ns."""
 
-    ok: bool | None  # None: a failure that is not retried, by its cause
-    span: int  # from when its create is let through to its end
-    queued: int  # of that, before there was a sandbox
+    ok: bool | None  # None: a failure without a retry
+    span: int  # from the grant of its create to its end
+    queued: int  # before the start of its sandbox; part of the span
     cleanup: int
-    startup: int  # create and ready, which a sandbox of the warm pool saves
+    startup: int  # create and ready, saved by a pool sandbox
     suspended: int = 0  # of the span; the sandbox is not billed as usual meanwhile
 
 
 class Trials:
-    """The attempts of a cell at the training run's length: those that succeed, and those that do not, the shortest
-    first.
+    """The attempts of a cell at the training run's length: successes and failures, each by ascending time.
 
-    In this order a random number means much the same attempt whatever the weights are.
+    With this order a random number selects a similar attempt whatever the weights are.
     """
 
     def __init__(self, pool: Pool, training_run: TrainingRun, full_speed: float | None = None) -> None:
-        """``full_speed`` is the share of the work that the reference takes for it; None: there is none."""
+        """``full_speed``: share of the command time that the reference needs; None: no reference."""
         plain = replace(
             training_run,
             think=None,
@@ -68,17 +74,17 @@ class Trials:
             resume_s=0.0,
             suspended_usd_hour=None,
         )
-        sample = sorted(attempts(pool, training_run.length, plain), key=lambda one: one.held_ns)
-        self.successes = [_parts(one, pool, training_run, full_speed) for one in sample if one.ok]
-        self.failures = [_parts(one, pool, training_run, full_speed) for one in sample if not one.ok]
-        self.known = all(one.run_ns != UNKNOWN for one in sample if one.ok)
+        sample = sorted(attempts(pool, training_run.length, plain), key=lambda attempt: attempt.held_ns)
+        self.successes = [_parts(attempt, pool, training_run, full_speed) for attempt in sample if attempt.ok]
+        self.failures = [_parts(attempt, pool, training_run, full_speed) for attempt in sample if not attempt.ok]
+        self.known = all(attempt.run_ns != UNKNOWN for attempt in sample if attempt.ok)
         if training_run.failure_rate is not None or training_run.failure_hazard is not None:
             self.failures = []
         self.count = len(pool.trials)
 
     @classmethod
     def of(cls, law: Distribution) -> Trials:
-        """Successes that take as long as the law says, and nothing but command time."""
+        """Make successes with the durations of a distribution, as command time only."""
         trials = cls.__new__(cls)
         durations = enumerate(zip(law.values, law.counts, strict=True))
         trials.successes = [
@@ -93,19 +99,19 @@ class Trials:
         trials.successes, trials.failures = (
             sorted(
                 [
-                    *(one._replace(weight=one.weight * (share - 1)) for one in parts),
-                    *(Parts(*one[:4], *(factor * ns for ns in one[4:])) for one in parts),
+                    *(attempt._replace(weight=attempt.weight * (share - 1)) for attempt in parts),
+                    *(Parts(*attempt[:4], *(factor * ns for ns in attempt[4:])) for attempt in parts),
                 ],
-                key=lambda one: sum(one[4:]),
+                key=lambda attempt: sum(attempt[4:]),
             )
             for parts in (self.successes, self.failures)
         )
         return trials
 
     def weighted(self, times: Sequence[int]) -> tuple[list[int], list[int], float]:
-        """With each trial ``times`` times: cumulative weights of both, and the share of attempts that fail."""
+        """Return cumulative weights of both with each trial ``times`` times, and the share of failed attempts."""
         ok, failed = (
-            list(accumulate(one.weight * times[one.trial] for one in parts))
+            list(accumulate(attempt.weight * times[attempt.trial] for attempt in parts))
             for parts in (self.successes, self.failures)
         )
         bad = failed[-1] if failed else 0
@@ -120,22 +126,22 @@ def timed(
     Think time of the training run's law is not in them. ``fork_ns`` replaces create, ready and preload.
     """
     if fork_ns is not None:
-        parts = [one._replace(create=fork_ns, ready=0, preload=0) for one in parts]
-    kept = [cause not in without for cause in _CAUSES]
-    queued, create, ready, *_ = kept
+        parts = [attempt._replace(create=fork_ns, ready=0, preload=0) for attempt in parts]
+    present = [cause not in without for cause in _CAUSES]
+    queued, create, ready, *_ = present
     cleaned, thinks = factor * ("cleanup" not in without), "think" not in without
-    found = []
-    for one in parts:
-        moving = sum(compress(one[4:12], kept)) + one.work + one.other
-        startup = one.create * create + one.ready * ready
-        span = max(0, round(factor * moving)) + one.think * thinks
-        queue, cleanup = round(factor * one.queued * queued), round(cleaned * one.cleanup)
-        found.append(AttemptTimes(ok, span, queue, cleanup, round(factor * startup)))
-    return found
+    times = []
+    for attempt in parts:
+        moving = sum(compress(attempt[4:12], present)) + attempt.work + attempt.other
+        startup = attempt.create * create + attempt.ready * ready
+        span = max(0, round(factor * moving)) + attempt.think * thinks
+        queue, cleanup = round(factor * attempt.queued * queued), round(cleaned * attempt.cleanup)
+        times.append(AttemptTimes(ok, span, queue, cleanup, round(factor * startup)))
+    return times
 
 
 _CAUSES = ("throttle", "create", "ready", "preload", "dispatch", "slowdown", "contention", "harness")
-"""Whose parts stand side by side in ``Parts``, in this order."""
+"""Fields of ``Parts`` in this order."""
 
 
 def _parts(attempt: Attempt, pool: Pool, training_run: TrainingRun, full_speed: float | None) -> Parts:
@@ -144,12 +150,12 @@ def _parts(attempt: Attempt, pool: Pool, training_run: TrainingRun, full_speed: 
     create = min(measured.create_ns, attempt.cold_ns)
     ready = attempt.cold_ns - create
     preload = attempt.startup_ns - attempt.cold_ns
-    known = attempt.run_ns != UNKNOWN
-    useful = attempt.run_ns - attempt.contention_ns if known else 0
+    separated = attempt.run_ns != UNKNOWN
+    useful = attempt.run_ns - attempt.contention_ns if separated else 0
     work = useful if full_speed is None else round(useful * full_speed)
-    told = attempt.startup_ns + attempt.dispatch_ns + attempt.unsplit_ns + attempt.think_ns + attempt.queued_ns
-    told += attempt.wrapper_ns
-    rest = attempt.held_ns - told - (attempt.run_ns if known else 0)
+    attributed_ns = attempt.startup_ns + attempt.dispatch_ns + attempt.unsplit_ns + attempt.think_ns + attempt.queued_ns
+    attributed_ns += attempt.wrapper_ns
+    rest = attempt.held_ns - attributed_ns - (attempt.run_ns if separated else 0)
     return Parts(
         trial=attempt.trial,
         weight=attempt.weight,
@@ -160,7 +166,7 @@ def _parts(attempt: Attempt, pool: Pool, training_run: TrainingRun, full_speed: 
         preload=preload,
         dispatch=attempt.dispatch_ns,
         slowdown=useful - work,
-        contention=attempt.contention_ns if known else 0,
+        contention=attempt.contention_ns if separated else 0,
         harness=rest if attempt.ok else 0,
         work=work,
         other=attempt.unsplit_ns + attempt.wrapper_ns + (0 if attempt.ok else rest),
@@ -168,3 +174,144 @@ def _parts(attempt: Attempt, pool: Pool, training_run: TrainingRun, full_speed: 
         cleanup=measured.cleanup_ns or 0,
         dropped=not attempt.ok and policy_of(trial.cause, trial.error).treatment == DROPPED,
     )
+
+
+CHAINS: Final = 2_000
+"""Simulated trajectories for the distribution of failures before a success."""
+
+
+class Retries(NamedTuple):
+    """Independent attempts with the same probability of failure, at most ``cap`` per trajectory."""
+
+    failure: Fraction  # below 1
+    cap: int | None
+    simulated: Fraction | None = None  # attempts per trajectory, if failures are correlated
+
+    @property
+    def delivered(self) -> Fraction:
+        """Share of trajectories with a final success: 1 − f^cap."""
+        return self.attempts * (1 - self.failure)
+
+    @property
+    def attempts(self) -> Fraction:
+        """Expected attempts per trajectory: (1 − f^cap) / (1 − f)."""
+        if self.simulated is not None:
+            return self.simulated
+        return (1 - self._all_fail) / (1 - self.failure)
+
+    @property
+    def _all_fail(self) -> Fraction:
+        if self.cap is None:
+            return Fraction(0)
+        return self.failure**self.cap if self.cap <= 64 else Fraction(float(self.failure) ** self.cap)
+
+
+def with_retries(
+    success: Distribution, failure: Distribution | None, retries: Retries, backoff_ns: int, rng: Random
+) -> Distribution:
+    """Return the distribution of a worker's busy time per trajectory, with failed attempts and back-off.
+
+    Made from stratified quantiles, and scaled to the exact mean.
+    """
+    if failure is None or not retries.failure:
+        return success
+    scale = math.log(float(retries.failure))
+    longest = retries.cap if retries.cap is not None else math.inf
+    strata = list(range(CHAINS))
+    rng.shuffle(strata)
+    weights: Counter[int] = Counter()
+    for number, stratum in enumerate(strata):
+        failures = min(int(math.log((number + 0.5) / CHAINS) / scale), longest)
+        busy = int(
+            sum(rng.choices(failure.values, cum_weights=failure.cumulative, k=int(failures)))
+        ) + backoff_ns * int(min(failures, longest - 1))
+        if failures < longest:
+            index = (2 * stratum + 1) * success.size // (2 * CHAINS)
+            busy += success.values[bisect_right(success.cumulative, index)]
+        weights[busy] += 1
+    chained = Distribution(weights, success.trials)
+    retried = retries.attempts - 1
+    exact = (
+        retries.delivered * Fraction(success.total, success.size)
+        + (retries.attempts - retries.delivered) * Fraction(failure.total, failure.size)
+        + retried * backoff_ns
+    )
+    ratio = (exact * chained.size / chained.total).limit_denominator(10**12) if chained.total else Fraction(1)
+    return chained.scaled(ratio.numerator, ratio.denominator)
+
+
+@lru_cache(maxsize=32)
+def retried(
+    success: Distribution, failure: Distribution | None, retries: Retries, backoff_ns: int, seed: int
+) -> Distribution:
+    """As ``with_retries`` by this seed, remembered: each point of a curve over workers asks for the same."""
+    return with_retries(success, failure, retries, backoff_ns, Random(seed))
+
+
+def throttle_floor_ns(creates: float, rate: float, burst: int) -> float:
+    """When the last of ``creates`` sandboxes is let through at the earliest, at ``rate`` per second after ``burst``."""
+    return max(0.0, creates - burst) / rate * 1e9
+
+
+def effective_workers(workers: int, rate: float | None, busy_ns: float) -> float:
+    """How many workers a create rate can keep busy if each create does so for this long (Little's law)."""
+    return workers if rate is None else min(workers, rate * busy_ns / 1e9)
+
+
+SUSPENSION_DRAWS: Final = 20_000
+"""Limit of drawn pauses for one number of pauses."""
+ROOT: Final = math.sqrt(2)
+
+
+def suspended_parts(
+    think: Think, pauses: int, suspension: Suspension, sums: Sequence[int], edges: Sequence[float]
+) -> list[tuple[int, int]]:
+    """Return the delay and the suspended time of each sum of pauses, in ns.
+
+    Both are means over simulated trajectories of the same rank, scaled to the exact mean of one pause.
+    """
+    if not pauses:
+        return [(0, 0)] * len(sums)
+    samples = 1 if not think.sigma else max(64, min(2_000, SUSPENSION_DRAWS // pauses))
+    rng = Random(pauses)
+    drawn = []
+    for _ in range(samples):
+        pauses_ns = [think.median_ns * math.exp(think.sigma * rng.gauss(0, 1)) for _ in range(pauses)]
+        parts = [suspension.split(pause) for pause in pauses_ns]
+        total = math.fsum(pauses_ns) or 1.0
+        drawn.append((total, math.fsum(delay for delay, _ in parts), math.fsum(part for _, part in parts) / total))
+    drawn.sort()
+    parts_of_sums = []
+    for place, whole in enumerate(sums):
+        first = min(samples - 1, int(edges[place] * samples))
+        near = drawn[first : max(first + 1, round(edges[place + 1] * samples))]
+        parts_of_sums.append(
+            (math.fsum(pair[1] for pair in near) / len(near), whole * math.fsum(pair[2] for pair in near) / len(near))
+        )
+    widths = [high - low for low, high in pairwise(edges)]
+    exact = _mean_suspension(think, suspension)
+    scaled = []
+    for column in (0, 1):
+        mean = math.fsum(width * pair[column] for width, pair in zip(widths, parts_of_sums, strict=True))
+        scaled.append(pauses * exact[column] / mean if mean else 1.0)
+    return [
+        (round(delay * scaled[0]), min(whole, round(part * scaled[1])))
+        for whole, (delay, part) in zip(sums, parts_of_sums, strict=True)
+    ]
+
+
+def _mean_suspension(think: Think, suspension: Suspension) -> tuple[float, float]:
+    """Return the mean delay and the mean suspended time of one pause, from the lognormal's partial expectations."""
+    if not think.sigma or not think.median_ns:
+        return suspension.split(think.median_ns)
+
+    def above(limit: float) -> tuple[float, float]:  # probability of a longer pause, and its part of the mean
+        if limit <= 0:
+            return 1.0, think.mean_ns
+        z = math.log(limit / think.median_ns) / think.sigma
+        return 0.5 * math.erfc(z / ROOT), think.mean_ns * 0.5 * math.erfc((z - think.sigma) / ROOT)
+
+    awake = suspension.after_ns + suspension.suspend_ns
+    (chance, part), (late_chance, late) = above(suspension.after_ns), above(awake)
+    early = awake * (chance - late_chance) - (part - late)  # pauses that end before the suspension is complete
+    return suspension.resume_ns * chance + early, late - awake * late_chance

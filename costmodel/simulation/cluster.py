@@ -1,6 +1,6 @@
-"""Nodes with pods, disks and a network each: where a sandbox goes, and when its image is there.
+"""Nodes with pods, a disk and a network each: the placement of a sandbox, and the arrival of its image.
 
-A node pulls one image after another, so that when a pull ends is known as soon as it is asked for, and needs no event.
+A node pulls one image after another. The end of a pull is therefore known at its request, and needs no event.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ _MASK = (1 << _SHIFT) - 1
 
 
 class NodeSet(NamedTuple):
-    """What the nodes are."""
+    """Number, size and images of the nodes."""
 
     nodes: int
     pods: int  # of each
-    near: bool = False  # a sandbox goes where its image is, if it can
-    ahead: int = 0  # nodes that the images of the next step are pulled onto; 0: none is pulled ahead
-    pull_ns: tuple[int, ...] = ()  # what each image takes, its build included; (): every image is everywhere
+    near: bool = False  # prefer a node with the image
+    ahead: int = 0  # nodes per image of the next step; 0: no pulls ahead
+    pull_ns: tuple[int, ...] = ()  # pull and build time per image; (): every image is everywhere
     sizes_gb: tuple[float, ...] = ()
     disk_gb: float = math.inf
-    build_ns: int = 0  # of an image on its first use; 0: every image is built
+    build_ns: int = 0  # on first use of an image; 0: every image is built
     builders: int = 0  # builds at a time; 0: without limit
     built: int = 0  # so many images are built before the run
 
     @property
     def fills(self) -> bool:
-        """Whether images are pulled or built, so that early steps differ from late ones."""
+        """Whether images are pulled or built, which makes early steps slower than late steps."""
         return bool(self.pull_ns or self.build_ns)
 
     @classmethod
@@ -69,25 +69,24 @@ class NodeSet(NamedTuple):
 
 
 Disk = dict[int, int]
-"""The images of a node, the one that was used longest ago first, with when each is there (ns)."""
+"""Images of a node with their arrival (ns), the least recently used first."""
 
 
 class Nodes:
     """Their state; times are ns from the start of the run."""
 
     def __init__(self, cluster: NodeSet, disks: Sequence[Iterable[int]] = (), built: Iterable[int] = ()) -> None:
-        """No pod is in use. ``disks`` are the images that the nodes hold already, in the order of their last use;
-        ``built`` are images that are built already."""
+        """All pods are free. ``disks``: images on each node by last use; ``built``: images without a build."""
         self._cluster = cluster
         self._used = [0] * cluster.nodes
-        self._order = list(range(cluster.nodes))  # used << shift | node; those that are out of date are skipped
+        self._order = list(range(cluster.nodes))  # used << shift | node; outdated entries are skipped
         heapify(self._order)
         self.free = cluster.nodes * cluster.pods
         held = disks if cluster.pull_ns and disks else [()] * cluster.nodes
         self._disks: list[Disk] = [dict.fromkeys(disk, 0) for disk in held]
         self._held_gb = [math.fsum(map(cluster.sizes_gb.__getitem__, disk)) for disk in self._disks]
-        self._pulled = [0] * cluster.nodes  # when all that was asked for is there
-        self._late = [0] * cluster.nodes  # ... that waited for a build
+        self._pulled = [0] * cluster.nodes  # end of all requested pulls
+        self._late = [0] * cluster.nodes  # end of pulls after a build
         self._holders: dict[int, set[int]] = {}
         if cluster.near:
             for node, disk in enumerate(self._disks):
@@ -103,11 +102,11 @@ class Nodes:
         return self._cluster.ahead > 0
 
     def disks(self) -> list[list[int]]:
-        """The images that nodes hold or are pulling, in the order of their last use."""
+        """Return images on nodes, including running pulls, by last use."""
         return [list(disk) for disk in self._disks]
 
     def take(self, image: int, now: int, *, hit: bool = False) -> tuple[int, int]:
-        """A pod for this image at ``now``: its node, and when the image is there. There is a free one."""
+        """Take a free pod for this image: return its node, and the arrival of the image."""
         cluster, used, order = self._cluster, self._used, self._order
         node = self._near(image) if cluster.near else -1
         if node >= 0:
@@ -147,7 +146,7 @@ class Nodes:
             heappush(self._order, used[node] << _SHIFT | node)
 
     def pull_ahead(self, images: Iterable[int], now: int) -> None:
-        """Pull each onto as many nodes as a group of its rollouts needs, those whose pulls are done first."""
+        """Pull each image onto enough nodes for a group of its rollouts, the least busy networks first."""
         idle = [when << _SHIFT | node for node, when in enumerate(self._pulled)]
         heapify(idle)
         for image in images:
@@ -166,7 +165,7 @@ class Nodes:
                 heappush(idle, code)
 
     def _near(self, image: int) -> int:
-        """The same among those that hold the image; below 0: none of them has a free pod."""
+        """Return such a node among the holders of the image; below 0: no holder has a free pod."""
         used, pods = self._used, self._cluster.pods
         codes = [used[node] << _SHIFT | node for node in self._holders.get(image, ()) if used[node] < pods]
         return min(codes) & _MASK if codes else -1
@@ -184,7 +183,7 @@ class Nodes:
         return max(now, self.built[image])
 
     def _pull(self, node: int, image: int, now: int, built: int) -> int:
-        """When the image is there, which it is not, and is asked for now; pulls that wait for builds queue apart."""
+        """Request a missing image and return its arrival; pulls that wait for builds have a separate queue."""
         disk, cluster = self._disks[node], self._cluster
         size = cluster.sizes_gb[image]
         held = self._held_gb[node] + size

@@ -1,9 +1,9 @@
-"""How long N jobs take on W identical workers that serve one queue, first come first served.
+"""Time of N jobs on W identical workers with one queue, first come first served.
 
-Closed forms in O(distinct durations): the maximum where each job has a worker, bounds (Graham 1969), and the renewal
-form. Workers that take one job after another are W independent renewal processes. Once they have lost step, the job in
-progress at a random instant has the equilibrium residual law (Feller, volume II, XI.4), which gives the expected
-makespan. How well they have lost step is read off the characteristic function. Otherwise the queue is simulated.
+Closed forms in O(distinct durations): the maximum with a worker per job, bounds (Graham 1969), and the renewal form.
+Workers are W independent renewal processes. Once they are out of step, the job in progress at a random instant has the
+equilibrium residual distribution (Feller, volume II, XI.4), which gives the expected makespan. The characteristic
+function shows how far they are out of step. Otherwise the queue is simulated.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from costmodel.statistics.intervals import student_t
 from costmodel.training.run import check_counts
 
 DRAWS: Final = 400_000
-"""Random durations that one simulated expectation may cost: about a fifth of a second."""
+"""Random durations of one simulated expectation at most: about a fifth of a second."""
 MIN_REPLICATES: Final = 4
 MAX_REPLICATES: Final = 30
 CONFIDENCE: Final = 0.997
 MAX_EVALUATIONS: Final = 400
 SETTLED: Final = 2
-"""A run lasts at least this many of its longest job before the jobs in progress are those of the equilibrium."""
+"""Least length of a run, in longest jobs, for the equilibrium of jobs in progress."""
 
 
 class Makespan(NamedTuple):
-    """An expected makespan, how far off it may be, and its method.
+    """An expected makespan with its error and method.
 
-    ``order-statistic`` is exact for the law; ``bounds`` is the middle of guaranteed bounds; ``renewal`` the closed
-    form for workers out of step; ``simulation`` a mean of seeded replicates with its 99.7 % interval; ``events`` a run
-    simulated from event to event.
+    ``order-statistic`` is exact; ``bounds`` is the middle of guaranteed bounds; ``renewal`` is the closed form for
+    workers out of step; ``simulation`` is a mean of seeded replicates with its 99.7 % interval; ``events`` is an event
+    simulation.
     """
 
     value_ns: float
@@ -80,10 +80,10 @@ def expected_makespan(
     seed: int = 0,
     effort: float = 1.0,
 ) -> Makespan:
-    """E[makespan] of ``trajectories`` jobs drawn from the sample, within ``error_ns`` and inside guaranteed bounds.
+    """Return E[makespan] of ``trajectories`` jobs drawn from the sample, within ``error_ns`` and guaranteed bounds.
 
-    Aims at a relative error of ``tolerance``. Where a simulation would cost more than about a second, the error is
-    larger; ``effort`` is a share of that time. O(distinct durations) in the usual case, never O(trajectories).
+    Aims at a relative error of ``tolerance``, and accepts a larger error where a simulation would exceed about a
+    second. ``effort`` is a share of this time. O(distinct durations) usually, never O(trajectories).
 
     Raises:
         TrainingRunError: trajectories below 0, workers below 1, or a sample that is empty, negative or not finite.
@@ -113,7 +113,7 @@ def expected_makespan(
 
 
 def unseen_chance(replicates: int) -> float:
-    """The highest probability of an outcome that none of so many replicates had."""
+    """Return the highest probability of an unseen outcome."""
     return 1 - math.pow(1 - CONFIDENCE, 1 / replicates)
 
 
@@ -127,10 +127,10 @@ def _error_of_mean(ends: list[int], possible: float) -> float:
 
 
 def _unseen(law: Distribution, jobs: int, workers: int, ends: list[int]) -> float:
-    """How far outcomes that no replicate had may move the mean: later by their longest job, or sooner.
+    """Return how far unseen outcomes may move the mean: later by their longest job, or sooner.
 
-    The end is below x only if every job is, which has the probability F(x)^N. It is at most an even share of the work
-    and the longest job later than 0.
+    The end is below x only if every job is, with probability F(x)^N. It is at most an even share of the work plus the
+    longest job.
     """
     chance = unseen_chance(len(ends))
     sooner = math.fsum(
@@ -167,10 +167,10 @@ def makespan_bounds(law: Distribution, jobs: int, workers: int) -> tuple[float, 
 
 
 def renewal_makespan(law: Distribution, jobs: int, workers: int) -> float:
-    """E[makespan] in ns once workers are out of step: the last start, then the longest of what is still running.
+    """Return E[makespan] in ns of workers out of step: the last start, then the longest running job.
 
-    (Nμ − μ − (W−1)·m₂/2μ)/W + E[max(L, R₁ … R_{W−1})], with L a fresh job and R from the residual law, whose
-    distribution function is piecewise linear, so that each piece integrates in closed form.
+    (Nμ − μ − (W−1)·m₂/2μ)/W + E[max(L, R₁ … R_{W−1})], with L a fresh job and R from the residual distribution. Its
+    distribution function is piecewise linear, so each piece integrates in closed form.
     """
     left_over = law.mean + (workers - 1) * law.second_moment / (2 * law.mean)
     last_start = (jobs * law.mean - left_over) / workers
@@ -190,9 +190,9 @@ def renewal_makespan(law: Distribution, jobs: int, workers: int) -> float:
 def out_of_step(law: Distribution, jobs: int, workers: int, tolerance: float) -> bool:
     """Whether the workers provably lost step before the end, so that ``renewal_makespan`` holds to ``tolerance``.
 
-    The r-th harmonic of the renewal density displaces the end by at most μ/(πr) · |φ(2πr/μ)|^(N/W). Harmonics
-    beyond 1/(π · tolerance · N/W) are below the tolerance whatever φ is. What φ does not show: as long as the longest
-    job takes, fewer are in progress than later, because none began before the run did.
+    The r-th harmonic of the renewal density displaces the end by at most μ/(πr) · |φ(2πr/μ)|^(N/W). Harmonics beyond
+    1/(π · tolerance · N/W) are below the tolerance for any φ. For the duration of the longest job fewer jobs are in
+    progress, which φ does not show.
     """
     waves = jobs / workers
     if SETTLED * law.values[-1] > waves * law.mean:
@@ -204,7 +204,7 @@ def out_of_step(law: Distribution, jobs: int, workers: int, tolerance: float) ->
 def _stays_below(law: Distribution, start: float, stop: float, ceiling: Callable[[float], float]) -> bool:
     """Prove |φ(2πr/μ)| ≤ ceiling(r), a growing function, on [start, stop] by branch and bound; False if unproved.
 
-    |φ| changes by at most E|X − c| per unit of frequency whatever c is, because a shift only turns its phase.
+    |φ| changes by at most E|X − c| per unit of frequency for any c, because a shift only turns the phase.
     """
     slope = 2 * math.pi / law.mean * _mean_absolute_deviation(law)
     pending = [(start, stop)]

@@ -1,8 +1,7 @@
-"""The random world that all counterfactuals share: whatever is drawn depends on the place it is drawn for, and on
-nothing that happens, so that taking a cause away changes nothing else.
+"""Random streams shared by all counterfactuals: a draw depends on its rollout and attempt, never on simulated events.
 
-A success is drawn once for each rollout, and whether its attempts fail apart from that: without failures the rollout
-is the same. Only where the time limit ended that success is another drawn.
+Each rollout draws one success; the failures of its attempts are drawn separately. Without failures the rollout is
+therefore the same. Another success is drawn only after the time limit ended the first.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from itertools import accumulate
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel.simulation.attempts import AttemptTimes, Parts
-from costmodel.simulation.suspension import suspended_parts
+from costmodel.simulation.attempts import AttemptTimes, Parts, suspended_parts
 from costmodel.statistics.lognormal_sum import WHOLE, strata_of_sum
 from costmodel.training.life_cycle import Suspension
 from costmodel.training.run import Think, TrainingRun
@@ -23,21 +21,21 @@ from costmodel.units import NS_PER_HOUR
 
 PER_OCTAVE: Final = 4
 APART: Final = 1.25
-"""Laws of sums of pauses are made for numbers of pauses so far apart; between two of them each quantile is on the
-straight line, which keeps the mean exactly."""
+"""Distance between numbers of pauses with a computed distribution of their sum. Quantiles between two are interpolated
+linearly, which keeps the mean exact."""
 _ROOT: Final = math.sqrt(2)
 
 
 class ThinkQuantiles:
-    """How long attempts think in all, by how many pauses they have: quantiles in whole ns."""
+    """Quantiles of the total think time of an attempt in ns, by number of pauses."""
 
     def __init__(self, think: Think, pauses: Sequence[int], suspension: Suspension | None = None) -> None:
-        """``pauses`` are all that will be asked for."""
+        """``pauses``: all numbers of pauses in use."""
         wanted = sorted(set(pauses))
-        made = [number for number in _anchors(wanted[0], wanted[-1]) if number]
-        laws = {number: strata_of_sum(number, think.sigma, PER_OCTAVE) for number in made}
-        one = laws[made[0]] if made else strata_of_sum(0, 0.0, PER_OCTAVE)
-        self.edges = [edge / WHOLE for edge in accumulate(stratum.weight for stratum in one)]
+        anchors = [number for number in _anchors(wanted[0], wanted[-1]) if number]
+        laws = {number: strata_of_sum(number, think.sigma, PER_OCTAVE) for number in anchors}
+        strata = laws[anchors[0]] if anchors else strata_of_sum(0, 0.0, PER_OCTAVE)
+        self.edges = [edge / WHOLE for edge in accumulate(stratum.weight for stratum in strata)]
         self.edges.pop()
         nothing = [0.0] * (len(self.edges) + 1)
         means = {0: nothing} | {number: [stratum.mean for stratum in law] for number, law in laws.items()}
@@ -57,46 +55,46 @@ class ThinkQuantiles:
 
 
 def _anchors(low: int, high: int) -> list[int]:
-    found = [low]
-    while found[-1] < high:
-        found.append(min(high, max(found[-1] + 1, int(found[-1] * APART))))
-    return found
+    anchors = [low]
+    while anchors[-1] < high:
+        anchors.append(min(high, max(anchors[-1] + 1, int(anchors[-1] * APART))))
+    return anchors
 
 
 def _normals(rng: Random, count: int) -> list[float]:
-    """What ``gauss(0, 1)`` would return so many times, begun at a pair: without a call for each."""
+    """Return ``count`` results of ``gauss(0, 1)`` from the start of a pair, without a call per result."""
     random = rng.random
-    found: list[float] = []
+    numbers: list[float] = []
     log, sqrt, cos, sin = math.log, math.sqrt, math.cos, math.sin
     for _ in range(count // 2):
         angle = random() * math.tau
         radius = sqrt(-2.0 * log(1.0 - random()))
-        found += (cos(angle) * radius, sin(angle) * radius)
+        numbers += (cos(angle) * radius, sin(angle) * radius)
     if count % 2:
-        found.append(rng.gauss(0, 1))
-    return found
+        numbers.append(rng.gauss(0, 1))
+    return numbers
 
 
 class StepDraws(NamedTuple):
-    """What a step's rollouts are, in the order of the queue. Lists have one entry per rollout."""
+    """Draws of a step's rollouts in the order of the queue. Lists have one entry per rollout."""
 
-    key: int  # no other has it
+    key: int  # unique number
     rows: list[int]  # of the successes
     think_ns: list[int]
-    chances: list[float]  # below the share of failures: the first attempt fails; [] where that is no chance
-    patience_h: list[float]  # hazards of 1 an hour strike after so long; [] without one
+    chances: list[float]  # below the failure rate: the first attempt fails; [] without failures
+    patience_h: list[float]  # time of a failure at a hazard of 1 per hour; [] without hazard
     images: list[int]  # 0 without images
     shared: list[float]  # the prompt's part of log think time
     suspended: list[tuple[int, int]]  # delay and suspended time, in ns; [] without suspension
 
 
 class AgainDraws(NamedTuple):
-    """One attempt that is drawn apart: what it would have been, and what became of it."""
+    """A separately drawn attempt, and its outcome."""
 
     row: int
     think_ns: int
     chance: float
-    moment: float  # the share of its span after which it fails
+    moment: float  # share of its span before the failure
     patience_h: float  # 0 without a hazard
     failed_row: int
     failed_think_ns: int
@@ -105,7 +103,7 @@ class AgainDraws(NamedTuple):
 
 
 class World:
-    """One replicate: a resample of the trials and a seed."""
+    """A random stream: a resample of the trials and a seed."""
 
     def __init__(
         self,
@@ -116,7 +114,7 @@ class World:
         law: ThinkQuantiles | None,
         seed: int,
     ) -> None:
-        """``weights`` are those of ``Trials.weighted``."""
+        """``weights``: from ``Trials.weighted``."""
         self._weights, self._failed_weights, recorded = weights
         self.failure = recorded if training_run.failure_rate is None else training_run.failure_rate
         self.hazard = training_run.failure_hazard or 0.0
@@ -128,39 +126,41 @@ class World:
         self._burst = training_run.failure_burst
         self._images = 1 if training_run.images is None else training_run.images.count
         self._edges = law.edges if law else []
-        self._thinks = [law.by_pauses[one.pauses] for one in successes] if law else []
-        retries_all = training_run.on_failure is not None  # asked for: whatever the cause
-        self.dropped = [one.dropped and not retries_all for one in failures]
-        self._failed_thinks = [law.by_pauses[one.pauses] for one in failures] if law else []
-        self._suspended = [law.suspended[one.pauses] for one in successes] if law and law.suspended else []
-        self._failed_suspended = [law.suspended[one.pauses] for one in failures] if law and law.suspended else []
+        self._thinks = [law.by_pauses[attempt.pauses] for attempt in successes] if law else []
+        retries_all = training_run.on_failure is not None  # independent of the removed causes
+        self.dropped = [attempt.dropped and not retries_all for attempt in failures]
+        self._failed_thinks = [law.by_pauses[attempt.pauses] for attempt in failures] if law else []
+        self._suspended = [law.suspended[attempt.pauses] for attempt in successes] if law and law.suspended else []
+        self._failed_suspended = (
+            [law.suspended[attempt.pauses] for attempt in failures] if law and law.suspended else []
+        )
         forks = training_run.fork_s is not None
-        self.prepare_ns = [one.create + one.ready + one.preload for one in successes] if forks else []
+        self.prepare_ns = [attempt.create + attempt.ready + attempt.preload for attempt in successes] if forks else []
         self._own, self._common = (
             math.sqrt(1 - training_run.think_correlation),
             math.sqrt(training_run.think_correlation),
         )
         self._seed = seed
-        self._rng = Random(0)  # seeded anew for each attempt that is drawn apart
+        self._rng = Random(0)  # seeded for each separately drawn attempt
         self._steps: dict[int, StepDraws] = {}
         self._again: dict[int, AgainDraws] = {}
 
     def step(self, number: int, rollouts: int, *, prompt: int = -1, redone: int = 0) -> StepDraws:
-        """A step's rollouts; with ``prompt`` those of one that is ``redone`` for so many times."""
+        """Draw a step's rollouts, or those of one ``prompt`` at its ``redone``-th repetition."""
         key = (number << 44) + ((prompt + 1) << 14) + redone if redone else number << 44
-        known = self._steps.get(key)
-        if known is None or len(known.rows) < rollouts:
-            known = self._steps[key] = self._draw(key, rollouts, Random((self._seed << 128) + (key << 1)))
-        return known
+        cached = self._steps.get(key)
+        if cached is None or len(cached.rows) < rollouts:
+            cached = self._steps[key] = self._draw(key, rollouts, Random((self._seed << 128) + (key << 1)))
+        return cached
 
     def images(self, number: int, rollouts: int) -> list[int]:
-        """Those of a step's rollouts, without the rest of it."""
+        """Return the images of a step's rollouts, without other draws."""
         rng = Random((self._seed << 128) + (number << 45))
         drawn = [int(rng.random() * self._images) for _ in range(-(-rollouts // self.group))]
         return [image for image in drawn for _ in range(self.group)][:rollouts]
 
     def forget(self) -> None:
-        """Keep nothing of the steps that were drawn; they would come out the same again."""
+        """Forget the drawn steps; a new draw returns the same."""
         self._steps.clear()
         self._again.clear()
 
@@ -176,7 +176,7 @@ class World:
             edges, table = self._edges, self._thinks
             if self._common:
                 of_prompt = [z for z in shared for _ in range(self.group)][:rollouts]
-                normals = [rng.gauss(0, 1)] if prompts % 2 else []  # the other one of a pair that is begun
+                normals = [rng.gauss(0, 1)] if prompts % 2 else []  # the second half of a pair
                 ranks = self._ranks(of_prompt, normals + _normals(rng, rollouts - len(normals)))
                 strata = [bisect_right(edges, rank) for rank in ranks]
             else:
@@ -199,15 +199,15 @@ class World:
         )
 
     def _ranks(self, shared: Sequence[float], normals: Sequence[float]) -> list[float]:
-        """Of the think time of rollouts with these parts of their prompts and of their own."""
-        common, own, erfc = self._common, self._own, math.erfc
-        return [0.5 * erfc(-(common * z + own * one) / _ROOT) for z, one in zip(shared, normals, strict=True)]
+        """Return ranks of the think time of rollouts with these shared and private normals."""
+        common, private, erfc = self._common, self._own, math.erfc
+        return [0.5 * erfc(-(common * z + private * normal) / _ROOT) for z, normal in zip(shared, normals, strict=True)]
 
     def apart(self, draws: StepDraws, rollout: int, tries: int) -> AgainDraws:
         """Attempt number ``tries`` of a rollout, the first being 0."""
         key = (draws.key << 40) + (rollout << 16) + tries
-        known = self._again.get(key)
-        if known is None:
+        cached = self._again.get(key)
+        if cached is None:
             rng = self._rng
             rng.seed((self._seed << 128) + (key << 1) + 1)
             row = bisect_right(self._weights, rng.random() * self._weights[-1])
@@ -218,7 +218,7 @@ class World:
             z = draws.shared[rollout // self.group] if self._common else 0.0
             rank = self._ranks([z], [rng.gauss(0, 1)])[0] if self._common else rng.random()
             place = bisect_right(self._edges, rank)
-            known = self._again[key] = AgainDraws(
+            cached = self._again[key] = AgainDraws(
                 row,
                 self._thinks[row][place] if self._thinks else 0,
                 rng.random(),
@@ -229,11 +229,11 @@ class World:
                 self._suspended[row][place] if self._suspended else (0, 0),
                 self._failed_suspended[failed][place] if self._failed_suspended else (0, 0),
             )
-        return known
+        return cached
 
 
 class View:
-    """A world as it looks without some causes."""
+    """A random stream without some causes."""
 
     def __init__(
         self,
@@ -257,37 +257,42 @@ class View:
         self._hazard = world.hazard if failing else 0.0
 
     def first(self, draws: StepDraws, *, warm: bool = False) -> list[AttemptTimes]:
-        """The first attempts of a step's rollouts; ``warm`` with a sandbox that stands ready."""
+        """Return the first attempts of a step's rollouts; ``warm``: with a pool sandbox."""
         if self._thinking:
             pairs = zip(draws.rows, draws.think_ns, strict=True)
-            found = [self._success(row, think_ns, warm) for row, think_ns in pairs]
+            times = [self._success(row, think_ns, warm) for row, think_ns in pairs]
             if draws.suspended:
-                found = [self._asleep(one, own) for one, own in zip(found, draws.suspended, strict=True)]
+                times = [
+                    self._asleep(times_of_attempt, suspension)
+                    for times_of_attempt, suspension in zip(times, draws.suspended, strict=True)
+                ]
         else:
-            found = [self._success(row, 0, warm) for row in draws.rows]
+            times = [self._success(row, 0, warm) for row in draws.rows]
         if self._hazard:
-            pairs_h = zip(found, draws.patience_h, strict=True)
+            pairs_h = zip(times, draws.patience_h, strict=True)
             return [self._struck(attempt, patience_h) for attempt, patience_h in pairs_h]
         if self._failure:
             for rollout, chance in enumerate(draws.chances):
                 if chance < self._failure:
-                    found[rollout] = self._failed(self.world.apart(draws, rollout, 0), warm)
-        return found
+                    times[rollout] = self._failed(self.world.apart(draws, rollout, 0), warm)
+        return times
 
     def again(self, draws: StepDraws, rollout: int, tries: int, *, warm: bool = False) -> AttemptTimes:
-        """Attempt number ``tries`` of a rollout whose attempts failed so far."""
-        own = self.world.apart(draws, rollout, tries)
+        """Return attempt number ``tries`` of a rollout with failed attempts only."""
+        draw = self.world.apart(draws, rollout, tries)
         if self._hazard:
-            return self._struck(self._asleep(self._success(own.row, own.think_ns, warm), own.suspended), own.patience_h)
-        if own.chance < self._failure:
-            return self._failed(own, warm)
+            return self._struck(
+                self._asleep(self._success(draw.row, draw.think_ns, warm), draw.suspended), draw.patience_h
+            )
+        if draw.chance < self._failure:
+            return self._failed(draw, warm)
         if self.world.limited and self._spent(draws, rollout, tries):
-            return self._asleep(self._success(own.row, own.think_ns, warm), own.suspended)
-        again = self._success(draws.rows[rollout], draws.think_ns[rollout], warm)
-        return self._asleep(again, draws.suspended[rollout]) if draws.suspended else again
+            return self._asleep(self._success(draw.row, draw.think_ns, warm), draw.suspended)
+        attempt = self._success(draws.rows[rollout], draws.think_ns[rollout], warm)
+        return self._asleep(attempt, draws.suspended[rollout]) if draws.suspended else attempt
 
     def _spent(self, draws: StepDraws, rollout: int, tries: int) -> bool:
-        """Whether one of the attempts so far was the rollout's success: the time limit ended it."""
+        """Whether an earlier attempt was the rollout's success, ended by the time limit."""
         first = draws.chances[rollout] if draws.chances else 1.0
         later = (self.world.apart(draws, rollout, before).chance for before in range(1, tries))
         return first >= self._failure or any(chance >= self._failure for chance in later)
@@ -296,21 +301,21 @@ class View:
         return _shifted(self._successes[row], think_ns * self._thinking, warm)
 
     def _struck(self, attempt: AttemptTimes, patience_h: float) -> AttemptTimes:
-        """The attempt, should the hazard strike before it is over."""
+        """Return the attempt, failed if the hazard strikes before its end."""
         until = attempt.queued + round(patience_h / self._hazard * NS_PER_HOUR)
         return _cut(attempt, until) if until < attempt.span else attempt
 
-    def _failed(self, own: AgainDraws, warm: bool) -> AttemptTimes:
+    def _failed(self, draw: AgainDraws, warm: bool) -> AttemptTimes:
         if self.world.as_recorded:
-            failed = _shifted(self._failures[own.failed_row], own.failed_think_ns * self._thinking, warm)
-            failed = self._asleep(failed, own.failed_suspended)
-            return failed._replace(ok=None) if self.world.dropped[own.failed_row] else failed
-        attempt = self._asleep(self._success(own.row, own.think_ns, warm), own.suspended)
+            failed = _shifted(self._failures[draw.failed_row], draw.failed_think_ns * self._thinking, warm)
+            failed = self._asleep(failed, draw.failed_suspended)
+            return failed._replace(ok=None) if self.world.dropped[draw.failed_row] else failed
+        attempt = self._asleep(self._success(draw.row, draw.think_ns, warm), draw.suspended)
         queued = attempt.queued
-        return _cut(attempt, queued + round(own.moment * (attempt.span - queued)))
+        return _cut(attempt, queued + round(draw.moment * (attempt.span - queued)))
 
     def _asleep(self, attempt: AttemptTimes, suspended: tuple[int, int]) -> AttemptTimes:
-        """Return the attempt with its suspended time, and the delay by resuming."""
+        """Return the attempt with its suspended time, and with the delay of resuming."""
         if not self._thinking or suspended == (0, 0):
             return attempt
         delay_ns, suspended_ns = suspended
@@ -318,7 +323,7 @@ class View:
 
 
 def _shifted(attempt: AttemptTimes, think_ns: int, warm: bool) -> AttemptTimes:
-    """The attempt with think time, and without its startup if its sandbox stands ready."""
+    """Return the attempt with think time, and without startup on a pool hit."""
     if not think_ns and not warm:
         return attempt
     ok, span, queued, cleanup, startup, _ = attempt
@@ -326,5 +331,5 @@ def _shifted(attempt: AttemptTimes, think_ns: int, warm: bool) -> AttemptTimes:
 
 
 def _cut(attempt: AttemptTimes, span: int) -> AttemptTimes:
-    """Return the attempt that fails after ``span``; it was suspended for the same share of its time."""
+    """Return the attempt that fails after ``span``; the suspended share of its time is unchanged."""
     return attempt._replace(ok=False, span=span, suspended=attempt.suspended * span // max(1, attempt.span))

@@ -12,20 +12,20 @@ from costmodel.training.run import RETRY, TrainingRun, launched
 
 
 class WarmPool(NamedTuple):
-    """Sandboxes that stand ready. At most one of the last three says how they are replaced."""
+    """Sandboxes ready in advance. At most one of the last three fields says how a taken sandbox is replaced."""
 
     size: int  # at the start; with ``group``, for every image
-    refill_ns: int | None = None  # a slot is ready again this long after it was taken
-    gap_ns: int | None = None  # sandboxes are made one after another, each taking this long
-    group: int | None = None  # as many rollouts share an image, and its sandboxes are not replaced
+    refill_ns: int | None = None  # time to refill a slot
+    gap_ns: int | None = None  # time to make a sandbox, one after another
+    group: int | None = None  # rollouts per image; sandboxes are not replaced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRules:
-    """One system of workers, throttles, nodes and training steps. Durations are ns."""
+    """Workers, throttles, nodes and training steps of a run. Durations are ns."""
 
     workers: int
-    size: int  # rollouts that a step keeps
+    size: int  # rollouts kept per step
     policy: Policy
     group: int = 1
     cap: int | None = None  # attempts per rollout
@@ -33,7 +33,7 @@ class StepRules:
     gap_ns: float = 0.0  # between two creates, once the burst is used up; 0: no limit
     burst: int = 1
     pool: WarmPool | None = None
-    over_provision: float = 0.0  # a step launches this share more than it keeps
+    over_provision: float = 0.0  # excess share of launched rollouts
     partial: bool = False
     train_ns: int = 0
     cluster: NodeSet | None = None
@@ -43,8 +43,8 @@ class StepRules:
     staleness: int = 0  # 0: no limit
     on_failure: str = RETRY
     suspends: bool = False
-    forks: bool = False  # each prompt has a snapshot, which is prepared and billed before its rollouts start
-    recycle_ns: int | None = None  # reset of a sandbox for the next rollout of its image; None: none is recycled
+    forks: bool = False  # each prompt has a snapshot, prepared and billed before its rollouts start
+    recycle_ns: int | None = None  # reset time of a sandbox for the next rollout of its image; None: no recycling
 
     @classmethod
     def of(cls, training_run: TrainingRun, without: Container[str] = ()) -> Self:
@@ -87,7 +87,7 @@ class StepRules:
         )
 
     def launched(self, size: int) -> int:
-        """How many rollouts a step that keeps ``size`` begins with."""
+        """Return the number of rollouts launched by a step of ``size`` kept rollouts."""
         return launched(size, self.over_provision)
 
     @property

@@ -1,8 +1,8 @@
-"""The workers of a run, from one event to the next: they wait for tokens, pods and images, try again and redo prompts.
+"""The workers of a run, from event to event: waits for tokens, pods and images, retries, repeated prompts.
 
-A heap has one live event per busy worker: when, the number of the worker, and which of its events this is. An event
-with an older number is void. Pods that are being cleaned up have a heap of their own in ``State``, which is read only
-while a worker waits for a pod. Events at one instant come in the order of the workers' numbers.
+A heap has one live event per busy worker: time, worker number and event number. An event with an older number is void.
+``State`` has a separate heap of pods in clean-up, read only while a worker waits for a pod. Simultaneous events are
+ordered by worker number.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from costmodel.simulation.state import SimulatedSandbox, State, Totals
 from costmodel.training.run import KEEP, MASK, RESAMPLE
 
 DONE, GIVEN_UP, LEFT_OUT, BROKEN, ASKS, GRANTED, EXPIRED = range(7)
-"""A worker's next event: its rollout succeeds, ends without success, is left out of the step, or breaks its prompt; it
-asks for a sandbox; its create is let through; or its time limit passes while it waits for a pod."""
+"""Kinds of a worker's next event: the rollout succeeds, ends without success, is left out of the step, or breaks its
+prompt; the worker requests a sandbox; its create is granted; its time limit passes during a wait for a pod."""
 NONE: Final = -1
 """The rollout of an idle worker."""
 
 
 class SimulatedWorker:
-    """A worker with the attempt that it is at, and its next event. Times are ns from the start of the run."""
+    """A worker with its current attempt and next event. Times are ns from the start of the run."""
 
     __slots__ = (
         *("attempt", "due", "earlier_ns", "event", "limit", "number", "ready", "rollout", "sandbox", "since", "stage"),
@@ -36,36 +36,36 @@ class SimulatedWorker:
         self.number = number
         self.rollout = NONE
         self.tries = 0  # attempts at this rollout so far
-        self.since = now  # when it took the rollout, or the step began; later by what it waited for creates
-        self.earlier_ns = 0  # that the rollout held workers for in earlier steps
+        self.since = now  # start of the rollout or of the step, plus waits for creates
+        self.earlier_ns = 0  # occupied time of the rollout in earlier steps
         self.stage = ASKS
-        self.due = now  # when its next event is
-        self.event = 0  # the number of that event
+        self.due = now  # time of the next event
+        self.event = 0  # number of the next event
         self.sandbox: SimulatedSandbox | None = None
-        self.used: SimulatedSandbox | None = None  # with recycling: of its last attempt, if that succeeded
-        self.attempt: AttemptTimes | None = None  # that waits for a pod
-        self.ready = NONE  # when the pool's sandbox for it is ready; NONE: one has to be made
-        self.limit = 0  # when its time is over; 0: never
+        self.used: SimulatedSandbox | None = None  # with recycling: of the last successful attempt
+        self.attempt: AttemptTimes | None = None  # waiting for a pod
+        self.ready = NONE  # arrival of its pool sandbox; NONE: a new sandbox is made
+        self.limit = 0  # end of the time limit; 0: never
 
 
 class Simulator:
-    """The workers from one start to the end of that step, or of the stream."""
+    """The workers of one step, or of a stream."""
 
     def __init__(self, state: State, start: int, count: int, more: Callable[[int], bool] | None = None) -> None:
-        """``count`` workers begin at ``start``. Of a stream, ``more`` adds rollouts to an empty queue if it can; its
-        argument is how many steps are trained."""
+        """``count`` workers begin at ``start``. ``more`` adds rollouts of a stream to an empty queue, given the trained
+        steps."""
         self.state = state
         self.now = start
         self.done = 0
-        self.trained: list[tuple[int, int, Totals, int]] = []  # of a stream: each batch as ``timeline`` needs it
+        self.trained: list[tuple[int, int, Totals, int]] = []  # batches of a stream, for ``timeline``
         self.steps_trained = 0
         self._more = more
         self._cuts = state.asked.over_provision > 0 or state.redone is not None  # whether an attempt may be cut
         self._workers = [SimulatedWorker(number, start) for number in range(count)]
-        self._line: deque[SimulatedWorker] = deque()  # they wait for a pod
+        self._line: deque[SimulatedWorker] = deque()  # waiting for a pod
         self._idle: list[SimulatedWorker] = []
         self._heap: list[tuple[int, int, int]] = []
-        self._latest = start  # when the last rollout ends whose end is no event
+        self._latest = start  # end of the last rollout without an event
 
     def start(self, carried: Iterable[SimulatedWorker]) -> None:
         """Begin with the rollouts of ``carried`` workers of the last step, then with the queue."""
@@ -86,14 +86,14 @@ class Simulator:
 
     def _one_after_another(self) -> None:
         """Run the queue where rollouts wait for nothing but workers: each goes to the worker that is free first."""
-        state, asked = self.state, self.state.asked
-        first, clocks, include = state.launched, state.clocks_ns, asked.include_cleanup
+        state, rules = self.state, self.state.asked
+        first, clocks, include = state.launched, state.clocks_ns, rules.include_cleanup
         free = [self.now] * len(self._workers)
         for rollout, attempt in enumerate(state.first[first:], first):
             tries, busy = 1, 0
-            while attempt.ok is False and tries != asked.cap:
+            while attempt.ok is False and tries != rules.cap:
                 clocks.append(attempt.span - attempt.queued + attempt.cleanup)
-                busy += attempt.span + attempt.cleanup * include + asked.backoff_ns
+                busy += attempt.span + attempt.cleanup * include + rules.backoff_ns
                 attempt = state.again(rollout, tries, warm=False)
                 tries += 1
             ok, span, queued, cleanup, *_ = attempt
@@ -108,23 +108,23 @@ class Simulator:
         self.now = max(free)
 
     def _together(self) -> bool:
-        """Whether every rollout of the queue begins now, and none of them is ever cut."""
-        state, asked = self.state, self.state.asked
-        waits = self._cuts or self._more is not None or asked.pool is not None or asked.timeout_ns or asked.gap_ns
-        waits = waits or asked.suspends or asked.recycle_ns is not None
+        """Whether all rollouts of the queue begin now, and end without a cut."""
+        state, rules = self.state, self.state.asked
+        waits = self._cuts or self._more is not None or rules.pool is not None or rules.timeout_ns or rules.gap_ns
+        waits = waits or rules.suspends or rules.recycle_ns is not None
         queue = len(state.first) - state.launched
         return not waits and queue <= len(self._workers) and (state.nodes is None or state.pods_free(self.now) >= queue)
 
     def _all_at_once(self) -> None:
-        """Run a queue in which every rollout begins now: its end is known, and is no event unless it fails."""
+        """Run a queue whose rollouts all begin now. Only failures need an event."""
         state, now, include, nodes = self.state, self.now, self.state.asked.include_cleanup, self.state.nodes
         begun, clocks, releases, latest = state.launched, state.clocks_ns, [], now
         for worker, rollout in zip(self._workers, range(begun, len(state.first)), strict=False):
             ok, span, queued, cleanup, *_ = state.first[rollout]
             end = now + span
             if nodes is not None:
-                node, there = nodes.take(state.image[rollout], now)
-                end += there - now
+                node, cached = nodes.take(state.image[rollout], now)
+                end += cached - now
                 releases.append((end + cleanup, node))
             clocks.append(span - queued + cleanup if span > queued else 0)
             until = end + cleanup if include else end
@@ -141,16 +141,16 @@ class Simulator:
         state.occupy_all(releases)
         self._latest = latest
 
-    def work(self, keep: int, most: float = float("inf")) -> None:
-        """Go on until ``keep`` rollouts are done in all, or nothing is left to do before ``most``."""
+    def work(self, keep: int, latest: float = float("inf")) -> None:
+        """Go on until ``keep`` rollouts are done in all, or nothing is left to do before ``latest``."""
         state, heap, line, workers = self.state, self._heap, self._line, self._workers
         while self.done < keep:
-            if line and 0 <= (freed := state.next_release()) <= most and (not heap or freed <= heap[0][0]):
+            if line and 0 <= (freed := state.next_release()) <= latest and (not heap or freed <= heap[0][0]):
                 self.now = freed
                 state.release()
                 self._place(line.popleft(), freed)
                 continue
-            if not heap or heap[0][0] > most:
+            if not heap or heap[0][0] > latest:
                 break
             now, number, event = heappop(heap)
             if number == len(workers):  # the trainer's
@@ -184,9 +184,9 @@ class Simulator:
             self.now = max(self.now, self._latest)
 
     def cut(self, *, over: bool = False) -> list[SimulatedWorker]:
-        """End the step: rollouts that have begun go on in the next one if they may, else they are cut.
+        """End the step: unfinished rollouts continue in the next step where permitted, else they are cut.
 
-        ``over``: there is no next one. The times of the workers that go on count from now.
+        ``over``: no step follows. Times of continuing workers count from now.
         """
         state, now, beyond = self.state, self.now, []
         partial = state.asked.partial and not over
@@ -194,7 +194,7 @@ class Simulator:
             if worker.rollout == NONE:
                 continue
             spent = now - worker.since
-            if worker.stage == GRANTED:  # the token that it was promised is given back
+            if worker.stage == GRANTED:  # return the promised token
                 state.full_again -= state.gap_ns
                 state.waited_ns -= worker.due - now
                 spent += worker.due - now
@@ -203,7 +203,7 @@ class Simulator:
             in_line = worker.attempt is not None
             if partial and worker.tries:
                 worker.earlier_ns += spent
-                if in_line or worker.stage == GRANTED:  # it asks anew
+                if in_line or worker.stage == GRANTED:  # another request
                     worker.tries -= in_line
                     worker.stage, worker.due = ASKS, 0
                 else:
@@ -230,7 +230,7 @@ class Simulator:
             self._next(worker, now, ASKS)
 
     def _take(self, worker: SimulatedWorker, now: int) -> bool:
-        """Whether there is a rollout for this worker; without one it is idle."""
+        """Return whether this worker has a rollout; an idle worker has none."""
         state, used, image = self.state, worker.used, NONE
         if used is not None:
             worker.used, image = None, state.image[worker.rollout]
@@ -255,7 +255,7 @@ class Simulator:
         heappush(self._heap, (when, worker.number, worker.event))
 
     def _let_through(self, worker: SimulatedWorker, now: int) -> None:
-        """The create is let through: draw the attempt, and find a pod for it."""
+        """Draw the attempt of a granted create, and find a pod."""
         state, rollout, tries, timeout = self.state, worker.rollout, worker.tries, self.state.asked.timeout_ns
         worker.tries = tries + 1
         state.attempts += 1
@@ -280,7 +280,7 @@ class Simulator:
             self._next(worker, worker.limit, EXPIRED)
 
     def _place(self, worker: SimulatedWorker, now: int) -> None:
-        """The attempt has a pod: it begins as soon as its image, or its sandbox, is there."""
+        """Start the attempt on its pod at the arrival of its image or sandbox."""
         state, attempt = self.state, worker.attempt
         assert attempt is not None
         used, worker.attempt, worker.used = worker.used, None, None
@@ -298,15 +298,13 @@ class Simulator:
             suspended = suspended * max(0, worker.limit - begin) // max(1, span) if worker.limit < end else suspended
             ok, dropped, until, end = False, False, worker.limit, min(end, worker.limit)
         begin += queued
-        if worker.ready >= 0:  # it was made before, and is billed from then on
+        if worker.ready >= 0:  # made earlier, and billed from then on
             begin -= startup
         state.clocks_ns.append(end - begin - suspended + cleanup if end > begin else 0)
         state.suspended_ns += suspended
         recycles = state.asked.recycle_ns is not None
         if node >= 0 or self._cuts or recycles:
-            cleanup = (
-                max(1, cleanup) if recycles else cleanup
-            )  # a pod is free after its worker had the choice to keep it
+            cleanup = max(1, cleanup) if recycles else cleanup  # a worker may keep its pod before others get it
             worker.sandbox = SimulatedSandbox(begin, end, cleanup, node, len(state.clocks_ns) - 1, suspended)
             state.occupy(worker.sandbox)
             worker.used = worker.sandbox if recycles and ok else None
@@ -316,21 +314,21 @@ class Simulator:
             self._failed(worker, until, dropped=dropped)
 
     def _failed(self, worker: SimulatedWorker, until: int, *, dropped: bool = False) -> None:
-        """Decide what follows a failure that is over at ``until``; a ``dropped`` rollout is not retried."""
-        asked = self.state.asked
-        if asked.on_failure == RESAMPLE:
+        """Decide the consequence of a failure at ``until``; a ``dropped`` rollout is not retried."""
+        rules = self.state.asked
+        if rules.on_failure == RESAMPLE:
             self._next(worker, until, BROKEN)
-        elif asked.on_failure == KEEP:  # delivered, with reward 0
+        elif rules.on_failure == KEEP:  # delivered, with reward 0
             self._next(worker, until, DONE)
-        elif asked.on_failure == MASK or dropped:
+        elif rules.on_failure == MASK or dropped:
             self._next(worker, until, LEFT_OUT)
-        elif worker.tries == asked.cap:
+        elif worker.tries == rules.cap:
             self._next(worker, until, GIVEN_UP)
         else:
-            self._next(worker, until + asked.backoff_ns, ASKS)
+            self._next(worker, until + rules.backoff_ns, ASKS)
 
     def _takes_next(self, worker: SimulatedWorker, now: int, keep: int) -> bool:
-        """End the worker's rollout; whether it has another, and asks for a sandbox at once."""
+        """End the worker's rollout; return whether another rollout requests a sandbox at once."""
         state, delivered = self.state, worker.stage == DONE
         state.held_ns += now - worker.since
         state.delivered += delivered
@@ -354,10 +352,14 @@ class Simulator:
             heappush(self._heap, (trained, len(self._workers), 0))
 
     def _break(self, broken: SimulatedWorker, now: int) -> None:
-        """A rollout has failed: end all rollouts of its prompt, which is redone."""
+        """End all rollouts of a failed rollout's prompt, and redo the prompt."""
         state = self.state
         prompt = state.prompt[broken.rollout]
-        free = [one for one in self._workers if one.rollout != NONE and state.prompt[one.rollout] == prompt]
+        free = [
+            candidate
+            for candidate in self._workers
+            if candidate.rollout != NONE and state.prompt[candidate.rollout] == prompt
+        ]
         for worker in free:
             state.held_ns += now - worker.since
             if worker.attempt is not None:
@@ -365,7 +367,7 @@ class Simulator:
             if worker.sandbox is not None:
                 state.drop(worker.sandbox, now)
             worker.rollout, worker.attempt, worker.sandbox = NONE, None, None
-            worker.event += 1  # its next event is void
+            worker.event += 1  # void the next event
         lost = state.finished.pop(prompt, 0)
         self.done -= lost
         state.delivered -= lost

@@ -1,4 +1,4 @@
-"""What a run keeps from step to step: the create limit, the pool, the nodes, and what has happened so far."""
+"""State of a run across steps: create limit, pool, nodes and totals."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from costmodel.training.run import RESAMPLE
 
 
 class SimulatedSandbox(NamedTuple):
-    """A sandbox, and the node that its pod is on. ns."""
+    """A sandbox with the node of its pod. ns."""
 
     begin: int
     end: int  # clean-up apart
     cleanup: int
     node: int  # below 0: there are no nodes
-    bill: int  # its place among the clocks
-    suspended: int = 0  # of that time
+    bill: int  # index of its clock
+    suspended: int = 0  # suspended time
 
     def later(self, ns: int) -> SimulatedSandbox:
         """The same sandbox so much later."""
@@ -30,65 +30,64 @@ class SimulatedSandbox(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """What has happened since the start of the run; ns are sums over workers or sandboxes."""
+    """Totals since the start of the run; ns are sums over workers or sandboxes."""
 
     held_ns: float = 0  # by workers
-    waited_ns: float = 0  # of that, for a create to be let through
-    wasted_ns: float = 0  # of that, by rollouts that were cut
+    waited_ns: float = 0  # for creates; part of the above
+    wasted_ns: float = 0  # by cut rollouts; part of the above
     delivered: float = 0
     attempts: float = 0
     hits: float = 0
-    idle_ns: float = 0  # of ready sandboxes, until they were taken
+    idle_ns: float = 0  # of ready sandboxes, before use
     pulled_gb: float = 0.0
     suspended_ns: float = 0  # of sandboxes
 
 
 class Redone(NamedTuple):
-    """A prompt, and how often it was redone."""
+    """A prompt with the number of its repetitions."""
 
     step: int
-    number: int  # within the step, as it was first drawn
+    number: int  # within the step, in the first draw
     times: int
     rollouts: int
 
 
 class State:
-    """Everything of one run in one world but its workers."""
+    """State of one run under one random stream, without its workers."""
 
     def __init__(
         self, asked: StepRules, view: View, disks: Sequence[Iterable[int]] = (), built: Iterable[int] = ()
     ) -> None:
-        """Everything is ready: the burst unused, the pool full. ``disks`` are what nodes hold already, ``built`` the
-        images that were built."""
+        """Everything is ready: the burst unused, the pool full. ``disks``: images on the nodes; ``built``: built
+        images."""
         self.asked = asked
         self.view = view
         self.gap_ns, self.allowance_ns = asked.gap_ns, (asked.burst - 1) * asked.gap_ns
-        self.full_again = 0.0  # when the create limit has its whole burst again
+        self.full_again = 0.0  # time of the full burst
         self.nodes = None if asked.cluster is None else Nodes(asked.cluster, disks, built)
-        self.clocks_ns: list[int] = []  # of each sandbox, in the order in which they begin
+        self.clocks_ns: list[int] = []  # per sandbox, by start
         self.held_ns = self.waited_ns = self.wasted_ns = self.delivered = self.attempts = self.hits = 0
         self._idle_ns = self.suspended_ns = 0
         self.pool = pool = asked.pool
         self._stock = pool.size if pool is not None and pool.group is None else 0  # ready from the start, not taken
-        self._ready: deque[int] = deque()  # when each sandbox that replaces one is ready, ascending
-        self._left: dict[int, int] = {}  # by prompt, what its own pool has left
+        self._ready: deque[int] = deque()  # arrival of each replacement, ascending
+        self._left: dict[int, int] = {}  # remaining pool sandboxes by prompt
         self._releases: list[tuple[int, int]] = []  # when pods are free again, and their node
-        self._void: Counter[tuple[int, int]] = Counter()  # releases that will not happen then
-        # Of each rollout, by its number since the start of the run:
-        self.first: list[AttemptTimes] = []  # its first attempt
+        self._void: Counter[tuple[int, int]] = Counter()  # void releases
+        # By number of the rollout since the start of the run:
+        self.first: list[AttemptTimes] = []  # first attempt
         self.warm: list[AttemptTimes] = []  # ... with a sandbox of the pool
         self.image: list[int] = []
         self.prompt: list[int] = []
-        self._drawn: list[tuple[StepDraws, int]] = []  # where it was drawn, and the number of the first there
-        self.launched = 0  # the next one that a worker takes; with recycling how many were taken
+        self._drawn: list[tuple[StepDraws, int]] = []  # draw of the rollout, and the number of the first rollout there
+        self.launched = 0  # next rollout in the queue; with recycling, number of started rollouts
         self.waiting: dict[int, deque[int]] = {}  # with recycling: rollouts by image, in the order of their turns
-        # With prompts that are redone:
+        # For repeated prompts:
         self.redone: dict[int, Redone] | None = {} if asked.on_failure == RESAMPLE else None
-        self.finished: Counter[int] = Counter()  # rollouts that are done, by prompt
+        self.finished: Counter[int] = Counter()  # finished rollouts by prompt
         self.dead: set[int] = set()
 
     def totals(self, now: int) -> Totals:
-        """So far."""
         pulled = 0.0 if self.nodes is None else self.nodes.pulled_gb
         idle = self._idle_ns + self._stock * now + sum(now - since for since in self._ready if since < now)
         return Totals(
@@ -117,19 +116,21 @@ class State:
                 self.redone[base + number] = Redone(step, number, 0, min(group, count - number * group))
 
     def redo(self, prompt: int) -> int:
-        """Rollouts of another prompt join the queue instead of this one's; how many there are none of: those done."""
+        """Queue a repetition of this prompt; return the number of rollouts that end instead."""
         assert self.redone is not None
         self.dead.add(prompt)
-        one = self.redone.pop(prompt)
-        if one.times + 1 == self.asked.cap:
-            return one.rollouts
-        again = one._replace(times=one.times + 1)
-        draws = self.view.world.step(one.step, one.rollouts, prompt=one.number, redone=again.times)
-        self.redone[self._join(draws, one.rollouts)] = again
+        prompt_state = self.redone.pop(prompt)
+        if prompt_state.times + 1 == self.asked.cap:
+            return prompt_state.rollouts
+        redone = prompt_state._replace(times=prompt_state.times + 1)
+        draws = self.view.world.step(
+            prompt_state.step, prompt_state.rollouts, prompt=prompt_state.number, redone=redone.times
+        )
+        self.redone[self._join(draws, prompt_state.rollouts)] = redone
         return 0
 
     def _join(self, draws: StepDraws, count: int) -> int:
-        """The number of the first prompt of those that join."""
+        """Return the number of the first new prompt."""
         first, base = len(self.first), self.prompt[-1] + 1 if self.prompt else 0
         self.first += self.view.first(draws)[:count]
         if self.asked.recycle_ns is not None:
@@ -143,7 +144,7 @@ class State:
         return base
 
     def take_waiting(self, image: int) -> int:
-        """Remove and return a waiting rollout of this image, else of the image whose turn it is."""
+        """Remove and return a waiting rollout of this image, else of the next image in turn."""
         chosen = image if image in self.waiting else next(iter(self.waiting))
         line = self.waiting.pop(chosen)
         rollout = line.popleft()
@@ -152,14 +153,14 @@ class State:
         return rollout
 
     def again(self, rollout: int, tries: int, *, warm: bool) -> AttemptTimes:
-        """Attempt number ``tries`` of a rollout; the first, which is 0, as a hit."""
+        """Return attempt number ``tries`` of a rollout; attempt 0 is a pool hit."""
         if not tries:
             return self.warm[rollout]
         draws, first = self._drawn[rollout]
         return self.view.again(draws, rollout - first, tries, warm=warm)
 
     def granted(self, now: int) -> float:
-        """When a create that is asked for now is let through, in ns; it counts from now on."""
+        """Request a create now and return the time of its grant, in ns."""
         full_again = self.full_again
         granted = full_again - self.allowance_ns
         if granted > now:
@@ -169,7 +170,7 @@ class State:
         return now
 
     def claim(self, prompt: int, now: int, startup: int) -> int:
-        """When a sandbox of the pool is ready for who asks now; below 0: there is none, and one has to be made."""
+        """Return the arrival of a pool sandbox requested now; below 0: none, a new one must be made."""
         pool = self.pool
         assert pool is not None
         if pool.group is not None:
@@ -187,13 +188,13 @@ class State:
         self.hits += 1
         if pool.refill_ns is not None:
             ready.append(now + pool.refill_ns)
-        else:  # one at a time: after the one that is being made, if there is one
+        else:  # one after another
             latest = ready[-1] if ready else since
             ready.append((latest if latest > now else now) + (pool.gap_ns or 0))
         return max(now, since)
 
     def pods_free(self, now: int) -> int:
-        """How many pods are free for a worker that asks now: a pod that is released at this instant is not yet."""
+        """Return the number of free pods; a pod released at this instant is not free yet."""
         assert self.nodes is not None
         releases, freed = self._releases, []
         while releases and releases[0][0] < now:
@@ -213,12 +214,12 @@ class State:
         return releases[0][0] if releases else -1
 
     def release(self) -> None:
-        """Free the pod that is released next."""
+        """Free the pod with the next release."""
         assert self.nodes is not None
         self.nodes.let_go([heappop(self._releases)[1]])
 
     def occupy(self, sandbox: SimulatedSandbox) -> None:
-        """The sandbox has its pod, if there are any, until it is cleaned up."""
+        """Occupy the sandbox's pod, if any, until the end of clean-up."""
         if sandbox.node >= 0:
             heappush(self._releases, (sandbox.end + sandbox.cleanup, sandbox.node))
 
@@ -233,7 +234,7 @@ class State:
             self._void[sandbox.end + sandbox.cleanup, sandbox.node] += 1
 
     def drop(self, sandbox: SimulatedSandbox, now: int) -> None:
-        """End a sandbox before its time."""
+        """End a sandbox early."""
         if sandbox.end <= now:
             return
         self.vacate(sandbox)

@@ -1,12 +1,11 @@
-"""Which steps of a run are simulated, and how many of them each stands for.
+"""Selection of the simulated steps of a run, and the weight of each.
 
-A run of a few steps is simulated whole. Of a longer one the first steps are taken as they are, and later ones stand
-for the rest: from the start where nothing is carried from step to step, after half of what can be simulated where
-throttles and pools have to settle, and at a few places along the run where disks fill up. A stream is simulated as
-one: it begins, goes on until nobody remembers the beginning, and then for a good while, which stands for the rest;
-its end, at which no rollout follows, stands for itself.
+A short run is simulated whole. In a longer run the first steps are exact, and later steps represent the rest. They
+follow the start directly where no state is carried between steps, and half of the budget where throttles and pools
+settle. They are spread along the run where disks fill up. A stream is simulated as a stream: a start, a settled part
+with the weight of the rest, and an end without following rollouts.
 
-All of that is one round. More rounds repeat it with other random numbers; where disks fill up, only the last place.
+More rounds repeat the selection with other random numbers; where disks fill up, only the last place.
 """
 
 from __future__ import annotations
@@ -27,24 +26,24 @@ from costmodel.training.run import TrainingRun
 FEW: Final = 3
 """At least so many steps are simulated."""
 MANY: Final = 64
-"""Of a run of so many steps the last, which is smaller, is none of its own."""
+"""Number of steps above which a smaller last step is not simulated separately."""
 LEAD: Final = 2
-"""Steps that are simulated, and not counted, before one in the midst of a run where steps overlap."""
+"""Uncounted steps before a counted step in the middle of a run with overlapping steps."""
 SETTLING: Final = 12
-"""Rollouts of each worker of a stream after which nobody remembers that all began at once."""
+"""Rollouts per worker before a stream has forgotten the common start."""
 LASTING: Final = 12
-"""Rollouts of each worker of a stream that stand for the rest of it, and at least so many steps."""
+"""Rollouts per worker of the settled part of a stream, and its least number of steps."""
 AVERAGED: Final = 16
-"""Steps over which it is looked whether nodes pull less than before."""
+"""Steps between two looks at the pulls of the nodes."""
 AT_ONCE: Final = 4
-"""The same of a stream, in steps times as many of them as are in flight."""
+"""The same part in steps, as a multiple of the steps in flight."""
 SETTLED: Final = 0.03
 ROUND: Final = 1 << 20
-"""Rounds draw as steps whose numbers are so far apart."""
+"""Distance between the step numbers of two rounds."""
 
 
 class HorizonPart(NamedTuple):
-    """A stretch, and for how many steps each of its own stands; the first ``lead`` of them only lead up to others."""
+    """A stretch with the weight of each counted step; the first ``lead`` steps are not counted."""
 
     stretch: Stretch
     stands_for: tuple[float, ...]
@@ -52,23 +51,23 @@ class HorizonPart(NamedTuple):
 
 
 class Horizon(NamedTuple):
-    """A run, as one world simulates it in so many ``rounds``."""
+    """The simulated parts of a run, repeated for ``rounds``."""
 
     steps: int
     parts: tuple[HorizonPart, ...]  # of the first round
-    whole: float  # steps of full size that have as many rollouts as the run
+    whole: float  # full steps with as many rollouts as the run
     rounds: int = 1
-    later: tuple[HorizonPart, ...] = ()  # of every other round; (): those of the first
-    alike: int = 1  # so many of the last steps of the first round are like all of those
+    later: tuple[HorizonPart, ...] = ()  # of every later round; (): as the first
+    alike: int = 1  # number of last steps of the first round that represent these
 
     @property
     def simulated(self) -> int:
-        """Steps of one world that are simulated."""
+        """Number of simulated steps under one random stream."""
         return sum(len(part.stretch.sizes) for number in range(self.rounds) for part in self.of(number))
 
     @property
     def stands_for(self) -> list[float]:
-        """For how many steps of the run each of those stands that are counted, round by round."""
+        """Weight of each counted step, round by round."""
         if not self.later:
             return [times / self.rounds for part in self.parts for times in part.stands_for] * self.rounds
         times = [times for part in self.parts for times in part.stands_for]
@@ -77,27 +76,27 @@ class Horizon(NamedTuple):
         return early + [last / alike] * alike
 
     def of(self, number: int) -> list[HorizonPart]:
-        """The parts of one round, with its own random numbers."""
+        """Return the parts of one round, with separate random numbers."""
         parts = self.later if number and self.later else self.parts
         return [
             part._replace(stretch=part.stretch._replace(first=part.stretch.first + number * ROUND)) for part in parts
         ]
 
 
-def settling(asked: StepRules, busy_ns: float) -> float:
-    """Rollouts until the burst of the create limit and the stock of the pool are used up, if they ever are.
+def settling(rules: StepRules, busy_ns: float) -> float:
+    """Return the rollouts until the burst and the pool are used up, if ever.
 
-    ``busy_ns`` is how long a worker is busy with one.
+    ``busy_ns`` is a worker's busy time per rollout.
     """
-    takes, rollouts = asked.workers / max(busy_ns, 1.0), 0.0  # creates per ns, if nothing holds them up
+    takes, rollouts = rules.workers / max(busy_ns, 1.0), 0.0  # creates per ns without a limit
 
-    def used_up(stock: int, made: float) -> float:
-        return 1.5 * stock * takes / (takes - made) if takes > 1.02 * made else 0.0
+    def used_up(stock: int, created: float) -> float:
+        return 1.5 * stock * takes / (takes - created) if takes > 1.02 * created else 0.0
 
-    if asked.gap_ns:
-        rollouts += used_up(asked.burst, 1 / asked.gap_ns)
-        takes = min(takes, 1 / asked.gap_ns)
-    pool = asked.pool
+    if rules.gap_ns:
+        rollouts += used_up(rules.burst, 1 / rules.gap_ns)
+        takes = min(takes, 1 / rules.gap_ns)
+    pool = rules.pool
     if pool is not None and pool.gap_ns is not None:
         rollouts += used_up(pool.size, 1 / max(1, pool.gap_ns))
     elif pool is not None and pool.refill_ns is not None and pool.size < 1.05 * takes * pool.refill_ns:
@@ -105,52 +104,52 @@ def settling(asked: StepRules, busy_ns: float) -> float:
     return rollouts
 
 
-def horizon(training_run: TrainingRun, asked: StepRules, world: World, most: int, settled: float = 0.0) -> Horizon:
-    """The run of this training run; a round simulates ``most`` steps or a few more, of a stream as many as it takes.
+def horizon(training_run: TrainingRun, rules: StepRules, world: World, highest: int, settled: float = 0.0) -> Horizon:
+    """Select the steps of a training run. A round has about ``highest`` steps, of a stream as many as necessary.
 
-    After ``settled`` rollouts a limit or a pool is as it will be.
+    Limits and pools settle within ``settled`` rollouts.
     """
-    full, rest = divmod(training_run.trajectories, asked.size)
+    full, rest = divmod(training_run.trajectories, rules.size)
     count = full + (rest > 0)
-    pulls = asked.cluster is not None and asked.cluster.fills
-    whole = training_run.trajectories / asked.size
-    if not asked.policy.barrier:
-        return _of_a_stream(asked, world, count, rest or asked.size, most, settled)
-    before = 0 if _alike(asked) else math.ceil(settled / asked.launched(asked.size))
-    most = max(FEW, most, 2 * before + 1 if before else 0)
-    if count <= (2 * most if pulls else most):
-        sizes = (asked.size,) * full + (rest,) * (rest > 0)
+    pulls = rules.cluster is not None and rules.cluster.fills
+    whole = training_run.trajectories / rules.size
+    if not rules.policy.barrier:
+        return _of_a_stream(rules, world, count, rest or rules.size, highest, settled)
+    before = 0 if _alike(rules) else math.ceil(settled / rules.launched(rules.size))
+    highest = max(FEW, highest, 2 * before + 1 if before else 0)
+    if count <= (2 * highest if pulls else highest):
+        sizes = (rules.size,) * full + (rest,) * (rest > 0)
         return Horizon(count, (HorizonPart(Stretch(0, sizes), (1.0,) * count),), float(count))
     if pulls:
-        return _places(asked, world, count, most, whole)
+        return _places(rules, world, count, highest, whole)
     last = (rest,) if rest and count < MANY else ()
     like = full if last else count
-    first = 0 if _alike(asked) else most // 2
-    stands_for = (1.0,) * first + ((like - first) / (most - first),) * (most - first) + (1.0,) * len(last)
-    stretch = Stretch(0, (asked.size,) * most + last, after=0 if last else asked.size)
+    first = 0 if _alike(rules) else highest // 2
+    stands_for = (1.0,) * first + ((like - first) / (highest - first),) * (highest - first) + (1.0,) * len(last)
+    stretch = Stretch(0, (rules.size,) * highest + last, after=0 if last else rules.size)
     return Horizon(count, (HorizonPart(stretch, stands_for),), float(count) if last else whole)
 
 
-def following(other: Horizon, asked: StepRules) -> Horizon | None:
-    """The steps of another run of as many, for one that pulls no images; None: it pulls some."""
-    if asked.cluster is not None and asked.cluster.fills:
+def following(plan: Horizon, rules: StepRules) -> Horizon | None:
+    """Return the same steps for a run without image pulls; None: the run pulls images."""
+    if rules.cluster is not None and rules.cluster.fills:
         return None
-    if not asked.policy.barrier:
-        return other
+    if not rules.policy.barrier:
+        return plan
 
     def follows(part: HorizonPart) -> HorizonPart:
         counted = part.stretch.first + part.lead
-        lead = 0 if _alike(asked) else min(LEAD, counted)
-        sizes = (asked.size,) * lead + part.stretch.sizes[part.lead :]
+        lead = 0 if _alike(rules) else min(LEAD, counted)
+        sizes = (rules.size,) * lead + part.stretch.sizes[part.lead :]
         return part._replace(stretch=Stretch(counted - lead, sizes), lead=lead)
 
-    return other._replace(parts=tuple(map(follows, other.parts)), later=tuple(map(follows, other.later)))
+    return plan._replace(parts=tuple(map(follows, plan.parts)), later=tuple(map(follows, plan.later)))
 
 
 def smaller(training_run: TrainingRun, scale: int) -> tuple[int, TrainingRun]:
-    """The same steps with 1/``scale`` of their rollouts, workers, nodes, and of all that they share.
+    """Return the run with 1/``scale`` of its rollouts, workers, nodes and limits.
 
-    Or less small than that, so that there is still one group, one pod for each of it, and one worker.
+    At least one group, its pods and one worker remain, so the scale may be lower.
     """
     size, group = training_run.step_rollouts or 1, training_run.group_size or 1
     scale = min(scale, size // group, training_run.workers, training_run.trajectories)
@@ -159,9 +158,9 @@ def smaller(training_run: TrainingRun, scale: int) -> tuple[int, TrainingRun]:
     if scale <= 1:
         return 1, training_run
     prompts = None if training_run.prompts is None else max(1, round(training_run.prompts / scale))
-    kept = max(1, round(size / scale)) if prompts is None else prompts * group
+    size_kept = max(1, round(size / scale)) if prompts is None else prompts * group
 
-    share = kept / size
+    share = size_kept / size
 
     def less(count: int | None) -> int | None:
         return None if count is None else max(1, round(count * share))
@@ -169,10 +168,10 @@ def smaller(training_run: TrainingRun, scale: int) -> tuple[int, TrainingRun]:
     full, rest = divmod(training_run.trajectories, size)
     return scale, replace(
         training_run,
-        trajectories=full * kept + max(1, round(rest * share)) * (rest > 0),
+        trajectories=full * size_kept + max(1, round(rest * share)) * (rest > 0),
         workers=max(1, round(training_run.workers * share)),
         prompts=prompts,
-        batch=None if prompts is not None else kept,
+        batch=None if prompts is not None else size_kept,
         quota=less(training_run.quota),
         builders=less(training_run.builders),
         create_rate=None if training_run.create_rate is None else training_run.create_rate * share,
@@ -183,53 +182,53 @@ def smaller(training_run: TrainingRun, scale: int) -> tuple[int, TrainingRun]:
     )
 
 
-def rollouts_of(training_run: TrainingRun, asked: StepRules) -> int:
+def rollouts_of(training_run: TrainingRun, rules: StepRules) -> int:
     """How many rollouts a round simulates at least, of each counterfactual."""
-    if asked.policy.barrier:
-        return asked.launched(asked.size) * FEW
-    return min(training_run.trajectories, sum(_stream_steps(asked)) * asked.size)
+    if rules.policy.barrier:
+        return rules.launched(rules.size) * FEW
+    return min(training_run.trajectories, sum(_stream_steps(rules)) * rules.size)
 
 
-def is_alike(asked: StepRules) -> bool:
+def is_alike(rules: StepRules) -> bool:
     """Whether each step is like every other: nothing is carried from step to step, no disk fills up."""
-    return _alike(asked) and (asked.cluster is None or not asked.cluster.fills)
+    return _alike(rules) and (rules.cluster is None or not rules.cluster.fills)
 
 
-def _alike(asked: StepRules) -> bool:
+def _alike(rules: StepRules) -> bool:
     """Whether nothing but images is carried from step to step."""
-    alike = not asked.policy.overlaps and not asked.gap_ns and not asked.partial
-    return alike and (asked.pool is None or asked.pool.group is not None)
+    alike = not rules.policy.overlaps and not rules.gap_ns and not rules.partial
+    return alike and (rules.pool is None or rules.pool.group is not None)
 
 
-def _stream_steps(asked: StepRules) -> tuple[int, int, int]:
+def _stream_steps(rules: StepRules) -> tuple[int, int, int]:
     """How many steps a stream takes to settle, how many stand for the rest, and at how many its end shows."""
-    at_once = asked.workers
-    if asked.staleness:
-        at_once = min(at_once, asked.staleness * asked.size)
-    waves = at_once / asked.size
+    at_once = rules.workers
+    if rules.staleness:
+        at_once = min(at_once, rules.staleness * rules.size)
+    waves = at_once / rules.size
     return max(FEW, math.ceil(SETTLING * waves)), max(LASTING, math.ceil(LASTING * waves)), math.ceil(waves) + 1
 
 
-def _of_a_stream(asked: StepRules, world: World, count: int, last: int, most: int, settled: float) -> Horizon:
-    """The start of a stream, a good while of it, and its end, in one piece; the ``last`` step may be smaller."""
-    start, lasting, ending = _stream_steps(asked)
-    start += min(count, math.ceil(settled / asked.size))
-    if asked.cluster is not None and asked.cluster.fills:
-        start = max(start, _until_full(asked, world, count))
-    lasting = max(lasting, most - start - ending)
+def _of_a_stream(rules: StepRules, world: World, count: int, last: int, highest: int, settled: float) -> Horizon:
+    """Return start, settled part and end of a stream in one piece; the ``last`` step may be smaller."""
+    start, lasting, ending = _stream_steps(rules)
+    start += min(count, math.ceil(settled / rules.size))
+    if rules.cluster is not None and rules.cluster.fills:
+        start = max(start, _until_full(rules, world, count))
+    lasting = max(lasting, highest - start - ending)
     simulated = min(count, start + lasting + ending)
     stands_for = (1.0,) * simulated
     if simulated < count:
         stands_for = (1.0,) * start + ((count - start - ending) / lasting,) * lasting + (1.0,) * ending
-    stretch = Stretch(0, (asked.size,) * (simulated - 1) + (last,))
+    stretch = Stretch(0, (rules.size,) * (simulated - 1) + (last,))
     return Horizon(count, (HorizonPart(stretch, stands_for),), float(count))
 
 
-def _until_full(asked: StepRules, world: World, count: int) -> int:
+def _until_full(rules: StepRules, world: World, count: int) -> int:
     """After how many steps of a stream nodes pull no less than before, if each worker always has a pod."""
-    assert asked.cluster is not None
-    nodes, workers = Nodes(asked.cluster), asked.workers
-    waves = max(1, math.ceil(workers / asked.size))  # steps that are in flight
+    assert rules.cluster is not None
+    nodes, workers = Nodes(rules.cluster), rules.workers
+    waves = max(1, math.ceil(workers / rules.size))  # steps in flight
     seated: deque[int] = deque()
     built: list[int] = []
     pulled: list[float] = []
@@ -243,75 +242,78 @@ def _until_full(asked: StepRules, world: World, count: int) -> int:
                 and _settled([b - a for a, b in pairwise(pulled)], AT_ONCE)
             ):
                 return number
-        for image in world.images(number, asked.size):
+        for image in world.images(number, rules.size):
             if len(seated) == workers:
                 nodes.let_go([seated.popleft()])
             seated.append(nodes.take(image, 0)[0])
     return count
 
 
-def _places(asked: StepRules, world: World, count: int, most: int, whole: float) -> Horizon:
-    """Steps along a run whose disks fill up; between two of them everything is on a straight line. Where they are full
-    at the last of these, all other rounds are there."""
+def _places(rules: StepRules, world: World, count: int, highest: int, whole: float) -> Horizon:
+    """Return steps along a run whose disks fill up; values between them are interpolated linearly. Later rounds repeat
+    the last place if disks are full there."""
     lead = (
-        0 if not asked.policy.overlaps and not (asked.cluster and asked.cluster.ahead) and not asked.partial else LEAD
+        0 if not rules.policy.overlaps and not (rules.cluster and rules.cluster.ahead) and not rules.partial else LEAD
     )
-    wanted = max(3, most // (lead + 1))
-    before = _filling(asked, world, count, wanted, lead)
+    wanted = max(3, highest // (lead + 1))
+    before = _filling(rules, world, count, wanted, lead)
     at = sorted(before)
     last = at[-1]
     weights = [0.0] * len(at)
     weights[0] += 0.5
-    for place, (here, there) in enumerate(pairwise(at)):
-        weights[place] += (there - here) / 2
-        weights[place + 1] += (there - here) / 2
+    for place, (start, following_start) in enumerate(pairwise(at)):
+        weights[place] += (following_start - start) / 2
+        weights[place + 1] += (following_start - start) / 2
     weights[-1] += count - 0.5 - last
     parts: list[HorizonPart] = []
     drawn = 0
     full = last < count - 1
     copies = max(1, wanted - len(at) + 1) if full else 1
     for number, weight in zip(at, weights, strict=True):
-        own, times = min(lead, number), copies if number == last else 1
+        lead_steps, times = min(lead, number), copies if number == last else 1
         for _ in range(times):
             disks, built = before[number]
-            stretch = Stretch(drawn, (asked.size,) * (own + 1), disks, built, asked.size)
-            parts.append(HorizonPart(stretch, (weight / times,), own))
-            drawn += own + 1
-    one = parts[-1]
-    later = [one._replace(stretch=one.stretch._replace(first=place * (one.lead + 1))) for place in range(wanted)]
+            stretch = Stretch(drawn, (rules.size,) * (lead_steps + 1), disks, built, rules.size)
+            parts.append(HorizonPart(stretch, (weight / times,), lead_steps))
+            drawn += lead_steps + 1
+    last_part = parts[-1]
+    later = [
+        last_part._replace(stretch=last_part.stretch._replace(first=place * (last_part.lead + 1)))
+        for place in range(wanted)
+    ]
     return Horizon(count, tuple(parts), whole, later=tuple(later) if full else (), alike=copies)
 
 
 def _filling(
-    asked: StepRules, world: World, count: int, wanted: int, lead: int
+    rules: StepRules, world: World, count: int, wanted: int, lead: int
 ) -> dict[int, tuple[list[list[int]], list[int]]]:
-    """Return disks and built images before ``lead`` steps before each of ``wanted`` ones, by number.
+    """Return disks and built images ``lead`` steps before each ``wanted`` step, by number.
 
-    Attempts go where they would go if all began at once, wave after wave, and none failed.
+    Attempts are placed wave after wave with a common start and without failures.
     """
-    assert asked.cluster is not None
-    nodes, workers = Nodes(asked.cluster), asked.workers
-    launched = asked.launched(asked.size)
-    kept: dict[int, tuple[list[list[int]], list[int]]] = {}
+    assert rules.cluster is not None
+    nodes, workers = Nodes(rules.cluster), rules.workers
+    launched = rules.launched(rules.size)
+    contents: dict[int, tuple[list[list[int]], list[int]]] = {}
     pulled: list[float] = []
     builds: list[int] = []
     places = {round(count ** (place / (wanted - 1))) - 1 for place in range(wanted)} if wanted > 1 else {0}
     for number in range(count):
         now = nodes.disks(), list(nodes.built)
-        kept.update({place: now for place in places if max(0, place - lead) == number})
+        contents.update({place: now for place in places if max(0, place - lead) == number})
         before = nodes.pulled_gb
         builds.append(len(nodes.built))
         images = world.images(number, launched)
         if nodes.pulls_ahead:
-            nodes.pull_ahead(images[:: asked.group], 0)
+            nodes.pull_ahead(images[:: rules.group], 0)
         for first in range(0, launched, workers):
             nodes.let_go([nodes.take(image, 0)[0] for image in images[first : first + workers]])
         pulled.append(nodes.pulled_gb - before)
-        settled = number >= 2 * AVERAGED and builds[-1] == builds[-AVERAGED]  # the images that are left are few
+        settled = number >= 2 * AVERAGED and builds[-1] == builds[-AVERAGED]  # few images remain
         if settled and _settled(pulled, AVERAGED):
-            kept[number + 1 + lead] = nodes.disks(), list(range(1 + max(nodes.built, default=0)))
+            contents[number + 1 + lead] = nodes.disks(), list(range(1 + max(nodes.built, default=0)))
             break
-    return {number: held for number, held in kept.items() if number < count}
+    return {number: held for number, held in contents.items() if number < count}
 
 
 def _settled(pulled: Sequence[float], over: int) -> bool:

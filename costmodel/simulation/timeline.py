@@ -11,18 +11,18 @@ from costmodel.simulation.simulator import SimulatedWorker, Simulator
 from costmodel.simulation.state import State, Totals
 
 Bill = Callable[[Sequence[int]], float]
-"""What sandboxes cost that existed for so many ns each."""
+"""Function from lifetimes of sandboxes in ns to dollars."""
 
 
 class StepTaken(NamedTuple):
-    """What one step adds to a run. ns."""
+    """Contribution of one step to a run. ns."""
 
-    wall_ns: float  # until it is trained, from when the one before it was
-    rollouts_ns: float  # from the first start to the last end of its rollouts; of a stream, from the last batch's end
+    wall_ns: float  # between the ends of training of this and the previous step
+    rollouts_ns: float  # from the first start to the last end of rollouts; of a stream, from the end of the last batch
     usd: float  # of sandboxes
     held_ns: float  # by workers
-    waited_ns: float  # of that, for creates to be let through
-    wasted_ns: float  # of that, by rollouts that were cut
+    waited_ns: float  # for creates; part of the above
+    wasted_ns: float  # by cut rollouts; part of the above
     delivered: float
     attempts: float
     hits: float
@@ -34,26 +34,26 @@ class StepTaken(NamedTuple):
 class Stretch(NamedTuple):
     """Consecutive steps of a run."""
 
-    first: int  # the number of the step that it is drawn as
-    sizes: tuple[int, ...]  # rollouts that each keeps
-    disks: Sequence[Iterable[int]] = ()  # what nodes hold before the first
-    built: Sequence[int] = ()  # images that are built before the first
-    after: int = 0  # rollouts that the step keeps which follows them; 0: the run is over
+    first: int  # number of its random stream
+    sizes: tuple[int, ...]  # kept rollouts per step
+    disks: Sequence[Iterable[int]] = ()  # images on nodes before the first step
+    built: Sequence[int] = ()  # images built before the first step
+    after: int = 0  # rollouts kept by the following step; 0: the end of the run
 
 
-def simulate_steps(asked: StepRules, view: View, stretch: Stretch, bill: Bill) -> list[StepTaken]:
-    """The steps of a stretch, one by one."""
-    state = State(asked, view, stretch.disks, stretch.built)
+def simulate_steps(rules: StepRules, view: View, stretch: Stretch, bill: Bill) -> list[StepTaken]:
+    """Simulate the steps of a stretch."""
+    state = State(rules, view, stretch.disks, stretch.built)
     if state.nodes is not None and not any(stretch.disks):
         _pull_ahead(state, stretch.first, stretch.sizes[0], 0)
-    steps = (_in_turn if asked.policy.barrier else _stream)(state, stretch)
-    trained, totals, clocks, found = 0, Totals(), 0, []
+    steps = (_in_turn if rules.policy.barrier else _stream)(state, stretch)
+    trained, totals, clocks, taken = 0, Totals(), 0, []
     for step in steps:
         usd = bill(state.clocks_ns[clocks : step.clocks])
         added = (now - before for before, now in zip(totals, step.totals, strict=True))
-        found.append(StepTaken(step.trained - trained, step.rollouts_ns, usd, *added))
+        taken.append(StepTaken(step.trained - trained, step.rollouts_ns, usd, *added))
         trained, totals, clocks = step.trained, step.totals, step.clocks
-    return found
+    return taken
 
 
 class _Step(NamedTuple):
@@ -67,37 +67,37 @@ class _Step(NamedTuple):
 
 def _in_turn(state: State, stretch: Stretch) -> list[_Step]:
     """Steps with a barrier."""
-    asked = state.asked
+    rules = state.asked
     start = trained = 0
     carried: list[SimulatedWorker] = []
-    found = []
+    ends = []
     following = (*stretch.sizes[1:], stretch.after)
     for number, (keep, coming) in enumerate(zip(stretch.sizes, following, strict=True), stretch.first):
-        launched = asked.launched(keep)
+        launched = rules.launched(keep)
         fresh = max(0, launched - len(carried))
         state.load(state.view.world.step(number, launched), fresh, number)
-        crew = Simulator(state, start, min(asked.workers, len(carried) + fresh))
+        crew = Simulator(state, start, min(rules.workers, len(carried) + fresh))
         crew.start(carried)
         if state.nodes is not None and state.nodes.pulls_ahead:
-            crew.work(keep, most=start)
+            crew.work(keep, latest=start)
             _pull_ahead(state, number + 1, coming, start)
         crew.work(keep)
         carried = crew.cut(over=not coming)
         rollouts_ns = crew.now - start
-        before, trained = trained, max(crew.now, trained) + asked.train_ns
-        start = max(crew.now, before) if asked.policy.overlaps else trained
-        found.append(_Step(trained, rollouts_ns, state.totals(start), len(state.clocks_ns)))
-    return found
+        before, trained = trained, max(crew.now, trained) + rules.train_ns
+        start = max(crew.now, before) if rules.policy.overlaps else trained
+        ends.append(_Step(trained, rollouts_ns, state.totals(start), len(state.clocks_ns)))
+    return ends
 
 
 def _stream(state: State, stretch: Stretch) -> list[_Step]:
-    """Rollouts that do not wait for the trainer."""
-    asked = state.asked
+    """Simulate rollouts without a barrier."""
+    rules = state.asked
     coming = list(enumerate(stretch.sizes, stretch.first))
 
     def more(steps_trained: int) -> bool:
         loaded = len(stretch.sizes) - len(coming)
-        if not coming or (asked.staleness and loaded >= steps_trained + asked.staleness):
+        if not coming or (rules.staleness and loaded >= steps_trained + rules.staleness):
             return False
         number, size = coming.pop(0)
         state.load(state.view.world.step(number, size), size, number)
@@ -106,7 +106,7 @@ def _stream(state: State, stretch: Stretch) -> list[_Step]:
         return True
 
     total = sum(stretch.sizes)
-    crew = Simulator(state, 0, min(asked.workers, total), more)
+    crew = Simulator(state, 0, min(rules.workers, total), more)
     crew.start([])
     crew.work(total)
     ends = [0, *(now for _, now, _, _ in crew.trained)]
@@ -117,7 +117,7 @@ def _stream(state: State, stretch: Stretch) -> list[_Step]:
 
 
 def _pull_ahead(state: State, number: int, size: int, now: int) -> None:
-    """Pull the images of a step that keeps ``size`` rollouts, if they are pulled before it starts."""
+    """Pull the images of a step of ``size`` rollouts ahead, where the placement does."""
     if state.nodes is not None and state.nodes.pulls_ahead:
         images = state.view.world.images(number, state.asked.launched(size))
         state.nodes.pull_ahead(images[:: state.asked.group], now)

@@ -19,10 +19,9 @@ from random import Random
 import numpy as np
 import simpy
 
-from costmodel import expected_makespan
 from costmodel.recording.breakdown import Measures
 from costmodel.recording.trial import RecordedTrial
-from costmodel.simulation.makespan import random_makespan, renewal_makespan
+from costmodel.simulation.makespan import expected_makespan, random_makespan, renewal_makespan
 from costmodel.statistics.distribution import Distribution
 from costmodel.workload.estimator import Tally
 from costmodel.workload.pool import at_length

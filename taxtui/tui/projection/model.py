@@ -206,7 +206,7 @@ def curves(request: CurveAsked) -> list[Curve]:
     answered = request.answered
     parts = [_like(source, request.like) for source in answered.sources]
     training_run = _quick(answered.question.places[-1]).training_run
-    return curve(parts, replace(training_run, baseline=None), "actions", ())
+    return curve(parts, replace(training_run, baseline=None))
 
 
 def stops(rows: Sequence[Row]) -> dict[str, tuple[str, ...]]:

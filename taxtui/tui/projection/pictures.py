@@ -165,7 +165,7 @@ class _Line(NamedTuple):
 
 def _points(curve: Curve) -> list[tuple[float, float]]:
     """Return log10 of the number of actions and of the seconds; without points that have no seconds."""
-    points = [(point.at, point.trajectory_s or 0.0) for point in curve.points]
+    points = [(point.actions, point.trajectory_s or 0.0) for point in curve.points]
     return [(math.log10(actions), math.log10(seconds)) for actions, seconds in points if seconds > 0]
 
 

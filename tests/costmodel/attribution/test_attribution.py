@@ -24,7 +24,7 @@ from costmodel import (
     project,
 )
 from costmodel.attribution import replications
-from costmodel.attribution.world_intervals import interval_of
+from costmodel.attribution.resamples import interval_of
 from costmodel.projection.row import CAUSES, Share
 from costmodel.simulation.random_streams import World
 from costmodel.simulation.rules import StepRules

@@ -14,7 +14,7 @@ import pytest
 from costmodel import Images, NoPrice, PriceError, Think, TrainingRun, TrainingRunError, load_prices
 from costmodel.pricing.tariff import billed_ns
 from costmodel.recording.reader import CellIdentity
-from costmodel.simulation.retries import Retries, effective_workers, throttle_floor_ns, with_retries
+from costmodel.simulation.attempts import Retries, effective_workers, throttle_floor_ns, with_retries
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import (
     Interval,

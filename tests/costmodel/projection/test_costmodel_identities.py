@@ -13,7 +13,7 @@ from costmodel.analysis.baseline import crossing_point
 from costmodel.pricing.tariff import billed_ns
 from costmodel.recording.breakdown import Measures, Split
 from costmodel.recording.trial import RecordedTrial
-from costmodel.simulation.retries import Retries, with_retries
+from costmodel.simulation.attempts import Retries, with_retries
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import mean_interval
 from costmodel.workload.estimator import StraightLine, Tally

@@ -18,10 +18,9 @@ from costmodel import (
     load,
     load_prices,
     project,
-    sensitivity,
 )
 from costmodel.analysis.headline import sentence
-from costmodel.projection.option_support import option, used_by
+from costmodel.projection.diagnostics import option, used_by
 from taxtui.options.training import OPTIONS
 from tests.support.cost_model.asked_training_runs import ASKED, STEP_MODEL_ASKED
 from tests.support.cost_model.costmodel_files import trial, write
@@ -83,11 +82,6 @@ def test_the_papers_table_2() -> None:
     assert [round(row.trajectory_s.mean.value, 1) for row in rows if row.trajectory_s] == [42.5, 23.4]
 
 
-def test_the_papers_table_1() -> None:
-    effects = sensitivity(TrainingRun(trajectories=1_000_000, workers=1), 150)
-    assert [round(effect.worker_hours) for effect in effects] == [278, 417, 4_167]
-
-
 def test_printed_hours_admit_the_latencies_in_the_file() -> None:
     for latency, printed in ((42.52, 11_811), (23.382, 6_495)):
         assert round(1_000_000 * latency / 3600) == printed
@@ -106,11 +100,11 @@ def test_one_length_makes_no_curve_over_lengths_but_a_recording_beside_it_does(t
     essay, training_run = load(SHIPPED / "essay.toml"), TrainingRun(trajectories=100, workers=5)
     failed = load(write(tmp_path / "failed", [trial(1, outcome="failed")], run_id="1"))
     for sources in ([essay], [essay, failed]):
-        with pytest.raises(TrainingRunError, match="no curve over actions; take trajectories or workers"):
-            curve(sources, training_run, "actions")
+        with pytest.raises(TrainingRunError, match="no curve over actions"):
+            curve(sources, training_run)
     measured = load(write(tmp_path / "measured", [trial(n) for n in range(3)], run_id="2"))
-    lengths = [point.worker_hours for one in curve([essay, measured], training_run, "actions") for point in one.points]
-    assert any(hours is not None for hours in lengths)
+    times_s = [point.trajectory_s for line in curve([essay, measured], training_run) for point in line.points]
+    assert any(time_s is not None for time_s in times_s)
 
 
 def test_every_option_of_a_training_run_is_in_the_matrix() -> None:
@@ -140,10 +134,8 @@ def test_an_option_is_used_by_a_published_row_or_refused_by_name(tmp_path: Path,
         assert option(name) in {text for one in OPTIONS for text in one.opts}
         return
     rows, before = project(sources, training_run)[-5:], project(sources, TrainingRun(**usual))[-5:]
-    if name == "deltas":
-        assert sensitivity(training_run, 50) != sensitivity(TrainingRun(**usual), 50)
-    else:  # the printed length is the only one; nothing is simulated
-        assert (rows == before) == (name in ("actions", "tolerance", "seed", "effort"))
+    # the printed length is the only one; nothing is simulated
+    assert (rows == before) == (name in ("actions", "deltas", "tolerance", "seed", "effort"))
 
 
 def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import get_type_hints
 
 import pytest
 
-from costmodel.analysis import baseline, sensitivity
+from costmodel.analysis import baseline, questions
 from costmodel.projection import row
 from costmodel.simulation import makespan
 from costmodel.statistics.distribution import Distribution
@@ -35,7 +35,7 @@ HOLDERS = {
 IN_ACTIONS = {row.BreakEven}
 CLASSES = [
     found
-    for module in (row, makespan, baseline, sensitivity)
+    for module in (row, makespan, baseline, questions)
     for found in vars(module).values()
     if inspect.isclass(found) and found.__module__ == module.__name__ and found not in HOLDERS.keys() | IN_ACTIONS
 ]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from costmodel import Recording, Row, TrainingRun, TrainingRunError, load, project
-from costmodel.projection.option_support import KINDS, option, used_by
+from costmodel.projection.diagnostics import KINDS, option, used_by
 from costmodel.providers.provider import load_provider
 from tests.support.cost_model.asked_training_runs import ASKED, STEP_MODEL_ASKED
 from tests.support.cost_model.costmodel_files import S, cell, trial, write

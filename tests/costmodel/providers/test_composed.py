@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import Images, Recording, Row, SourceError, TrainingRun, TrainingRunError, load, load_prices, project
-from costmodel.analysis.project import compose
-from costmodel.providers.estimation import works
+from costmodel.analysis.project import rows_of
+from costmodel.pricing.sheet import Prices
+from costmodel.providers.estimation import elsewhere, works
 from costmodel.providers.provider import Provider, StartLaw, known_providers, load_provider
 from costmodel.workload.pool import Pool, pools
 from taxtui.cli import app
@@ -45,6 +46,11 @@ def recorded(folder: Path, name: str = "run", runs: int = 900 * MS, **identity: 
 def acme(folder: Path, more: str = "", provider: str = PROVIDER) -> Provider:
     (folder / "acme.toml").write_text(provider + more)
     return load_provider(str(folder / "acme.toml"))
+
+
+def compose(pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None = None) -> Row:
+    [row] = rows_of([elsewhere(pool, provider, training_run, prices)])
+    return row
 
 
 def one(folder: Path, provider: Provider, recording: Recording | None = None, **training_run: Any) -> Row:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from costmodel import TrainingRun, list_makespan
+from costmodel import TrainingRun
 from costmodel.simulation.attempts import Trials
-from costmodel.simulation.makespan import expected_max, makespan_bounds, renewal_makespan
+from costmodel.simulation.makespan import expected_max, list_makespan, makespan_bounds, renewal_makespan
 from costmodel.simulation.run import SimulatedRun, simulate_run
 from costmodel.statistics.distribution import Distribution
 from costmodel.training.policies import POLICIES

@@ -9,8 +9,16 @@ from random import Random
 
 import pytest
 
-from costmodel import TrainingRunError, expected_makespan, list_makespan
-from costmodel.simulation.makespan import expected_max, makespan_bounds, out_of_step, random_makespan, renewal_makespan
+from costmodel import TrainingRunError
+from costmodel.simulation.makespan import (
+    expected_makespan,
+    expected_max,
+    list_makespan,
+    makespan_bounds,
+    out_of_step,
+    random_makespan,
+    renewal_makespan,
+)
 from costmodel.statistics.distribution import Distribution
 
 S = 10**9

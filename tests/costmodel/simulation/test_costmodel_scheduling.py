@@ -7,8 +7,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel import list_makespan
-from costmodel.simulation.makespan import expected_max, makespan_bounds, random_makespan
+from costmodel.simulation.makespan import expected_max, list_makespan, makespan_bounds, random_makespan
 from costmodel.statistics.distribution import Distribution
 
 jobs = st.lists(st.integers(0, 10**12), min_size=1, max_size=60)

@@ -10,10 +10,10 @@ from random import Random
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Interval, TrainingRun, expected_makespan, list_makespan
+from costmodel import Interval, TrainingRun
 from costmodel.projection.tail_limits import Timeout, tail_limits
 from costmodel.projection.wall_clock import WallClockLimits, limits, run_in_time
-from costmodel.simulation.makespan import expected_max
+from costmodel.simulation.makespan import expected_makespan, expected_max, list_makespan
 from costmodel.statistics.distribution import Distribution
 from taxtui.commands.project import command
 from taxtui.report.numbers import duration

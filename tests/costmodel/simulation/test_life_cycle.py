@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel import Images, Think, TrainingRunError
-from costmodel.simulation.attempts import Parts
-from costmodel.simulation.suspension import suspended_parts
+from costmodel.simulation.attempts import Parts, suspended_parts
 from costmodel.training.life_cycle import Suspension
 from tests.support.cost_model.stepping import S, parts, stepped, training_run
 

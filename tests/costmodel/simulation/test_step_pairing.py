@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from costmodel import Images, Recording, Think, TrainingRun, load
-from costmodel.attribution.paired_comparison import Apart, RunInSteps, apart
+from costmodel.attribution.paired_comparison import RunDifference, RunInSteps, run_differences
 from costmodel.workload.pool import Pool, pools
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
@@ -19,9 +19,9 @@ DEMAND = TrainingRun(
 NODES = replace(DEMAND, nodes=2, pods_per_node=4, images=Images.between(2, 8, 50), pull_gb_s=1.0)
 
 
-def less(one: RunInSteps, other: RunInSteps) -> Apart | None:
+def less(one: RunInSteps, other: RunInSteps) -> RunDifference | None:
     """A pair that stands alone."""
-    [found] = apart([(one, other)])
+    [found] = run_differences([(one, other)])
     return found
 
 
@@ -53,7 +53,9 @@ def test_a_place_with_nodes_is_paired_with_one_without(cells: list[Pool]) -> Non
     assert back is not None
     assert pulls.usd.value > 0
     assert back.usd.value == pytest.approx(-pulls.usd.value)
-    assert apart([(one, other), (other, one)]) == [pulls, back], "what both have is simulated once, and is the same"
+    assert run_differences([(one, other), (other, one)]) == [pulls, back], (
+        "what both have is simulated once, and is the same"
+    )
 
 
 def test_other_steps_or_other_nodes_are_not_paired(cells: list[Pool]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from costmodel import Delta, Images, Think, TrainingRun, TrainingRunError
-from costmodel.projection.option_support import option, used_by
+from costmodel.projection.diagnostics import option, used_by
 from taxtui.cli import app
 from taxtui.options.training import OPTIONS, TYPED, as_typed, asked_at, training_run_of
 from taxtui.options.training_file import field_of
