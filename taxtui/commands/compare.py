@@ -70,7 +70,7 @@ def command(
 
     With one recording: compare its substrates, as taxtui report does. Cells are paired where substrate, variant, tier,
     length, mode and concurrency are equal. Intervals are 95 % and include how much repetitions differ: record both
-    sides with --repeat 3 or more.
+    sides with --repeat 5 or more.
 
     Exit codes with --fail-above: 0 every metric stayed within its limit; 5 a metric is worse, and by more than its
     limit; 6 the data cannot tell.
@@ -152,7 +152,7 @@ def _two_recordings(
     if checked and result.beyond:
         raise Regressed(table.summary(beyond=True))
     if checked and result.beyond is None:
-        raise TooLittleData(table.summary(beyond=None), fix="record more repetitions: taxtui run --repeat 3")
+        raise TooLittleData(table.summary(beyond=None), fix="record more repetitions: taxtui run --repeat 5")
 
 
 def _metrics(names: Sequence[str], limit: float | None) -> list[Metric]:

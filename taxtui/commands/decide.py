@@ -114,6 +114,7 @@ def command(
     providers += estimated(goal, cells, providers, opened)
     workload, more = found_workload(context, origin, goal, cells, lengths)
     choices += more
+    _check_prices(context, origin, goal, cells, providers)
     for choice in choices:
         click.echo(f"taxtui: {clean(f'{choice.name} {choice.value}: {choice.source}')}", err=True)
     effort, sides = ROUGH if quick else EACH, list["Side"]()
@@ -146,6 +147,25 @@ def command(
         click.echo(text)
     if result.verdict == CANNOT_TELL:
         context.exit(UNDECIDED)
+
+
+def _check_prices(
+    context: click.Context, origin: str, goal: str, cells: Sequence[CellIdentity], providers: Sequence[Provider]
+) -> None:
+    """Refuse a training run in dollars, before it is simulated, where the provider alone has a price.
+
+    ``decide_between`` refuses the other cases: whether a price sheet bills a measured substrate shows in its row.
+    """
+    from costmodel import matches_spec
+
+    place = place_of(context, origin)
+    run = place.training_run
+    free = place.prices is None and run.node_usd_hour is None and run.suspended_usd_hour is None
+    measured = any(matches_spec(cell, goal) for cell in cells)
+    billed = not measured and any(provider.prices for provider in providers if provider.substrate == goal)
+    if run.gpu_usd_hour is not None and free and billed:
+        keys = f"nodes, pods_per_node and node_usd_hour under [at.{origin.partition(':')[0]}.nodes] of the training file"
+        raise UsageError(f"{origin} costs nothing here and {goal} is billed", fix=f"add {keys}, or --prices FILE")
 
 
 def _side(
