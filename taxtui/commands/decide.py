@@ -164,7 +164,9 @@ def _check_prices(
     measured = any(matches_spec(cell, goal) for cell in cells)
     billed = not measured and any(provider.prices for provider in providers if provider.substrate == goal)
     if run.gpu_usd_hour is not None and free and billed:
-        keys = f"nodes, pods_per_node and node_usd_hour under [at.{origin.partition(':')[0]}.nodes] of the training file"
+        keys = (
+            f"nodes, pods_per_node and node_usd_hour under [at.{origin.partition(':')[0]}.nodes] of the training file"
+        )
         raise UsageError(f"{origin} costs nothing here and {goal} is billed", fix=f"add {keys}, or --prices FILE")
 
 
