@@ -95,7 +95,7 @@ def _listing(entries: Sequence[CatalogueEntry]) -> Section:
 @command.command("info")
 @click.argument("files", nargs=-1, required=True, metavar="RECORDING...")
 def info(files: tuple[str, ...]) -> None:
-    """Say what each recording holds: run, machine, cells, trials by outcome, and the reasons of failures."""
+    """Print the run, machine, cells, trials by outcome and reasons of failures of each recording."""
     for path in map(located, files):
         contents = _Contents()
         summary = read_events(path, contents.apply)
@@ -140,9 +140,9 @@ def verify(ctx: click.Context, files: tuple[str, ...], out: Path | None) -> None
 @click.argument("file", metavar="RECORDING")
 @click.option("-o", "--output", "out", required=True, type=click.Path(path_type=Path), help="The file to write.")
 def compact_(file: str, out: Path) -> None:
-    """Write a recording anew, smaller, with the same events.
+    """Write a smaller copy of a recording, with the same events.
 
-    A run writes the actions of a trial piece by piece; here those of a step are in one piece.
+    A run writes the actions of a trial in pieces; the copy has one piece per step.
     """
     path = located(file)
     result = compact(path, out)
