@@ -60,7 +60,6 @@ class LazyGroup(click.Group):
     """Knows the names and one-line helps of its subcommands without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of their use."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -46,7 +46,6 @@ class TaxtuiError(Exception):
         super().__init__(self.problem)
 
     def __str__(self) -> str:
-        """The one line."""
         return f"{self.problem}; {self.fix}" if self.fix else self.problem
 
 
@@ -82,7 +81,6 @@ class Throttled(SubstrateError):
     """The provider asked us to wait; ``retry_after_s`` is its advice, or None."""
 
     def __init__(self, problem: str, retry_after_s: float | None = None) -> None:
-        """Keep the provider's advice beside the message."""
         super().__init__(problem)
         self.retry_after_s = retry_after_s
 
@@ -117,7 +115,6 @@ class RecordingError(TaxtuiError, ValueError):
     exit_code = 4
 
     def __init__(self, problem: str, offset: int | None = None, *, fix: str = "") -> None:
-        """Keep the byte offset of the damage, where there is one."""
         super().__init__(problem, fix=fix)
         self.offset = offset
 

@@ -63,7 +63,6 @@ class CanaryResult(NamedTuple):
 
     @property
     def state(self) -> str:
-        """One word."""
         return _STATES.get(self.exit_code, "interrupted" if self.exit_code == INTERRUPTED_EXIT else "FAILED")
 
 

@@ -22,7 +22,7 @@ from taxtui.terminal_text import clean
 
 @click.command("clean")
 @click.option("--run", "run_id", metavar="ID", help="Remove sandboxes of this run only.")
-@click.option("--older-than", metavar="AGE", default="0s", help="Remove sandboxes that are at least this old: 1h.")
+@click.option("--older-than", metavar="AGE", default="0s", help="Remove sandboxes of at least this age: 1h.")
 @click.option(
     "-s",
     "--substrate",
@@ -38,11 +38,11 @@ from taxtui.terminal_text import clean
 def command(run_id: str | None, older_than: str, named: tuple[str, ...], force: bool, dry_run: bool) -> None:
     """Remove sandboxes with taxtui's labels that are past their deadline.
 
-    Before its deadline a sandbox may belong to a run of any user or machine: it is kept, and counted. --force removes
-    it too; --run and --older-than narrow that down. Without options all substrates are searched, and unreachable ones
-    are reported.
-    Exit codes: 0 nothing is left; 1 a sandbox could not be removed, or --run names one that is kept; 3 a substrate
-    that was named cannot be used.
+    Before the deadline a sandbox may belong to a run of any user or machine: taxtui keeps and counts it. --force
+    removes such sandboxes too; --run and --older-than select. Without options taxtui searches all substrates, and
+    reports unreachable substrates.
+    Exit codes: 0 nothing is left; 1 a sandbox could not be removed, or a sandbox of --run is kept; 3 a named substrate
+    cannot be used.
     """
     at_least_s = parse_duration_ns(older_than) / 1e9
     unswept = [entry for entry in ledger.entries() if run_id in (None, entry.run_id)]

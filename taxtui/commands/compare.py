@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     "limit",
     type=LIMIT,
     metavar="SHARE",
-    help="Exit 5 if a metric is worse by more than this, 6 if the data cannot tell: 10%.",
+    help="Exit 5 if a metric is worse by more than this, 6 if the data are too few: 10%.",
 )
 @click.option(
     "--metric",
     "names",
     multiple=True,
     metavar="METRIC[=SHARE]",
-    help="Metric to compare, with a limit of its own, repeatable: p95:cold_start=25%.  "
+    help="Metric to compare, with or without a separate limit, repeatable: p95:cold_start=25%.  "
     "[mean:trajectory, p50:action, failure_rate]",
 )
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write JUnit XML.")
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 @click.option("--pool-before", multiple=True, metavar="RECORDING", help="Pool this recording with BEFORE, repeatable.")
 @click.option("--pool-after", multiple=True, metavar="RECORDING", help="Pool this recording with AFTER, repeatable.")
 @choosing(SUBSTRATE, TIER, MODE)
-@click.option("--pair-all", is_flag=True, help="Pair cells of a tier and length that differ in anything else too.")
+@click.option("--pair-all", is_flag=True, help="Pair cells of equal tier and length, whatever else differs.")
 @run_sd_option
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
 @click.pass_context
@@ -68,12 +68,12 @@ def command(
 ) -> None:
     """Compare AFTER with BEFORE, cell by cell: better, worse, no difference, or inconclusive.
 
-    With one recording: compare its substrates, as taxtui report does. Cells are paired where substrate, variant, tier,
-    length, mode and concurrency are equal. Intervals are 95 % and include how much repetitions differ: record both
-    sides with --repeat 3 or more.
+    With one recording: compare the substrates in the recording, as taxtui report does. Cells are paired where
+    substrate, variant, tier, length, mode and concurrency are equal. Intervals are 95 % and include how much
+    repetitions differ: record both sides with --repeat 5 or more.
 
     Exit codes with --fail-above: 0 every metric stayed within its limit; 5 a metric is worse, and by more than its
-    limit; 6 the data cannot tell.
+    limit; 6 the data are too few.
     """
     choice = taken(chosen)
     if after is None:
@@ -152,7 +152,7 @@ def _two_recordings(
     if checked and result.beyond:
         raise Regressed(table.summary(beyond=True))
     if checked and result.beyond is None:
-        raise TooLittleData(table.summary(beyond=None), fix="record more repetitions: taxtui run --repeat 3")
+        raise TooLittleData(table.summary(beyond=None), fix="record more repetitions: taxtui run --repeat 5")
 
 
 def _metrics(names: Sequence[str], limit: float | None) -> list[Metric]:

@@ -59,7 +59,10 @@ NOT_ASKED: Final = ("baseline", "deltas")
 @choosing(ACTIONS)
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the page to a new file.")
 @click.option(
-    "--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the page as one HTML file."
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the page as a single HTML file.",
 )
 @click.option(
     "--format",
@@ -67,7 +70,7 @@ NOT_ASKED: Final = ("baseline", "deltas")
     type=click.Choice(["text", "markdown", "json"]),
     help="Output format.  [text; with -o Markdown, or JSON for FILE.json]",
 )
-@click.option("--quick", is_flag=True, help="Simulate roughly, and do not simulate the inputs that could turn it.")
+@click.option("--quick", is_flag=True, help="Simulate roughly, and leave out the inputs that could change the verdict.")
 @click.pass_context
 def command(
     context: click.Context,
@@ -82,12 +85,12 @@ def command(
     lengths: tuple[int, ...],
     **_: Any,
 ) -> None:
-    """Decide whether to move a training run: MOVE, STAY or CAN'T TELL, with the money and the inputs that turn it.
+    """Decide whether to move a training run: MOVE, STAY or CAN'T TELL, with the money and the decisive inputs.
 
-    Both substrates get the same training run. Nodes, limits and prices of one substrate are in the training file,
-    under [at.SUBSTRATE]. A substrate that was not measured is estimated from published figures.
+    Both substrates get the same training run. Nodes, limits and prices of a single substrate are in the training file,
+    under [at.SUBSTRATE]. An unmeasured substrate is estimated from published figures.
 
-    The workload is the training file's, or that of --tier, --mode and -n; else the middle one of the recordings.
+    The workload comes from --tier, --mode and -n, or the training file; else from the middle of the recordings.
     Exit code 0: MOVE or STAY; 6: CAN'T TELL.
     """
     from costmodel import CANNOT_TELL, Recording, decide_between, input_effects, turns
@@ -114,6 +117,7 @@ def command(
     providers += estimated(goal, cells, providers, opened)
     workload, more = found_workload(context, origin, goal, cells, lengths)
     choices += more
+    _check_prices(context, origin, goal, cells, providers)
     for choice in choices:
         click.echo(f"taxtui: {clean(f'{choice.name} {choice.value}: {choice.source}')}", err=True)
     effort, sides = ROUGH if quick else EACH, list["Side"]()
@@ -146,6 +150,27 @@ def command(
         click.echo(text)
     if result.verdict == CANNOT_TELL:
         context.exit(UNDECIDED)
+
+
+def _check_prices(
+    context: click.Context, origin: str, goal: str, cells: Sequence[CellIdentity], providers: Sequence[Provider]
+) -> None:
+    """Refuse a training run in dollars, before it is simulated, where the provider alone has a price.
+
+    ``decide_between`` refuses the other cases: whether a price sheet bills a measured substrate shows in its row.
+    """
+    from costmodel import matches_spec
+
+    place = place_of(context, origin)
+    run = place.training_run
+    free = place.prices is None and run.node_usd_hour is None and run.suspended_usd_hour is None
+    measured = any(matches_spec(cell, goal) for cell in cells)
+    billed = not measured and any(provider.prices for provider in providers if provider.substrate == goal)
+    if run.gpu_usd_hour is not None and free and billed:
+        keys = (
+            f"nodes, pods_per_node and node_usd_hour under [at.{origin.partition(':')[0]}.nodes] of the training file"
+        )
+        raise UsageError(f"{origin} costs nothing here and {goal} is billed", fix=f"add {keys}, or --prices FILE")
 
 
 def _side(

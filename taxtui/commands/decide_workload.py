@@ -26,7 +26,6 @@ class Workload(NamedTuple):
     actions: int | None
 
     def __str__(self) -> str:
-        """``T1 x 50 exec``."""
         return " ".join([self.tier, *([] if self.actions is None else ["x", f"{self.actions:,}"]), self.mode])
 
     def matches(self, identity: CellIdentity) -> bool:

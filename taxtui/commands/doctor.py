@@ -39,7 +39,7 @@ WIDTH: Final = 24
     "chosen",
     multiple=True,
     metavar="NAME[:key=value,…]",
-    help="Check this substrate only, repeatable; exit 3 if it cannot be used.",
+    help="Check this substrate only, repeatable; exit 3 if unusable.",
 )
 @click.option(
     "--probe",
@@ -58,11 +58,11 @@ WIDTH: Final = 24
 @click.option("--acquire", metavar="HOW", help="Origin of the sandbox of --canary: create or pool:NAME.  [create]")
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
 def command(chosen: tuple[str, ...], probing: bool, canary: bool, form: str, **limits: str | None) -> None:
-    """Check this machine and its substrates: versions, limits, clocks, isolation, what works, and what runs left.
+    """Check this machine and the substrates: versions, limits, clocks, isolation, readiness, leftovers of runs.
 
-    Names of machines, accounts and folders are left out of the whole list, so that it can be pasted into a bug report.
+    The list names no machine, account or folder, and can be pasted into a bug report.
     Without --probe and --canary nothing is created; nothing is sent. With -s only these substrates are checked, with
-    their options. Exit codes: 0, also where something is wrong; 3 a substrate that was named cannot be used.
+    their options. Exit codes: 0, also where something is wrong; 3 a named substrate cannot be used.
     """
     if canary:
         _canary(chosen, probing, form, limits)

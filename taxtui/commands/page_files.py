@@ -22,7 +22,7 @@ html_option = click.option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write a page to send, in one new file: answer, figures, tables, data.",
+    help="Write a page to send, in a single new file: answer, figures, tables, data.",
 )
 figures_option = click.option(
     "--figures",
@@ -36,7 +36,7 @@ figures_option = click.option(
 training_option = click.option(
     "--training",
     metavar="FILE",
-    help="Training file whose costs the page of --html or --figures shows too.",
+    help="Training file; the page of --html or --figures shows the costs of the run too.",
 )
 
 

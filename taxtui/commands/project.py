@@ -52,7 +52,9 @@ def _print_template(context: click.Context, parameter: click.Parameter, wanted: 
     help="Print a commented training file to start from: taxtui project --init > lab.toml",
 )
 @choosing(SUBSTRATE, ACTIONS, SORT)
-@click.option("--reference", metavar="RECORDING", help="Recording whose dispatch bounds the tax of imported rows.")
+@click.option(
+    "--reference", metavar="RECORDING", help="Recording with the dispatch that bounds the tax of imported rows."
+)
 @click.option("--full", is_flag=True, help="Print the tables behind the answer too: causes, money, steps.")
 @what_if.OPTION
 @click.option("--explain", is_flag=True, help="Print every input, formula and intermediate value of each row.")
@@ -75,9 +77,9 @@ def command(
 
     Without a training file or options the run has 1,000,000 trajectories on 500 workers.
 
-    RECORDING is a file that `taxtui run` wrote, or published latencies (a .toml file); shipped ones go by name, as
+    RECORDING is a file from `taxtui run`, or a .toml file of published latencies; shipped files go by name, such as
     scenarios/published/essay.toml. Recordings of the same cells are pooled. A published latency answers how many
-    trajectories on how many workers, and for how much; an option that it cannot use is refused by name.
+    trajectories on how many workers, and for how much; taxtui refuses other options by name.
     """
     from costmodel import PlaceAsked, TrainingRun, check_reference_used, project_places
     from taxtui.commands.opening import opened, opened_all, reference_of

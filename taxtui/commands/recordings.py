@@ -25,7 +25,8 @@ from costmodel import (
     TrialStarted,
     read_events,
 )
-from taxtui.errors import UsageError
+from taxtui.commands.opening import located
+from taxtui.errors import RecordingError, UsageError
 from taxtui.recording.compact import compact
 from taxtui.recording.salvage import salvage
 from taxtui.terminal_text import clean
@@ -60,15 +61,15 @@ def list_(folder: Path | None) -> None:
 
 
 @command.command("trial")
-@click.argument("file", metavar="RECORDING", type=click.Path(path_type=Path))
+@click.argument("file", metavar="RECORDING")
 @click.argument("number", metavar="TRIAL", type=click.IntRange(0))
-def trial(file: Path, number: int) -> None:
+def trial(file: str, number: int) -> None:
     """Print the phases and actions of one trial; `taxtui export` lists the numbers of all trials."""
     from taxtui.live.trial_story import read_story
     from taxtui.report import trial_timeline
     from taxtui.report.formats.plain_tables import terminal_width, to_text
 
-    story, width = read_story(file, number), terminal_width()
+    story, width = read_story(located(file), number), terminal_width()
     click.echo(trial_timeline.lines(story, min(width, trial_timeline.WIDEST)))
     if (table := trial_timeline.commands(story)).rows:
         click.echo(f"\n{to_text([table], width)}")
@@ -92,10 +93,10 @@ def _listing(entries: Sequence[CatalogueEntry]) -> Section:
 
 
 @command.command("info")
-@click.argument("files", nargs=-1, required=True, metavar="RECORDING...", type=click.Path(path_type=Path))
-def info(files: tuple[Path, ...]) -> None:
-    """Say what each recording holds: run, machine, cells, trials by outcome, and the reasons of failures."""
-    for path in files:
+@click.argument("files", nargs=-1, required=True, metavar="RECORDING...")
+def info(files: tuple[str, ...]) -> None:
+    """Print the run, machine, cells, trials by outcome and reasons of failures of each recording."""
+    for path in map(located, files):
         contents = _Contents()
         summary = read_events(path, contents.apply)
         _say(f"{path}: run {summary.header.run_id}, {_state(summary)}")
@@ -108,24 +109,25 @@ def info(files: tuple[Path, ...]) -> None:
 
 
 @command.command("verify")
-@click.argument("files", nargs=-1, required=True, metavar="RECORDING...", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, metavar="RECORDING...")
 @click.option(
     "--salvage", "out", type=click.Path(path_type=Path), help="Write the intact frames of the one RECORDING here."
 )
 @click.pass_context
-def verify(ctx: click.Context, files: tuple[Path, ...], out: Path | None) -> None:
+def verify(ctx: click.Context, files: tuple[str, ...], out: Path | None) -> None:
     """Check every byte. Exit 0: complete and intact; 1: incomplete but intact; 4: damaged or not a recording."""
     if out is not None:
         if len(files) != 1:
             raise click.UsageError("--salvage takes exactly one RECORDING")
-        kept, lost = salvage(files[0], out)
+        kept, lost = salvage(located(files[0]), out)
         _say(f"{out}: {kept} frames kept, {lost} bytes lost")
         return
     worst = 0
-    for path in files:
+    for file in files:
         try:
+            path = located(file)
             summary = read_events(path, lambda event: None)
-        except SourceError as error:
+        except (SourceError, RecordingError) as error:
             _say(f"taxtui: {error}", err=True)
             worst = SourceError.exit_code
             continue
@@ -135,16 +137,17 @@ def verify(ctx: click.Context, files: tuple[Path, ...], out: Path | None) -> Non
 
 
 @command.command("compact")
-@click.argument("file", metavar="RECORDING", type=click.Path(path_type=Path))
+@click.argument("file", metavar="RECORDING")
 @click.option("-o", "--output", "out", required=True, type=click.Path(path_type=Path), help="The file to write.")
-def compact_(file: Path, out: Path) -> None:
-    """Write a recording anew, smaller, with the same events.
+def compact_(file: str, out: Path) -> None:
+    """Write a smaller copy of a recording, with the same events.
 
-    A run writes the actions of a trial piece by piece; here those of a step are in one piece.
+    A run writes the actions of a trial in pieces; the copy has one piece per step.
     """
-    result = compact(file, out)
+    path = located(file)
+    result = compact(path, out)
     after = out.stat().st_size
-    _say(f"{out}: {after} bytes, {after / result.size_bytes:.0%} of {file}; {_state(result)}")
+    _say(f"{out}: {after} bytes, {after / result.size_bytes:.0%} of {path}; {_state(result)}")
 
 
 class _Contents:

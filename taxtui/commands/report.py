@@ -37,11 +37,13 @@ MORE = f"Every table: --full. One: --table {', '.join(ONE_BY_ONE[:-1])} or {ONE_
     "--table",
     "name",
     type=click.Choice([*ONE_BY_ONE, "all"]),
-    help="Print this table instead of the answer; all: the measured ones, below the answer.",
+    help="Print this table instead of the answer; all: the measured tables, below the answer.",
 )
 @choosing(SUBSTRATE, TIER, ACTIONS, MODE, SORT, GROUP)
 @click.option("--format", "form", type=click.Choice(NAMES), default=NAMES[0], show_default=True, help="Output format.")
-@click.option("--reference", metavar="RECORDING", help="Recording whose dispatch bounds the tax of imported rows.")
+@click.option(
+    "--reference", metavar="RECORDING", help="Recording with the dispatch that bounds the tax of imported rows."
+)
 @click.option("--prices", metavar="FILE", help="Price sheet of the summary.")
 @run_sd_option
 @page_files.html_option

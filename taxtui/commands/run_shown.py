@@ -61,7 +61,6 @@ class Shown:
 
     @property
     def clock(self) -> str:
-        """How long the run has lasted."""
         return stopwatch(time.monotonic() - self._began)
 
     def show(self, progress: Progress) -> None:
@@ -104,7 +103,6 @@ class Shown:
         return f"{which}{_counts(progress)}, {self.clock}{left}"
 
     def _remaining_s(self, progress: Progress) -> float | None:
-        """Return the remaining time at the end of the last trial, less the time since."""
         now = time.monotonic()
         if progress.left_s != self._left_s:
             self._left_s, self._told = progress.left_s, now

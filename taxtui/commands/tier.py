@@ -30,7 +30,7 @@ def command() -> None:
 @click.option("--redact", is_flag=True, help="Write REDACTED for what looks like a credential, instead of refusing.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The tier.  [NAME.toml]")
 def from_trajectory(file: Path, name: str | None, trial: int, redact: bool, output: Path | None) -> None:
-    """The commands of one trajectory as a tier, with the law of the time between them; prints its path.
+    """Make a tier of the commands of a trajectory, with the distribution of the time between commands.
 
     FILE is of mini-swe-agent, SWE-agent, inspect_ai or Harbor (a result.json, or its ATIF trajectory.json). The tier
     holds the commands themselves: keep it where the trajectory may be kept. Nothing that they printed is in it.

@@ -35,7 +35,7 @@ OPTION: Final = click.option(
     "actions_changed",
     metavar="ACTION,…",
     callback=_actions,
-    help="Print what each saves per training step instead: suspend, fork, recycle, prebuild.",
+    help="Print the savings of each action per training step instead: suspend, fork, recycle, prebuild.",
 )
 
 

@@ -1,4 +1,4 @@
-"""``10k`` and ``1e6`` as values of an option: whatever counts on the command line reads them alike."""
+"""Counts on the command line: ``500``, ``10k``, ``1e6``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Count(click.ParamType[int]):
     name = "count"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """A whole number. A negative one as it is: whoever counts says what it has to be."""
+        """A whole number; the command refuses a negative number with its own limit."""
         from taxtui.plan.notation import parse_count
 
         if isinstance(value, int) or re.fullmatch("-[0-9]{1,18}", str(value)):

@@ -130,7 +130,7 @@ SORT: Final = _option(
     help="Order of the rows: work (the default), amount (least first), ratio or tax (most first).",
 )
 GROUP: Final = _option(
-    "--group", type=click.Choice((BY_WORK, BY_SUBSTRATE)), help="One row per work (the default) or per substrate."
+    "--group", type=click.Choice((BY_WORK, BY_SUBSTRATE)), help="A row per work (the default) or per substrate."
 )
 
 

@@ -18,7 +18,6 @@ class _Share(click.ParamType[float]):
         self._below = below
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """A number from 0 up."""
         text = str(value).strip()
         try:
             share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)

@@ -48,7 +48,7 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
             _option(
                 "--workers",
                 "W",
-                "Rollout workers, one trajectory each at a time.",
+                "Rollout workers, each with one trajectory at a time.",
                 type=COUNT,
                 default="500",
                 show_default=True,
@@ -86,7 +86,7 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
         "Training steps",
         (
             _option("--prompts", "P", "Prompts per training step, of --group-size rollouts each.", type=COUNT),
-            _option("--group-size", "G", "Rollouts of one prompt that start together (GRPO).", type=COUNT),
+            _option("--group-size", "G", "Rollouts of a prompt, which start together (GRPO).", type=COUNT),
             _option("--batch", "B", "Trajectories per training step, without prompts; steps wait for all.", type=COUNT),
             _option(
                 "--policy", None, "When steps wait for rollouts.  [sync with steps]", type=click.Choice(tuple(POLICIES))
@@ -100,7 +100,7 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
         "The trainer",
         (
             _option("--train-seconds", "T", "Training time per step, in seconds.", type=float),
-            _option("--gpus", "G", "GPUs of the training run, which wait while rollouts run.", type=COUNT),
+            _option("--gpus", "G", "GPUs of the training run; they wait while rollouts run.", type=COUNT),
             _option("--gpu-usd-hour", "X", "Price of one GPU, in dollars per hour.", type=float),
         ),
     ),
@@ -178,12 +178,12 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
         ),
     ),
     "providers": OptionGroup(
-        "Providers that were not measured",
+        "Unmeasured providers",
         (
             _option(
                 "--compose",
                 "NAME[:key=value]",
-                "Estimate a provider from its published start-up, limits and prices, repeatable: e2b, "
+                "Estimate a provider from published start-up, limits and prices, repeatable: e2b, "
                 "daytona:dispatch=100ms..300ms",
                 multiple=True,
             ),
@@ -237,7 +237,7 @@ TRAINING: Final = click.Option(
     metavar="FILE",
     is_eager=True,
     callback=_from_file,
-    help="Training file (TOML); options given here override it. --init prints one.",
+    help="Training file (TOML); options on the command line override the file. See project --init.",
 )
 SET: Final = click.Option(
     ["--set", "changes"],

@@ -224,7 +224,6 @@ class _Reader:
         self.fields = {field_of(option): (table, option) for table, options in tables.items() for option in options}
 
     def stanza(self, field: str, within: str = "") -> str:
-        """How a key is written."""
         if self.path == "--set":
             return f"--set {field}={EXAMPLES[field].strip(chr(34))}"
         return f"[{within}{self.fields[field][0]}] {field} = {EXAMPLES[field]}"
@@ -243,7 +242,6 @@ class _Reader:
         return result
 
     def sources(self, found: object) -> dict[str, str]:
-        """Return the source of each value, by key."""
         fix = f'write [{SOURCES}] workers = "our cluster"'
         if not isinstance(found, dict):
             raise UsageError(f"{self.path}: {SOURCES} must be a table", fix=fix)
@@ -254,7 +252,6 @@ class _Reader:
         return dict(found)
 
     def _unknown(self, table: str, within: str) -> UsageError:
-        """Return the error about a key in place of a table."""
         if table in self.fields:
             return UsageError(
                 f"{self.path}: {table} stands outside its table", fix=f"write {self.stanza(table, within)}"
@@ -266,7 +263,6 @@ class _Reader:
         )
 
     def _misplaced(self, table: str, key: str, within: str) -> UsageError:
-        """Return the error about a key that its table does not have."""
         known = [field_of(option) for option in self.tables[table]]
         where = f"{self.path}: [{within}{table}] {key}"
         if key in self.fields:
@@ -277,7 +273,6 @@ class _Reader:
         )
 
     def _taken(self, where: str, value: object, option: click.Option, within: str) -> object:
-        """The value as the option takes it."""
         fix = f"write {self.stanza(field_of(option), within)}"
         one_is_enough = option.name in ("tiers", "modes") and isinstance(value, str)
         value = [value] if one_is_enough else value
@@ -294,7 +289,6 @@ class _Reader:
             raise UsageError(f"{self.path}: {where}: {error.message}", fix=fix) from error
 
     def taken(self, key: str, value: object, option: click.Option) -> object:
-        """Return the value of a word of ``--set``."""
         return self._taken(key, value, option, "")
 
     def _beside(self, text: str) -> str:

@@ -41,7 +41,6 @@ class BarChart(NamedTuple):
 
     @property
     def causes(self) -> list[str]:
-        """The causes that any bar has, in the order of drawing."""
         present = {cause for bar in self.bars for cause, size in bar.parts.items() if size > 0}
         return [cause for cause in CAUSES if cause in present]
 

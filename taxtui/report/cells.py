@@ -42,7 +42,6 @@ class TableCell(NamedTuple):
 
     @property
     def interval(self) -> Interval | None:
-        """The value with its limits; None where it is unknown."""
         return None if self.value is None else Interval(self.value, self.low, self.high)
 
     def inline(self) -> tuple[str, str]:

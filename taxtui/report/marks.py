@@ -34,11 +34,9 @@ class FlagMarks:
         self.letters: dict[str, str] = dict(zip(seen, letters, strict=False))
 
     def own(self, row: Flags) -> tuple[str, ...]:
-        """The families that a row is marked with."""
         return warnings.marks(families(row), self.shared)
 
     def of(self, row: Flags) -> str:
-        """The letters of a row."""
         return "".join(self.letters.get(family, "") for family in self.own(row))
 
     def line(self, family: str) -> str:
@@ -50,7 +48,6 @@ class FlagMarks:
         return [*self.of_all(), *(f"{letter}  {self.line(family)}" for family, letter in self.letters.items())]
 
     def of_all(self) -> list[str]:
-        """The line for the warnings that all rows share, if there are any."""
         parts = [f"{family} ({self._advice(family)})" for family in self.shared]
         return [f"All rows: {', '.join(parts)}."] if parts else []
 
@@ -59,7 +56,6 @@ class FlagMarks:
         return [" · ".join(f"{letter} {family}" for family, letter in self.letters.items())] if self.letters else []
 
     def _advice(self, family: str) -> str:
-        """The advice about every warning of a family that a row has, each once."""
         present = dict.fromkeys(flag for row in self._rows for flag in row)
         advice = dict.fromkeys(
             self._do.get(flag) or self._do[flag.partition(" ")[0]]

@@ -37,7 +37,6 @@ class CheckedSubstrate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def paid(self) -> bool:
-        """Using it costs dollars."""
         return self.capabilities.get("paid") is True
 
 
@@ -51,7 +50,6 @@ class ExpectedBill(NamedTuple):
 
     @property
     def words(self) -> str:
-        """``ecs ~$1.84``."""
         if self.usd is not None:
             return f"{self.name} ~{dollars(float(self.usd))}"
         if self.least_usd is not None:

@@ -168,7 +168,6 @@ class HistoryReader:
     """Reads recordings into a table; what did not change since is not read again."""
 
     def __init__(self) -> None:
-        """Nothing is read yet."""
         self._read: dict[tuple[Path, tuple[int, int]], list[PastTrial]] = {}
 
     def table(self, stop: Callable[[], bool]) -> Table:

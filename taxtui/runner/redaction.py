@@ -57,7 +57,7 @@ _QUOTED: Final = re.compile(
 )
 _TOKEN: Final = re.compile(r"<[a-z]+>|[^\s`'\"“”‘’()\[\]{},;:=<>|]+")
 _NUMBER: Final = re.compile(
-    r"v?\d{1,4}(\.\d{1,4}){1,2}|v\d|[-+±]?\d{1,6}([./]\d{1,6})?(ns|us|ms|s|m|h|d|x|%|[KMG]i?B)?"
+    r"v?\d{1,4}(\.\d{1,4}){1,2}(\+(dfsg|deb)\w{0,4})?|v\d|[-+±]?\d{1,6}([./]\d{1,6})?(ns|us|ms|s|m|h|d|x|%|[KMG]i?B)?"
 )
 _WORD: Final = re.compile("[A-Za-z]+")
 _SYMBOLS: Final = re.compile(r"[!-/:-@\[-`{-~≤≥×→·±−–—]*")

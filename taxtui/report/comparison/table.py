@@ -39,7 +39,6 @@ class ComparisonTable:
     """Texts about a comparison."""
 
     def __init__(self, result: Comparisons, before: Sequence[Recording], after: Sequence[Recording]) -> None:
-        """``before`` and ``after`` are the recordings that were compared."""
         self.result = result
         self.sides = {"before": before, "after": after}
         pools = dict.fromkeys(
@@ -54,7 +53,6 @@ class ComparisonTable:
 
     @property
     def report(self) -> Report:
-        """Return the table for the formats."""
         return Report(lambda: [self.section()], lambda: [_record(comparison) for comparison in self.result.comparisons])
 
     def name(self, comparison: Comparison) -> str:
@@ -80,7 +78,6 @@ class ComparisonTable:
         return f"{value} ({limits}), limit +{_limit(comparison)}" if limits else f"{value}, {comparison.reason}"
 
     def section(self) -> Section:
-        """Return the table."""
         marks = marks_of(list(self.rows.values()))
         lines: list[list[Content]] = [
             [

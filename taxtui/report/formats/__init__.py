@@ -40,7 +40,6 @@ class Format(NamedTuple):
     home: str
 
     def tells(self, report: Report) -> bool:
-        """Whether the report has what this format reads."""
         return self.people or report.records is not None
 
     def render(self, report: Report) -> str:

@@ -103,11 +103,9 @@ class TextColumn(NamedTuple):
 
     @property
     def width(self) -> int:
-        """With the head."""
         return max(self.below, _width([self.head]))
 
     def with_head(self, head: str) -> TextColumn:
-        """The same cells below another one."""
         return self._replace(head=head)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from costmodel import CAUSE_POLICIES, DROPPED, KEPT, RETRIED, characterization
-from taxtui.report.cells import Content, TableCell
+from taxtui.report.cells import COUNT, Content, TableCell
 from taxtui.report.formats import Section
 from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.numbers import NOTHING, percent
+from taxtui.terminal_text import clean
 
 FAILURES: Final = "failures"
 HELD: Final = "held"
@@ -48,6 +50,18 @@ def _amounts(rate: characterization.CauseRate) -> tuple[str, str]:
     if per_hour is None or per_hour.low is None or per_hour.high is None:
         return shares, NOTHING
     return shares, f"{per_hour.value:.3g}\n{per_hour.low:.3g} … {per_hour.high:.3g}"
+
+
+def errors(rows: Sequence[MeasuredRow]) -> Section:
+    """Table of the phase and class of error of each row's failures; empty where nothing failed."""
+    lines: list[list[Content]] = []
+    for row in rows:
+        counts = Counter((trial.failed_in or "?", trial.error or "?") for trial in row.cell.trials if not trial.ok)
+        for (phase, error), count in counts.most_common():
+            trials = [TableCell(number, COUNT) for number in (count, len(row.cell.trials))]
+            lines.append([f"{row.label}\n{row.details}", clean(phase), clean(error), *trials])
+    head = ["sandbox\ntier actions mode", "phase\n", "error\n", "failed\n", "of trials\n"]
+    return Section("Failures by phase and class", head, lines, [])
 
 
 def record(row: MeasuredRow) -> dict[str, Any]:

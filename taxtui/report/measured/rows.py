@@ -56,7 +56,6 @@ class Ranks:
     """The places of rows among each other: one has as many before it as have their upper limit below its lower one."""
 
     def __init__(self, rivals: Sequence[DurationSummary]) -> None:
-        """All of them."""
         self._count = len(rivals)
         self._limits = _Limits([item.p50 for item in rivals])
         by_runs: dict[frozenset[RunKey], list[DurationSummary]] = {}
@@ -85,11 +84,9 @@ class _Limits:
         self._highs = sorted(median.high for median in medians if median.high is not None)
 
     def below(self, own: Percentile) -> int:
-        """How many are surely below it."""
         return 0 if own.low is None else bisect_left(self._highs, own.low)
 
     def above(self, own: Percentile) -> int:
-        """How many are surely above it."""
         return 0 if own.high is None else len(self._lows) - bisect_right(self._lows, own.high)
 
 
@@ -127,12 +124,10 @@ class MeasuredRow:
 
     @cached_property
     def good(self) -> list[RecordedTrial]:
-        """Its trials that succeeded."""
         return self.cell.successes
 
     @property
     def details(self) -> str:
-        """Tier, actions, mode, concurrency."""
         identity = self.identity
         return clean(f"{identity.tier} {self.length} {identity.mode} c{identity.concurrency}")
 
@@ -146,7 +141,6 @@ class MeasuredRow:
 
     @cached_property
     def exposure(self) -> Exposure | None:
-        """The effect of bad seconds of the measuring process."""
         return self.cell.exposure
 
     @cached_property
@@ -156,7 +150,6 @@ class MeasuredRow:
 
     @property
     def failed(self) -> int:
-        """How many trials failed or timed out."""
         return len(self.cell.trials) - self.cell.succeeded
 
     @cached_property
@@ -167,7 +160,6 @@ class MeasuredRow:
 
     @cached_property
     def stability(self) -> Stability:
-        """Whether its completions are alike in time."""
         runs: dict[RunKey, list[int]] = {}
         for trial in self.good:
             runs.setdefault(trial.run, []).append(trial.measures.trajectory_ns)
@@ -219,7 +211,6 @@ class MeasuredRow:
         return Between(max(0, least) / len(self.good), most / len(self.good))
 
     def summary(self, name: str) -> DurationSummary | None:
-        """Return the statistic of one of the cell's columns; None where the column is empty."""
         if name not in self._summaries:
             origins = [(trial.run, trial.block) for trial in self.good]
             told = name not in self.untold
@@ -227,7 +218,6 @@ class MeasuredRow:
         return self._summaries[name]
 
     def mean_ns(self, name: str) -> float | None:
-        """Return the statistic of one of the cell's columns; None where the column is empty."""
         if name == "contention":
             contended = self.cell.contended
             waits = sum(trial.measures.contention_ns(contended) for trial in self.good)

@@ -15,12 +15,10 @@ class Column:
     __slots__ = ("sizes", "values")
 
     def __init__(self) -> None:
-        """Begin without a trial."""
         self.values = array("q")
         self.sizes = array("q")  # values per trial: 0 where it is unknown, 1, or one per action
 
     def add(self, values: Sequence[int]) -> None:
-        """The values of one more trial."""
         self.values.extend(values)
         self.sizes.append(len(values))
 

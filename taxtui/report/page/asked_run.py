@@ -43,7 +43,6 @@ class AskedRun(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What was asked."""
         return title(self.rows, self.places[-1].training_run)
 
     @property

@@ -9,11 +9,12 @@ from markupsafe import Markup
 
 from taxtui.report.answer import table
 from taxtui.report.formats import Section
+from taxtui.report.measured.failures import errors
 from taxtui.report.measured.record import record
 from taxtui.report.measured.tables import TABLES, sections
 from taxtui.report.page.answer_view import answer_view
 from taxtui.report.page.drawing import inline_svg
-from taxtui.report.page.figures import failures, figures
+from taxtui.report.page.figures import figures
 from taxtui.report.page.figures.attribution import NAME as ATTRIBUTION
 from taxtui.report.page.material import Material
 from taxtui.report.page.origins import commands, origins
@@ -55,7 +56,7 @@ def page(material: Material, options: Sequence[str] = (), command: str = "report
         "run_tables": tables_of(material.run.sections()) if material.run else [],
         "run_figures": [figure_view(figure) for figure in result if figure.name == ATTRIBUTION],
         "figures": [figure_view(figure) for figure in result if figure.name != ATTRIBUTION],
-        "tables": tables_of([failures.section(material.rows), *_tables(material)]),
+        "tables": tables_of([errors(material.rows), *_tables(material)]),
         "method": METHOD,
         "origins": told,
         "commands": commands(told, options, command),

@@ -72,7 +72,6 @@ class Material:
         return looks(sorted(row.own_label for row in self.rows))
 
     def look(self, row: MeasuredRow) -> Look:
-        """Of a row."""
         return self.looks[row.own_label]
 
     @cached_property
@@ -81,7 +80,6 @@ class Material:
 
     @property
     def settings(self) -> list[Setting]:
-        """The groups of rows that panels draw."""
         return self._drawn[0]
 
     @property
@@ -145,7 +143,6 @@ class Material:
         return {(item.identity, item.provenance): item for item in reversed(self.per_million) if item.worker_hours}
 
     def letters(self, row: MeasuredRow) -> str:
-        """Return the letters of a row's warnings."""
         return self.marks.of(row.flags)
 
     def kinds(self, rows: Sequence[MeasuredRow]) -> dict[tuple[str, str], str]:
@@ -159,7 +156,6 @@ class Material:
         return f"{kind_of(rows[0])}{self.lettered(rows)}, {counted(rows)}"
 
     def lettered(self, rows: Sequence[MeasuredRow]) -> str:
-        """`` [ab]``: the letters of the flags of any of these rows, behind a name."""
         letters = "".join(sorted({letter for row in rows for letter in self.letters(row)}))
         return f" [{letters}]" if letters else ""
 
@@ -168,5 +164,4 @@ class Material:
         return [words, *self.flagged(), *self.not_drawn]
 
     def flagged(self) -> list[str]:
-        """One line: what the letters stand for."""
         return self.marks.brief()

@@ -43,12 +43,10 @@ class Setting(NamedTuple):
 
     @property
     def trials(self) -> int:
-        """Of all rows."""
         return sum(len(row.cell.trials) for row in self.rows)
 
     @property
     def name(self) -> str:
-        """Fit for a file's name."""
         return file_name(self.title)
 
 

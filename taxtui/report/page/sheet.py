@@ -28,12 +28,10 @@ class FixedAxes(Axes):
     """Axes whose limits are told: what is drawn is not measured to find them, which takes a tenth of a panel."""
 
     def add_line(self, line: Line2D) -> Line2D:
-        """As it is."""
         self.add_artist(line)
         return line
 
     def add_patch(self, p: Patch) -> Patch:
-        """As it is."""
         self.add_artist(p)
         return p
 

@@ -1,25 +1,33 @@
-"""Bars of several parts, one below the other."""
+"""Bars of several parts, one below the other: each has its name and its value above it, so both fit a phone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
+from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from taxtui.report.page.lines import BAR, MarkLine, lines_axes, lines_height
-from taxtui.report.page.palette import SURFACE, light
+from taxtui.report.page.palette import INK, MUTED, SURFACE, light
 from taxtui.report.page.scales import Tick, limits
-from taxtui.report.page.sheet import Sheet, along_x, legend_height
+from taxtui.report.page.sheet import FONT, Sheet, along_x, legend_height, legible
+from taxtui.terminal_text import cut, width
 
-COLUMNS = 4
+ROW_PX: Final = 33
+NAME_COLUMNS: Final = 58
+"""Columns of a name and a value together."""
+SHORTEST_NAME: Final = 12
+BAR: Final = 0.36
+"""Share of a row's height."""
+LEGEND_COLUMNS: Final = 4
 
 
 class Stack(NamedTuple):
-    """One bar: what stands above it, and its parts in the order in which they are drawn."""
+    """One bar: its name and amount above it, and its parts in the order in which they are drawn."""
 
-    line: MarkLine
-    parts: Mapping[str, float]  # by name; nothing of one that is 0
+    name: str
+    amount: str
+    parts: Mapping[str, float]  # by name; a part of 0 is not drawn
 
 
 def roles_of(stacks: Sequence[Stack]) -> list[str]:
@@ -28,14 +36,14 @@ def roles_of(stacks: Sequence[Stack]) -> list[str]:
 
 
 def stacks_height(stacks: Sequence[Stack]) -> int:
-    """Of their panel."""
-    return lines_height(len(stacks), legend_height(len(roles_of(stacks)), COLUMNS))
+    """Return the height of a panel with these bars."""
+    return ROW_PX * len(stacks) + 24 + legend_height(len(roles_of(stacks)), LEGEND_COLUMNS)
 
 
 def draw_stacks(sheet: Sheet, stacks: Sequence[Stack], roles: Mapping[str, str], ticks: Sequence[Tick]) -> None:
     """Draw the bars; ``roles``: part → the role of its colour."""
     parts = roles_of(stacks)
-    axes = lines_axes(sheet, [stack.line for stack in stacks], foot=legend_height(len(parts), COLUMNS))
+    axes = _named_axes(sheet, stacks, foot=legend_height(len(parts), LEGEND_COLUMNS))
     totals = [sum(stack.parts.values()) for stack in stacks]
     lefts = [0.0] * len(stacks)
     at = [number + 0.08 for number in range(len(stacks))]
@@ -46,4 +54,17 @@ def draw_stacks(sheet: Sheet, stacks: Sequence[Stack], roles: Mapping[str, str],
         lefts = [left + width for left, width in zip(lefts, widths, strict=True)]
     axes.set_xlim(0, limits(totals, log=False, room=0.02)[1])
     along_x(axes, ticks)
-    sheet.legend([(part, Patch(color=light(roles[part]))) for part in parts], COLUMNS)
+    sheet.legend([(part, Patch(color=light(roles[part]))) for part in parts], LEGEND_COLUMNS)
+
+
+def _named_axes(sheet: Sheet, stacks: Sequence[Stack], *, foot: int) -> Axes:
+    """Axes on which bar k is at y = k, from the top; ``foot`` px stay free below the words of the axis."""
+    axes = sheet.axes(bottom=22 + foot, top=2)
+    axes.set_ylim(len(stacks) - 0.52, -0.62)
+    axes.set_yticks([])
+    for number, stack in enumerate(stacks):
+        place: dict[str, Any] = {"y": number - 0.22, "va": "bottom", "transform": axes.get_yaxis_transform()}
+        name = cut(legible(stack.name), max(SHORTEST_NAME, NAME_COLUMNS - width(stack.amount)))
+        axes.text(x=0, s=name, ha="left", color=light(INK), size=FONT, **place)
+        axes.text(x=1, s=legible(stack.amount), ha="right", color=light(MUTED), size=FONT - 1, **place)
+    return axes

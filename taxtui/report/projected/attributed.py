@@ -29,11 +29,9 @@ class Unit(NamedTuple):
     usd: bool
 
     def of(self, share: Share) -> Interval:
-        """The amount."""
         return share.usd if self.usd and share.usd is not None else share.worker_hours
 
     def shown(self, amount: float) -> str:
-        """``$1.3M``, ``420 worker-hours``."""
         return money(amount) if self.usd else f"{compact(amount)} worker-hours"
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from taxtui.report.page.material import Material
     from taxtui.report.page.panel import Figure
 
-MODULES: Final = (*("attribution", "composition", "cold_start", "by_length", "break_even", "failures"),)
+MODULES: Final = ("attribution", "composition", "cold_start", "by_length")
 """In the order of the page."""
 
 

@@ -12,7 +12,6 @@ from costmodel import ByCause, Interval, Row
 from taxtui.report.marks import FlagMarks
 from taxtui.report.measured.rows import PROVENANCES
 from taxtui.report.numbers import NOTHING, money, number, span
-from taxtui.report.page.lines import MarkLine
 from taxtui.report.page.material import Material
 from taxtui.report.page.palette import role_of
 from taxtui.report.page.panel import Figure, Panel
@@ -68,7 +67,7 @@ def _panel(provenance: str, tier: str, rows: Sequence[Row], marks: FlagMarks) ->
         ends = span(whole, money if dollars else number)
         told = NOTHING if whole is None else f"{show(whole.value)}{f' ({ends})' if ends else ''}"
         drawn = {CAUSES[cause]: max(0.0, amount) for cause, amount in parts.items()}
-        stacks.append(Stack(MarkLine(_name(row, marks), told), drawn))
+        stacks.append(Stack(_name(row, marks), told, drawn))
     top = max(sum(stack.parts.values()) for stack in stacks)
     unit = "$" if dollars else ""
     draw = partial(
@@ -80,7 +79,7 @@ def _panel(provenance: str, tier: str, rows: Sequence[Row], marks: FlagMarks) ->
     data = [_record(row, whole, parts, unit) for row, (whole, parts) in zip(rows, results, strict=True)]
     apart = PROVENANCES.get(provenance, "" if provenance == MEASURED else provenance.upper())
     title = ", ".join(part for part in (apart, cut(clean(tier), 40), "dollars" if dollars else "worker-hours") if part)
-    about = "; ".join(f"{stack.line.name}: {stack.line.told}" for stack in stacks)
+    about = "; ".join(f"{stack.name}: {stack.amount}" for stack in stacks)
     name = f"attribution-{file_name(', '.join(part for part in (apart, clean(tier)) if part))}"
     return Panel(name, title, about, stacks_height(stacks), draw, data, apart)
 

@@ -8,7 +8,6 @@ from typing import Final
 from taxtui.report.measured.rows import MeasuredRow
 from taxtui.report.measured.tables import PARTS
 from taxtui.report.numbers import NS, percent, plus_minus
-from taxtui.report.page.lines import MarkLine
 from taxtui.report.page.material import Material
 from taxtui.report.page.palette import role_of
 from taxtui.report.page.panel import Figure, Panel
@@ -50,10 +49,10 @@ def _panel(material: Material, setting: Setting) -> Panel:
         mean = summary.mean
         told = plus_minus(mean, unit=NS) + (f", {percent(row.tax.share)} tax" if row.tax else "")
         name = f"{name_in(row, rows, material.letters(row))}, n={len(row.good):,}"
-        stacks.append(Stack(MarkLine(name, told), {CAUSES[part]: ns * S_PER_NS for part, ns in parts.items()}))
+        stacks.append(Stack(name, told, {CAUSES[part]: ns * S_PER_NS for part, ns in parts.items()}))
         ends = {"mean_ns": mean.value, "low_ns": mean.low, "high_ns": mean.high}
         data.append({**identified(row), **ends, **{f"{part}_ns": ns for part, ns in parts.items()}})
     ticks = durations(0, max(sum(stack.parts.values()) for stack in stacks), log=False)
     draw = partial(draw_stacks, stacks=stacks, roles=ROLES, ticks=ticks)
-    about = "Mean completion: " + "; ".join(f"{stack.line.name}: {stack.line.told}" for stack in stacks)
+    about = "Mean completion: " + "; ".join(f"{stack.name}: {stack.amount}" for stack in stacks)
     return Panel(f"causes-{setting.name}", setting.title, about, stacks_height(stacks), draw, data, setting.apart)
