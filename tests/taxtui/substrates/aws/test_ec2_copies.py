@@ -50,7 +50,7 @@ async def test_a_snapshot_that_outlives_its_image_is_found(ec2: Ec2Standin) -> N
     ec2.refuse("DeleteSnapshot", "UnauthorizedOperation", "You are not authorized to perform: ec2:DeleteSnapshot")
     async with Ec2Substrate(options(ec2)) as cleaner:
         (image,) = [each for each in await cleaner.find() if each.handle.startswith("ami-")]
-        with pytest.raises(CleanupFailed, match="may still exist: .* ec2:DeleteSnapshot is not allowed"):
+        with pytest.raises(CleanupFailed, match=r"may still exist: .* ec2:DeleteSnapshot is not allowed"):
             await cleaner.reap(image)
         (left,) = [each for each in await cleaner.find() if each.handle.startswith("snap-")]
         assert (left.name, left.run_id) == (image.name, image.run_id)
