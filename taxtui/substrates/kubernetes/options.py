@@ -28,6 +28,7 @@ class KubernetesOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     fixtures: str = ""  # /opt/taxtui for taxtui's own image, whose user, home and working directory are then kept
     user: int = 1000  # 0 runs as root, for images that need it
     shell: Literal["bash", "sh"] = "bash"
+    suspend: bool = False  # sandboxes of a warm pool can be suspended: its template has a volume claim
     grace_s: int = 5  # between TERM and KILL when a pod is deleted
     unschedulable_s: float = 60.0  # how long a pod may wait for a node, say for an autoscaler
 
