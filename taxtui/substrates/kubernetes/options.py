@@ -22,7 +22,7 @@ class KubernetesOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     image: str = "docker.io/library/python:3.12-bookworm"  # has bash, git, venv and pip
     pull_policy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
     pull_secret: str = ""  # names of secrets in the namespace: "registry;mirror"
-    runtime_class: str = ""  # gvisor, kata …: whatever the cluster calls it
+    runtime_class: str = ""  # gvisor, kata …: a RuntimeClass of the cluster
     node_selector: str = ""  # "pool=sandboxes;kubernetes.io/arch=amd64"
     tolerations: str = ""  # "dedicated=sandboxes:NoSchedule;spot:NoExecute"
     fixtures: str = ""  # /opt/taxtui for taxtui's own image, whose user, home and working directory are then kept
