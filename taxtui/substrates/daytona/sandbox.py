@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final, Literal
 
+from daytona_api_client_async import CreateSandboxSnapshot
 from daytona_toolbox_api_client_async import ExecuteRequest
 
-from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SandboxLost, SubstrateError, Throttled
+from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.kill import LEFT, kill_until_done, require_killed
 from taxtui.sandboxes.kit.refusal import connecting
@@ -21,10 +21,11 @@ from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShel
 from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
-from taxtui.substrates.daytona import failure
+from taxtui.substrates.daytona import failure, snapshots
 from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
 from taxtui.substrates.daytona.failure import BROKEN, GONE, DaytonaRefused
 from taxtui.substrates.daytona.pty import Terminal
+from taxtui.substrates.daytona.removal import remove_sandbox
 from taxtui.substrates.daytona.states import STARTED, States
 
 SIGNALLED: Final = 128
@@ -55,9 +56,11 @@ class DaytonaSandbox:
         states: States,
         env: Mapping[str, str],
         shell: str,
+        suspend: Literal["stop", "archive"],
         marks: Marks,
     ) -> None:
         """Begin to follow a new sandbox."""
+        self._archives = suspend == "archive"
         self.name = name
         self.id = sandbox_id
         self._base_url = base_url
@@ -192,27 +195,63 @@ class DaytonaSandbox:
             raise
 
     async def suspend(self, marks: Marks) -> None:
-        """Stop the sandbox: its files stay, its processes end. An ephemeral sandbox would be deleted when it stops."""
+        """Stop the sandbox, and archive it with the option: its files stay, its processes end.
+
+        An ephemeral sandbox would be deleted when it stops.
+        """
         sandboxes = self._clients.sandboxes
 
         async def stop() -> None:
             await ask(sandboxes.set_auto_delete_interval(self.id, KEPT_WHEN_STOPPED, _request_timeout=REQUEST_S))
             await ask(sandboxes.stop_sandbox(self.id, _request_timeout=REQUEST_S))
 
-        await self._reach("stopped", STARTED, stop)
+        async def archive() -> None:
+            await ask(sandboxes.archive_sandbox(self.id, _request_timeout=REQUEST_S))
+
+        if self._archives:
+            await self._reach("archived", {STARTED: stop, "stopped": archive})
+        else:
+            await self._reach("stopped", {STARTED: stop})
 
     async def resume(self, marks: Marks) -> None:
-        """Start the stopped sandbox."""
-        await self._reach(
-            STARTED, "stopped", lambda: ask(self._clients.sandboxes.start_sandbox(self.id, _request_timeout=REQUEST_S))
-        )
+        """Start the sandbox; Daytona first restores an archived one."""
+
+        async def start() -> None:
+            await ask(self._clients.sandboxes.start_sandbox(self.id, _request_timeout=REQUEST_S))
+
+        await self._reach(STARTED, {"stopped": start, "archived": start})
 
     async def usage(self) -> Usage:
         """Unknown: Daytona reports no usage of a stopped sandbox."""
         return Usage()
 
-    async def _reach(self, wanted: str, origin: str, move: Callable[[], Awaitable[object]]) -> None:
-        """Request the change from one state to another, and return once an event or a look reports it."""
+    async def snapshot(self, name: str, labels: Mapping[str, str], marks: Marks) -> str:
+        """Create a snapshot of the sandbox's files. A cancelled call waits until Daytona lists it."""
+        copying = asyncio.ensure_future(self._copy(snapshots.full_name(name, labels)))
+        try:
+            return await asyncio.shield(copying)
+        except asyncio.CancelledError as cancelled:
+            await with_cleanup(_end_of(copying), cancelled)
+            raise
+
+    async def _copy(self, reference: str) -> str:
+        """Request a snapshot, and return once it is active and the sandbox takes commands again."""
+        wanted = CreateSandboxSnapshot(name=reference)
+        sandboxes = self._clients.sandboxes
+        try:
+            await ask(sandboxes.create_sandbox_snapshot(self.id, wanted, _request_timeout=REQUEST_S))
+        except DaytonaRefused as error:
+            raise error.as_error(CreateFailed, "the sandbox can't be copied") from error
+        while True:
+            await self._states.look(self.id)
+            if lost := self._lost():
+                raise SandboxLost(lost)
+            if self._state == STARTED and await snapshots.is_active(self._clients, reference):
+                return reference
+            await asyncio.sleep(LOOK_S)
+
+    async def _reach(self, wanted: str, moves: Mapping[str, Callable[[], Coroutine[Any, Any, None]]]) -> None:
+        """Make the request of each state on the way, and return once an event or a look reports ``wanted``."""
         while True:
             await self._states.look(self.id)
             if self._state == wanted:
@@ -220,9 +259,9 @@ class DaytonaSandbox:
             if self._state in (GONE, "destroying", *BROKEN):
                 raise SandboxLost(self._lost() or f"the sandbox is {self._state}")
             self._news.clear()
-            if self._state == origin:
+            if move := moves.get(self._state):
                 try:
-                    await finish_despite_cancel(_requested(move))
+                    await finish_despite_cancel(move())
                 except DaytonaRefused as error:
                     if error.status not in CHANGING:
                         raise error.as_error(ExecFailed, f"the sandbox cannot become {wanted}") from error
@@ -237,7 +276,8 @@ class DaytonaSandbox:
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: until an event or a look reports the state ``destroyed``."""
         self._leaving = True
-        await remove(self._clients, self.name, self.id, self._gone, look_s=1.0 if self._states.by_events else 0.2)
+        look_s = 1.0 if self._states.by_events else 0.2
+        await remove_sandbox(self._clients, self.name, self.id, self._gone, look_s=look_s)
         self._states.unfollow(self.id)
 
     async def _explained(self, error: SubstrateError) -> SubstrateError:
@@ -259,8 +299,8 @@ class DaytonaSandbox:
         return self._lost()
 
 
-async def _requested(move: Callable[[], Awaitable[object]]) -> None:
-    await move()
+async def _end_of(copying: asyncio.Future[str]) -> None:
+    await asyncio.gather(copying, return_exceptions=True)
 
 
 async def _abandon(opening: asyncio.Future[None], terminal: Terminal) -> None:
@@ -269,39 +309,3 @@ async def _abandon(opening: asyncio.Future[None], terminal: Terminal) -> None:
     opening.cancel()
     await asyncio.gather(opening, return_exceptions=True)
     await terminal.close()
-
-
-async def remove(clients: Clients, name: str, sandbox_id: str, gone: asyncio.Event, *, look_s: float) -> None:
-    """Delete a sandbox in any state, and return when it is unknown or ``destroyed``.
-
-    An event may set ``gone``. Raises ``CleanupFailed``: no permission, or still there after ``removal.REMOVE_S``.
-    """
-
-    async def ask_to_delete() -> bool:
-        try:
-            await ask(clients.sandboxes.delete_sandbox(sandbox_id, _request_timeout=REQUEST_S))
-        except DaytonaRefused as error:
-            if error.status == 404:
-                return False
-            raise _worth_repeating(error) from error
-        return True
-
-    async def ended() -> bool:
-        try:
-            seen = await ask(clients.sandboxes.get_sandbox(sandbox_id, _request_timeout=REQUEST_S))
-        except DaytonaRefused as error:
-            if error.status == 404:
-                return True
-            raise _worth_repeating(error) from error
-        state = seen.state.value if seen.state is not None else ""
-        if state in BROKEN:
-            raise Throttled(f"it went to {state} instead")
-        return state == GONE
-
-    stuck = "the deletion was accepted but has not ended; look at app.daytona.io"
-    await removal.remove(f"sandbox {name}", ask_to_delete, ended, gone=gone, look_s=look_s, stuck=stuck)
-
-
-def _worth_repeating(error: DaytonaRefused) -> SubstrateError:
-    """``Throttled``, as for a conflict with a change under way or a server's fault, unless the refusal is final."""
-    return CleanupFailed(str(error)) if error.final else Throttled(str(error), error.retry_after_s)

@@ -15,22 +15,22 @@ from typing import ClassVar, Final, Literal, Self
 import msgspec
 from daytona_api_client_async import CreateBuildInfo, CreateSandbox, SandboxListItem
 
-from taxtui.errors import CreateFailed, SubstrateUnavailable, Throttled
+from taxtui.errors import CreateFailed, SubstrateError, SubstrateUnavailable, Throttled
 from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.refusal import connecting
+from taxtui.sandboxes.lifecycle import reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks, Sandbox
 from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.client import REQUEST_S, STAND_IN_HEADER, Clients, ask, minutes
 from taxtui.substrates.daytona.failure import DaytonaRefused
-from taxtui.substrates.daytona.sandbox import DaytonaSandbox, remove
+from taxtui.substrates.daytona.removal import remove_sandbox, remove_snapshot
+from taxtui.substrates.daytona.sandbox import DaytonaSandbox
+from taxtui.substrates.daytona.snapshots import HANDLE, NAMES, PAGE, list_snapshots
 from taxtui.substrates.daytona.states import States
 
-NAMES: Final = "taxtui-"
-"""The prefix of every sandbox's name; Daytona can filter by a name's beginning, but not by a label of any value."""
 PERMISSIONS: Final = ("write:sandboxes", "delete:sandboxes")
-PAGE: Final = 200
 
 
 class DaytonaSubstrate:
@@ -46,7 +46,7 @@ class DaytonaSubstrate:
             deadline="provider",
             bash=self._options.shell == "bash",
             paid=True,
-            lifecycle=("suspend",),
+            lifecycle=("suspend", "snapshot"),
             suspend_loses=("processes", "sessions"),
         )
         self.variant = self._options.variant
@@ -151,14 +151,14 @@ class DaytonaSubstrate:
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
         """As ``Substrate.create``: one request, answered with the sandbox's id."""
-        if spec.acquire != "create":
+        reference = reference_of(spec.acquire)
+        if spec.acquire != "create" and not reference:
             raise CreateFailed(f"daytona makes every sandbox anew; acquire={spec.acquire} is not possible")
         clients, options = self._opened, self._options
         token = connecting.set(marks)
         try:
-            created = await ask(
-                clients.sandboxes.create_sandbox(_wanted(options, spec, clients.target), _request_timeout=REQUEST_S)
-            )
+            wanted = _wanted(options, spec, clients.target, reference)
+            created = await ask(clients.sandboxes.create_sandbox(wanted, _request_timeout=REQUEST_S))
         except DaytonaRefused as error:
             raise error.as_error(CreateFailed, "the sandbox could not be created") from error
         finally:
@@ -167,13 +167,15 @@ class DaytonaSubstrate:
         # Variables go with each command instead of into the sandbox: with custom ones it would miss the warm pool.
         env = {**({FIXTURES_ENV: options.fixtures} if options.fixtures else {}), **spec.env}
         base_url = f"{created.toolbox_proxy_url.rstrip('/')}/{created.id}"
-        sandbox = DaytonaSandbox(spec.name, created.id, base_url, clients, self._states, env, options.shell, marks)
+        sandbox = DaytonaSandbox(
+            spec.name, created.id, base_url, clients, self._states, env, options.shell, options.suspend, marks
+        )
         if created.state is not None:
             sandbox.changed(created.state.value, created.error_reason or "", time.monotonic_ns(), 0)
         return sandbox
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``, in any state, ``error`` included."""
+        """As ``Substrate.find``: sandboxes and snapshots, in any state, ``error`` included."""
         items: list[SandboxListItem] = []
         cursor: str | None = None
         while True:
@@ -182,7 +184,14 @@ class DaytonaSubstrate:
             cursor = page.next_cursor
             if not cursor:
                 break
-        return [_entry(item) for item in items if LABEL_RUN in item.labels and _state(item) != "destroyed"]
+        sandboxes = [_entry(item) for item in items if LABEL_RUN in item.labels and _state(item) != "destroyed"]
+        return [*sandboxes, *await retry.find(partial(self._snapshots, run_id))]
+
+    async def _snapshots(self, run_id: str | None) -> list[Found]:
+        try:
+            return await list_snapshots(self._opened, run_id)
+        except DaytonaRefused as error:
+            raise _unlisted("snapshots", error) from error
 
     async def _page(self, run_id: str | None, cursor: str | None):  # type: ignore[no-untyped-def]
         try:
@@ -196,15 +205,22 @@ class DaytonaSubstrate:
                 )
             )
         except DaytonaRefused as error:
-            problem = f"daytona: sandboxes can't be listed: {error}"
-            raise (SubstrateUnavailable(problem) if error.final else Throttled(problem, error.retry_after_s)) from error
+            raise _unlisted("sandboxes", error) from error
 
     async def reap(self, entry: Found) -> None:
         """As ``Substrate.reap``."""
-        await remove(self._opened, entry.name, entry.handle, asyncio.Event(), look_s=0.2)
+        if entry.handle.startswith(HANDLE):
+            await remove_snapshot(self._opened, entry.name, entry.handle.removeprefix(HANDLE))
+        else:
+            await remove_sandbox(self._opened, entry.name, entry.handle, asyncio.Event(), look_s=0.2)
 
 
-def _wanted(options: DaytonaOptions, spec: SandboxSpec, target: str | None) -> CreateSandbox:
+def _unlisted(noun: str, error: DaytonaRefused) -> SubstrateError:
+    problem = f"daytona: {noun} can't be listed: {error}"
+    return SubstrateUnavailable(problem) if error.final else Throttled(problem, error.retry_after_s)
+
+
+def _wanted(options: DaytonaOptions, spec: SandboxSpec, target: str | None, reference: str) -> CreateSandbox:
     """Daytona ends the sandbox at its time to live; an ephemeral sandbox is deleted when it stops earlier."""
     wanted = CreateSandbox(
         name=spec.name,
@@ -216,7 +232,9 @@ def _wanted(options: DaytonaOptions, spec: SandboxSpec, target: str | None) -> C
         auto_delete_interval=0,
         ttl_minutes=minutes(spec.ttl_s),
     )
-    if options.image:
+    if reference:
+        wanted.snapshot = reference
+    elif options.image:
         wanted.build_info = CreateBuildInfo(dockerfile_content=f"FROM {options.image}\n")
         wanted.cpu = max(1, math.ceil(spec.limits.cpus))
         wanted.memory = max(1, math.ceil(spec.limits.memory_mib / 1024))

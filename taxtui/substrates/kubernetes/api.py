@@ -44,6 +44,7 @@ WATCH_S: Final = 240
 """Time after which the API server ends a watch without a message; the watch then continues with a new request."""
 PAGE: Final = 500
 _AUTH: Final = ["BearerToken"]
+_MERGE: Final = {"Content-Type": "application/merge-patch+json"}
 _WHOLE: Final = aiohttp.ClientTimeout(total=REQUEST_S)
 
 declined: ContextVar[bytearray | None] = ContextVar("declined", default=None)
@@ -99,12 +100,13 @@ class ClusterApi:
         limit: aiohttp.ClientTimeout = _WHOLE,
         *,
         right: str = "",
+        headers: Mapping[str, str] | None = None,
     ) -> aiohttp.ClientResponse:
         """``right``: the name of the needed right, as ``Access`` uses it; empty if everybody has it."""
         pairs = [(key, value) for key, value in (query or {}).items() if value not in (None, "")]
         try:
             request = await self._client.param_serialize(
-                method, path, query_params=pairs, body=body, auth_settings=_AUTH
+                method, path, query_params=pairs, body=body, auth_settings=_AUTH, header_params=dict(headers or {})
             )
             answer = await self._client.call_api(*request, _request_timeout=limit)
             response: aiohttp.ClientResponse = answer.response
@@ -157,6 +159,12 @@ class ClusterApi:
             if error.status == 404:
                 return False
             raise
+
+    async def patch(self, kind: ObjectKind[Any], namespace: str, name: str, change: Mapping[str, Any]) -> None:
+        """Change some fields of an object."""
+        path, right = kind.path(namespace, name), kind.right("patch")
+        response = await self._send("PATCH", path, body=change, right=right, headers=_MERGE)
+        response.close()
 
     async def delete(self, kind: ObjectKind[Any], about: Metadata, how: Mapping[str, Any]) -> bool:
         """Request the deletion of exactly this object; False if it is gone or another object has its name."""

@@ -20,6 +20,7 @@ SANDBOX_PODS: Final = "agents.x-k8s.io/sandbox-name-hash"
 FOREGROUND: Final = {"propagationPolicy": "Foreground"}
 """With this policy a deleted claim stays until its sandbox and its pod are gone."""
 
+SUSPENDED: Final = "SandboxSuspended"
 _REFUSED: Final = frozenset(
     {
         "WarmPoolNotFound",
@@ -32,7 +33,7 @@ _REFUSED: Final = frozenset(
     }
 )
 """Why no sandbox comes, where waiting does not help."""
-_ENDED: Final = frozenset({"ClaimExpired", "SandboxExpired", "PodSucceeded", "PodFailed", "SandboxSuspended"})
+_ENDED: Final = frozenset({"ClaimExpired", "SandboxExpired", "PodSucceeded", "PodFailed", SUSPENDED})
 """Why there is none any more."""
 
 
@@ -82,6 +83,11 @@ class Claim(Camel, frozen=True):
         """The reason why its sandbox has ended, or None."""
         return "is being deleted" if self.metadata.deletion_timestamp else self._because(_ENDED)
 
+    @property
+    def suspended(self) -> bool:
+        """Whether its sandbox is suspended."""
+        return self._ready is not None and self._ready.reason == SUSPENDED
+
     def waits(self) -> str:
         """The reason why it is not ready yet, in one line."""
         condition = self._ready
@@ -100,6 +106,21 @@ def _text(condition: Condition) -> str:
 
 
 CLAIMS: Final = ObjectKind(f"/apis/{GROUP}/{VERSION}", "sandboxclaims", Claim)
+
+
+class SandboxObject(Camel, frozen=True):
+    """The used field of a ``Sandbox``."""
+
+    metadata: Metadata
+
+
+SANDBOX_GROUP: Final = "agents.x-k8s.io"
+SANDBOXES: Final = ObjectKind(f"/apis/{SANDBOX_GROUP}/{VERSION}", "sandboxes", SandboxObject)
+
+
+def operating_mode(mode: str) -> dict[str, Any]:
+    """The merge patch that suspends a sandbox (``Suspended``) or resumes it (``Running``)."""
+    return {"spec": {"operatingMode": mode}}
 
 
 def claim(spec: SandboxSpec, pool: str, now_s: float) -> dict[str, Any]:

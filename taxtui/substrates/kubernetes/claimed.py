@@ -11,16 +11,20 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.sandboxes.kit import removal
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
+from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes.access import Room
-from taxtui.substrates.kubernetes.api import ClusterApi, PodEvents
-from taxtui.substrates.kubernetes.claim import CLAIMS, FOREGROUND, Claim
+from taxtui.substrates.kubernetes.api import PODS, ClusterApi, PodEvents
+from taxtui.substrates.kubernetes.claim import CLAIMS, FOREGROUND, SANDBOXES, Claim, operating_mode
 from taxtui.substrates.kubernetes.exec import PodExec
 from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.pod import Metadata, Pod
-from taxtui.substrates.kubernetes.sandbox import FollowedPod, remove
+from taxtui.substrates.kubernetes.removal import remove
+from taxtui.substrates.kubernetes.sandbox import FollowedPod
 from taxtui.substrates.kubernetes.watch import ObjectWatch
 
 ADOPTED: Final = "adopted"
@@ -60,6 +64,8 @@ class ClaimedSandbox(FollowedPod):
         self._claim: Claim | None = None
         self._about: Metadata
         self._ready = False
+        self._suspended = False  # or about to be, by taxtui
+        self._operated = False  # a suspension in the claim's status may be taxtui's own
         self._warm = False
         self._silent = False  # what the pod had come to before it was ours is not marked
         self._restarts: int | None = None
@@ -91,7 +97,7 @@ class ClaimedSandbox(FollowedPod):
             self._marks(ADOPTED if claim.warm else MADE, at_ns=at_ns, resolution_ns=resolution_ns)
             if claim.pod != self._pod_name:
                 self._take(claim.pod)
-        if claim.ready and not self._ready:
+        if claim.ready and not self._ready and not self._suspended:
             self._ready = True
             if self._pod is not None:
                 self._settle(self._pod)
@@ -149,7 +155,9 @@ class ClaimedSandbox(FollowedPod):
     def _lost(self) -> str | None:
         if self._claim_gone:
             return "was deleted with its claim"
-        if self._claim and (ended := self._claim.ended()):
+        if self._suspended:
+            return "is suspended"
+        if self._claim and (ended := self._claim.ended()) and not (self._operated and self._claim.suspended):
             return f"ended with its claim: {ended}"
         if not self._ready:
             return None
@@ -169,6 +177,61 @@ class ClaimedSandbox(FollowedPod):
     async def _obstacle(self) -> str:
         """The pod's last warning, else the claim's own words."""
         return await super()._obstacle() or (self._claim or Claim(self._about)).waits()
+
+    # --------------------------------------------------------------------------------------------------- suspension
+
+    async def suspend(self, marks: Marks) -> None:
+        """Delete the pod and keep its volumes, by the sandbox's operating mode. Returns when the pod is gone.
+
+        Source: ``spec.operatingMode`` in ``sandbox_types.go`` (kubernetes-sigs/agent-sandbox, v1beta1, KEP 694).
+        """
+        if not self._suspended:
+            self._suspended = self._operated = True
+            self._ready = False
+            self._notify()
+        await self._operate("Suspended")
+        while True:
+            self._news.clear()
+            if self._claim_gone:
+                raise SandboxLost("the pod was deleted with its claim")
+            if refusal := self._refusal():
+                raise ExecFailed(refusal)
+            if self._claim and not self._claim.ready and await self._has_no_pod():
+                return
+            await self._news.wait()
+
+    async def _has_no_pod(self) -> bool:
+        """Whether the pod is gone; a request looks if the watch has seen no pod since the last resume."""
+        if self._pod is not None:
+            return self._pod_gone
+        try:
+            return not await self._api.exists(PODS, Metadata(name=self._pod_name, namespace=self._about.namespace))
+        except ApiRefused as error:
+            raise error.as_error(ExecFailed, "the pod can't be read") from error
+
+    async def resume(self, marks: Marks) -> None:
+        """Let the controller create a new pod with the same volumes; return when it is ready."""
+        if self._suspended:
+            await self.suspend(marks)  # a cancelled suspension: the claim may still report the old pod as ready
+            self._suspended = False
+            self._take(self._pod_name)
+        if not self._ready:
+            await self._operate("Running")
+        await self._wait_ready(marks)
+
+    async def usage(self) -> Usage:
+        """Unknown: a suspended sandbox has no pod."""
+        return Usage()
+
+    async def _operate(self, mode: str) -> None:
+        """Set the operating mode of the sandbox, which has the name of its pod."""
+        request = self._api.patch(SANDBOXES, self._about.namespace, self._pod_name, operating_mode(mode))
+        try:
+            await finish_despite_cancel(request)
+        except ApiRefused as error:
+            if error.status == 404:
+                raise SandboxLost("the sandbox no longer exists") from error
+            raise error.as_error(ExecFailed, f"the sandbox cannot become {mode}") from error
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: until claim, sandbox and pod are gone."""

@@ -267,7 +267,7 @@ class PodExec:
         starting = asyncio.ensure_future(self.start(program, stdin=bool(program.stdin)))
         try:
             async with asyncio.timeout(command.timeout_s):
-                # Shielded: a handshake that is abandoned half-way could leave a process that nobody knows of.
+                # Shielded: a handshake that is abandoned half-way could leave an unknown process.
                 process = await asyncio.shield(starting)
                 result = await process.output()
                 await process.drop()

@@ -47,7 +47,7 @@ class ApiRefused(Refused):
             fix="renew the credentials of this kubeconfig context",
             before_a_sandbox=True,
         ),
-        # A used-up quota comes as a 403 too, and only the words tell it from a missing role.
+        # A used-up quota comes as a 403 too, and only its message differs from that of a missing role.
         Meaning(
             QuotaExceeded,
             lambda refusal: refusal.status == 403 and "exceeded quota" in refusal.message,

@@ -22,12 +22,13 @@ class KubernetesOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     image: str = "docker.io/library/python:3.12-bookworm"  # has bash, git, venv and pip
     pull_policy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
     pull_secret: str = ""  # names of secrets in the namespace: "registry;mirror"
-    runtime_class: str = ""  # gvisor, kata …: whatever the cluster calls it
+    runtime_class: str = ""  # gvisor, kata …: a RuntimeClass of the cluster
     node_selector: str = ""  # "pool=sandboxes;kubernetes.io/arch=amd64"
     tolerations: str = ""  # "dedicated=sandboxes:NoSchedule;spot:NoExecute"
     fixtures: str = ""  # /opt/taxtui for taxtui's own image, whose user, home and working directory are then kept
     user: int = 1000  # 0 runs as root, for images that need it
     shell: Literal["bash", "sh"] = "bash"
+    suspend: bool = False  # sandboxes of a warm pool can be suspended: its template has a volume claim
     grace_s: int = 5  # between TERM and KILL when a pod is deleted
     unschedulable_s: float = 60.0  # how long a pod may wait for a node, say for an autoscaler
 

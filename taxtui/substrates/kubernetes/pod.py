@@ -124,7 +124,7 @@ class Pod(Camel, frozen=True):
 MILLISECOND_NS: Final = 1_000_000
 _PULLED: Final = re.compile(
     r'Successfully pulled image ".*" in (?P<took>[0-9.hms]+)(?: \([0-9.hms]+ including waiting\))?'
-    r"(?:\. Image size: (?P<size>[0-9]{1,18}) bytes\.)?"  # older kubelets tell neither
+    r"(?:\. Image size: (?P<size>[0-9]{1,18}) bytes\.)?"  # older kubelets report neither
 )
 _TOOK: Final = re.compile(r"(?:(\d{1,3})h)?(?:(\d{1,2})m(?!s))?(?:(\d{1,2}(?:\.\d{1,3})?)s)?|(\d{1,3})ms")
 

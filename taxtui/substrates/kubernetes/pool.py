@@ -15,7 +15,7 @@ from kubernetes.utils.quantity import parse_quantity
 from taxtui.errors import SubstrateUnavailable, UsageError
 from taxtui.plan.spec import FIXTURES_ENV, Limits
 from taxtui.substrates.kubernetes.api import ClusterApi, Kept, ObjectKind
-from taxtui.substrates.kubernetes.claim import CLAIMS, GROUP
+from taxtui.substrates.kubernetes.claim import CLAIMS, GROUP, SANDBOX_GROUP
 from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.options import (
     NAME,
@@ -38,6 +38,9 @@ ROLE: Final = (
     ("create", "pods/exec", ""),
 )
 """The rights for measuring through a pool: verb, resource, API group."""
+
+SUSPENDING: Final = ("patch", "sandboxes", SANDBOX_GROUP)
+"""The right for suspending a sandbox of a pool."""
 
 
 class _Ref(Camel, frozen=True):
@@ -73,6 +76,16 @@ class TemplateObject(Camel, frozen=True):
         spec = (self.spec.get("podTemplate") or {}).get("spec")
         return spec if isinstance(spec, dict) else {}
 
+    @property
+    def keeps_files(self) -> bool:
+        """Whether the working directory is on a volume that outlives a pod."""
+        names = {(entry.get("metadata") or {}).get("name") for entry in self.spec.get("volumeClaimTemplates") or ()}
+        container = (self.pod.get("containers") or [{}])[0]
+        mounts = container.get("volumeMounts") or ()
+        return any(
+            mount.get("name") in names and mount.get("mountPath") == container.get("workingDir") for mount in mounts
+        )
+
 
 POOLS: Final = ObjectKind(CLAIMS.api, "sandboxwarmpools", PoolObject)
 TEMPLATES: Final = ObjectKind(CLAIMS.api, "sandboxtemplates", TemplateObject)
@@ -98,7 +111,10 @@ class ClaimPool(msgspec.Struct, frozen=True, kw_only=True):
 
     def require(self, options: KubernetesOptions, limits: Limits) -> None:
         """Raise ``SubstrateUnavailable`` if its pods differ from the options or the run's limits."""
-        if wrong := list(differences(self.template.pod, options, limits)):
+        wrong = list(differences(self.template.pod, options, limits))
+        if options.suspend and not self.template.keeps_files:
+            wrong.append("has no volumeClaimTemplate for the working directory, which suspend=true needs")
+        if wrong:
             raise SubstrateUnavailable(
                 f"kubernetes: template {self.template.metadata.name} of pool {self.name} {'; '.join(wrong)}",
                 fix=f"change the template, or the run's options and limits, to be the same; {PAGE} has one",
@@ -140,10 +156,11 @@ async def _read(api: ClusterApi, kind: ObjectKind[Kept], namespace: str, name: s
         ) from error
 
 
-async def missing_rights(api: ClusterApi, namespace: str) -> str:
-    """The missing rights of ``ROLE`` in one line; "" if none is missing. Raises ``ApiRefused``."""
+async def missing_rights(api: ClusterApi, namespace: str, *, suspend: bool) -> str:
+    """The missing rights of ``ROLE`` and ``SUSPENDING`` in one line; "" if none is missing. Raises ``ApiRefused``."""
+    role = (*ROLE, SUSPENDING) if suspend else ROLE
     missing = [
-        f"{verb} {resource}" for verb, resource, group in ROLE if not await api.may(namespace, verb, resource, group)
+        f"{verb} {resource}" for verb, resource, group in role if not await api.may(namespace, verb, resource, group)
     ]
     return ", ".join(missing)
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 import msgspec
 from kubernetes.aio.client import ApiClient
 
-from taxtui.errors import CreateFailed, QuotaExceeded, SubstrateUnavailable, Throttled
+from taxtui.errors import CreateFailed, QuotaExceeded, SubstrateUnavailable, Throttled, UsageError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import labels, retry
 from taxtui.sandboxes.kit.labels import LABEL_RUN
@@ -29,7 +29,8 @@ from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.options import KubernetesOptions, node_selector, pull_secrets, tolerations
 from taxtui.substrates.kubernetes.pod import LABEL_NETWORK, Metadata, manifest
 from taxtui.substrates.kubernetes.pool import ClaimPool
-from taxtui.substrates.kubernetes.sandbox import KubernetesSandbox, remove
+from taxtui.substrates.kubernetes.removal import remove
+from taxtui.substrates.kubernetes.sandbox import KubernetesSandbox
 from taxtui.substrates.kubernetes.watch import ObjectWatch
 
 PERMISSIONS: Final = (
@@ -58,7 +59,11 @@ class KubernetesSubstrate:
         tolerations(self._options.tolerations)
         pull_secrets(self._options.pull_secret)
         self.capabilities = Capabilities(
-            deadline="provider", bash=self._options.shell == "bash", acquire=("create", "pool")
+            deadline="provider",
+            bash=self._options.shell == "bash",
+            acquire=("create", "pool"),
+            lifecycle=("suspend",) if self._options.suspend else (),
+            suspend_loses=("processes", "sessions") if self._options.suspend else (),
         )
         self.variant = self._options.variant
         self.provenance: Literal["measured", "stand_in"] = "measured"
@@ -158,10 +163,12 @@ class KubernetesSubstrate:
     async def check_acquire(self, acquire: str, limits: Limits) -> None:
         """As ``ChecksAcquire.check_acquire``: the pool, its template and the rights."""
         if not acquire.startswith("pool"):
+            if self._options.suspend:
+                raise UsageError("kubernetes: suspend=true needs a warm pool", fix="add --acquire pool:NAME")
             return
         name = pools.named(acquire)
         try:
-            missing = await pools.missing_rights(self._api, self._namespace)
+            missing = await pools.missing_rights(self._api, self._namespace, suspend=self._options.suspend)
         except ApiRefused as error:
             raise SubstrateUnavailable(f"kubernetes: {error}", fix="try: kubectl auth whoami") from error
         if missing:

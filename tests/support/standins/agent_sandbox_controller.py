@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import shutil
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 from tests.support.standins.agent_sandbox_schema import check
 from tests.support.standins.kubernetes_cluster import Conflict, Histories, Json, Pods, now
@@ -65,6 +68,12 @@ class Sandboxes:
         if running is not None:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
+
+    def drop_volumes(self) -> None:
+        """Delete every volume."""
+        for sandbox in self.sandboxes.values():
+            if volume := sandbox.get("volume"):
+                shutil.rmtree(volume, ignore_errors=True)
 
     def keep(self, name: str, template: Json, replicas: int) -> None:
         """Apply a pool and its template."""
@@ -152,8 +161,13 @@ class Sandboxes:
         pod = self.pods.objects.get((self.namespace, name))
         if not stands or sandbox.get("ends"):
             if pod is None:
-                del self.sandboxes[name]
+                if volume := self.sandboxes.pop(name).get("volume"):
+                    shutil.rmtree(volume)
             elif "deletionTimestamp" not in pod["metadata"]:
+                self.pods.delete(self.namespace, name, None, pod["metadata"]["uid"])
+            return
+        if sandbox.get("mode") == "Suspended":
+            if pod is not None and "deletionTimestamp" not in pod["metadata"]:
                 self.pods.delete(self.namespace, name, None, pod["metadata"]["uid"])
             return
         if pod is None:
@@ -215,6 +229,8 @@ class Sandboxes:
             self._say(claim, "False", "InvalidConfiguration", self.invalid, given)
         elif self.sandboxes[name].get("refused"):
             self._say(claim, "False", "ReconcilerError", f"Error seen: {self.sandboxes[name]['refused']}", given)
+        elif self.sandboxes[name].get("mode") == "Suspended":
+            self._say(claim, "False", "SandboxSuspended", "Sandbox is suspended", given)
         elif status.get("phase") == "Failed":
             self._say(claim, "False", "PodFailed", "Pod failed", given)
         elif self._is_ready(name):
@@ -226,7 +242,10 @@ class Sandboxes:
     # ----------------------------------------------------------------------------------------------------- objects
 
     def _make(self, name: str, owner: tuple[str, str], template: str) -> None:
-        self.sandboxes[name] = sandbox = {"owner": owner, "template": template}
+        sandbox: Json = {"owner": owner, "template": template}
+        self.sandboxes[name] = sandbox
+        if self.templates[template]["spec"].get("volumeClaimTemplates"):
+            sandbox["volume"] = Path(tempfile.mkdtemp(prefix="pvc-"))
         self._make_pod(name, sandbox)
 
     def _make_pod(self, name: str, sandbox: Json) -> None:
@@ -239,7 +258,7 @@ class Sandboxes:
         spec = copy.deepcopy(self.templates[sandbox["template"]]["spec"]["podTemplate"]["spec"])
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
         with contextlib.suppress(Conflict):  # the one before it still ends
-            self.pods.create(self.namespace, pod)
+            self.pods.create(self.namespace, pod, sandbox.get("volume"))
 
     def _of(self, kind: str, owner: str) -> Iterator[tuple[str, Json]]:
         return ((name, each) for name, each in list(self.sandboxes.items()) if each["owner"] == (kind, owner))

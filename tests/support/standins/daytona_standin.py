@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import shutil
 import sys
+import tempfile
 import time
 import uuid
+from pathlib import Path
 from typing import Any, Self
 
 import socketio  # type: ignore[import-untyped]
@@ -35,6 +38,9 @@ class DaytonaStandin:
     def __init__(self, *, events: bool = True, validate: bool = True) -> None:
         self.sandboxes: dict[str, Json] = {}
         self.places: dict[str, Place] = {}
+        self.snapshots: dict[str, Json] = {}
+        self.snapshot_state = "active"  # of snapshots made from now on
+        self.disks = Path(tempfile.mkdtemp(prefix="daytona-disks-"))
         self.terminals: dict[tuple[str, str], daytona_toolbox.Terminal] = {}
         self.faults = Faults()
         self.requests: list[str] = []
@@ -64,7 +70,11 @@ class DaytonaStandin:
             [
                 web.get("/api/api-keys/current", self._key, name="key"),
                 web.get("/api/organizations/{org}/usage", self._usage, name="usage"),
+                web.get("/api/snapshots", self._snapshots, name="snapshots"),
                 web.get("/api/snapshots/{id}", self._snapshot, name="snapshot"),
+                web.delete("/api/snapshots/{id}", self._unsnapshot, name="unsnapshot"),
+                web.post("/api/sandbox/{id}/snapshot", self._copy, name="copy"),
+                web.post("/api/sandbox/{id}/archive", self._archive, name="archive"),
                 web.post("/api/sandbox", self._create, name="create"),
                 web.get("/api/sandbox", self._list, name="list"),
                 web.get("/api/sandbox/{id}", self._get, name="get"),
@@ -94,6 +104,7 @@ class DaytonaStandin:
             terminal.kill()
         for place in self.places.values():
             await place.remove()
+        shutil.rmtree(self.disks)
         if self._events is not None:
             await self._events.shutdown()
         await self._runner.cleanup()
@@ -103,9 +114,11 @@ class DaytonaStandin:
         self.faults.add(on, **how)
 
     def left(self) -> tuple[int, int]:
-        """Sandboxes that exist, and process groups that are alive in them."""
+        """Sandboxes and snapshots that exist, and process groups that are alive in sandboxes."""
         running = sum(place.alive() for place in self.places.values())
-        return len(self.sandboxes), running + sum(terminal.alive() for terminal in self.terminals.values())
+        return len(self.sandboxes) + len(self.snapshots), running + sum(
+            terminal.alive() for terminal in self.terminals.values()
+        )
 
     def lose(self, name: str, state: str, reason: str = "") -> None:
         """A sandbox stops or breaks by itself."""
@@ -177,10 +190,67 @@ class DaytonaStandin:
 
     async def _snapshot(self, request: web.Request) -> web.Response:
         name = request.match_info["id"]
-        sizes = {"size": 1, "cpu": 4, "gpu": 0, "mem": 8, "disk": 10}
-        states = {"state": "active", "errorReason": None, "entrypoint": None, "lastUsedAt": None}
-        dates = {"createdAt": _now(), "updatedAt": _now()}
-        return self._yes({"id": name, "name": name, "general": True, **sizes, **states, **dates}, "SnapshotDto")
+        if "-" not in name:  # one of the organization's own
+            return self._yes(_snapshot_of(name, name, "active"), "SnapshotDto")
+        snapshot = next((each for each in self.snapshots.values() if name in (each["id"], each["name"])), None)
+        return self._yes(snapshot, "SnapshotDto") if snapshot else self._no(404, "Snapshot not found")
+
+    async def _snapshots(self, request: web.Request) -> web.Response:
+        page, limit = int(request.query.get("page") or 1), int(request.query.get("limit") or 100)
+        part = request.query.get("name", "")
+        matches = [each for each in self.snapshots.values() if part in each["name"]]
+        items = matches[(page - 1) * limit : page * limit]
+        total = {"total": len(matches), "page": page, "totalPages": -(-len(matches) // limit)}
+        return self._yes({"items": items, **total}, "PaginatedSnapshots")
+
+    async def _unsnapshot(self, request: web.Request) -> web.Response:
+        snapshot = self.snapshots.get(request.match_info["id"])
+        if snapshot is None:
+            return self._no(404, "Snapshot not found")
+        snapshot["state"] = "removing"
+        self._spawn(self._forget(snapshot))
+        return web.Response(status=200)
+
+    async def _forget(self, snapshot: Json) -> None:
+        await asyncio.sleep(self.start_s)
+        self.snapshots.pop(snapshot["id"], None)
+
+    async def _copy(self, request: web.Request) -> web.Response:
+        """As a snapshot of a container: meanwhile the sandbox takes no commands; at the end there is a snapshot."""
+        sandbox, name = self._find(request), (await request.json())["name"]
+        if sandbox is None:
+            return self._no(404, "Sandbox not found")
+        if sandbox["state"] not in ("started", "stopped"):
+            return self._no(400, "Sandbox state change in progress")
+        if any(each["name"] == name for each in self.snapshots.values()):
+            return self._no(409, f"Snapshot with name {name} already exists")
+        before = sandbox["state"]
+        await self._to(sandbox, "snapshotting")
+        self._spawn(self._copied(sandbox, name, before))
+        return self._yes(sandbox, "Sandbox")
+
+    async def _copied(self, sandbox: Json, name: str, before: str) -> None:
+        await asyncio.sleep(self.start_s)
+        if sandbox["state"] != "snapshotting":
+            return
+        snapshot = _snapshot_of(str(uuid.uuid4()), name, "pulling")
+        shutil.copytree(self.places[sandbox["id"]].folder, self.disks / snapshot["id"], symlinks=True)
+        self.snapshots[snapshot["id"]] = snapshot
+        await self._to(sandbox, before)
+        await asyncio.sleep(self.start_s)
+        if snapshot["state"] == "pulling":
+            reason = None if self.snapshot_state == "active" else "no space left on the runner"
+            snapshot |= {"state": self.snapshot_state, "errorReason": reason}
+
+    async def _archive(self, request: web.Request) -> web.Response:
+        sandbox = self._find(request)
+        if sandbox is None:
+            return self._no(404, "Sandbox not found")
+        if sandbox["state"] != "stopped":
+            return self._no(400, "Sandbox is not stopped")
+        await self._to(sandbox, "archiving")
+        self._spawn(self._later(sandbox, "archiving", "archived"))
+        return self._yes(sandbox, "Sandbox")
 
     async def _create(self, request: web.Request) -> web.Response:
         asked = await request.json()
@@ -188,6 +258,10 @@ class DaytonaStandin:
             return self._no(403, f"Total CPU limit exceeded. Maximum allowed: {self.quota}.")
         if any(each["name"] == asked["name"] for each in self.sandboxes.values()):
             return self._no(409, f"Sandbox with name {asked['name']} already exists")
+        wanted = asked.get("snapshot") or ""
+        origin = next((each for each in self.snapshots.values() if each["name"] == wanted), None)
+        if wanted.startswith("taxtui-") and (origin is None or origin["state"] != "active"):
+            return self._no(400, f"Snapshot {wanted} not found or not active")
         name = str(uuid.uuid4())
         sandbox: Json = {
             "id": name,
@@ -214,6 +288,8 @@ class DaytonaStandin:
         }
         self.sandboxes[name] = sandbox
         self.places[name] = Place("daytona-")
+        if origin is not None:
+            shutil.copytree(self.disks / origin["id"], self.places[name].folder, symlinks=True, dirs_exist_ok=True)
         self.made += 1
         self._spawn(self._live(sandbox, asked.get("ttlMinutes") or 0))
         return self._yes(sandbox, "Sandbox")
@@ -292,16 +368,17 @@ class DaytonaStandin:
         sandbox = self._find(request)
         if sandbox is None:
             return self._no(404, "Sandbox not found")
-        if sandbox["state"] != "stopped":
+        if sandbox["state"] not in ("stopped", "archived"):
             return self._no(400, "Sandbox is not stopped")
-        await self._to(sandbox, "starting")
-        self._spawn(self._begin(sandbox))
+        state = "starting" if sandbox["state"] == "stopped" else "restoring"
+        await self._to(sandbox, state)
+        self._spawn(self._later(sandbox, state, "started"))
         return self._yes(sandbox, "Sandbox")
 
-    async def _begin(self, sandbox: Json) -> None:
+    async def _later(self, sandbox: Json, state: str, following: str) -> None:
         await asyncio.sleep(self.start_s)
-        if sandbox["state"] == "starting":
-            await self._to(sandbox, "started")
+        if sandbox["state"] == state:
+            await self._to(sandbox, following)
 
     async def _end(self, sandbox: Json) -> None:
         await asyncio.sleep(0.005)
@@ -369,6 +446,13 @@ def _check(body: Json, model: str) -> None:
     nested = [*getattr(read, "items", []), *getattr(read, "region_usage", [])]
     unknown = [each.additional_properties for each in (read, *nested) if each.additional_properties]
     assert not unknown, f"{model} has no {unknown}"
+
+
+def _snapshot_of(snapshot_id: str, name: str, state: str) -> Json:
+    sizes = {"size": 1, "cpu": 4, "gpu": 0, "mem": 8, "disk": 10}
+    states = {"state": state, "errorReason": None, "entrypoint": None, "lastUsedAt": None, "sourceSandboxId": None}
+    dates = {"createdAt": _now(), "updatedAt": _now()}
+    return {"id": snapshot_id, "name": name, "general": False, **sizes, **states, **dates}
 
 
 def _trust(body: Json, model: str) -> None:

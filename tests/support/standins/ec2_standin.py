@@ -12,6 +12,7 @@ import json
 import logging
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -24,7 +25,7 @@ from unittest import mock
 import boto3
 from moto import backends
 from moto.core.responses import BaseResponse
-from moto.ec2.exceptions import EC2ClientError
+from moto.ec2.exceptions import EC2ClientError, InvalidAMIIdError
 from moto.ec2.models import EC2Backend, amis, ec2_backends
 from moto.ec2.models.instances import Instance, StateReason
 from moto.server import ThreadedMotoServer
@@ -60,6 +61,8 @@ class Machine:
             config["users"][0]["ssh_authorized_keys"],
             dict([self.marker.split("=")]),
         )
+        if (disk := standin.disks / instance.image_id).exists():
+            _copy(disk, self.folder / "home")
         ((_, _, minutes),) = config["runcmd"]
         self._timers = [
             threading.Timer(standin.boot_s, self._boot),
@@ -120,6 +123,8 @@ class Ec2Standin:
         self._tokens: dict[str, Any] = {}
         self._lock = threading.RLock()
         self._patches = contextlib.ExitStack()
+        self.image_fails = False
+        self.disks = Path(self._patches.enter_context(tempfile.TemporaryDirectory(prefix="ec2-standin-disks-")))
 
     def __enter__(self) -> Self:
         with socket.socket() as probe:
@@ -127,6 +132,7 @@ class Ec2Standin:
             self.port = int(probe.getsockname()[1])
         self._patch(BaseResponse, "call_action", self._call_action)
         self._patch(EC2Backend, "run_instances", self._run_instances)
+        self._patch(EC2Backend, "create_image", self._create_image)
         self._patch(EC2Backend, "delete_security_group", self._delete_security_group)
         self._patch(Instance, "terminate", self._terminate)
         self._patch(Instance, "stop", self._stop)
@@ -191,6 +197,8 @@ class Ec2Standin:
             "key pairs": list(backend.key_pairs),
             "security groups": groups,
             "network interfaces": list(backend.enis),
+            "images": [each.id for each in backend.amis.values() if each.owner_alias is None],
+            "snapshots": [each.id for each in backend.snapshots.values() if each.owner_id == ACCOUNT],
         }
 
     def running(self) -> list[Machine]:
@@ -229,6 +237,9 @@ class Ec2Standin:
 
     def _run_instances(self, original: Any, backend: Any, *args: Any, **more: Any) -> Any:
         with self._lock:
+            image = backend.amis.get(args[0] if args else more["image_id"])
+            if image is not None and image.state != "available":
+                raise InvalidAMIIdError([image.id])
             token = more["client_token"]
             if token not in self._tokens:
                 self._tokens[token] = original(backend, *args, **more)
@@ -236,6 +247,26 @@ class Ec2Standin:
                     self.machines[instance.id] = Machine(instance, self)
                     self._unknown[instance.id] = Counter()
             return self._tokens[token]
+
+    def _create_image(
+        self, original: Any, backend: Any, instance_id: str, name: str, description: str, tag_specifications: Any
+    ) -> Any:
+        """An image with the files of now, which is available a little later; moto tags no snapshots."""
+        if name in {each.name for each in backend.amis.values()}:
+            raise EC2ClientError("InvalidAMIName.Duplicate", f"AMI name {name} is already in use")
+        tags = {each["ResourceType"]: each["Tags"] for each in tag_specifications}
+        image_tags = [{"ResourceType": "image", "Tags": tags["image"]}]
+        image = original(backend, instance_id, name, description, tag_specifications=image_tags)
+        for tag in tags["snapshot"]:
+            image.ebs_snapshot.add_tag(tag["Key"], tag["Value"])
+        image.state = "pending"
+        _copy(self.machines[instance_id].folder / "home", self.disks / image.id)
+        timer = threading.Timer(
+            2 * self.boot_s, setattr, [image, "state", "failed" if self.image_fails else "available"]
+        )
+        timer.daemon = True
+        timer.start()
+        return image
 
     def _terminate(self, original: Any, instance: Any) -> Any:
         with self._lock:
@@ -265,6 +296,11 @@ class Ec2Standin:
         if users:
             raise EC2ClientError("DependencyViolation", f"resource {group_id} has a dependent object")
         return original(backend, name, group_id)
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.mkdir(exist_ok=True)
+    subprocess.run(["cp", "-a", f"{source}/.", target], check=True)
 
 
 def _without_ecs_images(path: str) -> Any:

@@ -11,6 +11,7 @@ import copy
 import time
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from tests.support.standins.standin_place import Place
@@ -82,8 +83,8 @@ class Pods(Histories):
 
     # ----------------------------------------------------------------------------------------------------- changes
 
-    def create(self, namespace: str, pod: Json) -> Json:
-        """Accept a pod and let it live. Raises ``Conflict``."""
+    def create(self, namespace: str, pod: Json, volume: Path | None = None) -> Json:
+        """Accept a pod and let it live, with its files in ``volume`` if it has one. Raises ``Conflict``."""
         key = (namespace, pod["metadata"]["name"])
         if key in self.objects:
             raise Conflict(f'pods "{key[1]}" already exists')
@@ -91,7 +92,7 @@ class Pods(Histories):
         pod["metadata"] |= {"namespace": namespace, "uid": str(uuid.uuid4()), "creationTimestamp": now()}
         pod["status"] = {"phase": "Pending", "qosClass": "Guaranteed"}
         self.objects[key] = pod
-        self.places[pod["metadata"]["uid"]] = Place("pod-")
+        self.places[pod["metadata"]["uid"]] = Place("pod-", volume)
         self.made += 1
         self.emit("ADDED", pod)
         self._spawn(self._live(pod))

@@ -33,21 +33,27 @@ class PoolStandin(KubernetesStandin):
     verbs = {
         **KubernetesStandin.verbs,
         **{f"claims.{verb}": f"{verb} sandboxclaims" for verb in ("create", "get", "list", "watch", "delete")},
+        "sandboxes.patch": "patch sandboxes",
         "pools.get": "get sandboxwarmpools",
         "templates.get": "get sandboxtemplates",
     }
 
-    def __init__(self, *, replicas: int = 3, validate: bool = True) -> None:
+    def __init__(self, *, replicas: int = 3, validate: bool = True, volume: bool = False) -> None:
         super().__init__(validate=validate)
         self.sandboxes = Sandboxes(self.pods, self.namespace)
         self.claims_quota: int | None = None
         self.installed = True
         self._replicas = replicas
+        self._applied = documented_template()
+        if volume:  # in place of the documented emptyDir
+            del self._applied["spec"]["podTemplate"]["spec"]["volumes"]
+            claimed = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+            self._applied["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": "work"}, "spec": claimed}]
 
     async def __aenter__(self) -> Self:
         """Start serving; the pool is filled by and by."""
         await super().__aenter__()
-        self.sandboxes.keep(POOL, documented_template(), self._replicas)
+        self.sandboxes.keep(POOL, self._applied, self._replicas)
         self.sandboxes.start()
         return self
 
@@ -55,6 +61,7 @@ class PoolStandin(KubernetesStandin):
         """Stop the controllers first."""
         await self.sandboxes.stop()
         await super().__aexit__(*exc)
+        self.sandboxes.drop_volumes()
 
     def left(self) -> tuple[int, int]:
         """Claims, and pods that are no pool's."""
@@ -74,6 +81,11 @@ class PoolStandin(KubernetesStandin):
             web.get(f"{space}/sandboxclaims", self._claims, name="claims.list"),
             web.get(f"{space}/sandboxclaims/{{name}}", self._one_claim, name="claims.get"),
             web.delete(f"{space}/sandboxclaims/{{name}}", self._unclaim, name="claims.delete"),
+            web.patch(
+                "/apis/agents.x-k8s.io/v1beta1/namespaces/{space}/sandboxes/{name}",
+                self._operate,
+                name="sandboxes.patch",
+            ),
             web.get(f"{space}/sandboxwarmpools/{{name}}", self._pool, name="pools.get"),
             web.get(f"{space}/sandboxtemplates/{{name}}", self._template, name="templates.get"),
         ]
@@ -130,6 +142,18 @@ class PoolStandin(KubernetesStandin):
         except Conflict as error:
             return self._no(409, "Conflict", str(error))
         return self._told(claim) if claim else self._absent(request, "sandboxclaims")
+
+    async def _operate(self, request: web.Request) -> web.Response:
+        if request.content_type != "application/merge-patch+json":
+            return self._no(415, "UnsupportedMediaType", f"the body of the request was in {request.content_type}")
+        sandbox = self.sandboxes.sandboxes.get(request.match_info["name"])
+        if sandbox is None:
+            return self._absent(request, "sandboxes")
+        mode = (await request.json())["spec"]["operatingMode"]
+        if mode not in ("Running", "Suspended"):
+            return self._no(422, "Invalid", f"spec.operatingMode: Unsupported value: {mode}")
+        sandbox["mode"] = mode
+        return web.json_response({"kind": "Sandbox", "metadata": {"name": request.match_info["name"]}})
 
     async def _pool(self, request: web.Request) -> web.Response:
         if not self.installed:

@@ -16,10 +16,12 @@ from pathlib import Path
 class Place:
     """One sandbox's folder and whatever runs in it. A process goes on until it ends or somebody kills it."""
 
-    def __init__(self, prefix: str) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix=prefix))
+    def __init__(self, prefix: str, volume: Path | None = None) -> None:
+        """``volume`` is a folder that outlives the place; temporary files do not."""
+        self._volume = volume
+        self.folder = volume or Path(tempfile.mkdtemp(prefix=prefix))
         self.temporary = self.folder / ".tmp"
-        self.temporary.mkdir()
+        self.temporary.mkdir(exist_ok=True)
         self.processes: list[Process] = []
         self._removed = False
         self.path = os.environ["PATH"]
@@ -76,7 +78,7 @@ class Place:
         for process in self.processes:
             await process.wait()
         self.processes.clear()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.temporary if self._volume else self.folder, ignore_errors=True)
 
 
 def living_groups() -> set[int]:

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final, Literal
 
-from taxtui.errors import CleanupFailed, SubstrateError, SubstrateUnavailable
+from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError, SubstrateUnavailable, Throttled
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import remove
-from taxtui.sandboxes.kit.retry import StatePoller
+from taxtui.sandboxes.kit.retry import Retry, StatePoller
 from taxtui.sandboxes.protocol import Found
-from taxtui.substrates.aws.connection import AwsApi, labelled
+from taxtui.substrates.aws.connection import AwsApi, labelled, tag_list
 from taxtui.substrates.aws.ec2 import Ec2Options
 from taxtui.substrates.aws.ec2.instance import InstanceState
-from taxtui.substrates.aws.failure import code_of
+from taxtui.substrates.aws.failure import code_of, redacted
 
 ALIVE: Final = ("pending", "running", "stopping", "stopped")
 """States in which an instance, or at least its volume, still costs money."""
+
+
+IMAGE: Final = "ami-"
+SNAPSHOT: Final = "snap-"
+"""The beginnings of the ids of an image, and of the snapshot of its disk."""
+_OWNER: Final[Mapping[str, Any]] = {"images": {"Owners": ["self"]}, "snapshots": {"OwnerIds": ["self"]}}
+_LISTS: Final = {
+    "instances": "Reservations",
+    "volumes": "Volumes",
+    "security_groups": "SecurityGroups",
+    "images": "Images",
+    "snapshots": "Snapshots",
+}
 
 
 def _literal(value: str) -> str:
@@ -34,15 +50,16 @@ class Ec2Api(AwsApi[InstanceState]):
         """Nothing is opened yet."""
         super().__init__(options, StatePoller(self._describe, options.poll_s))
         self.options = options
-        self._image: tuple[str, str] | None = None  # id and root device
+        self._images: dict[str, tuple[str, str]] = {}  # id and root device, by id or parameter
 
-    async def image(self) -> tuple[str, str]:
-        """The image's id and root device, looked up once. Raises ``SubstrateUnavailable``."""
-        if self._image is None:
-            image_id = self.options.ami
-            if image_id.startswith("/"):
+    async def image(self, image_id: str = "") -> tuple[str, str]:
+        """The id and the root device of an image, by default the option's. Raises ``SubstrateUnavailable``."""
+        wanted = image_id or self.options.ami
+        if wanted not in self._images:
+            image_id = wanted
+            if wanted.startswith("/"):
                 answer = await self._in_thread(
-                    f"looking up {image_id}", lambda: self._clients["ssm"].get_parameter(Name=self.options.ami)
+                    f"looking up {wanted}", lambda: self._clients["ssm"].get_parameter(Name=wanted)
                 )
                 image_id = str(answer["Parameter"]["Value"])
             images = (await self.call(f"looking up {image_id}", "describe_images", ImageIds=[image_id]))["Images"]
@@ -50,8 +67,66 @@ class Ec2Api(AwsApi[InstanceState]):
                 raise SubstrateUnavailable(
                     f"ec2: there is no image {image_id} in this region", fix="choose another ami"
                 )
-            self._image = image_id, str(images[0].get("RootDeviceName", "/dev/xvda"))
-        return self._image
+            self._images[wanted] = image_id, str(images[0].get("RootDeviceName", "/dev/xvda"))
+        return self._images[wanted]
+
+    async def create_image(self, instance: str, name: str, labels: Mapping[str, str]) -> str:
+        """Copy an instance's disk into an image without a reboot, and return its id once it is available.
+
+        Raises ``CreateFailed``, and the errors of ``AwsRefused``.
+        """
+        tags = [{"ResourceType": kind, "Tags": tag_list(name, labels)} for kind in ("image", "snapshot")]
+        creating = self.call(
+            "creating an image",
+            "create_image",
+            CreateFailed,
+            InstanceId=instance,
+            Name=name,
+            NoReboot=True,
+            TagSpecifications=tags,
+        )
+        image = str((await finish_despite_cancel(creating))["ImageId"])
+        look = Retry(first_s=self.options.poll_s)
+        # By filter: a lookup by id is refused while EC2 does not know the new image.
+        by_id = {"Name": "image-id", "Values": [image]}
+        while True:
+            answer = await look(lambda: self.call("looking up the image", "describe_images", Filters=[by_id]))
+            for item in answer["Images"]:
+                if item["State"] == "available":
+                    return image
+                if item["State"] != "pending":
+                    reason = redacted(item.get("StateReason", {}).get("Message", "no reason given"))
+                    raise CreateFailed(f"ec2: the image is {item['State']}: {reason}")
+            await asyncio.sleep(self.options.poll_s)
+
+    async def copies(self, run_id: str | None) -> list[Found]:
+        """The images of sandboxes, and snapshots whose image is gone. Raises ``SubstrateUnavailable``."""
+        images = [
+            labelled(item["Tags"], item["ImageId"], datetime.fromisoformat(item["CreationDate"]).timestamp())
+            for item in await self.tagged("images", run_id)
+        ]
+        names = {item.name for item in images if item is not None}
+        snapshots = [
+            labelled(item["Tags"], item["SnapshotId"], item["StartTime"].timestamp())
+            for item in await self.tagged("snapshots", run_id)
+        ]
+        return [item for item in [*images, *snapshots] if item and (item in images or item.name not in names)]
+
+    async def remove_copy(self, entry: Found) -> None:
+        """Delete an image and its snapshots, or a snapshot alone. Idempotent. Raises ``CleanupFailed``."""
+        snapshots = [entry.handle]
+        if entry.handle.startswith(IMAGE):
+            await self.delete("image", entry.handle, "deregister_image", "InvalidAMIID", ImageId=entry.handle)
+            by_name = {"Name": "tag:Name", "Values": [_literal(entry.name)]}
+            try:
+                listed = await Retry(first_s=self.options.poll_s)(
+                    lambda: self.tagged("snapshots", entry.run_id, by_name)
+                )
+            except SubstrateError as error:
+                raise CleanupFailed(f"the snapshots of image {entry.handle} may still exist: {error}") from error
+            snapshots = [str(item["SnapshotId"]) for item in listed]
+        for snapshot in snapshots:
+            await self.delete("snapshot", snapshot, "delete_snapshot", "InvalidSnapshot.NotFound", SnapshotId=snapshot)
 
     async def instances(self, run_id: str | None) -> list[Found]:
         """The instances alone. Raises ``SubstrateUnavailable``."""
@@ -64,16 +139,19 @@ class Ec2Api(AwsApi[InstanceState]):
         return [item for item in listed if item is not None]
 
     async def tagged(
-        self, kind: Literal["instances", "volumes", "security_groups"], run_id: str | None, *filters: Mapping[str, Any]
+        self,
+        kind: Literal["instances", "volumes", "security_groups", "images", "snapshots"],
+        run_id: str | None,
+        *filters: Mapping[str, Any],
     ) -> list[dict[str, Any]]:
         """All pages of resources with taxtui's tags; instances as reservations. Raises ``SubstrateUnavailable``."""
         every_run = {"Name": "tag-key", "Values": [LABEL_RUN]}
         ours = every_run if run_id is None else {"Name": f"tag:{LABEL_RUN}", "Values": [_literal(run_id)]}
-        key = {"instances": "Reservations", "volumes": "Volumes", "security_groups": "SecurityGroups"}[kind]
 
         def pages() -> list[dict[str, Any]]:
             paginator = self._client.get_paginator(f"describe_{kind}")
-            return [item for page in paginator.paginate(Filters=[ours, *filters]) for item in page[key]]
+            answers = paginator.paginate(Filters=[ours, *filters], **_OWNER.get(kind, {}))
+            return [item for page in answers for item in page[_LISTS[kind]]]
 
         return await self._in_thread(f"listing {kind.replace('_', ' ')}", pages)
 
@@ -126,7 +204,10 @@ class Ec2Api(AwsApi[InstanceState]):
         try:
             await self.call(doing, operation, CleanupFailed, **parameters)
         except SubstrateError as error:
-            if code_of(error.__cause__) != unknown:
+            code = code_of(error.__cause__)
+            if code == "InvalidSnapshot.InUse":  # its image was deregistered a moment ago
+                raise Throttled(str(error)) from error
+            if not code.startswith(unknown):
                 raise
             return False
         return True

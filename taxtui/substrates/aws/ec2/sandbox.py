@@ -195,6 +195,12 @@ class Ec2Sandbox(OverSsh):
         """Unknown: EC2 reports none."""
         return Usage()
 
+    async def snapshot(self, name: str, labels: Mapping[str, str], marks: Marks) -> str:
+        """Create an image of the instance while it runs: files written before are in it, open files may be torn."""
+        if (await self.exec(Command(script="sync"))).exit_code != 0:
+            raise ExecFailed("the instance cannot write its files to disk: sync failed")
+        return await self._api.create_image(self._instance, name, labels)
+
     async def _request(self, doing: str, operation: str) -> None:
         await finish_despite_cancel(self._api.call(doing, operation, ExecFailed, InstanceIds=[self._instance]))
 

@@ -21,11 +21,12 @@ from taxtui.sandboxes.kit import retry
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import insist
+from taxtui.sandboxes.lifecycle import reference_of
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.connection import MAX_CALLS, SDK_ERRORS, labelled, once_known
 from taxtui.substrates.aws.ec2 import Ec2Options
-from taxtui.substrates.aws.ec2.api import Ec2Api
+from taxtui.substrates.aws.ec2.api import IMAGE, SNAPSHOT, Ec2Api
 from taxtui.substrates.aws.ec2.instance import KeyPair, run_request, user_data
 from taxtui.substrates.aws.ec2.network import UNKNOWN, Network
 from taxtui.substrates.aws.ec2.sandbox import Ec2Sandbox, new_key
@@ -47,7 +48,7 @@ class Ec2Substrate:
             deadline="guest",
             paid=True,
             max_concurrency=MAX_CALLS,
-            lifecycle=("suspend",),
+            lifecycle=("suspend", "snapshot"),
             suspend_loses=("processes", "sessions"),
         )
         self.api = Ec2Api(self.options)
@@ -132,6 +133,7 @@ class Ec2Substrate:
         await self._dry_run("run_instances", **request)
         await self.api.call("listing instances", "describe_instances", MaxResults=5)
         await self.api.call("listing volumes", "describe_volumes", MaxResults=5)
+        await self.api.call("listing snapshots", "describe_snapshots", MaxResults=5, OwnerIds=["self"])
         await self.api.call("listing security groups", "describe_security_groups", MaxResults=5)
 
     async def _dry_run(self, operation: str, **parameters: Any) -> None:
@@ -161,7 +163,10 @@ class Ec2Substrate:
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> Ec2Sandbox:
         """As ``Substrate.create``."""
+        reference = reference_of(spec.acquire)
         image_id, root_device, group, client_key, client_pair = await self._prepared(spec.labels[LABEL_RUN])
+        if reference:
+            image_id, root_device = await self.api.image(reference)
         host_key, host_pair = new_key()  # per instance: commands in an instance can read its host key
         data = user_data(spec, host_key=host_pair, client_public_key=client_pair.public)
         request = self._request(spec, image_id, root_device, group, data)
@@ -199,7 +204,7 @@ class Ec2Substrate:
     # -- finding and removing
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``: instances, orphaned volumes, and unused security groups.
+        """As ``Substrate.find``: instances, images, orphaned volumes and snapshots, unused security groups.
 
         An instance that is shutting down is not listed: its end is certain.
         """
@@ -212,7 +217,8 @@ class Ec2Substrate:
             *(labelled(item["Tags"], item["VolumeId"], item["CreateTime"].timestamp()) for item in volumes),
         ]
         ours = [item for item in listed if item is not None]
-        return ours + await self._network.unused({item.run_id for item in ours}, run_id)
+        unused = await self._network.unused({item.run_id for item in ours}, run_id)
+        return [*ours, *await self.api.copies(run_id), *unused]
 
     async def reap(self, entry: Found) -> None:
         """As ``Substrate.reap``."""
@@ -220,6 +226,8 @@ class Ec2Substrate:
             await self.api.delete(
                 "volume", entry.handle, "delete_volume", "InvalidVolume.NotFound", VolumeId=entry.handle
             )
+        elif entry.handle.startswith((IMAGE, SNAPSHOT)):
+            await self.api.remove_copy(entry)
         elif entry.handle.startswith("sg-"):
             await self._network.delete(entry.handle)
         else:

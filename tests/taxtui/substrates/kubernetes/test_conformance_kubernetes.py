@@ -63,3 +63,11 @@ async def test_conformance_through_a_pool(check: Check) -> None:
 @pytest.mark.parametrize("check", SHARING, ids=str)
 async def test_conformance_of_commands_through_a_pool(check: Check, claimed: Substrate) -> None:
     await passes(check, lambda: claimed, short_ttl_s=2.0)
+
+
+@pytest.mark.parametrize("check", [check for check in OWNING if "suspend" in check.name], ids=str)
+async def test_conformance_of_suspended_sandboxes(check: Check) -> None:
+    async with PoolStandin(volume=True) as standin:
+        options = KubernetesOptions(kubeconfig=str(standin.kubeconfig), suspend=True)
+        await passes(check, lambda: KubernetesSubstrate(options), acquire=THROUGH_A_POOL)
+        assert standin.left() == (0, 0)

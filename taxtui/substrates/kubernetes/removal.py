@@ -1,0 +1,61 @@
+"""Delete a pod or a claim, and return when it is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from taxtui.errors import CleanupFailed, Throttled
+from taxtui.sandboxes.kit import removal
+from taxtui.substrates.kubernetes.api import PODS, ClusterApi, ObjectKind
+from taxtui.substrates.kubernetes.failure import ApiRefused
+from taxtui.substrates.kubernetes.pod import Metadata
+
+
+async def remove(
+    api: ClusterApi,
+    kind: ObjectKind[Any],
+    about: Metadata,
+    how: Mapping[str, Any],
+    gone: asyncio.Event | None = None,
+    *,
+    look_s: float,
+    more_s: float,
+    pod: str = "",
+) -> None:
+    """Delete exactly this object, and return when the object is gone: the kubelet removes a pod after its processes.
+
+    A watch may set ``gone``; otherwise requests look, at first after ``look_s``. Raises ``CleanupFailed``: no
+    permission, or still there ``more_s`` after ``removal.REMOVE_S``.
+
+    Args:
+        how: the options of the deletion.
+        pod: the name of a claim's pod, if known; it has to be gone too.
+    """
+
+    async def ask() -> bool:
+        with _as_error():
+            return await api.delete(kind, about, how) or not await ended()
+
+    async def ended() -> bool:
+        with _as_error():
+            if await api.exists(kind, about):
+                return False
+            return not pod or not await api.exists(PODS, Metadata(name=pod, namespace=about.namespace))
+
+    stuck = "the deletion was accepted but has not ended; look at the object's node and finalizers"
+    name = f"{kind.plural.removeprefix('sandbox').removesuffix('s')} {about.name}"
+    await removal.remove(name, ask, ended, gone=gone, look_s=look_s, more_s=more_s, stuck=stuck)
+
+
+@contextlib.contextmanager
+def _as_error() -> Iterator[None]:
+    """Raise ``Throttled`` for a refusal, or ``CleanupFailed`` for a final one."""
+    try:
+        yield
+    except ApiRefused as error:
+        if error.final:
+            raise CleanupFailed(str(error)) from error
+        raise Throttled(str(error), error.retry_after_s) from error
