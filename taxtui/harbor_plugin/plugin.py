@@ -48,12 +48,10 @@ class HarborPlugin:
         self._complained: set[str] = set()
 
     async def on_job_start(self, job: Any) -> None:
-        """Watch the environments of a job."""
         with self._guard():
             self._begin(job)
 
     async def on_job_end(self, job_result: Any) -> None:
-        """Write the recording."""
         self._finish()
         if self._ending is not None:
             self._ending.cancel()
@@ -86,7 +84,6 @@ class HarborPlugin:
             self._add(event, self._watches.pop(event.config.trial_name, None))
 
     def _add(self, event: Any, watch: Watch | None) -> None:
-        """Add a trial at its end."""
         name = event.config.trial_name
         attempt = self._attempts[name]
         self._attempts[name] += 1

@@ -43,11 +43,9 @@ class TrialInFlight:
     doing: str = ""  # the mark, phase or action that was last seen; as in the file, not cleaned
 
     def held_ns(self, end_ns: int) -> int:
-        """Return how long the ended trial occupied its worker."""
         return breakdown.held_ns(self.start_ns, end_ns, self.phases)
 
     def copy(self) -> TrialInFlight:
-        """Return a detached copy."""
         return dataclasses.replace(self, phases=self.phases.copy(), actions=self.actions.copy())
 
 
@@ -91,7 +89,6 @@ class CellState:
 
     @property
     def ok(self) -> int:
-        """Successful trials."""
         return self.outcomes[events.OK]
 
     @property
@@ -119,7 +116,6 @@ class CellState:
         return self.sums_ns[f"{name}_ns"] / self.ok if self.ok else 0.0
 
     def copy(self) -> CellState:
-        """A detached copy."""
         return dataclasses.replace(
             self,
             outcomes=self.outcomes.copy(),

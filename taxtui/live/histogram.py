@@ -34,7 +34,6 @@ class LogHistogram:
     __slots__ = ("counts", "greatest", "least", "n", "total")
 
     def __init__(self) -> None:
-        """Begin empty."""
         self.counts: dict[int, int] = {}
         self.n = 0
         self.total = 0
@@ -62,7 +61,6 @@ class LogHistogram:
 
     @property
     def mean(self) -> float:
-        """The exact mean in ns; 0 when empty."""
         return self.total / self.n if self.n else 0.0
 
     def quantile(self, q: float) -> int:
@@ -105,14 +103,12 @@ class LogHistogram:
         return shares
 
     def copy(self) -> Self:
-        """A detached copy."""
         twin = type(self)()
         twin.counts = self.counts.copy()
         twin.n, twin.total, twin.least, twin.greatest = self.n, self.total, self.least, self.greatest
         return twin
 
     def __eq__(self, other: object) -> bool:
-        """Equal counts, sums and extremes."""
         if not isinstance(other, LogHistogram):
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
@@ -120,5 +116,4 @@ class LogHistogram:
     __hash__ = None  # type: ignore[assignment]  # mutable
 
     def __repr__(self) -> str:
-        """For failing tests."""
         return f"LogHistogram(n={self.n}, least={self.least}, p50={self.quantile(0.5)}, greatest={self.greatest})"

@@ -54,7 +54,6 @@ class Runner:
         return self.fitness.problems
 
     def copy(self) -> Runner:
-        """A detached copy."""
         return dataclasses.replace(self, lag=self.lag.copy(), fitness=self.fitness.copy())
 
 
@@ -82,7 +81,6 @@ class RunState:
     _anchor_unix_ns: int = 0  # of that worker
 
     def apply(self, event: Event) -> None:
-        """Fold one event in."""
         at_unix_ns = self.instant_unix_ns(event)
         if at_unix_ns > self.now_unix_ns:
             self.now_unix_ns = at_unix_ns
@@ -148,7 +146,6 @@ class RunState:
         return total
 
     def _in_flight_ns(self) -> dict[int, list[int]]:
-        """How long ago each cell's counted trials in flight started."""
         durations_ns: dict[int, list[int]] = {}
         for trial in self.open.values():
             if not trial.warm_up:

@@ -43,7 +43,6 @@ class TrialStory:
 
     @property
     def durations_ns(self) -> list[int]:
-        """Of its actions, in their order."""
         return [value for batch in self.actions if batch.step == events.ACTION for value in batch.duration_ns]
 
     @property

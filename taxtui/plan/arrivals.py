@@ -37,7 +37,6 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name, as ``--arrival`` takes it."""
         return str(cls.__struct_config__.tag)
 
     @classmethod
@@ -86,7 +85,6 @@ class Closed(Arrival, frozen=True, tag="closed"):
     """Lanes are kept filled for this many trials each, so that they fall out of step as in a long run."""
 
     def block(self, concurrency: int) -> int:
-        """As ``Arrival.block``."""
         return concurrency * self.ROUNDS
 
 
@@ -99,15 +97,12 @@ class Staggered(Arrival, frozen=True, tag="staggered"):
 
     @classmethod
     def of(cls, argument: str, folder: Path) -> Self:
-        """As ``Arrival.of``: the interval."""
         return cls(interval_ns=parse_duration_ns(argument))
 
     def __str__(self) -> str:
-        """As ``Arrival.__str__``: the interval in ms."""
         return f"{self.name()}:{self.interval_ns / 1e6:g}ms"
 
     def starts_ns(self, trials: int, source: Random) -> Sequence[int]:
-        """As ``Arrival.starts_ns``."""
         return range(0, trials * self.interval_ns, self.interval_ns) if self.interval_ns else [0] * trials
 
     def wall_ns(self, trials: int, concurrency: int, trial_ns: float) -> float:
@@ -157,7 +152,6 @@ class Open(Arrival, frozen=True, tag="open"):
         return sys.maxsize
 
     def starts_ns(self, trials: int, source: Random) -> Sequence[int]:
-        """As ``Arrival.starts_ns``."""
         if self.times_ns:
             return self.times_ns[:trials]
         if not self.poisson:

@@ -179,11 +179,9 @@ class Recorder:
             self._sync_error = error  # raised by the next write or close
 
     def __enter__(self) -> Self:
-        """The recorder itself."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Close it."""
         self.close()
 
 
@@ -206,7 +204,6 @@ class Sealer:
     """Makes the frames of one file, each linked to the one before."""
 
     def __init__(self) -> None:
-        """Begin with the header's frame."""
         self._frame = 0
         self._before = 0
 

@@ -54,7 +54,6 @@ class LoopLag:
         self._cpu_s, self._since_ns, self._waits = _cpu_s(), time.monotonic_ns(), BlockingPool.waits
 
     def opening(self) -> Health:
-        """Return the report of a loop that has not run yet."""
         return Health(self._now(), 0, 0, 0, 0, self._in_flight(), 0, self._floor_ns)
 
     def after(self, lag_ns: int, slept_ns: int = 0) -> list[Health]:
@@ -97,7 +96,6 @@ class Clocks:
     """Detects jumps of this process, its machine or the wall clock."""
 
     def __init__(self) -> None:
-        """Begin now."""
         self._asleep_ns, self._wall_ns = _asleep_ns(), time.time_ns() - time.monotonic_ns()
 
     def slept_ns(self) -> int:

@@ -19,7 +19,6 @@ class Buffering(Protocol):
 
     def flush_columns(self) -> None:
         """Emit the buffered events."""
-        ...
 
 
 class EventSink(Protocol):
@@ -29,15 +28,12 @@ class EventSink(Protocol):
 
     def now(self) -> int:
         """Return ``time.monotonic_ns()`` - ``anchor_ns``."""
-        ...
 
     def emit(self, event: Event) -> None:
         """Append an event. Raises ``WriteFailed``: only for TrialStarted."""
-        ...
 
     def flush(self) -> None:
         """Write the queued events."""
-        ...
 
 
 async def flush_regularly(sink: EventSink, buffering: Iterable[Buffering] = ()) -> None:
@@ -66,7 +62,6 @@ class Journal:
         self._last: Clock | None = None  # of the events that were written last
 
     def now(self) -> int:
-        """Return ``time.monotonic_ns()`` - ``anchor_ns``."""
         return time.monotonic_ns() - self.anchor_ns
 
     def emit(self, event: Event) -> None:
@@ -101,7 +96,6 @@ class Journal:
         self._last = clock
 
     def flush(self) -> None:
-        """Write the queued events."""
         if self._error is None:
             try:
                 self._recorder.flush()

@@ -50,7 +50,6 @@ class CellProgress:
         return self._took_s / self._took if self._took else None
 
     def took(self, seconds: float) -> None:
-        """Add a trial that has ended."""
         self._took_s, self._took = self._took_s + seconds, self._took + 1
 
     def start_delays(self, at_ns: int) -> Notice | None:

@@ -171,7 +171,6 @@ class Run:
         return opened
 
     def _entry(self, opened: dict[str, Opened]) -> LedgerEntry:
-        """Return what a clean-up needs once this process has died."""
         return LedgerEntry(
             run_id=self.run_id,
             substrates=tuple(item.ref for item in opened.values()),
@@ -182,7 +181,6 @@ class Run:
         )
 
     def _begin(self, journal: Journal, opened: dict[str, Opened], cells: Sequence[Cell]) -> None:
-        """Record header, clock and cells."""
         if self._resumed is None:
             software = identity.client_facts() | preflight.facts(opened.values()) | self._software
             journal.emit(
@@ -198,7 +196,6 @@ class Run:
             journal.emit(Notice(journal.now(), "warning", LEFT_BEHIND.format(len(self.left_behind))))
 
     def _assignments(self) -> list[Assignment]:
-        """Return what each worker of the next repetition measures."""
         plan = plan_of(self.plan, self._repetition)
         return [
             Assignment(

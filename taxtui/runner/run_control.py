@@ -40,7 +40,6 @@ class RunControl:
 
     @property
     def stopping(self) -> bool:
-        """Whether launching has stopped for good."""
         return bool(self.reason)
 
     def stop(self, reason: str, limit: str = "") -> None:
@@ -86,7 +85,6 @@ class RunControl:
             self.crashed(error)
 
     async def guarded(self, work: Awaitable[object]) -> None:
-        """Await ``work`` under ``guard``."""
         with self.guard():
             await work
 

@@ -66,12 +66,10 @@ class SpendLimit:
         return ""
 
     def began(self, sandbox: str, cell: int) -> None:
-        """Count a sandbox that is about to be created."""
         self._created += 1
         self._in_use[sandbox] = _Use(cell, self._clock())
 
     def ended(self, sandbox: str) -> None:
-        """Count a sandbox that is gone."""
         use = self._in_use.pop(sandbox)
         cost = self._bill_usd(use)
         self._spent_usd += cost

@@ -56,7 +56,6 @@ class Landmark(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The line itself."""
         return self.lines[self.number - 1]
 
 

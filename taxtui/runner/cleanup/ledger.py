@@ -49,7 +49,6 @@ class TrialShare(msgspec.Struct, frozen=True):
         return matched is not None and int(matched["trial"]) % self.workers == self.worker
 
     def number(self, turn: int) -> int:
-        """Return the number of this worker's trial in a turn."""
         return turn * self.workers + self.worker
 
 

@@ -24,22 +24,18 @@ class ByteTransport(Protocol):
 
     def write(self, lines: bytes) -> None:
         """Send lines to the worker. Lines to a worker that has ended are lost."""
-        ...
 
     async def read(self) -> Chunk:
         """Return the next bytes, in order and once; after a short while there may be none."""
-        ...
 
     async def close(self, patience_s: float) -> None:
         """Cancel the worker if it still runs. It has ``patience_s`` to clean up. Idempotent."""
-        ...
 
 
 class ByteConnection:
     """A :class:`~taxtui.runner.fanout.launcher.WorkerConnection` over a transport of bytes."""
 
     def __init__(self, transport: ByteTransport) -> None:
-        """Expect the first frame of the worker's file."""
         self.clock: Clock | None = None
         self.transport = transport
         self._parser, self._chain = framing.FrameParser(), framing.Chain()
@@ -48,11 +44,9 @@ class ByteConnection:
         """The worker has a file of its own."""
 
     def send(self, message: ToWorker) -> None:
-        """As ``WorkerConnection.send``."""
         self.transport.write(line(message))
 
     async def receive(self) -> Received:
-        """As ``WorkerConnection.receive``."""
         chunk = await self.transport.read()
         return Received(self._decode(chunk.data), [decode_from_worker(text) for text in chunk.lines], chunk.closed)
 
@@ -69,5 +63,4 @@ class ByteConnection:
         return events
 
     async def close(self, patience_s: float) -> None:
-        """As ``WorkerConnection.close``."""
         await self.transport.close(patience_s)

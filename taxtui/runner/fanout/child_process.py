@@ -33,7 +33,6 @@ class WorkerProcess:
         gather_s: float = GATHER_S,
         read_bytes: int = READ_BYTES,
     ) -> None:
-        """Called by ``started``."""
         self._process, self._path = process, path
         self._gather_s, self._read_bytes = gather_s, read_bytes
         self._file: io.FileIO | None = None
@@ -64,7 +63,6 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """The id of the process."""
         return self._process.pid
 
     async def _listen(self) -> None:
@@ -79,7 +77,6 @@ class WorkerProcess:
         self._urgent.set()
 
     def write(self, lines: bytes) -> None:
-        """As ``ByteTransport.write``."""
         stdin = self._process.stdin
         assert stdin is not None
         with contextlib.suppress(OSError, RuntimeError):  # it has ended, or died
@@ -114,7 +111,6 @@ class WorkerProcess:
         return self._file.read(self._read_bytes) or b""
 
     async def close(self, patience_s: float) -> None:
-        """As ``ByteTransport.close``."""
         if self._closed:
             return
         self._closed = True
@@ -139,7 +135,6 @@ class ChildProcesses:
     """The launcher of child processes."""
 
     async def start(self, assignment: Assignment) -> WorkerConnection:
-        """As ``Launcher.start``."""
         return ByteConnection(await WorkerProcess.started(assignment))
 
     async def close(self) -> None:

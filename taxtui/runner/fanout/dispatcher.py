@@ -76,7 +76,6 @@ class Dispatcher:
 
     @property
     def first_free(self) -> int:
-        """The lowest trial number that no worker has used."""
         return max(worker.first_free for worker in self._workers)
 
     # ---------------------------------------------------------------------------------------------------- its end
@@ -90,7 +89,6 @@ class Dispatcher:
             worker.send(WorkerCommand(op))
 
     def end_early(self) -> None:
-        """Start no more trials in this repetition."""
         self._ended_early = True
         self.relay(STOP)
 

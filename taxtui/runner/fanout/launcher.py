@@ -24,15 +24,12 @@ class WorkerConnection(Protocol):
     @property
     def clock(self) -> Clock | None:
         """The clock of the worker's events. None: they are in the recording already, or none has arrived."""
-        ...
 
     def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:
         """The recording exists. A worker of this process writes into it from now on, and reports its crash."""
-        ...
 
     def send(self, message: ToWorker) -> None:
         """Send a message. One to a worker that has ended is lost."""
-        ...
 
     async def receive(self) -> Received:
         """Return the next events and messages, in order and once; after a short while there may be none.
@@ -41,11 +38,9 @@ class WorkerConnection(Protocol):
             RecordingError: the worker's events are damaged or incomplete.
             TaxtuiError: the worker could not start.
         """
-        ...
 
     async def close(self, patience_s: float) -> None:
         """Cancel the worker if it still runs. It has ``patience_s`` to clean up. Idempotent."""
-        ...
 
 
 class Launcher(Protocol):
@@ -53,8 +48,6 @@ class Launcher(Protocol):
 
     async def start(self, assignment: Assignment) -> WorkerConnection:
         """Start a worker. Raises ``TaxtuiError``: there is no room for it."""
-        ...
 
     async def close(self) -> None:
         """Release what the launcher itself holds."""
-        ...

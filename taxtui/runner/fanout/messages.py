@@ -93,7 +93,6 @@ class StartupError(msgspec.Struct, frozen=True, tag="startup_error"):
 
     @classmethod
     def of(cls, error: Exception) -> StartupError:
-        """Return the message for an error."""
         problem, fix = f"{located(error)} {scrub(str(error))}".rstrip(), ""
         if isinstance(error, TaxtuiError):
             problem, fix = error.problem, error.fix
@@ -102,7 +101,6 @@ class StartupError(msgspec.Struct, frozen=True, tag="startup_error"):
         return cls(type(error).__name__, problem, fix)
 
     def exception(self) -> Exception:
-        """Return the error to raise."""
         for module in (taxtui.errors, costmodel):
             kind = getattr(module, self.error, None)
             if isinstance(kind, type) and issubclass(kind, TaxtuiError):

@@ -235,7 +235,6 @@ class RayTransport:
             await asyncio.sleep(RETRY_S)
 
     async def close(self, patience_s: float) -> None:
-        """As ``ByteTransport.close``."""
         if not self._lost:
             self._lost = True
             with contextlib.suppress(self._ray.exceptions.RayError, TimeoutError):

@@ -39,7 +39,6 @@ class OrderedInbox:
     """Restores the order of numbered packets that may arrive out of order or twice."""
 
     def __init__(self) -> None:
-        """Expect packet 0."""
         self._next = 0
         self._early: dict[int, bytes] = {}
 
@@ -58,7 +57,6 @@ class NodeRelay:
     """The relay of one worker. All methods are awaited from afar, ``poll`` and ``write`` at the same time."""
 
     def __init__(self) -> None:
-        """Start nothing yet."""
         self._worker: WorkerProcess | None = None
         self._inbox = OrderedInbox()
         self._one_poll = asyncio.Lock()
@@ -80,7 +78,6 @@ class NodeRelay:
         return b""
 
     async def write(self, number: int, lines: bytes) -> None:
-        """Pass one packet of lines on to the worker."""
         assert self._worker is not None
         if ready := self._inbox.add(number, lines):
             self._worker.write(ready)
@@ -96,7 +93,6 @@ class NodeRelay:
             return self._reply
 
     async def close(self, patience_s: float) -> None:
-        """As ``ByteTransport.close``."""
         if self._worker is not None:
             await self._worker.close(patience_s)
 

@@ -97,16 +97,13 @@ class ResumeState:
 
     @property
     def ended(self) -> int:
-        """Trials that are done."""
         return self._finished.total()
 
     @property
     def ok(self) -> int:
-        """Successes among them."""
         return self.counts[events.OK]
 
     def remaining(self, order: Sequence[Block]) -> list[Block]:
-        """Return the unfinished trials of these blocks, in the same order."""
         counts = [(block, self._finished[block.cell, block.number]) for block in order]
         return [block._replace(trials=block.trials - n, before=n) for block, n in counts if block.trials > n]
 

@@ -20,11 +20,9 @@ class ThisProcess:
     """The launcher of one worker in this process. It shares the substrates that the run has opened."""
 
     def __init__(self, opened: Mapping[str, Opened]) -> None:
-        """``opened``: by their text."""
         self._opened = opened
 
     async def start(self, assignment: Assignment) -> WorkerConnection:
-        """As ``Launcher.start``."""
         return DirectConnection(assignment, self._opened)
 
     async def close(self) -> None:
@@ -35,7 +33,6 @@ class DirectConnection:
     """Both ends of the connection between a run and its worker in one process."""
 
     def __init__(self, assignment: Assignment, opened: Mapping[str, Opened]) -> None:
-        """The worker is ready; it measures from ``begin`` on."""
         self.clock: Clock | None = None
         self._assignment, self._opened = assignment, opened
         self._events: list[Event] = []
@@ -47,7 +44,6 @@ class DirectConnection:
         self._ended = False
 
     def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:
-        """As ``WorkerConnection.begin``."""
         self._worker = Worker(self._assignment, _FollowedJournal(journal, self._follow), self._opened, self)
         self._crashed = crashed
         self._measuring = asyncio.ensure_future(self._measure(self._worker))
@@ -64,7 +60,6 @@ class DirectConnection:
         self._readable.set()
 
     def report(self, message: FromWorker) -> None:
-        """As ``Leader.report``."""
         self._messages.append(message)
         self._readable.set()
 
@@ -72,16 +67,13 @@ class DirectConnection:
         """As ``Leader.flushed``; every event has reached the run already."""
 
     def crashed(self, error: Exception) -> None:
-        """As ``Leader.crashed``."""
         self._crashed(error)
 
     def send(self, message: ToWorker) -> None:
-        """As ``WorkerConnection.send``."""
         if self._worker is not None:
             self._worker.receive(message)
 
     async def receive(self) -> Received:
-        """As ``WorkerConnection.receive``."""
         await self._readable.wait()
         events, self._events = self._events, []
         messages, self._messages = self._messages, []

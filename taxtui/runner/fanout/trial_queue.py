@@ -34,7 +34,6 @@ class TrialQueue:
 
     @property
     def elapsed_ns(self) -> int:
-        """Time since the batch began."""
         return time.monotonic_ns() - self._began_ns
 
     def share(self, workers: Sequence[int]) -> dict[int, int]:
@@ -61,7 +60,6 @@ class TrialQueue:
         return [self.waiting.popleft() for _ in range(count)]
 
     def assign(self, worker: int, count: int) -> None:
-        """Count trials that were sent to a worker."""
         self.assigned[worker] += count
 
     def end(self, worker: int) -> None:
@@ -76,7 +74,6 @@ class TrialQueue:
         self.waiting.extendleft(trials)
 
     def drop(self) -> None:
-        """Assign nothing more."""
         self.waiting.clear()
         self.check()
 

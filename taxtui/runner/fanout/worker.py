@@ -50,15 +50,12 @@ class Leader(Protocol):
 
     def report(self, message: FromWorker) -> None:
         """Send a message to the run; never waits."""
-        ...
 
     def flushed(self, *, idle: bool) -> None:
         """Make the events so far readable. ``idle``: no assigned trial waits for a slot."""
-        ...
 
     def crashed(self, error: Exception) -> None:
         """Report an error that no code expected, once."""
-        ...
 
 
 class Worker:
@@ -67,7 +64,6 @@ class Worker:
     def __init__(
         self, assignment: Assignment, journal: EventSink, opened: Mapping[str, Opened], leader: Leader
     ) -> None:
-        """Start nothing yet."""
         plan = assignment.plan
         self.control = RunControl(self._changed, leader.crashed)
         self.failed_removals = 0  # clean-ups of trials that failed; a final sweep tries again
@@ -86,7 +82,6 @@ class Worker:
     # ------------------------------------------------------------------------------------------------- its messages
 
     def receive(self, message: ToWorker) -> None:
-        """Act on a message of the run."""
         if isinstance(message, Assign):
             self._batch(message.cell, message.batch).add(message.trials)
         elif isinstance(message, Slots):
@@ -176,7 +171,6 @@ class Worker:
             asyncio.get_running_loop().call_soon(self._flush)
 
     def hand_back(self, trials: Iterable[AssignedTrial]) -> None:
-        """Report that these trials do not start."""
         for assigned in trials:
             self._leader.report(NotStarted(assigned.trial))
 
@@ -258,7 +252,6 @@ class _BatchShare:
         return self._waiting.empty()
 
     def add(self, trials: list[AssignedTrial]) -> None:
-        """Run these trials, in this order."""
         if self._worker.control.stopping:
             self._worker.hand_back(trials)
         else:
@@ -272,12 +265,10 @@ class _BatchShare:
                 self._worker.hand_back([assigned])
 
     def close(self) -> None:
-        """No more trials follow."""
         for _ in self.slots:
             self._waiting.put_nowait(None)
 
     async def ended(self) -> None:
-        """Return once every slot has ended."""
         await asyncio.gather(*self.slots)
 
     async def _slot(self) -> None:

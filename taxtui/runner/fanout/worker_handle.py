@@ -36,7 +36,6 @@ class RunningTrial(msgspec.Struct):
     cleaned_ns: int = 0  # end of the clean-up, after the end of the trial
 
     def took_s(self, end: TrialEnded) -> float:
-        """Return how long the trial occupied a slot."""
         return (max(self.cleaned_ns, end.end_ns) - self.started.start_ns) / 1e9
 
 
@@ -58,11 +57,9 @@ class WorkerHandle:
 
     @property
     def number(self) -> int:
-        """The worker's number, from 0."""
         return self.share.worker
 
     def next_trial(self) -> int:
-        """Return a number for one of its trials."""
         self._turn += 1
         return self.share.number(self._turn - 1)
 
@@ -72,7 +69,6 @@ class WorkerHandle:
         return self.share.number(self._turn)
 
     def send(self, message: ToWorker) -> None:
-        """Send a message, unless the worker is gone."""
         if self.alive:
             self.connection.send(message)
 
@@ -105,7 +101,6 @@ class Crew:
     """The workers of one repetition at a time. The end of the context closes them."""
 
     def __init__(self, launcher: Launcher) -> None:
-        """Start nothing yet."""
         self.workers: list[WorkerHandle] = []
         self._launcher = launcher
 
@@ -134,11 +129,9 @@ class Crew:
         await asyncio.gather(*(worker.connection.close(patience_s) for worker in self.workers))
 
     async def __aenter__(self) -> Self:
-        """Return the crew itself."""
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Close every worker."""
         await self.close(CLEANUP_WITHIN_S)
 
 

@@ -53,7 +53,6 @@ class WorkerPipes:
     """The worker's end of the pipes between it and its run."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Called by ``opened``."""
         self.reader = reader
         self._writer = writer
 
@@ -89,7 +88,6 @@ class WorkerProgram:
     """A worker with substrates, a file and a watchdog of its own."""
 
     def __init__(self, assignment: Assignment, path: Path, pipes: WorkerPipes) -> None:
-        """Open and write nothing yet."""
         self.assignment = assignment
         self.worker: Worker | None = None
         self.clean = True  # nothing was made, or nothing is left
@@ -112,7 +110,6 @@ class WorkerProgram:
         )
 
     def receive(self, message: ToWorker) -> None:
-        """Pass a message on to the worker."""
         if self.worker is None:
             self._early.append(message)
         else:
@@ -164,7 +161,6 @@ class WorkerProgram:
     # ------------------------------------------------------------------------------- the worker's end of its run
 
     def report(self, message: FromWorker) -> None:
-        """As ``Leader.report``."""
         self._pipes.send(message)
 
     def flushed(self, *, idle: bool) -> None:

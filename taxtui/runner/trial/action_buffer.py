@@ -9,7 +9,6 @@ class ActionBuffer:
     """Collects commands and returns them as ``events.Actions``."""
 
     def __init__(self, trial: int, step: str) -> None:
-        """Begin at row 0 of ``step``."""
         self._trial = trial
         self._step = step
         self._first = 0
@@ -28,7 +27,6 @@ class ActionBuffer:
         stdout_bytes: int,
         stderr_bytes: int,
     ) -> None:
-        """Add one command."""
         self._rows.append(
             (gap_ns, think_ns, duration_ns, run_ns, exit_code, stdout_bytes, stderr_bytes, cpu_ns, wrapper_ns)
         )

@@ -30,7 +30,6 @@ class CellRun:
         journal: EventSink,
         repetition: int = 0,
     ) -> None:
-        """``run`` is the whole plan that ``plan`` is a part of."""
         self.cell = number
         self.plan = plan
         self.substrate = substrate
