@@ -67,6 +67,7 @@ class Saving(NamedTuple):
     step_s: Interval
     assumed: tuple[AssumedInput, ...]
     thresholds: tuple[Threshold, ...]
+    reuses: bool = True  # False: no sandbox is reused, so that the action does nothing
 
 
 def what_if(
@@ -130,6 +131,9 @@ class _Comparison:
         found = [self._saved({})]
         for end in ("low", "high") if self.assumed else ():
             found.append(self._saved({one.field: getattr(one, end) for one in self.assumed}))
+        if self._action == "recycle" and not any(one.reuses for one in found):
+            nothing = Interval(0.0, 0.0, 0.0)
+            return Saving(self._action, nothing if self._rates.known else None, nothing, (), (), reuses=False)
         usd = across(*(one.usd.times(1 / self._steps) for one in found)) if self._rates.known else None
         return Saving(
             self._action, usd, across(*(one.step_s for one in found)), self.assumed, tuple(self._thresholds())
