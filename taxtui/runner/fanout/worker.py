@@ -206,8 +206,8 @@ class Worker:
             return False  # TrialStarted is not on the disk, so nothing was created
         finally:
             self._trials.discard(trial)
-        if trial.reusable and trial.sandbox is not None:
-            cell.idle.append((spec, trial.sandbox))
+        if trial.reusable is not None:
+            cell.idle.append((spec, trial.reusable))
         elif self._limited:
             self._leader.report(SandboxGone(spec.name))
         self.failed_removals += trial.cleanup_failed
