@@ -13,7 +13,7 @@ from taxtui.sandboxes.protocol import Substrate
 
 
 class Used(NamedTuple):
-    """Sandboxes and dollars that were used."""
+    """Used sandboxes and dollars."""
 
     sandboxes: int = 0
     usd: Fraction = Fraction(0)
@@ -25,7 +25,7 @@ class _Use(NamedTuple):
 
 
 class SpendLimit:
-    """Counts sandboxes and their cost; one in flight costs at least as much as the dearest of its cell."""
+    """Counts sandboxes and cost; a sandbox in flight costs at least as much as the cell's dearest so far."""
 
     def __init__(
         self, plan: Plan, prices: Prices | None, clock: Callable[[], int] = time.monotonic_ns, used: Used | None = None
@@ -56,7 +56,7 @@ class SpendLimit:
         self._bills[cell] = self._prices.sandbox(identity), identity
 
     def refuses(self, cell: int) -> str:
-        """Return the limit that forbids one more sandbox of a cell; empty where none does."""
+        """Return the limit against one more sandbox of a cell; empty where allowed."""
         if self._max_sandboxes is not None and self._created >= self._max_sandboxes:
             return f"--max-sandboxes {self._max_sandboxes} is used up"
         if self._max_usd is not None and cell in self._bills:

@@ -12,7 +12,7 @@ from taxtui.runner.journal import Journal
 
 
 class Chunk(NamedTuple):
-    """The bytes of one read. Process ``data`` before ``lines``: a line may refer to the data sent with it."""
+    """The bytes of one read. Process ``data`` before ``lines``: lines may refer to the data."""
 
     lines: list[bytes]
     data: bytes  # the next part of the worker's file
@@ -20,16 +20,16 @@ class Chunk(NamedTuple):
 
 
 class ByteTransport(Protocol):
-    """Moves the bytes of one worker; it knows none of their meaning."""
+    """Moves the bytes of one worker."""
 
     def write(self, lines: bytes) -> None:
-        """Send lines to the worker. Lines to a worker that has ended are lost."""
+        """Send lines to the worker. After the worker's end lines are lost."""
 
     async def read(self) -> Chunk:
         """Return the next bytes, in order and once; after a short while there may be none."""
 
     async def close(self, patience_s: float) -> None:
-        """Cancel the worker if it still runs. It has ``patience_s`` to clean up. Idempotent."""
+        """Cancel a running worker, with ``patience_s`` to clean up. Idempotent."""
 
 
 class ByteConnection:
@@ -41,7 +41,7 @@ class ByteConnection:
         self._parser, self._chain = framing.FrameParser(), framing.Chain()
 
     def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:
-        """The worker has a file of its own."""
+        """Nothing to do: the worker has a separate file."""
 
     def send(self, message: ToWorker) -> None:
         self.transport.write(line(message))

@@ -11,7 +11,7 @@ from taxtui.runner.journal import Journal
 
 
 class Received(NamedTuple):
-    """One read from a worker. Process the events before the messages: a message may refer to them."""
+    """One read from a worker. Process the events first: messages may refer to the events."""
 
     events: list[Event]
     messages: list[FromWorker]
@@ -23,13 +23,13 @@ class WorkerConnection(Protocol):
 
     @property
     def clock(self) -> Clock | None:
-        """The clock of the worker's events. None: they are in the recording already, or none has arrived."""
+        """The clock of the worker's events. None: before the first event, or with events already in the recording."""
 
     def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:
-        """The recording exists. A worker of this process writes into it from now on, and reports its crash."""
+        """The recording exists. A worker of this process begins to write events there."""
 
     def send(self, message: ToWorker) -> None:
-        """Send a message. One to a worker that has ended is lost."""
+        """Send a message. After the worker's end messages are lost."""
 
     async def receive(self) -> Received:
         """Return the next events and messages, in order and once; after a short while there may be none.
@@ -40,14 +40,14 @@ class WorkerConnection(Protocol):
         """
 
     async def close(self, patience_s: float) -> None:
-        """Cancel the worker if it still runs. It has ``patience_s`` to clean up. Idempotent."""
+        """Cancel a running worker, with ``patience_s`` to clean up. Idempotent."""
 
 
 class Launcher(Protocol):
     """Starts workers."""
 
     async def start(self, assignment: Assignment) -> WorkerConnection:
-        """Start a worker. Raises ``TaxtuiError``: there is no room for it."""
+        """Start a worker. Raises ``TaxtuiError``: no room for the worker."""
 
     async def close(self) -> None:
-        """Release what the launcher itself holds."""
+        """Release the launcher's resources."""

@@ -1,4 +1,4 @@
-"""A worker in the process of its run: its events go straight into the recording."""
+"""A worker in the run's process: events go straight into the recording."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from taxtui.runner.run_control import CANCELLED_WITHIN_S
 
 
 class ThisProcess:
-    """The launcher of one worker in this process. It shares the substrates that the run has opened."""
+    """The launcher of one worker in this process, with the run's open substrates."""
 
     def __init__(self, opened: Mapping[str, Opened]) -> None:
         self._opened = opened
@@ -26,11 +26,11 @@ class ThisProcess:
         return DirectConnection(assignment, self._opened)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
 
 class DirectConnection:
-    """Both ends of the connection between a run and its worker in one process."""
+    """Both ends of the connection between a run and a worker in one process."""
 
     def __init__(self, assignment: Assignment, opened: Mapping[str, Opened]) -> None:
         self.clock: Clock | None = None
@@ -82,16 +82,16 @@ class DirectConnection:
         return Received(events, messages, self._ended)
 
     async def close(self, patience_s: float) -> None:
-        """As ``WorkerConnection.close``. A worker that still runs has had its time to clean up."""
+        """As ``WorkerConnection.close``. A running worker is cancelled: the time to clean up is over."""
         if self._measuring is not None and not self._measuring.done():
             self._measuring.cancel()
             await asyncio.wait({self._measuring}, timeout=min(patience_s, CANCELLED_WITHIN_S))
 
 
 class _FollowedJournal:
-    """Writes a worker's events into the recording, and shows the starts and ends of its trials to the run.
+    """Writes a worker's events into the recording, and passes starts and ends of trials to the run.
 
-    The commands in between matter for a lost worker alone, and this one is not lost without its run.
+    Only a lost worker's commands matter to the run, and this worker is never lost alone.
     """
 
     def __init__(self, journal: Journal, follow: Callable[[Event], None]) -> None:

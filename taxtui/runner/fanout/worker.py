@@ -1,4 +1,4 @@
-"""The worker: runs its assigned trials in this process."""
+"""The worker: runs assigned trials in this process."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FLUSHED_EVERY_S: Final = 0.25
 
 
 class Leader(Protocol):
-    """The worker's end of its run."""
+    """The worker's connection to the run."""
 
     def report(self, message: FromWorker) -> None:
         """Send a message to the run; never waits."""
@@ -55,7 +55,7 @@ class Leader(Protocol):
         """Make the events so far readable. ``idle``: no assigned trial waits for a slot."""
 
     def crashed(self, error: Exception) -> None:
-        """Report an error that no code expected, once."""
+        """Report an unexpected error, once."""
 
 
 class Worker:
@@ -66,7 +66,7 @@ class Worker:
     ) -> None:
         plan = assignment.plan
         self.control = RunControl(self._changed, leader.crashed)
-        self.failed_removals = 0  # clean-ups of trials that failed; a final sweep tries again
+        self.failed_removals = 0  # failed clean-ups of trials; the final sweep tries again
         self._assignment, self._journal, self._leader = assignment, journal, leader
         self._cells = []
         for number, cell in enumerate(plan.cells):
@@ -79,7 +79,7 @@ class Worker:
         self._finishing = asyncio.Event()
         self._flushing = False
 
-    # ------------------------------------------------------------------------------------------------- its messages
+    # ------------------------------------------------------------------------------------------------- messages
 
     def receive(self, message: ToWorker) -> None:
         if isinstance(message, Assign):
@@ -111,7 +111,7 @@ class Worker:
         return self._batches[cell, batch]
 
     def _changed(self, op: str) -> None:
-        if op == STOP:  # trials that have not started go back
+        if op == STOP:  # unstarted trials go back
             for batch in self._batches.values():
                 batch.hand_back()
             for answer in self._requests.values():
@@ -123,7 +123,7 @@ class Worker:
         if self.control.crash is not None or self.control.write_error is not None:
             self._finishing.set()
 
-    # ------------------------------------------------------------------------------------------------- its trials
+    # ------------------------------------------------------------------------------------------------- trials
 
     async def measure(self) -> None:
         """Run trials until the message ``finish``, and return once all have ended. Errors are in ``control`` then."""
@@ -144,7 +144,7 @@ class Worker:
             await _retire(cell)
 
     async def _cancel_late(self) -> None:
-        """Cancel the slots whose trials have not ended, where this worker itself is cancelled."""
+        """Cancel the slots with trials in progress, after a cancellation of this worker."""
         if late := [slot for batch in self._batches.values() for slot in batch.slots if not slot.done()]:
             for slot in late:
                 slot.cancel()
@@ -160,7 +160,7 @@ class Worker:
         self._leader.flushed(idle=any(batch.idle for batch in self._batches.values()))
 
     async def deliver(self, cell: CellRun, batch: int, assigned: AssignedTrial, scheduled_ns: int) -> None:
-        """Run an assigned trial, and flush once its end can be read."""
+        """Run an assigned trial, and flush after the end."""
         started = False
         with self.control.guard():
             started = await self._assigned(cell, batch, assigned, scheduled_ns)
@@ -175,19 +175,19 @@ class Worker:
             self._leader.report(NotStarted(assigned.trial))
 
     async def _assigned(self, cell: CellRun, batch: int, assigned: AssignedTrial, scheduled_ns: int) -> bool:
-        """Run an assigned trial; with acquire=reset a warm-up makes its sandbox first. False: it did not start."""
+        """Run an assigned trial; with acquire=reset after a warm-up, if needed. False: not started."""
         if cell.plan.acquire != "reset" or batch == WARM_UP:
             return await self._trial(cell, scheduled_ns, batch, assigned.trial, assigned.attempt)
         if not cell.idle:
             await self._trial(cell, time.monotonic_ns(), WARM_UP, assigned.spare)
             if not cell.idle:
-                return False  # its failure is in the recording; there is nothing to reset
+                return False  # the failure is recorded; there is nothing to reset
         return await self._trial(cell, scheduled_ns, batch, assigned.trial, assigned.attempt, reuse=True)
 
     async def _trial(
         self, cell: CellRun, scheduled_ns: int, batch: int, number: int, attempt: int = 0, *, reuse: bool = False
     ) -> bool:
-        """Run one trial; False: it did not start."""
+        """Run one trial; False: not started."""
         await self.control.unpaused.wait()
         if self.control.stopping:
             return False
@@ -223,7 +223,7 @@ class Worker:
 
 
 async def _retire(cell: CellRun) -> None:
-    """Destroy the sandboxes that wait for another reset."""
+    """Destroy the sandboxes kept for another reset."""
     while cell.idle:
         _, sandbox = cell.idle.pop()
         with contextlib.suppress(SubstrateError):  # the final sweep tries again and reports
@@ -231,7 +231,7 @@ async def _retire(cell: CellRun) -> None:
 
 
 class _BatchShare:
-    """A worker's share of one batch: slots that each take the next of the assigned trials."""
+    """A worker's share of one batch: each slot takes the next assigned trial."""
 
     def __init__(self, worker: Worker, cell: CellRun, batch: int) -> None:
         self._worker, self._cell, self._batch = worker, cell, batch
@@ -259,7 +259,7 @@ class _BatchShare:
                 self._waiting.put_nowait(assigned)
 
     def hand_back(self) -> None:
-        """Return the trials that no slot has taken yet."""
+        """Return the trials not taken by a slot."""
         while not self._waiting.empty():
             if (assigned := self._waiting.get_nowait()) is not None:
                 self._worker.hand_back([assigned])

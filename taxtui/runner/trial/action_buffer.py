@@ -1,4 +1,4 @@
-"""A buffer of the commands that have ended and are not yet in the recording, as columns."""
+"""A buffer of ended commands for the recording, as columns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from costmodel import Actions, events
 
 
 class ActionBuffer:
-    """Collects commands and returns them as ``events.Actions``."""
+    """Collects commands for ``events.Actions``."""
 
     def __init__(self, trial: int, step: str) -> None:
         self._trial = trial

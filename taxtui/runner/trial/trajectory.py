@@ -1,4 +1,4 @@
-"""The trajectory of a trial: create a sandbox, wait until it is ready, run the commands. Each is timed here."""
+"""The trajectory of a trial: create a sandbox, wait until ready, run the commands. All are timed here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from taxtui.sandboxes.protocol import EXIT_CODES, ExecResult, Marks, Sandbox, Se
 NO_OP: Final = "true"
 READY_POLL_S: Final = 0.05
 MAX_TRIES: Final = 12
-"""Requests for a call that the provider throttles. The waits in between are *throttled*, apart from every latency."""
+"""Requests for a throttled call. The waits in between are *throttled*, apart from every latency."""
 TIMEOUT_GRACE_S: Final = 15.0
 """An adapter enforces the timeout of a command; the runner gives up this much later."""
 
@@ -36,7 +36,7 @@ class WrongResult(Exception):
 
 
 class Trajectory:
-    """The part of a trial before its clean-up. ``run`` is called once."""
+    """The part of a trial before the clean-up. ``run`` is called once."""
 
     def __init__(self, cell: CellRun, number: int, spec: SandboxSpec, reuse: Sandbox | None) -> None:
         """``reuse``: a sandbox to reset instead of creating one."""
@@ -56,11 +56,11 @@ class Trajectory:
             first_s=0.25, longest_s=30.0, tries=MAX_TRIES, announce=self._announce_wait, source=self._random
         )
         self._ready_by_s = 0.0  # by the loop's clock; waits for a throttle move it
-        self._deadline: asyncio.Timeout | None = None  # of the call that has to end by then
+        self._deadline: asyncio.Timeout | None = None  # of the call with this deadline
         self._columns = ActionBuffer(number, events.SETUP)
 
     def flush_columns(self) -> None:
-        """Record the commands that have ended since the last call."""
+        """Record the commands ended since the last call."""
         if (actions := self._columns.drain()) is not None:
             self._cell.emit(actions)
 
@@ -74,7 +74,7 @@ class Trajectory:
             self._cell.emit(Notice(self._cell.now(), "warning", f"{self._cell.substrate.name}: {scrub(text)}"))
 
     async def run(self) -> None:
-        """Run everything up to the last action. Raises the error that ends it; ``phase`` says where."""
+        """Run everything up to the last action. Raises any error; ``phase`` says where."""
         plan, tier = self._cell.plan, self._cell.plan.tier
         self._ready_by_s = asyncio.get_running_loop().time() + self._cell.create_timeout_s
         if self._reuse:
@@ -96,11 +96,11 @@ class Trajectory:
         await self._copies()
 
     async def _timed(self, phase: str, work: Coroutine[Any, Any, None]) -> None:
-        """Run and record one phase of the start; the next gap begins at its end."""
+        """Run and record one phase; the next gap begins at the end."""
         self.last_ns = await self._recorded(phase, work)
 
     async def _recorded(self, phase: str, work: Coroutine[Any, Any, None]) -> int:
-        """Run and record one phase, and return its end; a failed one is in TrialEnded instead."""
+        """Run and record one phase, and return the end. A failed phase is in TrialEnded instead."""
         self.phase = phase
         began = self._cell.now()
         queued_before = self.queued_ns
@@ -126,7 +126,7 @@ class Trajectory:
         self._cell.emit(PhaseEnded(self._number, phase, began_ns, max(0, duration_ns)))
 
     async def _create(self) -> None:
-        """Create the sandbox. Only the request that was answered counts; throttled ones before it do not."""
+        """Create the sandbox. Only the answered request counts, without throttled requests before."""
         self.phase = events.CREATE
         began = queued_before = 0
 
@@ -134,7 +134,7 @@ class Trajectory:
             nonlocal began, queued_before
             began, queued_before = self._cell.now(), self.marks.queued_ns
             self.creating = asyncio.ensure_future(self._cell.substrate.create(self._spec, self.marks))
-            # Shielded: the clean-up awaits an abandoned create, because only its answer has the handle.
+            # Shielded: the clean-up awaits an abandoned create, because only the answer has the handle.
             async with asyncio.timeout_at(self._ready_by_s):
                 return await asyncio.shield(self.creating)
 
@@ -144,7 +144,7 @@ class Trajectory:
         self.last_ns = ended
 
     async def _ready(self) -> None:
-        """Return once the first no-op has returned 0, on the command path that the actions will take."""
+        """Return once the first no-op has returned 0, on the command path of the actions."""
         sandbox = self.sandbox
         assert sandbox is not None
         refusal = ""
@@ -189,7 +189,7 @@ class Trajectory:
             await self._step(step, think_ns, index, kind)
 
     async def _think(self, think: ThinkTime) -> int:
-        """Idle like an agent that waits for its model; return the nanoseconds that this took."""
+        """Idle like an agent waiting for a model; return the duration in ns."""
         if not think.median_ns:
             return 0
         wanted_ns = think.median_ns * (self._random.lognormvariate(0, think.sigma) if think.sigma else 1.0)
@@ -223,7 +223,7 @@ class Trajectory:
         await idle(until_ns, sandbox, look)
 
     async def _drop_session(self) -> None:
-        """Close a session that the suspension has ended, however that fails."""
+        """Close a session lost in the suspension, and ignore errors."""
         session, self.session = self.session, None
         assert session is not None
         with contextlib.suppress(SubstrateError, TimeoutError):
@@ -237,7 +237,7 @@ class Trajectory:
             self.session = await self.sandbox.open_session()
 
     async def _call(self, phase: str, call: Callable[[], Awaitable[None]]) -> int:
-        """Run and record a call of the life cycle, within the time limit of a create; return its end."""
+        """Run and record a call of the life cycle, within the time limit of a create; return the end."""
         limit_s = self._cell.create_timeout_s
 
         async def in_time() -> None:
@@ -247,14 +247,14 @@ class Trajectory:
         return await self._recorded(phase, in_time())
 
     async def _copies(self) -> None:
-        """Measure snapshot, fork and build where the plan has them, outside the occupied time."""
+        """Measure the plan's snapshot, fork and build, outside the occupied time."""
         assert self.sandbox is not None
         operations, substrate = self._cell.lifecycle, self._cell.substrate
         self.copied = bool({"snapshot", "build"} & set(operations))
         await measure_copies(operations, substrate, self.sandbox, self._spec, self.marks, self._call)
 
     async def _step(self, step: Step, think_ns: int = 0, index: int = 0, kind: str = events.PRELOAD) -> None:
-        """Run one command: time it, record it, then check its result."""
+        """Run, time and record one command, then check the result."""
         method = self._cell.method
         timeout_s = step.timeout_s if step.timeout_s is not None else self._cell.timeout_s
         script = bracket.wrap(step.run, self._nonce, method)
@@ -263,7 +263,7 @@ class Trajectory:
         result = await self._exec(script, timeout_s)
         ended = self._cell.now()
         queued = self.queued_ns - queued_before
-        if result.ended_ns:  # taken in the thread that made the blocking call, of the request that was answered
+        if result.ended_ns:  # taken in the thread of the blocking call, for the answered request
             began, ended = result.started_ns - self._cell.anchor_ns, result.ended_ns - self._cell.anchor_ns
             queued = 0
         duration_ns = ended - began - queued

@@ -1,6 +1,6 @@
 """One trial: a trajectory and its clean-up.
 
-The trajectory runs in a task of its own, so that a cancellation never reaches the clean-up after it.
+The trajectory runs in a separate task, so that a cancellation never reaches the clean-up.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from taxtui.sandboxes.protocol import Sandbox
 
 CLEANUP_TIMEOUT_S: Final = 120.0
 ABANDONED_CREATE_S: Final = 60.0
-"""Time for an abandoned create to answer; after that its sandbox is found by its labels."""
+"""Time for an abandoned create to answer; afterwards the sandbox is found by labels."""
 
 
 class Trial:
-    """One trial of a cell. An error of a provider or a command is the outcome of ``run``, which does not raise it."""
+    """One trial of a cell. An error of a provider or a command becomes the trial's outcome; ``run`` does not raise."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Trial:
 
         Args:
             reuse: a sandbox to reset instead of creating one.
-            attempt: 1 for the second try at a trial whose worker was lost.
+            attempt: 1 for the second try, after the loss of a worker.
         """
         self.cell, self.number, self.spec = cell, number, spec
         self.warm_up, self.block, self.attempt = warm_up, block, attempt
@@ -95,7 +95,7 @@ class Trial:
         try:
             self.flush_columns()
             trajectory.flush_marks()
-        finally:  # a bug up to here must not cost the sandbox its clean-up
+        finally:  # the clean-up follows even after a bug up to here
             await self._clean_up()
         name, message = ("", "") if error is None else _describe(error)
         self.cell.emit(
@@ -111,10 +111,10 @@ class Trial:
                 node=trajectory.marks.node,
             )
         )
-        del trajectory.retry  # it refers to the trajectory: garbage is collected rarely
+        del trajectory.retry  # a reference back to the trajectory: garbage is collected rarely
 
     def flush_columns(self) -> None:
-        """Record the commands that have ended since the last call."""
+        """Record the commands ended since the last call."""
         self._trajectory.flush_columns()
 
     async def _clean_up(self) -> None:
@@ -154,6 +154,6 @@ class Trial:
 
 
 def _describe(error: BaseException) -> tuple[str, str]:
-    if isinstance(error, WrongResult):  # its message has only names of steps and exit codes
+    if isinstance(error, WrongResult):  # the message has only names of steps and exit codes
         return "WrongResult", str(error)
     return ("", "") if isinstance(error, asyncio.CancelledError) else redact(error)

@@ -193,7 +193,7 @@ def test_without_a_ledger_nothing_is_made(home: Home) -> None:
     home.env["XDG_STATE_HOME"] = "/proc/nothing/here"
     done = home.run("run", *PLAIN, *SHORT, "-o", "r.msgpack", "--progress", "none")
     assert (done.code, done.out) == (1, "")
-    assert "nobody to clean up after a crash" in done.complaint
+    assert "no watchdog to clean up after a crash" in done.complaint
     assert "set XDG_STATE_HOME" in done.complaint
     assert not any(isinstance(event, TrialEnded) for event in events(home.cwd / "r.msgpack"))
 
