@@ -1,4 +1,4 @@
-"""A trace of start times, as ``--arrival open:FILE`` takes it: one instant in seconds on each line."""
+"""A trace of start times for ``--arrival open:FILE``: one instant in seconds on each line."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from taxtui.errors import UsageError
 
 MOST_STARTS: Final = 1_000_000
 MOST_BYTES: Final = 64 << 20
-FIX: Final = "write one time in s on each line, none before the one above it; blank lines and # are skipped"
+FIX: Final = "write a time in s on each line, in ascending order; blank lines and # are skipped"
 
 
 def read_starts(path: Path) -> tuple[int, ...]:
-    """ns after the first of them, ascending. Any origin will do: seconds of a run, or of Unix time.
+    """Return the times in ns after the first, ascending. The origin is free: seconds of a run, or Unix time.
 
     Raises:
         UsageError: the file is unreadable, has no time or too many, or a time is invalid or goes back.
@@ -44,6 +44,6 @@ def _seconds(path: Path, number: int, text: str) -> float:
     except ValueError:
         time_s = math.nan
     if not abs(time_s) <= MAX_INT / 2e9:
-        # The line stays unquoted: the path may come from somebody else's scenario and lead to any file.
+        # The line stays unquoted: a foreign scenario may name any file.
         raise UsageError(f"{path}:{number}: the line is no time in s", fix=FIX)
     return time_s

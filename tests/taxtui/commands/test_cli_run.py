@@ -259,7 +259,7 @@ def test_what_is_not_a_recording(
         (home.cwd / "r.msgpack").write_bytes(content)
     done = home.run("recordings", *verb, "r.msgpack")
     if "--salvage" in verb and content is not None:
-        words = "its header is lost, nothing can be salvaged" if b"taxtui\x02" not in content else ""
+        words = "the header is lost, nothing can be salvaged" if b"taxtui\x02" not in content else ""
         code = 4 if words else 0
     assert done.code == code, done.err
     assert words in (done.complaint if code else "")

@@ -369,7 +369,9 @@ async def test_where_there_is_no_room_for_it_that_is_said(monkeypatch: pytest.Mo
     dog = Watchdog(local())
     with monkeypatch.context() as patched:
         patched.setattr(asyncio, "to_thread", no_thread)
-        with pytest.raises(TaxtuiError, match="no watchdog to clean up after a crash: can't start new thread; make room"):
+        with pytest.raises(
+            TaxtuiError, match="no watchdog to clean up after a crash: can't start new thread; make room"
+        ):
             await dog.wait_ready()
     await dog.wait_ready()
     dog.release(clean=True)
