@@ -61,8 +61,8 @@ class HarborPlugin:
         try:
             await asyncio.Event().wait()
         finally:  # the loop ends, and cancels every task
-            if not self._written and (others := asyncio.all_tasks() - {asyncio.current_task()}):
-                await asyncio.wait(others, timeout=_LAST_TRIALS_S)
+            if not self._written and (tasks := asyncio.all_tasks() - {asyncio.current_task()}):
+                await asyncio.wait(tasks, timeout=_LAST_TRIALS_S)
             self._finish()
 
     def _begin(self, job: Any) -> None:
@@ -72,12 +72,12 @@ class HarborPlugin:
         job.on_trial_ended(self._ended)
         self._ending = asyncio.create_task(self._at_the_end())
 
-    def _created(self, made: Any) -> None:
+    def _created(self, environment: Any) -> None:
         with self._guard():
-            folder = Path(made.trial_paths.trial_dir).resolve()
-            verifies = made.session_id.startswith(f"{folder.name}__verifier")
+            folder = Path(environment.trial_paths.trial_dir).resolve()
+            verifies = environment.session_id.startswith(f"{folder.name}__verifier")
             if folder.parent == self._job_dir and not verifies:  # a retried trial has the same folder
-                self._watches[folder.name] = Watch(made, self._guard, timed=self._timer)
+                self._watches[folder.name] = Watch(environment, self._guard, timed=self._timer)
 
     async def _ended(self, event: Any) -> None:
         with self._guard():

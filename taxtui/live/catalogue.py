@@ -169,8 +169,8 @@ def by_age() -> tuple[list[Path], list[Path]]:
 def others(paths: Sequence[Path]) -> list[str]:
     """Return the names of all other recordings, shipped ones last."""
     user, shipped = by_age()
-    given = {os.path.realpath(path) for path in paths}
-    rest = [path for path in [*user, *shipped] if os.path.realpath(path) not in given]
+    excluded = {os.path.realpath(path) for path in paths}
+    rest = [path for path in [*user, *shipped] if os.path.realpath(path) not in excluded]
     return [clean(path.name.removesuffix(SUFFIX)) for path in rest]
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from taxtui.runner.cleanup import ledger
-from taxtui.runner.fanout.byte_connection import ByteConnection, Chunk
-from taxtui.runner.fanout.launcher import WorkerConnection
+from taxtui.runner.fanout.launcher import ByteConnection, Chunk, WorkerConnection
 from taxtui.runner.fanout.messages import LINE_BYTES, Assignment, Flushed, line
 
 SILENCE_S: Final = 0.25

@@ -21,8 +21,7 @@ import msgspec
 from taxtui import installed
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.spec import Plan
-from taxtui.runner.fanout.byte_connection import ByteConnection, Chunk
-from taxtui.runner.fanout.launcher import WorkerConnection
+from taxtui.runner.fanout.launcher import ByteConnection, Chunk, WorkerConnection
 from taxtui.runner.fanout.messages import Assignment, StartupError
 from taxtui.runner.fanout.ray_node import NodeRelay, StartRequest, decode_chunk
 

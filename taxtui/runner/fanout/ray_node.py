@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 
 from taxtui.errors import TaxtuiError, UsageError
-from taxtui.runner.fanout.byte_connection import Chunk
 from taxtui.runner.fanout.child_process import WorkerProcess
+from taxtui.runner.fanout.launcher import Chunk
 from taxtui.runner.fanout.messages import Assignment, StartupError
 from taxtui.workloads import fixtures
 

@@ -348,7 +348,7 @@ async def test_a_run_that_cannot_be_resumed_is_still_known_to_a_sweep() -> None:
 async def test_one_that_dies_at_once_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/bin/false")
     dog = Watchdog(local())
-    with pytest.raises(TaxtuiError, match="the watchdog died"):
+    with pytest.raises(TaxtuiError, match="the process died"):
         await dog.wait_ready()
     dog.release(clean=True)
 
