@@ -149,7 +149,7 @@ class Recorder:
             else:
                 return
         self._broken = True
-        raise WriteFailed(f"cannot write on to {self.path}: {change}", fix="run again")
+        raise WriteFailed(f"cannot continue {self.path}: {change}", fix="run again")
 
     def close(self) -> None:
         """Write the queued events and force them to the disk. Idempotent. Raises as ``flush``."""

@@ -45,11 +45,8 @@ def _cpu() -> str:
 
 def host_digest() -> str:
     """Return a digest of this machine, without names."""
-    return digest("host", socket.gethostname(), Path("/etc/machine-id").read_text() if _has_machine_id() else "")
-
-
-def _has_machine_id() -> bool:
-    return os.access("/etc/machine-id", os.R_OK)
+    machine_id = Path("/etc/machine-id")
+    return digest("host", socket.gethostname(), machine_id.read_text() if os.access(machine_id, os.R_OK) else "")
 
 
 def environment(client: Mapping[str, str]) -> str:

@@ -36,7 +36,7 @@ from taxtui.runner.preflight import Opened
 from taxtui.runner.progress import CellProgress, Progress
 from taxtui.runner.redaction import hide_names_of
 from taxtui.runner.run_control import CANCELLED_WITHIN_S, CLEANUP_WITHIN_S, RunControl, run_helpers
-from taxtui.runner.spend_limit import SpendLimit, Used
+from taxtui.runner.spend_limit import SpendLimit
 from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
 
 BUDGET: Final = "budget"
@@ -85,7 +85,7 @@ class Run:
         self._ok: dict[int, int] = {}  # successes by cell
         self._software, self._resumed = software or {}, resumed
         self._launcher = self._launcher_of(ray)
-        self._spend_limit = SpendLimit(plan, prices, used=Used(resumed.sandboxes) if resumed else None)
+        self._spend_limit = SpendLimit(plan, prices, created=resumed.sandboxes if resumed else 0)
         self._repetition = self._next_trial = self._clock = 0
         self._parts: tuple[str, ...] = ("",)
         self._dispatcher: Dispatcher | None = None

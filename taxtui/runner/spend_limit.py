@@ -12,13 +12,6 @@ from taxtui.plan.spec import Limits, Plan
 from taxtui.sandboxes.protocol import Substrate
 
 
-class Used(NamedTuple):
-    """Used sandboxes and dollars."""
-
-    sandboxes: int = 0
-    usd: Fraction = Fraction(0)
-
-
 class _Use(NamedTuple):
     cell: int
     began_ns: int
@@ -28,25 +21,20 @@ class SpendLimit:
     """Counts sandboxes and cost; a sandbox in flight costs at least as much as the cell's dearest so far."""
 
     def __init__(
-        self, plan: Plan, prices: Prices | None, clock: Callable[[], int] = time.monotonic_ns, used: Used | None = None
+        self, plan: Plan, prices: Prices | None, clock: Callable[[], int] = time.monotonic_ns, created: int = 0
     ) -> None:
         """``prices`` is needed where the plan has a ``max_cost_usd``. ``clock`` is monotonic, in nanoseconds.
 
-        ``used`` is the use of earlier repetitions of the same run.
+        ``created``: number of sandboxes so far, in a resumed run.
         """
         self._max_sandboxes = plan.max_sandboxes
         self._max_usd = plan.max_cost_usd
         self._prices = prices
         self._clock = clock
-        self._created, self._spent_usd = used or Used()
+        self._created, self._spent_usd = created, Fraction(0)
         self._dearest_usd: dict[int, Fraction] = {}
         self._bills: dict[int, tuple[SandboxPrice, CellIdentity]] = {}
         self._in_use: dict[str, _Use] = {}
-
-    @property
-    def used(self) -> Used:
-        """The total use, once no sandbox is in use."""
-        return Used(self._created, self._spent_usd)
 
     def price(self, cell: int, substrate: Substrate, limits: Limits) -> None:
         """Look up the price of a paid cell. Raises ``costmodel.errors.PriceError`` with the stanza to add."""

@@ -132,20 +132,8 @@ def clone(source: str, folder: Path) -> RepositoryCopy:
     if url.startswith("-"):
         raise UsageError(f"{source!r} is neither a path nor a URL")
     bare = folder / BARE
-    command = [
-        "git",
-        "clone",
-        "--quiet",
-        "--bare",
-        "--depth",
-        "1",
-        "--single-branch",
-        "--no-tags",
-        "--template=",
-        "--",
-        url,
-    ]
-    _run([*command, str(bare)], f"git cannot clone {_redacted(source)}", UsageError)
+    command = ["git", "clone", "--quiet", "--bare", "--depth", "1", "--single-branch", "--no-tags", "--template=", "--"]
+    _run([*command, url, str(bare)], f"git cannot clone {_redacted(source)}", UsageError)
     _run(["git", f"--git-dir={bare}", "remote", "remove", "origin"], "git cannot remove the clone's origin")
     shutil.copyfile(fixtures.DATA / GITCONFIG, folder / GITCONFIG)
     try:

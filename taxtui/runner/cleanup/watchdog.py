@@ -65,12 +65,7 @@ class Watchdog:
         # Ctrl-C would end the process until it has left our session.
         with _said_where_there_is_no_room(), _interrupts_blocked():
             self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "taxtui.runner.cleanup.watchdog",
-                ],  # -P: no module of the user's folder gets in
+                [sys.executable, "-P", "-m", "taxtui.runner.cleanup.watchdog"],  # -P: no imports from the user's folder
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -151,6 +151,6 @@ def test_what_others_do_to_the_file_is_noticed_at_the_next_write(
     recorder = Recorder(tmp_path / "r.msgpack")
     recorder.add(Header("taxtui", 1, "r", {}, {}))
     harm(recorder.path)
-    with pytest.raises(WriteFailed, match="while it was written; run again"):
+    with pytest.raises(WriteFailed, match=r"cannot continue .*; run again"):
         recorder.close() if at_the_end else recorder.add(TrialStarted(0, 0, "s", 0, 0))
     recorder.close()
