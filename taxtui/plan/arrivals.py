@@ -1,4 +1,4 @@
-"""Start times of the trials of a block. Each kind is a class in ``KINDS``."""
+"""Arrivals: when the trials of a block start. Each kind is a class in ``KINDS``."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ MIN_RATE_PER_S: Final = 1 / 86400
 MAX_RATE_PER_S: Final = 1_000_000
 
 KINDS: Final[tuple[type[Arrival], ...]] = (Sequential, Closed, Staggered, Burst, Open)
-"""Every kind, in the order of offers."""
+"""Every kind, in the order of the Setup screen."""
 
 if TYPE_CHECKING:
     AnyArrival = Arrival

@@ -14,7 +14,7 @@ from taxtui.recording.writer import Sealer
 MAX_BYTES: Final = 4 << 30
 """Highest size of a damaged file, which is searched in memory."""
 SEARCHED_PER_BYTE: Final = 128
-"""Tried false beginnings for each byte of a damaged file, added to ``MAX_SEARCHED``: 0.1 s a MB."""
+"""Most false beginnings for each byte of a damaged file, added to ``MAX_SEARCHED``: 0.1 s a MB."""
 
 
 def salvage(path: Path, out: Path) -> tuple[int, int]:

@@ -28,7 +28,7 @@ DESCRIPTORS_PER_TRIAL: Final = 2
 
 
 class Opened(NamedTuple):
-    """A substrate with open clients, after its checks."""
+    """A substrate with open clients, after all checks."""
 
     ref: SubstrateRef
     substrate: Substrate

@@ -111,7 +111,7 @@ class Run:
         return ChildProcesses() if self.plan.workers > 1 or self.plan.repeated else None
 
     def _planned(self, repetition: int) -> int:
-        """Return the certain number of planned trials during a repetition."""
+        """Return the number of planned trials up to a repetition; with ``until`` more may follow."""
         once = sum(cell.trials for cell in self.plan.cells)
         return once * (self.plan.repeat if self.plan.until is None else repetition + 1)
 

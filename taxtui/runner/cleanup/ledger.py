@@ -53,7 +53,7 @@ class TrialShare(msgspec.Struct, frozen=True):
 
 
 class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A run to clean up."""
+    """The facts for the clean-up of one run."""
 
     run_id: Annotated[str, msgspec.Meta(pattern=folders.RUN_ID_PATTERN)]
     substrates: tuple[SubstrateRef, ...]

@@ -259,7 +259,7 @@ class Dispatcher:
             self._finished(worker, message)
 
     def _grant(self, worker: WorkerHandle, request: BudgetRequest) -> bool:
-        """Whether the sandbox may be made. At a limit launching ends."""
+        """Whether the sandbox may be made; at a limit, end launching."""
         limit, journal = self._run.spend_limit, self._run.journal
         if self._stopping:
             return False
