@@ -35,7 +35,7 @@ class WrongResult(Exception):
     """A step did not prove its work. The message names the step and the expected result, never the output."""
 
 
-class Trajectory:
+class TrialTrajectory:
     """The part of a trial before the clean-up. ``run`` is called once."""
 
     def __init__(self, cell: CellRun, number: int, spec: SandboxSpec, reuse: Sandbox | None) -> None:

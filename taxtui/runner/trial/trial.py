@@ -14,7 +14,7 @@ from taxtui.plan.spec import SandboxSpec
 from taxtui.runner.redaction import redact
 from taxtui.runner.trial.cell import CellRun
 from taxtui.runner.trial.removal import plant, remove, remove_copies
-from taxtui.runner.trial.trajectory import TIMEOUT_GRACE_S, Trajectory, WrongResult
+from taxtui.runner.trial.trajectory import TIMEOUT_GRACE_S, TrialTrajectory, WrongResult
 from taxtui.sandboxes.protocol import Sandbox
 
 CLEANUP_TIMEOUT_S: Final = 120.0
@@ -47,7 +47,7 @@ class Trial:
         self.outcome = events.OK
         self.cleanup_failed = False
         self.reusable: Sandbox | None = None  # with acquire=reset: left standing for the next trial
-        self._trajectory = Trajectory(cell, number, spec, reuse)
+        self._trajectory = TrialTrajectory(cell, number, spec, reuse)
         self._body: asyncio.Task[None] | None = None
         self._abandoned = ""
 
