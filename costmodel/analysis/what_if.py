@@ -67,6 +67,7 @@ class Saving(NamedTuple):
     step_s: Interval
     assumed: tuple[AssumedInput, ...]
     thresholds: tuple[Threshold, ...]
+    reuses: bool = True  # False: no sandbox is reused, so that the action does nothing
 
 
 def what_if(
@@ -132,11 +133,18 @@ class _Comparison:
         differences = [self._saved({})]
         for end in ("low", "high") if self.assumed else ():
             differences.append(self._saved({latency.field: getattr(latency, end) for latency in self.assumed}))
-        usd = across(*(latency.usd.times(1 / self._steps) for latency in differences)) if self._rates.known else None
+        if self._action == "recycle" and not any(difference.reuses for difference in differences):
+            nothing = Interval(0.0, 0.0, 0.0)
+            return Saving(self._action, nothing if self._rates.known else None, nothing, (), (), reuses=False)
+        usd = (
+            across(*(difference.usd.times(1 / self._steps) for difference in differences))
+            if self._rates.known
+            else None
+        )
         return Saving(
             self._action,
             usd,
-            across(*(latency.step_s for latency in differences)),
+            across(*(difference.step_s for difference in differences)),
             self.assumed,
             tuple(self._thresholds()),
         )

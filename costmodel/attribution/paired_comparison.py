@@ -41,6 +41,7 @@ class RunDifference(NamedTuple):
     worker_hours: Interval
     step_s: Interval
     gpu_hours: Interval
+    reuses: bool = False  # in the second run at least one attempt got a sandbox that was ready
 
 
 Shared = dict[int, tuple[RunInSteps, Replications]]
@@ -119,7 +120,8 @@ def _run_difference(
 
     repeated(begun, needed, progress)
     step_s, hours, gpu, usd = (_interval(*pair) for pair in both())
-    return RunDifference(usd, hours, step_s, gpu)
+    reuses = any(step.hits for looks in begun[1].worlds.plain for step in looks[0])
+    return RunDifference(usd, hours, step_s, gpu, reuses)
 
 
 def _both(

@@ -48,12 +48,10 @@ class HarborPlugin:
         self._complained: set[str] = set()
 
     async def on_job_start(self, job: Any) -> None:
-        """Watch the environments of a job."""
         with self._guard():
             self._begin(job)
 
     async def on_job_end(self, job_result: Any) -> None:
-        """Write the recording."""
         self._finish()
         if self._ending is not None:
             self._ending.cancel()
@@ -63,8 +61,8 @@ class HarborPlugin:
         try:
             await asyncio.Event().wait()
         finally:  # the loop ends, and cancels every task
-            if not self._written and (others := asyncio.all_tasks() - {asyncio.current_task()}):
-                await asyncio.wait(others, timeout=_LAST_TRIALS_S)
+            if not self._written and (tasks := asyncio.all_tasks() - {asyncio.current_task()}):
+                await asyncio.wait(tasks, timeout=_LAST_TRIALS_S)
             self._finish()
 
     def _begin(self, job: Any) -> None:
@@ -74,19 +72,18 @@ class HarborPlugin:
         job.on_trial_ended(self._ended)
         self._ending = asyncio.create_task(self._at_the_end())
 
-    def _created(self, made: Any) -> None:
+    def _created(self, environment: Any) -> None:
         with self._guard():
-            folder = Path(made.trial_paths.trial_dir).resolve()
-            verifies = made.session_id.startswith(f"{folder.name}__verifier")
+            folder = Path(environment.trial_paths.trial_dir).resolve()
+            verifies = environment.session_id.startswith(f"{folder.name}__verifier")
             if folder.parent == self._job_dir and not verifies:  # a retried trial has the same folder
-                self._watches[folder.name] = Watch(made, self._guard, timed=self._timer)
+                self._watches[folder.name] = Watch(environment, self._guard, timed=self._timer)
 
     async def _ended(self, event: Any) -> None:
         with self._guard():
             self._add(event, self._watches.pop(event.config.trial_name, None))
 
     def _add(self, event: Any, watch: Watch | None) -> None:
-        """Add a trial at its end."""
         name = event.config.trial_name
         attempt = self._attempts[name]
         self._attempts[name] += 1

@@ -1,1 +1,1 @@
-"""The streaming fold of a recording, which Live, replay and summaries read."""
+"""The state of a run from a recording, for Live, replay and summaries."""

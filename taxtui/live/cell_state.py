@@ -13,53 +13,51 @@ from costmodel import FIXED_LENGTH, CellRates, Length, breakdown, events
 from taxtui.live.histogram import LogHistogram
 
 FACETS: Final = ("cold_start", "fresh_episode", "trajectory", "action", "dispatch", "run", "cleanup", "response")
-"""Durations of the live histograms, in the order in which a person pages through them.
+"""Durations of the live histograms, in the order on the screen.
 
-``action``, ``dispatch`` and ``run`` hold actions only, one by one; ``response`` is empty without a schedule.
+``action``, ``dispatch`` and ``run`` count single actions; ``response`` is empty without a schedule.
 """
 
 PARTS: Final = ("create", "ready", "preload", "work", "dispatch", "unsplit", "wrapper", "harness", "cleanup")
-"""A successful trial's time by cause, throttles and think time apart, and its clean-up.
+"""A successful trial's time by cause, without throttled and think time, and the clean-up.
 
-The commands are those of the set-up and the actions.
+Commands are set-up and actions.
 """
 
 
 @dataclass(slots=True)
 class TrialInFlight:
-    """State of a trial in flight, until it ends."""
+    """State of a trial in flight."""
 
     cell: int
     start_ns: int
     warm_up: bool
     start_delay_ns: int = 0
-    anchor_unix_ns: int = 0  # of the worker that runs it
+    anchor_unix_ns: int = 0  # of the trial's worker
     phases: dict[str, int] = field(default_factory=dict)  # ns by phase
     setup: breakdown.Split = breakdown.NO_COMMANDS
     actions: list[events.Actions] = field(default_factory=list)
     actions_done: int = 0
     cpu_ns: int | None = 0  # of set-up and actions; None: not of all
     last_ns: int = 0
-    doing: str = ""  # the mark, phase or action that was last seen; as in the file, not cleaned
+    doing: str = ""  # the last mark, phase or action; as in the file, not cleaned
 
     def held_ns(self, end_ns: int) -> int:
-        """Return how long the ended trial occupied its worker."""
         return breakdown.held_ns(self.start_ns, end_ns, self.phases)
 
     def copy(self) -> TrialInFlight:
-        """Return a detached copy."""
         return dataclasses.replace(self, phases=self.phases.copy(), actions=self.actions.copy())
 
 
 @dataclass(slots=True)
 class CellState:
-    """One cell: what was planned for it, what happened, and its histograms in ns."""
+    """One cell: plan, outcomes, and histograms in ns."""
 
     id: int
     label: str  # substrate and variant: docker:runsc
     tier: str = "?"
     actions: int = 0
-    length: str = FIXED_LENGTH  # or RECORDED: each trial has a number of actions of its own
+    length: str = FIXED_LENGTH  # or RECORDED: the number of actions differs from trial to trial
     mode: str = "?"
     concurrency: int = 1
     arrival: str = "?"
@@ -69,7 +67,7 @@ class CellState:
     planned: int | None = None  # None: the header does not say
     planned_warm_ups: int = 0
     started: int = 0
-    warm_ups: int = 0  # finished ones
+    warm_ups: int = 0  # ended
     outcomes: Counter[str] = field(default_factory=Counter)
     facets: dict[str, LogHistogram] = field(default_factory=lambda: {name: LogHistogram() for name in FACETS})
     sums_ns: Counter[str] = field(default_factory=Counter)  # over successful trials: ``breakdown.Measures`` by field
@@ -79,7 +77,7 @@ class CellState:
 
     @property
     def workload(self) -> str:
-        """``T0×10``; ``T0×7-31 avg 14`` where each trial has a length of its own, ``T0×varied`` before there is one."""
+        """``T0×10``; ``T0×7-31 avg 14`` for recorded lengths, ``T0×varied`` before the first trial."""
         if self.length == FIXED_LENGTH:
             return f"{self.tier}×{self.actions:,}"
         return f"{self.tier}×{Length.weighted(self.lengths) if self.lengths else 'varied'}"
@@ -91,35 +89,33 @@ class CellState:
 
     @property
     def ok(self) -> int:
-        """Successful trials."""
         return self.outcomes[events.OK]
 
     @property
     def finished(self) -> int:
-        """Trials that ended, however they did, without warm-ups."""
+        """Ended trials of every outcome, without warm-ups."""
         return self.outcomes.total()
 
     @property
     def failed(self) -> int:
-        """Trials that ended badly; those that a person cancelled or an interrupt cut off are not failures."""
+        """Ended trials, without successful, cancelled and interrupted ones."""
         return self.finished - sum(self.outcomes[o] for o in (events.OK, events.CANCELLED, events.INTERRUPTED))
 
     @property
     def trial_ns(self) -> float | None:
-        """Mean time from one trial's create request to the end of its cleanup; None before the first has ended."""
+        """Mean time from create request to the end of clean-up; None before the first end."""
         ended = self.finished + self.warm_ups
         return self.occupied_ns / ended if ended else None
 
     def mean_parts_ns(self) -> dict[str, float]:
-        """Mean time by part of a successful trial; empty before there is one."""
+        """Mean time by part of a successful trial; empty before the first."""
         return {part: mean for part in PARTS if (mean := self.mean_ns(part))}
 
     def mean_ns(self, name: str) -> float:
-        """The mean of one of ``breakdown.Measures`` over successful trials; 0 before there is one."""
+        """Mean of a field of ``breakdown.Measures`` over successful trials; 0 before the first."""
         return self.sums_ns[f"{name}_ns"] / self.ok if self.ok else 0.0
 
     def copy(self) -> CellState:
-        """A detached copy."""
         return dataclasses.replace(
             self,
             outcomes=self.outcomes.copy(),
@@ -131,7 +127,7 @@ class CellState:
 
 
 def take_in(cell: CellState, trial: TrialInFlight, end: events.TrialEnded) -> None:
-    """A successful trial's durations into its cell."""
+    """Add a successful trial's durations to a cell."""
     facets = cell.facets
     actions, think_ns = breakdown.NO_COMMANDS, 0
     for batch in trial.actions:

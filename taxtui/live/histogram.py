@@ -1,6 +1,6 @@
 """A histogram of durations in constant memory: 32 buckets per octave, so any quantile is within 1.6 %.
 
-The idea is HdrHistogram's (http://hdrhistogram.org): the bucket of a value is its leading bits and its magnitude.
+As in HdrHistogram (http://hdrhistogram.org), leading bits and magnitude of a value are the bucket.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from itertools import accumulate
 from typing import Final, Self
 
 SUB_BITS: Final = 5
-"""2**5 buckets per octave; below 2**6 ns every value has a bucket of its own."""
+"""2**5 buckets per octave; below 2**6 ns each bucket has one value."""
 
 
 def bucket(value: int) -> int:
-    """The index of the bucket that holds a value ≥ 0; consecutive and monotone in the value."""
+    """Return the bucket of a value ≥ 0; consecutive and monotone in the value."""
     shift = value.bit_length() - SUB_BITS - 1
     return value if shift < 0 else (shift << SUB_BITS) + (value >> shift)
 
 
 def lower(index: int) -> int:
-    """The smallest value of a bucket; ``lower(i + 1)`` is where it ends."""
+    """Return the smallest value of a bucket, which ends before ``lower(i + 1)``."""
     if index < 2 << SUB_BITS:
         return index
     shift = (index >> SUB_BITS) - 1
@@ -29,12 +29,11 @@ def lower(index: int) -> int:
 
 
 class LogHistogram:
-    """Counts of durations in ns, at most 1,920 buckets whatever is added; exact count, sum, least and greatest."""
+    """Counts of durations in ns in at most 1,920 buckets; exact count, sum, least and greatest."""
 
     __slots__ = ("counts", "greatest", "least", "n", "total")
 
     def __init__(self) -> None:
-        """Begin empty."""
         self.counts: dict[int, int] = {}
         self.n = 0
         self.total = 0
@@ -42,7 +41,7 @@ class LogHistogram:
         self.greatest = 0
 
     def add(self, values: Sequence[int]) -> None:
-        """Count values in ns; a negative one (a clock that stepped) counts as 0."""
+        """Count values in ns; negative values, of a clock set back, count as 0."""
         if not values:
             return
         lowest, greatest = min(values), max(values)
@@ -51,7 +50,7 @@ class LogHistogram:
             return
         counts = self.counts
         for value in values:
-            # bucket(), written out: a call per action of a run of millions is what would cost
+            # bucket(), inlined: a call for each of millions of actions is slow
             shift = value.bit_length() - SUB_BITS - 1
             index = value if shift < 0 else (shift << SUB_BITS) + (value >> shift)
             counts[index] = counts.get(index, 0) + 1
@@ -62,11 +61,10 @@ class LogHistogram:
 
     @property
     def mean(self) -> float:
-        """The exact mean in ns; 0 when empty."""
         return self.total / self.n if self.n else 0.0
 
     def quantile(self, q: float) -> int:
-        """The value in ns at rank ⌈q·n⌉, as the middle of its bucket; 0 when empty."""
+        """Return the middle of the bucket at rank ⌈q·n⌉ in ns; 0 when empty."""
         if not self.n:
             return 0
         rank = max(1, math.ceil(q * self.n))
@@ -78,9 +76,9 @@ class LogHistogram:
         raise AssertionError("the counts add up to n")
 
     def columns(self, number: int, low_ns: float, high_ns: float) -> list[float]:
-        """The counts re-binned into ``number`` columns of equal width in log(value) over [low, high].
+        """Return the counts in ``number`` columns of equal width in log(value) over [low, high].
 
-        A bucket that spans several columns is shared by area, else narrow columns would show a comb.
+        A bucket across several columns is shared by area, else narrow columns would show a comb.
         Values outside are left out; 0 counts as 1 ns. The lowest and highest value are exact.
         """
         start = math.log(max(low_ns, 1))
@@ -95,7 +93,7 @@ class LogHistogram:
         buckets = [(lower(index), lower(index + 1), count) for index, count in self.counts.items()]
         for begin, end, count in [(at, at, n) for at, n in exact.items()] if 0 < self.n <= 2 else buckets:
             first, last = position(begin), position(end)
-            if last - first < 1e-9:  # one single value: all of it lands in one column
+            if last - first < 1e-9:  # a single value: one column
                 if -1e-9 <= first <= number + 1e-9:
                     shares[min(max(int(first), 0), number - 1)] += count
                 continue
@@ -105,14 +103,12 @@ class LogHistogram:
         return shares
 
     def copy(self) -> Self:
-        """A detached copy."""
         twin = type(self)()
         twin.counts = self.counts.copy()
         twin.n, twin.total, twin.least, twin.greatest = self.n, self.total, self.least, self.greatest
         return twin
 
     def __eq__(self, other: object) -> bool:
-        """Equal counts, sums and extremes."""
         if not isinstance(other, LogHistogram):
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
@@ -120,5 +116,4 @@ class LogHistogram:
     __hash__ = None  # type: ignore[assignment]  # mutable
 
     def __repr__(self) -> str:
-        """For failing tests."""
         return f"LogHistogram(n={self.n}, least={self.least}, p50={self.quantile(0.5)}, greatest={self.greatest})"

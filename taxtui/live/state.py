@@ -1,8 +1,8 @@
-"""The one fold behind the TUI, the headless progress and the replay: events in, everything a person watches out.
+"""State of a run from the events of a recording: for the TUI, the replay and summaries.
 
-``RunState.apply`` is called once per event, whatever wrote it and however it was cut into batches, so a live run and
-its replay end in the same state. Memory is bounded by the number of cells and of trials in flight. The histograms hold
-successful trials that are not warm-ups, which are the trials that the exact tables use; ``cleanup`` holds every trial.
+``RunState.apply`` is called once per event, so that a live run and a replay end in the same state. Memory is bounded by
+the number of cells and trials in flight. The histograms count the trials of the exact tables: successful, no warm-ups.
+``cleanup`` counts every trial.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ LOG_LINES: Final = 500
 
 
 class LogLine(msgspec.Struct, frozen=True):
-    """One line of the event log: a finished trial or a notice."""
+    """A line of the event log: an ended trial or a notice."""
 
     unix_ns: int
     level: str  # ok | info | warning | error
-    text: str  # what went wrong, or the notice; "" for a trial that went well
+    text: str  # the error or the notice; "" for a successful trial
     trial: int | None = None
     cell: int | None = None
     held_ns: int = 0
@@ -36,7 +36,7 @@ class LogLine(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Runner:
-    """Whether the harness itself was fit to measure."""
+    """Health of a measuring process."""
 
     lag: LogHistogram = field(default_factory=LogHistogram)  # of the p99 of each second, to be shown
     fitness: RunnerFitness = field(default_factory=RunnerFitness)
@@ -50,17 +50,16 @@ class Runner:
 
     @property
     def problems(self) -> list[str]:
-        """Why the run is badged; empty when it is not."""
+        """Reasons to doubt the durations of this process."""
         return self.fitness.problems
 
     def copy(self) -> Runner:
-        """A detached copy."""
         return dataclasses.replace(self, lag=self.lag.copy(), fitness=self.fitness.copy())
 
 
 @dataclass(slots=True)
 class RunState:
-    """Everything about a run that a person watches. Unknown phases, outcomes and trials are carried, not refused."""
+    """State of a run. Unknown phases, outcomes and trials are kept."""
 
     run_id: str = ""
     name: str = ""
@@ -68,35 +67,34 @@ class RunState:
     cells: dict[int, CellState] = field(default_factory=dict)
     open: dict[int, TrialInFlight] = field(default_factory=dict)
     log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
-    runners: dict[int, Runner] = field(default_factory=dict)  # by the worker that measures
-    actions: int = 0  # commands that were run, warm-ups and setup too
+    runners: dict[int, Runner] = field(default_factory=dict)  # by worker
+    actions: int = 0  # commands, also of warm-ups and set-up
     errors: Counter[str] = field(default_factory=Counter)  # failed trials by class of error
     started_unix_ns: int = 0
-    now_unix_ns: int = 0  # the latest instant that any event has named
-    outcome: str | None = None  # None: the run goes on, or was cut off
+    now_unix_ns: int = 0  # the latest instant in any event
+    outcome: str | None = None  # None: in progress, or cut off
     side_by_side: bool = False
-    repetition: int = 1  # which of the complete runs that the recording holds
-    repetitions: int = 1  # planned ones, or the most there may be
-    workers: int = 1  # which measure at a time, as planned
-    _worker: int = 0  # whose events follow
-    _anchor_unix_ns: int = 0  # of that worker
+    repetition: int = 1  # the current one, from 1
+    repetitions: int = 1  # planned, or at most
+    workers: int = 1  # at a time, as planned
+    _worker: int = 0  # of the next events
+    _anchor_unix_ns: int = 0  # of the worker
 
     def apply(self, event: Event) -> None:
-        """Fold one event in."""
         at_unix_ns = self.instant_unix_ns(event)
         if at_unix_ns > self.now_unix_ns:
             self.now_unix_ns = at_unix_ns
         _FOLDS[type(event)](self, event)
 
     def instant_unix_ns(self, event: Event) -> int:
-        """When an event that follows here became true, for display and for replay; 0 where it names no instant."""
+        """Return the instant of the next event, for display and replay; 0 for events without one."""
         instant_ns = _INSTANTS.get(type(event))
         if instant_ns is not None:
             return self._anchor_unix_ns + instant_ns(event)
         return event.unix_ns if isinstance(event, events.Clock) else 0
 
     def snapshot(self) -> RunState:
-        """A detached copy for painting: later events do not change it."""
+        """Return a detached copy, unchanged by later events."""
         return dataclasses.replace(
             self,
             cells={key: cell.copy() for key, cell in self.cells.items()},
@@ -108,32 +106,32 @@ class RunState:
 
     @property
     def runner(self) -> Runner:
-        """The worker that was least fit to measure; one that has reported nothing where none has."""
+        """The worker least fit to measure; an empty report without workers."""
         return self.runners[self.worst] if self.runners else Runner()
 
     @property
     def worst(self) -> int:
-        """The number of that worker; 0 where none has reported."""
+        """The number of the worker least fit to measure; 0 without reports."""
         order = {key: (bool(runner.problems), runner.lag_p99_ns) for key, runner in self.runners.items()}
         return max(order, key=order.__getitem__, default=0)
 
     @property
     def elapsed_ns(self) -> int:
-        """From the first worker's start to the latest instant named."""
+        """Time from the first worker's start to the latest instant."""
         return max(0, self.now_unix_ns - self.started_unix_ns)
 
     def by_substrate(self) -> dict[str, list[CellState]]:
-        """The cells under their label, in the order of the plan."""
+        """Return the cells by label, in the order of the plan."""
         groups: dict[str, list[CellState]] = {}
         for cell in self.cells.values():
             groups.setdefault(cell.label, []).append(cell)
         return groups
 
     def remaining_ns(self, cells: Iterable[CellState]) -> float | None:
-        """Time until these cells are done if they alone were run; None where nothing supports a number.
+        """Return the time until these cells alone are done; None without an ended trial or a plan.
 
-        A cell without a finished trial is taken to be as slow as the mean of those that have one. However many lanes
-        there are, a cell takes as long as one of its trials; its warm-ups run one after the other.
+        A cell without an ended trial is assumed as slow as the mean of the others. A cell takes at least as long as
+        one trial, with any number of slots; warm-ups run one after the other.
         """
         cells = list(cells)
         means = [mean for cell in cells if (mean := cell.trial_ns) is not None]
@@ -148,7 +146,6 @@ class RunState:
         return total
 
     def _in_flight_ns(self) -> dict[int, list[int]]:
-        """How long ago each cell's counted trials in flight started."""
         durations_ns: dict[int, list[int]] = {}
         for trial in self.open.values():
             if not trial.warm_up:
@@ -157,7 +154,7 @@ class RunState:
         return durations_ns
 
     def eta_ns(self) -> float | None:
-        """Time until the whole run is done, as ``remaining_ns``."""
+        """Return the time until the whole run is done, as ``remaining_ns``."""
         parts = [self.remaining_ns(cells) for cells in self.by_substrate().values()]
         numbers = [part for part in parts if part is not None]
         if not parts or len(numbers) < len(parts):
@@ -173,7 +170,7 @@ class RunState:
         self._anchor_unix_ns, self._worker = event.unix_ns, event.worker
         self.started_unix_ns = self.started_unix_ns or event.unix_ns
         if self.repetitions > 1:
-            writers = self.workers + 1 if self.workers > 1 else 1  # whoever runs them writes too
+            writers = self.workers + 1 if self.workers > 1 else 1  # the run itself writes too
             self.repetition = event.worker // writers + 1
 
     def _finished(self, event: events.RunFinished) -> None:
@@ -194,7 +191,7 @@ class RunState:
                 self._plan(self._cell(key), plan, times)
 
     def _plan(self, cell: CellState, plan: Mapping[str, Any], times: int | None) -> None:
-        """Take in the header's plan of a cell, measured ``times`` times; None: until its interval is narrow."""
+        """Add the header's plan of a cell, measured ``times`` times; None: until the interval is narrow."""
         substrate, tier = plan.get("substrate"), plan.get("tier")
         if isinstance(substrate, Mapping):
             options = substrate.get("options")
@@ -269,7 +266,7 @@ class RunState:
 
     def _trial_ended(self, event: events.TrialEnded) -> None:
         trial = self.open.pop(event.trial, None)
-        if trial is None:  # its start was lost: counted nowhere, but not hidden either
+        if trial is None:  # the start was lost: logged, but not counted
             self._log_trial(event, None, 0)
             return
         cell = self._cell(trial.cell)
@@ -328,7 +325,7 @@ _INSTANTS: Final[Mapping[type, Callable[[Any], int]]] = {
 
 
 def _left_ns(cell: CellState, mean_ns: float, ages_ns: Sequence[int]) -> float:
-    """Return the time that a cell still takes: a trial takes ``mean_ns``; ``ages_ns`` of those in flight passed."""
+    """Return the remaining time of a cell. ``ages_ns``: time since the start of each trial in flight."""
     warm_ups = max(0, cell.planned_warm_ups - cell.warm_ups)
     trials = max(0, (cell.planned or 0) - cell.finished)
     rest_ns = [max(0.0, mean_ns - age_ns) for age_ns in ages_ns][:trials]
@@ -338,5 +335,5 @@ def _left_ns(cell: CellState, mean_ns: float, ages_ns: Sequence[int]) -> float:
 
 
 def _whole(value: object) -> int:
-    """A count from a scenario that another version may have written; 0 for what is none."""
+    """Return a count from a scenario of any version; 0 for any other value."""
     return max(0, value) if isinstance(value, int) else 0

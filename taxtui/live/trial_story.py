@@ -1,4 +1,4 @@
-"""One trial as its recording tells it; reading a recording for it is meant for another thread."""
+"""One trial as recorded, and the slowest trials. Read recordings in a thread of their own."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from taxtui.terminal_text import clean
 
 SLICE_BYTES: Final = 128 << 10
 SHOWN: Final = 30
-"""So many of the slowest trials are listed."""
+"""Number of the slowest trials in a list."""
 
 
 @dataclass(slots=True)
 class TrialStory:
-    """What is told of one trial. Instants are of its worker's clock, as ``began_ns``; texts are as in the file."""
+    """The events of one trial. Instants count from the worker's clock, as ``began_ns``; texts are as in the file."""
 
     trial: int
     cell: CellState
@@ -32,23 +32,22 @@ class TrialStory:
     marks: list[events.Mark] = field(default_factory=list)
     phases: list[events.PhaseEnded] = field(default_factory=list)
     actions: list[events.Actions] = field(default_factory=list)
-    end: events.TrialEnded | None = None  # None: it has not ended
-    lag_p99_ns: int | None = None  # of the worst second beside it; None: no second was reported
+    end: events.TrialEnded | None = None  # None: in flight
+    lag_p99_ns: int | None = None  # of the worst second meanwhile; None: no report
 
     @property
     def last_ns(self) -> int:
-        """The latest instant that is told of it."""
+        """The latest instant in the events."""
         ends = [phase.start_ns + phase.duration_ns for phase in self.phases]
         return max([self.began_ns, *ends, *(mark.at_ns for mark in self.marks), self.end.end_ns if self.end else 0])
 
     @property
     def durations_ns(self) -> list[int]:
-        """Of its actions, in their order."""
         return [value for batch in self.actions if batch.step == events.ACTION for value in batch.duration_ns]
 
     @property
     def late(self) -> bool:
-        """The measuring process was late in a second of it: its durations may be too long."""
+        """Whether the measuring process was late meanwhile: the durations may be too long."""
         return self.lag_p99_ns is not None and self.lag_p99_ns > LAG_LIMIT_NS
 
 
@@ -62,40 +61,40 @@ class EndedTrial(NamedTuple):
 
 
 def read_story(path: Path, trial: int) -> TrialStory:
-    """All that a recording tells of a trial.
+    """Return the events of a trial.
 
     Raises:
-        RecordingError: it is no recording, or does not hold the trial before any damage.
+        RecordingError: the file is no recording, or lacks the trial before any damage.
     """
     return story_of(_events(path), trial)
 
 
-def story_of(told: Iterable[Event], trial: int) -> TrialStory:
-    """As ``read_story``, of events. Raises ``RecordingError`` where they do not hold the trial."""
-    state, found = RunState(), None
-    for event in told:
+def story_of(recorded: Iterable[Event], trial: int) -> TrialStory:
+    """As ``read_story``, from events. Raises ``RecordingError`` without the trial."""
+    state, story = RunState(), None
+    for event in recorded:
         state.apply(event)
         if isinstance(event, events.TrialStarted) and event.trial == trial:
             cell = state.cells[event.cell]
             unix_ns = state.instant_unix_ns(event)
-            found = TrialStory(trial, cell, unix_ns, event.start_ns, event.warm_up, clean(event.sandbox))
-        elif found is None:
+            story = TrialStory(trial, cell, unix_ns, event.start_ns, event.warm_up, clean(event.sandbox))
+        elif story is None:
             continue
         elif isinstance(event, events.Health):
-            found.lag_p99_ns = max(found.lag_p99_ns or 0, event.lag_p99_ns)
-            if found.end is not None:  # the second in which it ended
-                return found
-        elif isinstance(event, events.Clock | events.Header) and found.end is not None:
-            return found
+            story.lag_p99_ns = max(story.lag_p99_ns or 0, event.lag_p99_ns)
+            if story.end is not None:  # the last second of the trial
+                return story
+        elif isinstance(event, events.Clock | events.Header) and story.end is not None:
+            return story
         else:
-            _take(found, event)
-    if found is None:
+            _take(story, event)
+    if story is None:
         raise RecordingError(f"trial #{trial} is not in this recording")
-    return found
+    return story
 
 
 def _take(story: TrialStory, event: Event) -> None:
-    """What an event says of the trial, if it does."""
+    """Add an event, if the event is of the trial."""
     match event:
         case events.Mark(trial=story.trial):
             story.marks.append(event)
@@ -108,18 +107,18 @@ def _take(story: TrialStory, event: Event) -> None:
 
 
 def slowest(paths: Iterable[Path], wanted: Callable[[CellState], bool]) -> list[tuple[Path, EndedTrial]]:
-    """The counted trials of some cells that held their worker longest, the slowest first, with their recordings.
+    """Return the counted trials of some cells with the longest occupied times, slowest first, with the recordings.
 
     Raises:
-        SourceError: one is no recording.
+        SourceError: a file is no recording.
     """
-    found = ((path, one) for path in paths for one in _ended(_events(path), wanted))
-    return nlargest(SHOWN, found, key=lambda one: one[1].held_ns)
+    trials = ((path, trial) for path in paths for trial in _ended(_events(path), wanted))
+    return nlargest(SHOWN, trials, key=lambda item: item[1].held_ns)
 
 
-def _ended(told: Iterable[Event], wanted: Callable[[CellState], bool]) -> Iterator[EndedTrial]:
+def _ended(recorded: Iterable[Event], wanted: Callable[[CellState], bool]) -> Iterator[EndedTrial]:
     state = RunState()
-    for event in told:
+    for event in recorded:
         if isinstance(event, events.TrialEnded) and (trial := state.open.get(event.trial)) and not trial.warm_up:
             cell = state.cells[trial.cell]
             if wanted(cell):
@@ -128,15 +127,15 @@ def _ended(told: Iterable[Event], wanted: Callable[[CellState], bool]) -> Iterat
 
 
 def _events(path: Path) -> Iterator[Event]:
-    """Of the whole file, or all before its damage. Raises ``SourceError`` for what is no recording."""
+    """Yield the events of a file, up to any damage. Raises ``SourceError``: the file is no recording."""
     with Follower(path) as follower:
         while True:
             try:
-                told = follower.poll(SLICE_BYTES)
+                batch = follower.poll(SLICE_BYTES)
             except SourceError:
                 if follower.header is None:
                     raise
                 return
-            if not told:
+            if not batch:
                 return
-            yield from told
+            yield from batch

@@ -1,4 +1,4 @@
-"""The instants at which trials of a block start. A kind is one class here and its place in ``KINDS``."""
+"""Arrivals: when the trials of a block start. Each kind is a class in ``KINDS``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import or_
 from pathlib import Path
 from random import Random
@@ -15,83 +15,81 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import msgspec
 
+from costmodel import MAX_INT, read_regular
 from taxtui.errors import UsageError
 from taxtui.plan.durations import parse_duration_ns
-from taxtui.plan.start_times import read_starts
 from taxtui.recording import digest
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
-    """The base of all kinds, whose tag is their name: trials start as soon as one of ``concurrency`` lanes is free.
+    """The base of all kinds: trials start as soon as one of ``concurrency`` slots is free. The tag is the name.
 
-    A block is a number of trials of one cell that run without another cell's in between.
+    A block is a number of consecutive trials of one cell.
     """
 
     example: ClassVar[str] = ""
     """Example of the value after the name and a colon; "" where a kind takes none."""
     asks: ClassVar[str] = ""
-    """Label of that value on the Setup screen."""
+    """Label of the value on the Setup screen."""
     narrowest: ClassVar[float] = 1
     widest: ClassVar[float] = math.inf
     """Lowest and highest sensible concurrency."""
 
     @classmethod
     def name(cls) -> str:
-        """Return the name, as ``--arrival`` takes it."""
         return str(cls.__struct_config__.tag)
 
     @classmethod
     def of(cls, argument: str, folder: Path) -> Self:
-        """From what is written after the colon: "" where there is no ``example``, and only there. Raises UsageError.
+        """Return the kind from the text after the colon, "" without ``example``. Raises ``UsageError``.
 
-        A path in it is relative to ``folder``.
+        A path is relative to ``folder``.
         """
         return cls()
 
     def __str__(self) -> str:
-        """The text that ``--arrival`` takes. It is identity in recordings: trials pool with older ones of this text."""
+        """The text for ``--arrival``, and the identity in recordings: trials of equal text are pooled."""
         return self.name()
 
     def block(self, concurrency: int) -> int:
-        """How many trials a full block has."""
+        """Return the number of trials of a full block."""
         return concurrency
 
     def starts_ns(self, trials: int, source: Random) -> Sequence[int] | None:
-        """When each of a block's trials is to start, in ns after the block, ascending; later if no lane is free.
+        """Return the start of each trial in ns after the block, ascending; later if no slot is free.
 
-        None: as soon as a lane is free. ``source`` decides what is left to chance; it is the same for the same block.
+        None: as soon as a slot is free. ``source``: random numbers, equal for the same block.
         """
         return None
 
     @property
     def max_trials(self) -> float:
-        """How many trials a cell can have."""
+        """Highest number of trials of a cell."""
         return math.inf
 
     def wall_ns(self, trials: int, concurrency: int, trial_ns: float) -> float:
-        """How long all of a cell's trials take, about, if each takes ``trial_ns`` and blocks follow one another."""
+        """Return the approximate time for all trials of a cell, ``trial_ns`` each, block after block."""
         return math.ceil(trials / concurrency) * trial_ns
 
 
 class Sequential(Arrival, frozen=True, tag="sequential"):
-    """One after the other."""
+    """Trials follow one another."""
 
     widest: ClassVar[float] = 1
 
 
 class Closed(Arrival, frozen=True, tag="closed"):
-    """Each lane starts its next trial when its last has ended."""
+    """Each slot starts the next trial when the last has ended."""
 
     ROUNDS: ClassVar[int] = 4
-    """Lanes are kept filled for this many trials each, so that they fall out of step as in a long run."""
+    """Trials of a block per slot, so that slots fall out of step as in a long run."""
 
     def block(self, concurrency: int) -> int:
-        """As ``Arrival.block``."""
         return concurrency * self.ROUNDS
 
 
 class Staggered(Arrival, frozen=True, tag="staggered"):
-    """One every interval, held back while all lanes are taken."""
+    """A trial every interval, or later when all slots are taken."""
 
     interval_ns: int
     example: ClassVar[str] = "500ms"
@@ -99,19 +97,16 @@ class Staggered(Arrival, frozen=True, tag="staggered"):
 
     @classmethod
     def of(cls, argument: str, folder: Path) -> Self:
-        """As ``Arrival.of``: the interval."""
         return cls(interval_ns=parse_duration_ns(argument))
 
     def __str__(self) -> str:
-        """As ``Arrival.__str__``: the interval in ms."""
         return f"{self.name()}:{self.interval_ns / 1e6:g}ms"
 
     def starts_ns(self, trials: int, source: Random) -> Sequence[int]:
-        """As ``Arrival.starts_ns``."""
         return range(0, trials * self.interval_ns, self.interval_ns) if self.interval_ns else [0] * trials
 
     def wall_ns(self, trials: int, concurrency: int, trial_ns: float) -> float:
-        """As ``Arrival.wall_ns``: the last trial of each block waits for its interval."""
+        """As ``Arrival.wall_ns``: the last trial of each block waits for an interval."""
         blocks = math.ceil(trials / concurrency)
         return blocks * trial_ns + self.interval_ns * (trials - blocks)
 
@@ -123,7 +118,7 @@ class Burst(Arrival, frozen=True, tag="burst"):
 class Open(Arrival, frozen=True, tag="open"):
     """Starts by the clock, independently of earlier trials: at a rate, or at the times of a trace.
 
-    A delay, for example because no slot is free, is part of ``response``, which counts from the scheduled start.
+    A delay, for example without a free slot, is part of ``response``, counted from the scheduled start.
     """
 
     rate_per_s: float = 0.0  # 0: at ``times_ns``
@@ -131,7 +126,7 @@ class Open(Arrival, frozen=True, tag="open"):
     times_ns: tuple[int, ...] = ()
     example: ClassVar[str] = "20/s"
     asks: ClassVar[str] = "at"
-    narrowest: ClassVar[float] = 2  # 1 is what is meant where nobody has said how many may be in flight
+    narrowest: ClassVar[float] = 2  # 1 is the default of concurrency, too low for a schedule
 
     @classmethod
     def of(cls, argument: str, folder: Path) -> Self:
@@ -147,17 +142,16 @@ class Open(Arrival, frozen=True, tag="open"):
         return cls(rate_per_s=per_s, poisson=rate[3] is not None)
 
     def __str__(self) -> str:
-        """As ``Arrival.__str__``: the rate per s. A trace is named by its digest, as its path is nobody's business."""
+        """As ``Arrival.__str__``: the rate per s. A trace is named by a digest, since paths are private."""
         if self.times_ns:
             return f"{self.name()}:trace-{digest(*map(str, self.times_ns))}"
         return f"{self.name()}:{self.rate_per_s:.12g}/s{':poisson' if self.poisson else ''}"
 
     def block(self, concurrency: int) -> int:
-        """As ``Arrival.block``: all, since a schedule that is drained in between would be another."""
+        """As ``Arrival.block``: all, because a schedule has no pause."""
         return sys.maxsize
 
     def starts_ns(self, trials: int, source: Random) -> Sequence[int]:
-        """As ``Arrival.starts_ns``."""
         if self.times_ns:
             return self.times_ns[:trials]
         if not self.poisson:
@@ -166,7 +160,7 @@ class Open(Arrival, frozen=True, tag="open"):
 
     @property
     def max_trials(self) -> float:
-        """As ``Arrival.max_trials``: what the trace has."""
+        """As ``Arrival.max_trials``: the length of the trace."""
         return len(self.times_ns) or math.inf
 
     def wall_ns(self, trials: int, concurrency: int, trial_ns: float) -> float:
@@ -184,21 +178,21 @@ MIN_RATE_PER_S: Final = 1 / 86400
 MAX_RATE_PER_S: Final = 1_000_000
 
 KINDS: Final[tuple[type[Arrival], ...]] = (Sequential, Closed, Staggered, Burst, Open)
-"""Every kind, in the order in which they are offered."""
+"""Every kind, in the order of the Setup screen."""
 
 if TYPE_CHECKING:
     AnyArrival = Arrival
 else:
-    AnyArrival = reduce(or_, KINDS)  # what msgspec chooses from by the tag
+    AnyArrival = reduce(or_, KINDS)  # chosen by msgspec by the tag
 
 _BY_NAME: Final = {kind.name(): kind for kind in KINDS}
 
 
 def parse(text: str, folder: Path = Path()) -> Arrival:
-    """``closed``, ``staggered:500ms``, ``open:20/s``: the name of a kind, and what it takes, a path from ``folder``.
+    """``closed``, ``staggered:500ms``, ``open:20/s``: a kind with a value. Paths are relative to ``folder``.
 
     Raises:
-        UsageError: no kind is written so.
+        UsageError: no kind has this notation.
     """
     name, _, argument = text.partition(":")
     kind = _BY_NAME.get(name)
@@ -208,7 +202,7 @@ def parse(text: str, folder: Path = Path()) -> Arrival:
 
 
 def usual(concurrency: int) -> Arrival:
-    """The one that is meant where none is written."""
+    """Return the default arrival."""
     return Sequential() if concurrency == 1 else Closed()
 
 
@@ -221,3 +215,42 @@ def one_of(kinds: Iterable[type[Arrival]]) -> str:
     """``closed, staggered:500ms or burst``."""
     *names, last = map(notation, kinds)
     return f"{', '.join(names)} or {last}" if names else last
+
+
+MOST_STARTS: Final = 1_000_000
+MOST_BYTES: Final = 64 << 20
+_TRACE_FIX: Final = "write a time in s on each line, in ascending order; blank lines and # are skipped"
+
+
+def read_starts(path: Path) -> tuple[int, ...]:
+    """Return the times in ns after the first, ascending. The origin is free: seconds of a run, or Unix time.
+
+    Raises:
+        UsageError: the file is unreadable, has no time or too many, or a time is invalid or goes back.
+    """
+    try:
+        lines = read_regular(path, MOST_BYTES).decode("utf-8").splitlines()
+    except OSError as error:
+        raise UsageError(f"cannot read the start times from {path}: {error.strerror}", fix=_TRACE_FIX) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot read the start times from {path}: it is no text", fix=_TRACE_FIX) from error
+    numbered = [(n, text) for n, line in enumerate(lines, 1) if (text := line.partition("#")[0].strip())]
+    if not 0 < len(numbered) <= MOST_STARTS:
+        raise UsageError(f"{path} holds {len(numbered):,} start times", fix=f"give from 1 to {MOST_STARTS:,}")
+    times_s = [(n, _seconds(path, n, text)) for n, text in numbered]
+    for (_, before_s), (n, time_s) in pairwise(times_s):
+        if time_s < before_s:
+            raise UsageError(f"{path}:{n}: the time is before the one above it", fix=_TRACE_FIX)
+    first_s = times_s[0][1]
+    return tuple(round((time_s - first_s) * 1e9) for _, time_s in times_s)
+
+
+def _seconds(path: Path, number: int, text: str) -> float:
+    try:
+        time_s = float(text)
+    except ValueError:
+        time_s = math.nan
+    if not abs(time_s) <= MAX_INT / 2e9:
+        # The line stays unquoted: a foreign scenario may name any file.
+        raise UsageError(f"{path}:{number}: the line is no time in s", fix=_TRACE_FIX)
+    return time_s

@@ -9,8 +9,8 @@ from taxtui.plan.spec import Plan
 
 
 def cores() -> int:
-    """How many this process may use."""
-    allowed = getattr(os, "sched_getaffinity", None)  # Linux alone tells
+    """Return the number of cores for this process."""
+    allowed = getattr(os, "sched_getaffinity", None)  # only on Linux
     return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 

@@ -1,4 +1,4 @@
-"""Durations as people write them."""
+"""Durations in text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def parse_duration_ns(text: str) -> int:
     """``250ms``, ``8s``, ``3m``, ``1h``; a bare number is seconds.
 
     Raises:
-        UsageError: another text, a negative duration, or one beyond the bounds of a recording.
+        UsageError: another text, or a negative or too long duration.
     """
     match = _DURATION.fullmatch(text.strip())
     unit = _UNITS_NS.get(match[2] or "s") if match else None

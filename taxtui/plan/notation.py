@@ -1,4 +1,4 @@
-"""The short notations that a scenario file and the command line share: substrates, think time, lengths and counts."""
+"""Short notations of scenario files and the command line: substrates, think time, lengths and counts."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ MAX_LEVELS: Final = 32
 _LADDER: Final = re.compile(r"(\d{1,6}):(\d{1,6})(?::x(\d{1,3}(?:\.\d{1,3})?))?", re.ASCII)
 _POWERS: Final = {"": 0, "k": 3, "m": 6, "g": 9, "b": 9, "t": 12}
 MAX_COUNT: Final = 10**18
-"""Highest count; a higher one is a typing error."""
+"""Highest count; a higher count is a typing error."""
 MAX_SIGMA: Final = 5.0
-"""A lognormal of this sigma has a mean 270,000 times its median; a higher one is a typing error."""
+"""At this sigma, a lognormal's mean is 270,000 times the median; higher values are typing errors."""
 
 
 def parse_substrate(text: str) -> SubstrateRef:
-    """``docker`` or ``docker:runtime=runsc,image=mine:1``. Whether it exists is the registry's business.
+    """``docker`` or ``docker:runtime=runsc,image=mine:1``. The registry checks the name.
 
     Raises:
         UsageError: an option without ``=``.
@@ -56,10 +56,10 @@ def parse_substrate(text: str) -> SubstrateRef:
 
 
 def parse_count(text: str) -> int:
-    """How many: ``500``, ``1,000,000``, ``1_000_000``, ``10k``, ``2.5M``, ``1B``, ``1e6``.
+    """Return a count: ``500``, ``1,000,000``, ``1_000_000``, ``10k``, ``2.5M``, ``1B``, ``1e6``.
 
     Raises:
-        UsageError: anything else, what is no whole number, or one above ``MAX_COUNT``.
+        UsageError: any other text, a fraction, or a count above ``MAX_COUNT``.
     """
     match = _COUNT.fullmatch(text.strip())
     if match is not None:
@@ -71,7 +71,7 @@ def parse_count(text: str) -> int:
 
 
 def parse_length(text: str) -> Length | None:
-    """How many actions: ``50``, ``20-120`` (any of them), ``10:3,50:1`` (10 three times as often), ``recorded``: None.
+    """Return a number of actions: ``50``, ``20-120`` (equally likely), ``10:3,50:1`` (weights), ``recorded``: None.
 
     Raises:
         UsageError: anything else, or a length below 1.
@@ -104,8 +104,8 @@ def parse_images(text: str) -> Images:
     In a file, each line ends with a size in GB. Text before the size and comments after # are skipped.
 
     Raises:
-        UsageError: anything else, or a range without the number of images in it.
-        costmodel.errors.TrainingRunError: a size or a number of images that cannot be.
+        UsageError: anything else, or a range without a number of images.
+        costmodel.errors.TrainingRunError: an impossible size or number of images.
     """
     from costmodel import Images
 
@@ -128,7 +128,7 @@ def parse_images(text: str) -> Images:
 
 
 def _sizes_of(path: Path) -> list[float]:
-    """One from each line of a file."""
+    """Return the size on each line of a file."""
     try:
         lines = read_regular(path, _MOST_IMAGE_BYTES).decode("utf-8").splitlines()
     except OSError as error:
@@ -141,13 +141,13 @@ def _sizes_of(path: Path) -> list[float]:
         try:
             sizes += [float(words[-1])] if words else []
         except ValueError as error:
-            # The line stays unquoted: the path may come from somebody else's file and lead to any other.
+            # The line stays unquoted: a foreign scenario may name any file.
             raise UsageError(f"{path}:{number}: the line does not end in a size in GB", fix=_IMAGES_FIX) from error
     return sizes
 
 
 def parse_ladder(text: str) -> list[int]:
-    """Levels of concurrency: ``1:256`` (1, 2, 4 … 256), ``1:256:x1.5``; the last is always one of them.
+    """Return levels of concurrency: ``1:256`` (1, 2, 4 … 256), ``1:256:x1.5``, always with the last.
 
     Raises:
         UsageError: anything else, or more than ``MAX_LEVELS``.
@@ -199,7 +199,7 @@ def parse_lifecycle(text: str) -> tuple[tuple[Operation, ...], int | None]:
         if name not in get_args(Operation) or name in operations or (name == "suspend") != bool(colon):
             raise UsageError(
                 f"{part.strip()!r} in lifecycle is no operation of a sandbox, or is there twice",
-                fix="write suspend:5s, snapshot, build, or several of them with commas",
+                fix="write suspend:5s, snapshot, build, or several with commas",
             )
         after_ns = parse_duration_ns(pause) if colon else after_ns
         operations.append(name)  # type: ignore[arg-type]  # checked above

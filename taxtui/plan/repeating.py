@@ -1,4 +1,4 @@
-"""Repetitions of a plan, and whether its limits allow them."""
+"""Repetitions of a plan, within the plan's limits."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from taxtui.errors import UsageError
 from taxtui.plan.spec import Plan
 
 MIN_RUNS: Final = 3
-"""Fewer repetitions do not show how much they differ, so that no interval settles."""
+"""Fewer repetitions do not show the difference between repetitions."""
 MOST_RUNS: Final = 100
-"""Most repetitions of a plan that stops at an interval and not after a number."""
+"""Most repetitions of a plan with ``until`` and without ``repeat``."""
 
 
 def parse_share(text: str) -> float:
@@ -28,10 +28,10 @@ def parse_share(text: str) -> float:
 
 
 def repeating(plan: Plan, repeat: int | None) -> Plan:
-    """The plan with as many runs; None: one, or as many as its ``until`` takes.
+    """Return the plan with a number of repetitions; None: one, or as many as needed for ``until``.
 
     Raises:
-        UsageError: what the plan may use up is not enough for so many, or nothing would end it.
+        UsageError: the plan's limits are too low for the repetitions, or the plan would never end.
     """
     if repeat is not None and repeat < 1:
         raise UsageError(f"repeat must be 1 or more, not {repeat}")
@@ -43,11 +43,11 @@ def repeating(plan: Plan, repeat: int | None) -> Plan:
             )
         if repeat is None and plan.budget_s is None and plan.max_cost_usd is None and plan.max_sandboxes is None:
             raise UsageError(
-                "until alone may go on for ever", fix="add a limit: repeat, budget, max_sandboxes or max_cost_usd"
+                "until without a limit may never end", fix="add a limit: repeat, budget, max_sandboxes or max_cost_usd"
             )
     highest = repeat or (1 if plan.until is None else MOST_RUNS)
     if highest == 1 and plan.gap_s:
-        raise UsageError("a gap is what lies between runs, and there is one only", fix="add repeat, or leave gap out")
+        raise UsageError("gap needs at least two runs", fix="add repeat, or leave gap out")
     fewest = highest if plan.until is None else MIN_RUNS
     if fewest > 1:
         _affordable(plan, fewest)
@@ -66,5 +66,5 @@ def _affordable(plan: Plan, runs: int) -> None:
     if plan.max_sandboxes is not None and needed > plan.max_sandboxes:
         raise UsageError(
             f"{runs} runs of {plan.sandboxes:,} sandboxes make {needed:,}, and max_sandboxes is {plan.max_sandboxes:,}",
-            fix="raise it, plan fewer trials or repeat less",
+            fix="raise max_sandboxes, plan fewer trials or repeat less",
         )

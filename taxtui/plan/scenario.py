@@ -22,23 +22,23 @@ from taxtui.terminal_text import is_utf8
 
 T = TypeVar("T")
 STDIN: Final = "-"
-"""The name of the scenario that standard input brings."""
+"""The name of the scenario on standard input."""
 MOST_LINE_BYTES: Final = 4 << 20
 CHECKOUT: Final = Path(__file__).parents[2] / "scenarios"
 BUNDLE: Final = Path(__file__).parents[1] / "_data" / "scenarios"
 
 
 class CellBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One ``[[cells]]`` of a scenario: the product of its lists."""
+    """One ``[[cells]]`` of a scenario: the product of the lists."""
 
     substrates: list[str]
     tiers: list[str]
     actions: list[Recordable]
     modes: tuple[str, ...] = ("exec",)
     concurrency: list[Recordable] | Recordable = 1
-    ladder: str = ""  # levels of concurrency, whose lanes are kept full, instead of those
-    arrival: str = ""  # the usual one at this concurrency
-    think: str = ""  # the tier's own
+    ladder: str = ""  # levels of concurrency, instead of ``concurrency``
+    arrival: str = ""  # the default at this concurrency
+    think: str = ""  # the tier's
     acquire: str = "create"
     trials: Recordable = 100
     warmup: Recordable = 1
@@ -66,7 +66,7 @@ class ScenarioFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def bundled(relative: str) -> Path | None:
-    """A file that ships with taxtui, such as ``published/essay.toml``: from the checkout, else from the wheel."""
+    """Return a shipped file, for example ``published/essay.toml``: from the checkout, else from the wheel."""
     for root in (CHECKOUT, BUNDLE):
         if (path := root / relative).is_file():
             return path
@@ -74,10 +74,10 @@ def bundled(relative: str) -> Path | None:
 
 
 def load(name: str) -> Plan:
-    """The plan of a scenario, by path or by the bare name of a shipped one.
+    """Return the plan of a scenario, by path or by the bare name of a shipped scenario.
 
     Raises:
-        ScenarioError: no such file, not TOML or JSON, or something in it is wrong.
+        ScenarioError: no such file, not TOML or JSON, or an invalid value.
     """
     scenario, folder = load_file(name)
     return plan(scenario, folder)
@@ -86,7 +86,7 @@ def load(name: str) -> Plan:
 def load_file(name: str) -> tuple[ScenarioFile, Path]:
     """Return a scenario file, and the folder for relative paths of tiers. Raises as ``load``.
 
-    ``-`` is one line of JSON on standard input. The interface hands its scenario over so, and leaves no file behind.
+    ``-`` is one line of JSON on standard input. The TUI passes scenarios this way, without a file.
     """
     if name == STDIN:
         return _scenario_of_stdin(), Path()
@@ -106,27 +106,27 @@ def load_file(name: str) -> tuple[ScenarioFile, Path]:
 
 
 def _scenario_of_stdin() -> ScenarioFile:
-    """Read byte by byte: the lines that follow belong to another reader."""
+    """Read byte by byte: the next lines are for another reader."""
     line = bytearray()
     while len(line) <= MOST_LINE_BYTES and (byte := os.read(0, 1)) not in (b"", b"\n"):
         line += byte
     try:
         return msgspec.json.decode(bytes(line), type=ScenarioFile)
     except msgspec.DecodeError as error:
-        raise ScenarioError(f"standard input: {error}", fix="write the scenario as JSON in its first line") from error
+        raise ScenarioError(f"standard input: {error}", fix="write the scenario as JSON in the first line") from error
 
 
 def shipped_names() -> list[str]:
-    """The bare names of the shipped scenarios."""
+    """Return the bare names of the shipped scenarios."""
     root = CHECKOUT if CHECKOUT.is_dir() else BUNDLE
     return sorted(path.stem for path in root.glob("*.toml"))
 
 
 def load_tier(name: str, folder: Path | None = None) -> Tier:
-    """A tier by the name of a shipped one, or by a path to a TOML file, relative to ``folder``.
+    """Return a shipped tier by name, or a tier from a TOML file by path, relative to ``folder``.
 
     Raises:
-        ScenarioError: no such tier, or something in it is wrong.
+        ScenarioError: no such tier, or an invalid value.
     """
     path = bundled(f"tiers/{name}.toml")
     if name.endswith(".toml"):
@@ -162,13 +162,13 @@ def _converted(document: toml.Document, kind: type[T]) -> T:
 
 
 def plan(scenario: ScenarioFile, folder: Path) -> Plan:
-    """The plan of a scenario, from a file or put together in memory; tiers' paths are relative to ``folder``.
+    """Return the plan of a scenario from a file or from memory; paths of tiers are relative to ``folder``.
 
     Raises:
-        ScenarioError: something in it is wrong.
+        ScenarioError: an invalid value.
     """
     where = f"{scenario.name}: " if scenario.name else ""
-    try:  # what was put together in memory has not been looked at
+    try:  # a scenario from memory is unchecked
         msgspec.convert(msgspec.to_builtins(scenario), ScenarioFile)
     except msgspec.ValidationError as error:
         steps, problem, fix = toml.complaint(error, ScenarioFile)
@@ -219,7 +219,9 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
         product = itertools.product(block.substrates, block.tiers, block.actions, block.modes, widths)
         for substrate, name, actions, mode, width in product:
             if len(cells) == events.MAX_CELLS:
-                raise ScenarioError(f"{where}more than {events.MAX_CELLS} cells", fix="split it into several scenarios")
+                raise ScenarioError(
+                    f"{where}more than {events.MAX_CELLS} cells", fix="split the cells into several scenarios"
+                )
             cells.append(
                 CellPlan(
                     substrate=checked(parse_substrate, substrate),
@@ -277,13 +279,13 @@ def plan(scenario: ScenarioFile, folder: Path) -> Plan:
 
 
 def _names(scenario: ScenarioFile) -> Iterator[str]:
-    """Yield the texts of a scenario that a recording stores as labels."""
+    """Yield the texts of a scenario for labels in a recording."""
     for block in scenario.cells:
         yield from (*block.substrates, *block.tiers, block.arrival, block.think, block.acquire)
 
 
 def _suspending(think: ThinkTime, after_ns: int | None, where: str) -> ThinkTime:
-    """Return pauses with a suspension after ``after_ns``. Raises ``ScenarioError`` where no pause is that long."""
+    """Return pauses with a suspension after ``after_ns``. Raises ``ScenarioError``: every pause is shorter."""
     if after_ns is not None and (not think.median_ns or (not think.sigma and think.median_ns <= after_ns)):
         pause = f"{after_ns / 1e9:g}s"
         raise ScenarioError(
@@ -301,7 +303,7 @@ def _check_cells(cells: list[CellPlan], where: str) -> None:
         if key in seen:
             raise ScenarioError(
                 f"{where}{cell.substrate} {cell.tier.name} x {cell.actions} {cell.mode} is planned twice",
-                fix="remove one or give it more trials",
+                fix="remove one cell, or raise trials",
             )
         seen.add(key)
 
@@ -332,7 +334,7 @@ def _check_arrival(cell: CellPlan, where: str) -> None:
     if cell.concurrency < arrival.narrowest:
         raise ScenarioError(
             f"{where}arrival {arrival} does not say how many trials may be in flight",
-            fix="add a concurrency that the schedule should never reach, as 256; what waits for a lane starts late",
+            fix="add a concurrency above the schedule's need, as 256; trials without a free slot start late",
         )
     if cell.trials > arrival.max_trials:
         raise ScenarioError(

@@ -1,4 +1,4 @@
-"""The plan of a run, as frozen data: no file, no clock and no provider is touched here.
+"""The plan of a run, as frozen data without files, clocks and providers.
 
 ``scenario.py`` turns a TOML file into a :class:`Plan`; the runner turns a plan into trials; a substrate is handed
 one :class:`SandboxSpec` per sandbox and one :class:`Command` per action.
@@ -20,17 +20,17 @@ Operation = Literal["suspend", "snapshot", "build"]
 """An optional operation of a substrate: ``taxtui.sandboxes.lifecycle``."""
 
 FIXTURES_ENV: Final = "TAXTUI_FIXTURES"
-"""In every sandbox: the folder that holds attrs.git and wheels/ (read-only), or unset where there is none."""
+"""In every sandbox: the folder of attrs.git and wheels/ (read-only); unset without fixtures."""
 
 
 Recordable = Annotated[int, msgspec.Meta(ge=-MAX_INT, le=MAX_INT)]
-"""A whole number that a recording can hold."""
+"""A whole number within a recording's bounds."""
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
     """One shell script for ``bash -c``, or ``sh -c`` where the sandbox has no bash.
 
-    The working directory is the sandbox's own writable one; standard input is ``stdin``, then end of file.
+    The working directory is writable; standard input is ``stdin``, then end of file.
     """
 
     script: str
@@ -39,39 +39,36 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A command of a tier, with its expected result."""
+    """A command of a tier, with the expected result."""
 
     name: str
     run: str
     expect_exit: Annotated[int, msgspec.Meta(ge=0, le=255)] = 0
-    expect_stdout: str = ""  # a substring; "{nonce}" stands for the trial's nonce
+    expect_stdout: str = ""  # a substring; "{nonce}": the trial's nonce
     timeout_s: Annotated[float, msgspec.Meta(gt=0, le=MAX_INT / 1e9)] | None = None  # the plan's where None
 
 
 class Tier(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A workload: steps before the first action, then a cycle that is repeated for as many actions as asked."""
+    """A workload: steps before the first action, then a cycle, repeated up to the number of actions."""
 
     name: str
     title: str
-    requires: tuple[str, ...] = ("bash",)  # programs that must be in the sandbox
+    requires: tuple[str, ...] = ("bash",)  # programs needed in the sandbox
     network: bool = False
-    think: str = ""  # idle time between actions where the cell says none, as ``--think`` takes it
-    preload: str = ""  # idempotent; a no-op in an image that holds the tier
+    think: str = ""  # default idle time between actions, as for ``--think``
+    preload: str = ""  # idempotent; a no-op in an image with the tier
     setup: tuple[Step, ...] = ()
     cycle: tuple[Step, ...]
 
     @property
     def digest(self) -> str:
-        """16 hex digits over everything that changes the work of the tier, hence not its title.
-
-        Nor does its think time: a cell's is part of that cell's identity, whoever named it.
-        """
+        """16 hex digits over the work of the tier, without title and think time."""
         body = msgspec.msgpack.encode((self.name, self.requires, self.network, self.preload, self.setup, self.cycle))
         return hashlib.sha256(body).hexdigest()[:16]
 
     @property
     def uses_fixtures(self) -> bool:
-        """Whether any of its scripts asks for the folder in ``TAXTUI_FIXTURES``."""
+        """Whether any script uses the folder in ``TAXTUI_FIXTURES``."""
         return any(FIXTURES_ENV in script for script in (self.preload, *(s.run for s in self.setup + self.cycle)))
 
 
@@ -88,34 +85,34 @@ class ThinkTime(msgspec.Struct, frozen=True, kw_only=True):
         return self.median_ns * math.exp(self.sigma**2 / 2)
 
     def __str__(self) -> str:
-        """The text that ``--think`` takes, then the threshold of a suspension: ``8s,suspend:5s``."""
+        """The text for ``--think``, then the threshold of a suspension: ``8s,suspend:5s``."""
         median = f"{self.median_ns / 1e9:g}s"
         text = f"lognormal:{median},{self.sigma:g}" if self.sigma else median
         return text if self.suspend_after_ns is None else f"{text},suspend:{self.suspend_after_ns / 1e9:g}s"
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits of each sandbox, by default the paper's 1 vCPU and 1 GiB, and of the output that is kept."""
+    """Limits of each sandbox, by default the paper's 1 vCPU and 1 GiB, and of the kept output."""
 
     cpus: float = 1.0
     memory_mib: Recordable = 1024
     pids: Recordable = 512
-    output_mib: Annotated[int, msgspec.Meta(ge=1, le=16)] = 16  # of each stream's beginning; all of it is counted
+    output_mib: Annotated[int, msgspec.Meta(ge=1, le=16)] = 16  # of each stream's beginning; all bytes are counted
 
 
 class SubstrateRef(msgspec.Struct, frozen=True, kw_only=True):
-    """A substrate by name, with its options: ``docker:runtime=runsc`` on the command line."""
+    """A substrate by name, with options: ``docker:runtime=runsc`` on the command line."""
 
     name: str
     options: dict[str, str] = {}
 
     def __str__(self) -> str:
-        """The same text that ``-s`` takes."""
+        """The text for ``-s``."""
         return ":".join([self.name, ",".join(f"{k}={v}" for k, v in sorted(self.options.items()))]).rstrip(":")
 
 
 class CellPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell to measure, and how often."""
+    """A cell to measure, with the number of trials."""
 
     substrate: SubstrateRef
     tier: Tier
@@ -143,11 +140,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     side_by_side: bool = False  # run substrates at the same time instead of in turn
     max_cost_usd: float | None = None
     max_sandboxes: int | None = None
-    repeat: int = 1  # complete runs, each with processes, connections and a seed of its own; at most, with ``until``
-    gap_s: float = 0.0  # between them
-    until: float | None = None  # stop when every cell's interval is narrow enough: half of it, relative to the mean
-    workers: int = 1  # processes that measure, which share each cell's concurrency
-    lifecycle: tuple[Operation, ...] = ()  # operations that each trial measures
+    repeat: int = 1  # repetitions, each with new processes, connections and seed; at most, with ``until``
+    gap_s: float = 0.0  # between repetitions
+    until: float | None = None  # stop at this half-width of every cell's interval, relative to the mean
+    workers: int = 1  # measuring processes, with shares of each cell's concurrency
+    lifecycle: tuple[Operation, ...] = ()  # operations measured in each trial
 
     @property
     def repeated(self) -> bool:
@@ -156,21 +153,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sandboxes(self) -> int:
-        """Fewest sandboxes of one repetition; cells that reset need one each, and the warm-ups."""
+        """Fewest sandboxes of one repetition, with warm-ups; a cell with acquire=reset needs one."""
         return sum(self.warm_ups(cell) + (1 if cell.acquire == "reset" else cell.trials) for cell in self.cells)
 
     def warm_ups(self, cell: CellPlan) -> int:
-        """Return the number of warm-ups of a cell: each of its workers has its own connections."""
+        """Return the number of warm-ups of a cell: each worker warms up connections."""
         return cell.warmup * min(self.workers, cell.concurrency)
 
 
 class SandboxSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The request for one sandbox."""
 
-    name: str  # taxtui-<run>-<trial>, chosen by us before the request is sent
+    name: str  # taxtui-<run>-<trial>, chosen before the request
     labels: dict[str, str]
     limits: Limits
-    ttl_s: float  # the provider destroys the sandbox after this, whatever becomes of us
+    ttl_s: float  # the provider destroys the sandbox after this time
     network: bool = False
     acquire: str = "create"
     env: dict[str, str] = {}

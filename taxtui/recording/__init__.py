@@ -1,4 +1,4 @@
-"""Writes recordings, compacts and salvages them. ``costmodel.recording`` has the events and reads them."""
+"""Writing, compaction and salvage of recordings. ``costmodel.recording`` has the events and the reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes a smaller recording with the same events: the actions of one step of a trial in one piece."""
+"""Writes a smaller recording with the same events: one piece for the actions of a step."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COLUMNS: Final = {
 }
 """Columns of actions, each with the value of an empty column."""
 MAX_ROWS: Final = 8192
-"""Rows of one event, which fit a frame with any values."""
+"""Most rows of one event, to fit a frame with any values."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -45,8 +45,8 @@ _encode = msgspec.msgpack.Encoder().encode
 def compact(path: Path, out: Path) -> RecordingSummary:
     """Write the events of ``path`` to a new file ``out``; return the facts of ``path``.
 
-    A run writes the ended actions every quarter of a second, so that little is lost when it dies. The compact file has
-    one event for the actions of one step, right before the next event of that trial; a replay shows them when the step
+    A run writes ended actions every quarter of a second, so that a crash loses little. The compact file has
+    one event for the actions of a step, right before the next event of the trial; a replay shows them when the step
     ends. A frame ends where a trial starts or ends. A torn tail is left out.
 
     Raises:
@@ -72,13 +72,13 @@ def compact(path: Path, out: Path) -> RecordingSummary:
             out.unlink(missing_ok=True)
             if isinstance(error, WriteFailed) and isinstance(error.__cause__, OSError):
                 problem = f"cannot write {out}: {error.__cause__.strerror}"
-                raise WriteFailed(problem, fix="nothing of it was kept, free some space") from error
+                raise WriteFailed(problem, fix="the new file was removed; free some space") from error
             raise
         return summary
 
 
 class _Exact(Follower):
-    """Refuses events that would lose a field when they are written again."""
+    """Refuses events with fields unknown to this version."""
 
     def take(self, offset: int, payload: bytes) -> list[Event]:
         events = super().take(offset, payload)
@@ -94,13 +94,13 @@ def _is_shorter(event: Event, raw: msgspec.Raw) -> bool:
 
 
 class _Pieces:
-    """The actions of steps that have not ended."""
+    """The actions of steps in progress."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, list[Actions]] = {}
 
     def after(self, event: Event) -> Iterator[Event]:
-        """Yield the events that can be written once ``event`` is read: ended steps, and any event but actions."""
+        """Yield the events to write after reading ``event``: ended steps, and any event but actions."""
         if isinstance(event, Actions):
             pieces = self._waiting.setdefault(event.trial, [])
             if pieces and not _continue(pieces, event):
@@ -115,7 +115,7 @@ class _Pieces:
         yield event
 
     def rest(self) -> Iterator[Actions]:
-        """Yield the actions of all steps that have not ended."""
+        """Yield the actions of all steps in progress."""
         yield from map(_joined, self._waiting.values())
         self._waiting.clear()
 

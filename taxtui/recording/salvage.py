@@ -12,18 +12,18 @@ from taxtui.errors import RecordingError, WriteFailed
 from taxtui.recording.writer import Sealer
 
 MAX_BYTES: Final = 4 << 30
-"""Size of a damaged file: it is searched in memory."""
+"""Highest size of a damaged file, which is searched in memory."""
 SEARCHED_PER_BYTE: Final = 128
-"""False beginnings that are tried for each byte of a damaged file, besides ``MAX_SEARCHED``: 0.1 s a MB."""
+"""Most false beginnings for each byte of a damaged file, added to ``MAX_SEARCHED``: 0.1 s a MB."""
 
 
 def salvage(path: Path, out: Path) -> tuple[int, int]:
     """Copy the intact frames of a damaged recording to a new file; return (frames kept, bytes lost).
 
-    Chained frames are chained again, after a notice of the bytes that were lost.
+    Chained frames are chained again, after a notice of the lost bytes.
 
     Raises:
-        RecordingError: the file is unreadable, its header is lost, or ``out`` exists.
+        RecordingError: the file is unreadable, the header is lost, or ``out`` exists.
         WriteFailed: the disk is full; ``out`` is removed.
     """
     try:
@@ -34,17 +34,17 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
     first: Event | None = None
     chained, causality = False, Causality()
     for start, payload in _intact(data):
-        # A frame that no reader accepts is not intact, whatever its checksum.
+        # A frame refused by readers is not intact, even with a valid checksum.
         with contextlib.suppress(ValueError):
             batch = framing.decode(payload, start)
             first = first if payloads else next(iter(batch.events), None)
             if payloads and isinstance(next(iter(batch.events), None), Header):
-                break  # another recording was put behind
+                break  # another recording was appended
             causality.add(batch.events)
             chained |= batch.link is not None
             payloads.append(payload)
     if not isinstance(first, Header):
-        raise RecordingError(f"{path}: its header is lost, nothing can be salvaged", 0)
+        raise RecordingError(f"{path}: the header is lost, nothing can be salvaged", 0)
     lost = len(data) - sum(framing.PREFIX.size + len(payload) for payload in payloads)
     frames = _chained_anew(payloads, lost) if chained else map(framing.frame, payloads)
     try:
@@ -55,9 +55,11 @@ def salvage(path: Path, out: Path) -> tuple[int, int]:
         with file:
             file.writelines(frames)
     except BaseException as error:
-        out.unlink(missing_ok=True)  # a part of it would look like a recording
+        out.unlink(missing_ok=True)  # part of a file would look like a recording
         if isinstance(error, OSError):
-            raise WriteFailed(f"cannot write {out}: {error.strerror}", fix="nothing of it was kept") from error
+            raise WriteFailed(
+                f"cannot write {out}: {error.strerror}", fix="the new file was removed; free some space"
+            ) from error
         raise
     return len(payloads), lost
 

@@ -31,7 +31,7 @@ from taxtui.errors import RecordingError, UsageError, WriteFailed
 
 SYNC_INTERVAL_S: Final = 1.0
 MOST_PENDING: Final = 4096
-"""Events of workers that are queued before they are written."""
+"""Most queued events of workers."""
 
 _E = TypeVar("_E", bound=Event)
 _WITH_TEXT: Final = (Header, Cell, TrialStarted, Mark, TrialEnded, Notice, RunFinished)
@@ -39,13 +39,13 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Recorder:
-    """Appends events to a new file; one ``write`` per frame, ``fsync`` once a second from a thread of its own."""
+    """Appends events to a new file; one ``write`` per frame, ``fsync`` once a second from a separate thread."""
 
     def __init__(self, path: Path, *, append: bool = False) -> None:
-        """Create the file, or with ``append`` continue one that ends with a whole frame.
+        """Create the file, or with ``append`` continue a file with whole frames.
 
         Raises:
-            UsageError: the file exists (taxtui never overwrites one), or its folder is missing or read-only.
+            UsageError: the file exists (taxtui never overwrites files), or the folder is missing or read-only.
             RecordingError: the file to continue is damaged.
         """
         self.path = path
@@ -75,7 +75,7 @@ class Recorder:
     def add(self, event: Event) -> None:
         """Queue an event. Header, TrialStarted and RunFinished are written at once, the last two frames apart.
 
-        Text beyond a recording's bounds is cut. Raises ``UsageError`` for a plan beyond them, else as ``flush``.
+        Text beyond a recording's bounds is cut. Raises ``UsageError`` for a too large plan, else as ``flush``.
         """
         event = bounded(event)
         if isinstance(event, Header | RunFinished):
@@ -88,13 +88,13 @@ class Recorder:
                 self.flush()
 
     def extend(self, events: Sequence[Event]) -> None:
-        """Queue events that another recorder has bounded and written; many at once are flushed. Raises as ``flush``."""
+        """Queue events from another recorder's file; flush large queues. Raises as ``flush``."""
         self._pending += events
         if len(self._pending) > MOST_PENDING:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is queued.
+        """Write the queued events.
 
         Raises:
             WriteFailed: the disk is full or gone, or another process has removed, replaced or changed the file.
@@ -126,12 +126,12 @@ class Recorder:
         self.size_bytes += len(data)
 
     def _check_synced(self) -> None:
-        """Raise the error of a file system that reports only later that it is full."""
+        """Raise the error of a file system with late reports of a full disk."""
         if self._sync_error is not None and not self._broken:
             self._broken = True
             raise WriteFailed(
                 f"cannot write {self.path}: {self._sync_error.strerror}",
-                fix="`taxtui recordings verify` says what is left of it",
+                fix="`taxtui recordings verify` shows the intact part",
             ) from self._sync_error
 
     def _check_ours(self) -> None:
@@ -140,19 +140,19 @@ class Recorder:
         try:
             current = self.path.stat()
         except OSError:
-            change = "it has been removed, or moved away"
+            change = "the file was removed or moved"
         else:
             if not os.path.samestat(current, ours):
-                change = "another file has taken its place"
+                change = "another file is at this path"
             elif ours.st_size != self.size_bytes:
-                change = f"somebody else changed it from {self.size_bytes} to {ours.st_size} bytes"
+                change = f"another process changed the file from {self.size_bytes} to {ours.st_size} bytes"
             else:
                 return
         self._broken = True
-        raise WriteFailed(f"cannot go on with {self.path}: {change} while it was written", fix="run again")
+        raise WriteFailed(f"cannot continue {self.path}: {change}", fix="run again")
 
     def close(self) -> None:
-        """Write what is queued and force it to the disk. Idempotent. Raises as ``flush``."""
+        """Write the queued events and force them to the disk. Idempotent. Raises as ``flush``."""
         if self._closed.is_set():
             return
         try:
@@ -179,16 +179,14 @@ class Recorder:
             self._sync_error = error  # raised by the next write or close
 
     def __enter__(self) -> Self:
-        """The recorder itself."""
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Close it."""
         self.close()
 
 
 def _behind(path: Path) -> Sealer:
-    """Return a sealer for the frames that follow those of a file."""
+    """Return a sealer for frames after the frames of a file."""
     sealer, parser = Sealer(), framing.FrameParser()
     try:
         with path.open("rb") as file:
@@ -203,15 +201,14 @@ def _behind(path: Path) -> Sealer:
 
 
 class Sealer:
-    """Makes the frames of one file, each linked to the one before."""
+    """Makes the frames of one file, each linked to the last."""
 
     def __init__(self) -> None:
-        """Begin with the header's frame."""
         self._frame = 0
         self._before = 0
 
     def seal(self, events: Sequence[Event | msgspec.Raw]) -> list[bytes]:
-        """Return events as frames: one, or as many as the bounds on size and count require.
+        """Return events as frames, as few as the bounds on size and count allow.
 
         Raises:
             RecordingError: a single event is too large.
@@ -230,16 +227,16 @@ class Sealer:
         return self.seal(events[:half]) + self.seal(events[half:])
 
     def add(self, payload: bytes) -> None:
-        """Count a frame that was written: the next one names it."""
+        """Count a written frame: the next frame has a link to the last."""
         self._frame += 1
         self._before = zlib.crc32(payload)
 
 
 def bounded(event: _E) -> _E:
-    """Return the event with its texts cut to the bounds of a recording.
+    """Return the event with texts cut to the bounds of a recording.
 
     Raises:
-        UsageError: the plan in a header is too large, which no cutting mends.
+        UsageError: the plan in a header is too large.
     """
     if not isinstance(event, _WITH_TEXT):
         return event
@@ -262,5 +259,5 @@ def bounded(event: _E) -> _E:
 
 
 def cut(text: str, longest: int = events.MAX_TEXT) -> str:
-    """Return the text, or its beginning and an ellipsis where it is longer than a recording allows."""
+    """Return the text, or the beginning of a too long text with an ellipsis."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -1,1 +1,1 @@
-"""The only code that measures: trials, arrivals, the engine on this machine, and the watchdog behind it."""
+"""Measurement: trials, arrivals, workers, and the watchdog behind a run."""

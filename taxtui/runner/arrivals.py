@@ -1,4 +1,4 @@
-"""The order in which cells are measured, and the instants at which the trials of a block start."""
+"""The order of blocks, and the start times of trials within a block."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from taxtui.plan.spec import CellPlan, Plan
 
 
 class Block(NamedTuple):
-    """Trials of one cell that run without another cell's in between; drained before the next block."""
+    """Consecutive trials of one cell; all end before the next block begins."""
 
     cell: int
     number: int
     trials: int
-    before: int = 0  # trials that were measured before the run was resumed
+    before: int = 0  # trials measured before a resumption
 
 
 def blocks(plan: Plan, cells: Sequence[int]) -> list[Block]:
-    """Return the blocks of some cells of the plan, in an order that the plan's seed decides.
+    """Return the blocks of some cells of the plan, in an order by the plan's seed.
 
     Each cell's blocks are spread evenly over the whole run with a random offset in each stretch, so that drift of the
     machine hits all cells alike, and a run that is cut short has measured each in proportion.
@@ -45,7 +45,7 @@ def _sizes(cell: CellPlan) -> list[int]:
 def schedule(plan: Plan, block: Block) -> Sequence[int] | None:
     """Return when each trial of a block starts, in ns after the block; None: as soon as a slot is free.
 
-    Plain data that the plan's seed decides, computed once: shares of it can be handed out.
+    The plan's seed decides the times.
     """
     arrival = plan.cells[block.cell].arrival
     source = random.Random(f"{plan.seed}:{block.cell}:{block.number}")
@@ -56,7 +56,7 @@ def schedule(plan: Plan, block: Block) -> Sequence[int] | None:
 
 
 async def when_due(due_ns: int | None, began_ns: int, stopped: asyncio.Event) -> int | None:
-    """Return when a trial is due: its instant on the monotonic clock, None once ``stopped``.
+    """Return the due time of a trial on the monotonic clock; None once ``stopped``.
 
     ``due_ns``: from the ``schedule`` of the block, which began at the instant ``began_ns``.
     """

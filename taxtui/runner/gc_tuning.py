@@ -1,4 +1,4 @@
-"""Tunes the garbage collector and the thread switches so that their pauses do not distort measurements."""
+"""Tunes the garbage collector and the thread switches, to keep pauses out of measurements."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Final
 from taxtui.starting import RARELY
 
 SWITCH_INTERVAL_S: Final = 0.0005
-"""A blocking SDK in a thread may hold the interpreter for this long while the loop wants it; the default of 5 ms would
-show in every latency (p50 of the loop's lag beside one busy thread: 5.4 ms, with this 0.8 ms)."""
+"""A blocking SDK in a thread may hold the interpreter for this long; the default of 5 ms would
+show in every latency (p50 of the loop's lag next to a busy thread: 5.4 ms, now 0.8 ms)."""
 COLLECT_AFTER: Final = RARELY
 """Cycles are looked for this rarely. With 2,000 trials in flight the default of 700 looks through all of them every
 second: a quarter of the processor time of the run, and most of the loop's lag. This takes some 20 MB instead."""

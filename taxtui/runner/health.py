@@ -1,4 +1,4 @@
-"""Health of the measuring process: loop lag, its own CPU time, and the time to spawn a process."""
+"""Health of the measuring process: loop lag, CPU time, and the time to spawn a process."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from costmodel import Health, Notice, events, quantile
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 
 STOOD_STILL_S: Final = 1.0
-"""A loop that is this late was stopped, or its machine was: each second of that time is reported as late."""
+"""A loop this late was stopped, or the machine was: each second meanwhile is reported as late."""
 MOST_TOLD_S: Final = 600
 SET_S: Final = 0.5
-"""A wall clock that leaves the monotonic one by more within a second has been set."""
-TICK_S: Final = 0.004  # 240 of them in a second: their 99th percentile is not their maximum
+"""A greater change between wall clock and monotonic clock within a second: the wall clock was set."""
+TICK_S: Final = 0.004  # 240 ticks in a second: the 99th percentile is not the maximum
 REPORT_S: Final = 1.0
 FLOOR_SPAWNS: Final = 21
 """Each process that measures begins with these; the median of three times as many is no steadier from run to run."""
@@ -44,7 +44,7 @@ class LoopLag:
     """Statistics of one second of the event loop's lag."""
 
     def __init__(self, now: Callable[[], int], in_flight: Callable[[], int]) -> None:
-        """``now`` is what instants in the recording are relative to."""
+        """``now``: the clock of the recording."""
         self._now, self._in_flight = now, in_flight
         self._floor_ns = spawn_baseline_ns()
         self._lags: list[int] = []
@@ -54,14 +54,13 @@ class LoopLag:
         self._cpu_s, self._since_ns, self._waits = _cpu_s(), time.monotonic_ns(), BlockingPool.waits
 
     def opening(self) -> Health:
-        """Return the report of a loop that has not run yet."""
         return Health(self._now(), 0, 0, 0, 0, self._in_flight(), 0, self._floor_ns)
 
     def after(self, lag_ns: int, slept_ns: int = 0) -> list[Health]:
-        """Add a lag of the loop; return the reports that are due: none within a second, then one.
+        """Add a lag of the loop; return a report once a second, else none.
 
-        A loop that stood still was late all the time: each of those seconds has its own report. ``slept_ns`` is the
-        time for which the machine was suspended, which this clock does not count.
+        After a standstill each late second has a report. ``slept_ns``: the time of a suspension of the machine, not
+        counted by this clock.
         """
         self._lags.append(lag_ns)
         took_ns = time.monotonic_ns() - self._since_ns
@@ -97,7 +96,6 @@ class Clocks:
     """Detects jumps of this process, its machine or the wall clock."""
 
     def __init__(self) -> None:
-        """Begin now."""
         self._asleep_ns, self._wall_ns = _asleep_ns(), time.time_ns() - time.monotonic_ns()
 
     def slept_ns(self) -> int:
@@ -124,11 +122,11 @@ def _asleep_ns() -> int:
     if sys.platform != "linux":
         return 0
     apart_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
-    return apart_ns // 10**6 * 10**6  # the two are not read at one instant
+    return apart_ns // 10**6 * 10**6  # the clocks are read one after the other
 
 
 async def watch(emit: Callable[[Health | Notice], None], now: Callable[[], int], in_flight: Callable[[], int]) -> None:
-    """Emit a Health event a second until cancelled. Lag is the time by which a sleep of TICK_S ends late.
+    """Emit a Health event a second until cancelled. Lag: how late a sleep of TICK_S ends.
 
     Standstills, suspensions and settings of the wall clock are also notices.
     """

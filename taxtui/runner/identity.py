@@ -1,4 +1,4 @@
-"""Identity of a cell: every fact that decides whether trials may be pooled or rows compared."""
+"""Identity of a cell: the facts for pooling trials and comparing rows."""
 
 from __future__ import annotations
 
@@ -44,16 +44,13 @@ def _cpu() -> str:
 
 
 def host_digest() -> str:
-    """Return a digest of this machine, which names nothing."""
-    return digest("host", socket.gethostname(), Path("/etc/machine-id").read_text() if _has_machine_id() else "")
-
-
-def _has_machine_id() -> bool:
-    return os.access("/etc/machine-id", os.R_OK)
+    """Return a digest of this machine, without names."""
+    machine_id = Path("/etc/machine-id")
+    return digest("host", socket.gethostname(), machine_id.read_text() if os.access(machine_id, os.R_OK) else "")
 
 
 def environment(client: Mapping[str, str]) -> str:
-    """Return a digest that is equal for clients of the same kind."""
+    """Return a digest, equal for clients of the same kind."""
     return digest(*(f"{key}={client[key]}" for key in ("taxtui", "python", "kernel", "cpu", "cores", "arch")))
 
 
@@ -90,7 +87,7 @@ def describe(plan: Plan) -> dict[str, Any]:
 
 
 def shown_options(ref: SubstrateRef) -> dict[str, str]:
-    """Return a substrate's options; a value that is not on the allow-list is replaced by its digest."""
+    """Return a substrate's options, with a digest for each value not on the allow-list."""
     return {
         key: value if key in SHOWN_OPTIONS else f"sha256:{digest(value)}" for key, value in sorted(ref.options.items())
     }
@@ -99,7 +96,7 @@ def shown_options(ref: SubstrateRef) -> dict[str, str]:
 def describe_cell(
     number: int, cell: CellPlan, plan: Plan, substrate: Substrate, availability: Availability, environment_digest: str
 ) -> Cell:
-    """Return the event that describes a cell, with the limits and the network that its sandboxes really get."""
+    """Return the description of a cell, with the effective limits and network of the sandboxes."""
     limits, network = availability.effective.limits(plan.limits), availability.effective.network
     return Cell(
         id=number,

@@ -1,4 +1,4 @@
-"""Writes the events of a run with the clock that their instants refer to."""
+"""Writes the events of a run with the clock of the instants."""
 
 from __future__ import annotations
 
@@ -15,29 +15,25 @@ FLUSH_S: Final = 0.25
 
 
 class Buffering(Protocol):
-    """A source that buffers events for up to ``FLUSH_S``."""
+    """A source with a buffer of events for up to ``FLUSH_S``."""
 
     def flush_columns(self) -> None:
         """Emit the buffered events."""
-        ...
 
 
 class EventSink(Protocol):
     """The destination of a worker's events."""
 
-    anchor_ns: int  # origin of every instant of its events
+    anchor_ns: int  # origin of every instant
 
     def now(self) -> int:
         """Return ``time.monotonic_ns()`` - ``anchor_ns``."""
-        ...
 
     def emit(self, event: Event) -> None:
         """Append an event. Raises ``WriteFailed``: only for TrialStarted."""
-        ...
 
     def flush(self) -> None:
         """Write the queued events."""
-        ...
 
 
 async def flush_regularly(sink: EventSink, buffering: Iterable[Buffering] = ()) -> None:
@@ -50,30 +46,29 @@ async def flush_regularly(sink: EventSink, buffering: Iterable[Buffering] = ()) 
 
 
 class Journal:
-    """Appends events to a recorder; a disk that is full is reported once instead of failing every caller.
+    """Appends events to a recorder; a full disk is reported once instead of failing every caller.
 
-    Events of several workers are in one file: each change of worker begins with the Clock of the next one.
+    Events of several workers are in one file: each change of worker begins with the next worker's Clock.
     """
 
     def __init__(self, recorder: Recorder, failed: Callable[[WriteFailed], None]) -> None:
-        """``failed`` is called once, with the first error. The owner emits its own Clock first."""
+        """``failed`` is called once, with the first error. The owner emits a Clock first."""
         self.anchor_ns = time.monotonic_ns()
         self._recorder = recorder
         self._failed = failed
         self._error: WriteFailed | None = None
         self._ended = False
         self._own_clock: Clock | None = None
-        self._last: Clock | None = None  # of the events that were written last
+        self._last: Clock | None = None  # of the last events
 
     def now(self) -> int:
-        """Return ``time.monotonic_ns()`` - ``anchor_ns``."""
         return time.monotonic_ns() - self.anchor_ns
 
     def emit(self, event: Event) -> None:
-        """Append an event of the owner. After RunFinished none is: a trial that does not stop may still emit some.
+        """Append an event of the owner. Events after RunFinished, of a trial that does not stop, are dropped.
 
         Raises:
-            WriteFailed: only for TrialStarted, because a sandbox that is not in the file must not be made.
+            WriteFailed: only for TrialStarted, so that no sandbox is missing in the file.
         """
         if self._error is None and not self._ended:
             own_clock = []
@@ -91,7 +86,7 @@ class Journal:
             raise self._error
 
     def pass_on(self, clock: Clock, events: Sequence[Event]) -> None:
-        """Append events that a worker has written into its own file; the next flush writes them here."""
+        """Append events from a worker's file; the next flush writes."""
         if self._error is not None or self._ended or not events:
             return
         try:
@@ -101,7 +96,6 @@ class Journal:
         self._last = clock
 
     def flush(self) -> None:
-        """Write the queued events."""
         if self._error is None:
             try:
                 self._recorder.flush()

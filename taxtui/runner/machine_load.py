@@ -1,4 +1,4 @@
-"""Whether the machine has other things to do before a measurement begins."""
+"""Load of the machine before a measurement."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Final
 from taxtui.plan.crowding import cores
 
 LOAD_LIMIT: Final = 0.5
-"""Load per core above which a machine is busy: a measurement needs a core for itself and one for its sandbox.
+"""Load per core of a busy machine: a measurement needs a core for the runner and one for the sandbox.
 
-At a load of ten per core, a recording said half of the ratio of two substrates that the idle machine says.
+At a load of ten per core, the ratio of two substrates was half of the ratio on an idle machine.
 """
 LOOK_EVERY_S: Final = 5.0
 
 
 def load_per_core() -> float | None:
-    """Average of the last minute; None where the system does not report it."""
+    """Return the average of the last minute; None where unknown."""
     try:
         return os.getloadavg()[0] / cores()
     except (AttributeError, OSError):
@@ -26,21 +26,21 @@ def load_per_core() -> float | None:
 
 
 def words(load: float | None) -> str:
-    """One line about a load that is too high; "" where it is not, or unknown."""
+    """Return a warning for a high load; "" for a lower or unknown load."""
     if load is None or load <= LOAD_LIMIT:
         return ""
     return (
         f"this machine is busy: its load is {load:.1f} per core (limit {LOAD_LIMIT:g}), so durations may be too long; "
-        "--wait-idle 10m waits until it is idle"
+        "--wait-idle 10m waits for an idle machine"
     )
 
 
 def wait(limit_s: float, tell: Callable[[str], None]) -> None:
-    """Return once the load is within its limit, or after ``limit_s``; ``tell`` gets a line if there is a wait."""
+    """Return once the load is within the limit, or after ``limit_s``; ``tell`` gets a line if there is a wait."""
     until = time.monotonic() + limit_s
     announced = False
     while (load := load_per_core()) is not None and load > LOAD_LIMIT and time.monotonic() < until:
         if not announced:
             announced = True
-            tell(f"waiting until the load is at most {LOAD_LIMIT:g} per core; it is {load:.1f}")
+            tell(f"waiting until the load is at most {LOAD_LIMIT:g} per core, now {load:.1f}")
         time.sleep(min(LOOK_EVERY_S, max(0.0, until - time.monotonic())))

@@ -22,13 +22,13 @@ from taxtui.sandboxes.registry import blamed, build
 CLOSING_S: Final = 120.0
 """Time for a substrate to close its clients."""
 OWN_DESCRIPTORS: Final = 16
-"""Descriptors of a process that measures: standard streams, event loop, recording, watchdog, modules being read."""
+"""Descriptors of a measuring process: standard streams, event loop, recording, watchdog, modules being read."""
 DESCRIPTORS_PER_TRIAL: Final = 2
-"""The fewest that a command in a sandbox on this machine needs: one for each output stream."""
+"""Fewest descriptors of a command on this machine: one for each output stream."""
 
 
 class Opened(NamedTuple):
-    """A substrate whose clients are open and whose preconditions hold."""
+    """A substrate with open clients, after all checks."""
 
     ref: SubstrateRef
     substrate: Substrate
@@ -39,7 +39,7 @@ async def open_all(plan: Plan, stack: contextlib.AsyncExitStack) -> dict[str, Op
     """Open the substrates of a plan until the stack ends, and check their preconditions; by their text.
 
     Raises:
-        SubstrateUnavailable, UsageError: a substrate or this process cannot do what the plan asks.
+        SubstrateUnavailable, UsageError: a substrate or this process cannot run the plan.
     """
     require_descriptors(plan)
     opened: dict[str, Opened] = {}
@@ -61,7 +61,7 @@ async def open_all(plan: Plan, stack: contextlib.AsyncExitStack) -> dict[str, Op
 
 
 def describe_cells(plan: Plan, opened: Mapping[str, Opened]) -> list[Cell]:
-    """Return the cells of a plan as they would be recorded now."""
+    """Return the cells of a plan for a recording."""
     environment = identity.environment(identity.client_facts())
     places = [opened[str(cell.substrate)] for cell in plan.cells]
     return [
@@ -71,9 +71,9 @@ def describe_cells(plan: Plan, opened: Mapping[str, Opened]) -> list[Cell]:
 
 
 async def prepare(plan: Plan, run_id: str, opened: Iterable[Opened], sink: EventSink) -> None:
-    """Have each substrate make what all sandboxes of the run share, before the first trial.
+    """Prepare each substrate before the first trial, for all sandboxes of the run.
 
-    A failure is a notice: the first ``create`` tries again, and its trial records the error.
+    A failure is a notice: the first ``create`` tries again, and the trial records the error.
     """
     for ref, substrate, _ in opened:
         if isinstance(substrate, Prepares):
@@ -86,7 +86,7 @@ async def prepare(plan: Plan, run_id: str, opened: Iterable[Opened], sink: Event
 
 
 def require_descriptors(plan: Plan) -> None:
-    """Refuse a plan that needs more open files than this process may have. Raises ``UsageError``."""
+    """Refuse a plan with too many open files for this process. Raises ``UsageError``."""
     concurrency: dict[str, int] = {}
     for cell in plan.cells:
         if not shipped.row_of(cell.substrate.name).here:
@@ -122,14 +122,14 @@ def facts(opened: Iterable[Opened]) -> dict[str, str]:
 
 
 def latency(availability: Availability) -> list[tuple[str, str]]:
-    """Return the round trip to the control plane as a fact, where it is known."""
+    """Return the round trip to the control plane as a fact, where known."""
     return [("latency_ns", str(availability.latency_ns))] if availability.latency_ns else []
 
 
 def require(
     cell: CellPlan, substrate: Substrate, availability: Availability, operations: Sequence[Operation] = ()
 ) -> None:
-    """Refuse a cell that the substrate cannot measure. Raises ``UsageError`` or ``SubstrateUnavailable``."""
+    """Refuse a cell beyond the substrate's capabilities. Raises ``UsageError`` or ``SubstrateUnavailable``."""
     kind = cell.acquire.partition(":")[0]
     if kind not in substrate.capabilities.acquire:
         can = ", ".join(substrate.capabilities.acquire)

@@ -1,4 +1,4 @@
-"""Progress of a run and of its cells, and the time that a repetition still takes."""
+"""Progress of a run and cells, and the remaining time of a repetition."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class Progress(msgspec.Struct):
     in_flight: int = 0
     ended: int = 0
     ok: int = 0
-    limit: str = ""  # the limit of the plan that stopped the launching
+    limit: str = ""  # the plan's limit at which launching stopped
     left_s: float | None = None  # estimated at the end of the last trial; None before the first
     repetition: int = 1  # the current one
     repetitions: int = 1
 
     @property
     def cut_short(self) -> str:
-        """The limit that ended the run before its plan was done; empty where none did."""
+        """The limit at which the run ended early; else empty."""
         return self.limit if self.ended < self.planned else ""
 
 
 class CellProgress:
-    """How many trials of a cell have ended, how long they took and how late they started."""
+    """Number, durations and start delays of a cell's ended trials."""
 
     def __init__(self, number: int, plan: CellPlan, ok: int = 0) -> None:
         """``ok``: successes of earlier parts and repetitions of the run."""
@@ -38,7 +38,7 @@ class CellProgress:
         self.ok = ok
         self.ended = 0  # counted trials
         self.start_delays_ns: list[int] = []  # of counted trials
-        self._took_s, self._took = 0.0, 0  # all trials that have ended, warm-ups included, and their number
+        self._took_s, self._took = 0.0, 0  # sum and number of all ended trials, with warm-ups
 
     def __str__(self) -> str:
         """As in every message: substrate, tier x actions, mode."""
@@ -46,11 +46,10 @@ class CellProgress:
 
     @property
     def mean_s(self) -> float | None:
-        """Mean time that a trial occupied a slot, clean-up included; None before the first has ended."""
+        """Mean time of a trial in a slot, with clean-up; None before the first end."""
         return self._took_s / self._took if self._took else None
 
     def took(self, seconds: float) -> None:
-        """Add a trial that has ended."""
         self._took_s, self._took = self._took_s + seconds, self._took + 1
 
     def start_delays(self, at_ns: int) -> Notice | None:
@@ -66,7 +65,7 @@ class CellProgress:
 
 
 def eta_s(cells: Iterable[CellProgress], *, side_by_side: bool) -> float | None:
-    """Seconds until the last trial has ended; None before the first has.
+    """Return the seconds until the end of the last trial; None before the end of the first.
 
     A cell's trials take as long as its arrival says of trials of this length, however many slots there are. A cell that
     has not begun is taken to be as slow as the mean of the others. ``side_by_side``: substrates are measured at the

@@ -1,15 +1,14 @@
 """Redaction of error messages: a recording is made to be shared.
 
-Only the messages of taxtui's own error classes are recorded; of any other exception the class alone. A message may
-quote a provider. Four rules replace what could name a person, a machine or an account:
+Only messages of taxtui's error classes are recorded; for any other exception only the class. A message may quote a
+provider. Four rules replace names of persons, machines and accounts:
 
 - patterns: URLs, e-mail addresses, ARNs, IP addresses, paths, long ids, credentials;
-- text in quotation marks or braces, and what follows phrases such as ``for user``;
+- text in quotation marks or braces, and the word after phrases such as ``for user``;
 - tokens with a digit, dot, slash, hyphen, underscore or non-ASCII letter, except numbers and a few public terms;
-- names that the run knows: the user, the host, and the options that a recording may not show.
+- names known to the run: the user, the host, and the values of private options.
 
-A name that is one plain word, not quoted and unknown to the run cannot be told from prose. It stays: adapters quote
-every name in their messages.
+A plain unquoted word stays, unless the run knows the name: adapters quote every name in messages.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from taxtui.plan.spec import Plan
 SHOWN_OPTIONS: Final = frozenset(
     {"runtime", "isolation", "disk_mib", "network", "region", "instance_type", "launch_type", "spot"}
 )
-"""Options whose values a recording shows. All others are recorded as a digest."""
+"""Options with recorded values. All other values are recorded as a digest."""
 MAX_CHARACTERS: Final = 300
 
 _PATTERNS: Final = [
@@ -51,7 +50,7 @@ _NAMED: Final = re.compile(
     r"|network(?= \S+ not found))\s+(?!<)[^\s,;:]+",
     re.IGNORECASE,
 )
-"""Phrases of docker and SSH with a name behind them that is not quoted."""
+"""Phrases of docker and SSH before an unquoted name."""
 _QUOTED: Final = re.compile(
     r""""(?:\\.|[^"\\])*(?:"|\\?$)|(?<!\w)'[^']*'(?!\w)|“[^“”]*”|‘[^‘’]*’|\{[^{}]*\}"""  # an open " reaches to the end
 )
@@ -75,7 +74,7 @@ _PUBLIC: Final = frozenset(
         *shipped.SUBSTRATES,
     )
 )
-"""Terms that name nobody, in lower case."""
+"""Public terms, in lower case."""
 _REPEATED: Final = re.compile(r"(<[a-z]+>)([\s,:=]*\1)+")
 _SHORTEST_NAME: Final = 3
 
@@ -83,7 +82,7 @@ _names: set[str] = set()
 
 
 def hide_names_of(plan: Plan) -> None:
-    """From now on replace each word of the options and acquired sandboxes that a recording of the plan may not show."""
+    """From now on replace each word of the plan's private options and acquired sandboxes."""
     this_machine()
     for cell in plan.cells:
         options = cell.substrate.options.items()
@@ -93,7 +92,7 @@ def hide_names_of(plan: Plan) -> None:
 
 @functools.cache
 def this_machine() -> frozenset[str]:
-    """Names of this machine and of the user, in lower case. A run reads them before it begins: descriptors may end."""
+    """Names of this machine and of the user, in lower case. Read at the start of a run, while descriptors are free."""
     variables = (os.environ.get(name, "") for name in ("USER", "LOGNAME", "SUDO_USER", "HOSTNAME", "HOME"))
     try:
         home = Path.home().name
@@ -126,7 +125,7 @@ def scrub(text: str) -> str:
 
 
 def _unquoted(quoted: str) -> str:
-    """The quotation marks or braces with a placeholder between them, or as they were where all inside is public."""
+    """Return quoted text with a placeholder, or unchanged if every token is public."""
     opening, closing = quoted[0], quoted[-1] if len(quoted) > 1 and quoted[-1] in "\"'”’}" else ""
     inside = quoted[1 : len(quoted) - len(closing)]
     public = all(token.startswith("<") or _is_public(token) for token in _TOKEN.findall(inside))
@@ -134,7 +133,7 @@ def _unquoted(quoted: str) -> str:
 
 
 def _plain(token: str) -> str:
-    """The token where it is a plain word, a number or a public term, else a placeholder."""
+    """Return a plain word, number or public term unchanged, else a placeholder."""
     if token.startswith("<"):
         return token
     word = token.strip(".?!…-–*/\\&$#~^+")  # a dash may stand alone

@@ -36,18 +36,18 @@ from taxtui.runner.preflight import Opened
 from taxtui.runner.progress import CellProgress, Progress
 from taxtui.runner.redaction import hide_names_of
 from taxtui.runner.run_control import CANCELLED_WITHIN_S, CLEANUP_WITHIN_S, RunControl, run_helpers
-from taxtui.runner.spend_limit import SpendLimit, Used
+from taxtui.runner.spend_limit import SpendLimit
 from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
 
 BUDGET: Final = "budget"
-LEFT_BEHIND: Final = "{} earlier runs of this machine were not cleaned; taxtui clean lists what they left"
+LEFT_BEHIND: Final = "{} earlier runs of this machine were not cleaned; taxtui clean lists the leftovers"
 
 
 class Run:
     """One run, from its preconditions to its last frame. ``execute`` is called once.
 
-    One worker that measures once is this process. Workers of a repeated run, and several workers, are processes of
-    their own, on this machine or on the nodes of a Ray cluster.
+    A single worker without repetitions is this process. Workers of a repeated run, and several workers, are child
+    processes on this machine or on the nodes of a Ray cluster.
     """
 
     def __init__(
@@ -64,13 +64,13 @@ class Run:
         """Open and write nothing yet.
 
         Args:
-            prices: the sheet that the plan's limit in dollars is counted by.
-            software: facts that the header gets besides those of this machine.
-            ray: the cluster whose nodes measure.
-            resumed: the recording to continue, under its run id and in its file.
+            prices: the sheet for the plan's limit in dollars.
+            software: facts for the header, added to the facts of this machine.
+            ray: the cluster of the workers.
+            resumed: the recording to continue, under the same run id.
 
         Raises:
-            TaxtuiError: Ray is not installed, or its nodes cannot measure this plan.
+            TaxtuiError: Ray is not installed, or nodes cannot measure this plan.
         """
         self.plan, self.path, self.run_id = plan, path, run_id
         self.progress = Progress(planned=self._planned(0), repetitions=plan.repeat)
@@ -80,12 +80,12 @@ class Run:
         self.outcome = "finished"
         self.settled: float | None = None  # with ``until``: the widest interval after the last repetition
         self.clean = True  # nothing was made, or nothing is left
-        self.left_behind: list[str] = []  # earlier runs that were not swept clean
+        self.left_behind: list[str] = []  # earlier unswept runs
         self.counts: dict[str, int] = {}  # counted trials by outcome
         self._ok: dict[int, int] = {}  # successes by cell
         self._software, self._resumed = software or {}, resumed
         self._launcher = self._launcher_of(ray)
-        self._spend_limit = SpendLimit(plan, prices, used=Used(resumed.sandboxes) if resumed else None)
+        self._spend_limit = SpendLimit(plan, prices, created=resumed.sandboxes if resumed else 0)
         self._repetition = self._next_trial = self._clock = 0
         self._parts: tuple[str, ...] = ("",)
         self._dispatcher: Dispatcher | None = None
@@ -101,17 +101,17 @@ class Run:
         self.progress.ok = resumed.ok + before[events.OK]
         self._repetition, self._next_trial = resumed.repetition, resumed.first_trial
         self._clock = resumed.worker
-        # A copy of the file may be continued elsewhere: names of its own keep the two apart.
+        # A copy of the file may be continued elsewhere: sandboxes get different names.
         self._parts = (secrets.token_hex(2), *ledger.recorded_parts(self.run_id))
 
     def _launcher_of(self, ray: RayOptions | None) -> Launcher | None:
-        """Return what starts the workers; None: one worker in this process."""
+        """Return the launcher of workers; None: one worker in this process."""
         if ray is not None:
             return RayLauncher(ray, self.plan)
         return ChildProcesses() if self.plan.workers > 1 or self.plan.repeated else None
 
     def _planned(self, repetition: int) -> int:
-        """The number of trials that are certain to be planned during a repetition."""
+        """Return the number of planned trials up to a repetition; with ``until`` more may follow."""
         once = sum(cell.trials for cell in self.plan.cells)
         return once * (self.plan.repeat if self.plan.until is None else repetition + 1)
 
@@ -124,7 +124,7 @@ class Run:
     # ----------------------------------------------------------------------------------------------------- the run
 
     async def execute(self) -> None:
-        """Measure the whole plan. However it ends: trials are awaited, then comes the sweep, then the last frame.
+        """Measure the whole plan. After any end follow: end of all trials, sweep, last frame.
 
         The watchdog is dismissed last, and only if nothing is left and nothing has crashed. An unexpected error is in
         ``control.crash`` afterwards.
@@ -171,7 +171,6 @@ class Run:
         return opened
 
     def _entry(self, opened: dict[str, Opened]) -> LedgerEntry:
-        """Return what a clean-up needs once this process has died."""
         return LedgerEntry(
             run_id=self.run_id,
             substrates=tuple(item.ref for item in opened.values()),
@@ -182,7 +181,6 @@ class Run:
         )
 
     def _begin(self, journal: Journal, opened: dict[str, Opened], cells: Sequence[Cell]) -> None:
-        """Record header, clock and cells."""
         if self._resumed is None:
             software = identity.client_facts() | preflight.facts(opened.values()) | self._software
             journal.emit(
@@ -198,7 +196,6 @@ class Run:
             journal.emit(Notice(journal.now(), "warning", LEFT_BEHIND.format(len(self.left_behind))))
 
     def _assignments(self) -> list[Assignment]:
-        """Return what each worker of the next repetition measures."""
         plan = plan_of(self.plan, self._repetition)
         return [
             Assignment(
@@ -212,10 +209,10 @@ class Run:
             for number in range(plan.workers)
         ]
 
-    # --------------------------------------------------------------------------------------------- its repetitions
+    # --------------------------------------------------------------------------------------------- repetitions
 
     async def _repeat(self, crew: Crew, opened: dict[str, Opened], journal: Journal, entry: LedgerEntry) -> None:
-        """Measure repetitions until the plan is done, its intervals are narrow, a limit is reached or it is stopped."""
+        """Repeat until the plan is done, intervals are narrow, a limit is reached, or the run is stopped."""
         began, plan = time.monotonic(), self.plan
         state = DispatchState(
             self.run_id,
@@ -255,7 +252,7 @@ class Run:
         return True
 
     async def _measure(self, crew: Crew, state: DispatchState, entry: LedgerEntry, budget_s: float | None) -> None:
-        """Measure one repetition, sweep, and let its workers go."""
+        """Measure one repetition, sweep, and close the workers."""
         plan = plan_of(self.plan, self._repetition)
         cells = [CellProgress(number, cell, self._ok.get(number, 0)) for number, cell in enumerate(plan.cells)]
         self.progress.repetition = self._repetition + 1
@@ -280,7 +277,7 @@ class Run:
         self._next_clock += len(crew.workers)
         with self.control.guard():
             state.journal.flush()
-        self._resumed = None  # the next repetition is a whole one
+        self._resumed = None  # the next repetition is complete
         await crew.close(CLEANUP_WITHIN_S)
 
     def _remaining(self, batches: Sequence[Block]) -> list[Block]:

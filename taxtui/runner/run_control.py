@@ -1,4 +1,4 @@
-"""Stop, abandon and pause of a run or a worker, and the error that ended it."""
+"""Stop, abandon and pause of a run or a worker, and the error of a crash."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ CANCEL: Final = "cancel"
 CLEANUP_WITHIN_S: Final = 240.0
 """Time limit for the clean-up of abandoned trials. The final sweep removes the rest."""
 CANCELLED_WITHIN_S: Final = 5.0
-"""Time limit for a trial whose clean-up is cancelled after that deadline."""
+"""Time limit for a trial after the cancellation of a late clean-up."""
 
 
 class RunControl:
-    """The state that stop, abandon and pause change. Its owner learns of each change."""
+    """The state behind stop, abandon and pause. ``changed`` is called after each change."""
 
     def __init__(self, changed: Callable[[str], None], crashed: Callable[[Exception], None] = lambda _: None) -> None:
         """Trials may start. ``changed`` receives ``stop``, ``interrupt``, ``cancel``, ``pause`` or ``resume``."""
-        self.reason = ""  # the outcome that stopped the launching; empty while more may start
-        self.limit = ""  # the limit that is used up, where a limit stopped the launching
-        self.crash: Exception | None = None  # an error that no code expected; it ended the run
+        self.reason = ""  # the outcome; empty while trials may start
+        self.limit = ""  # the exhausted limit, if a limit stopped launching
+        self.crash: Exception | None = None  # an unexpected error
         self.write_error: WriteFailed | None = None
         self.stopped = asyncio.Event()
         self.abandoned = asyncio.Event()
@@ -40,7 +40,6 @@ class RunControl:
 
     @property
     def stopping(self) -> bool:
-        """Whether launching has stopped for good."""
         return bool(self.reason)
 
     def stop(self, reason: str, limit: str = "") -> None:
@@ -52,7 +51,7 @@ class RunControl:
         self._changed(STOP)
 
     def abandon(self, reason: str) -> None:
-        """Start no more trials and stop those in flight; every clean-up still runs."""
+        """Start no more trials and stop trials in flight; every clean-up still runs."""
         self.stop(reason)
         self.abandoned.set()
         self._changed(CANCEL if reason == events.CANCELLED else INTERRUPT)
@@ -66,14 +65,14 @@ class RunControl:
         self._changed(PAUSE if not self.unpaused.is_set() else RESUME)
 
     def crashed(self, error: Exception) -> None:
-        """End the run in good order after an error that no code expected: trials are abandoned and clean up."""
+        """End the run in good order after an unexpected error: trials are abandoned and clean up."""
         first, self.crash = self.crash is None, self.crash or error
         self.abandon(events.CRASHED)
         if first:
             self._crashed(error)
 
     def write_failed(self, error: WriteFailed) -> None:
-        """End the run because its recording cannot be written."""
+        """End the run because writing the recording failed."""
         self.write_error = error
         self.abandon("write_failed")
 
@@ -86,12 +85,11 @@ class RunControl:
             self.crashed(error)
 
     async def guarded(self, work: Awaitable[object]) -> None:
-        """Await ``work`` under ``guard``."""
         with self.guard():
             await work
 
     async def awaited(self, measuring: asyncio.Task[None], late: Callable[[], Awaitable[object]] | None = None) -> None:
-        """Return once every trial has ended. Only abandoned trials have a deadline; ``late`` is awaited after it."""
+        """Return once every trial has ended. Only abandoned trials have a deadline; ``late`` is awaited afterwards."""
         abandoned = asyncio.ensure_future(self.abandoned.wait())
         try:
             await asyncio.wait({measuring, abandoned}, return_when=asyncio.FIRST_COMPLETED)
@@ -110,7 +108,7 @@ class RunControl:
 
 @contextlib.asynccontextmanager
 async def run_helpers(control: RunControl, *work: Awaitable[None]) -> AsyncIterator[None]:
-    """Run helpers while the block runs, and cancel them after it. An error of a helper crashes the run."""
+    """Run helpers during the block, and cancel the helpers afterwards. An error of a helper crashes the run."""
     helpers = [asyncio.ensure_future(control.guarded(helper)) for helper in work]
     try:
         yield
@@ -134,7 +132,7 @@ def read_commands(
             loop.call_soon_threadsafe(act)
 
     def listen() -> None:
-        # Not sys.stdin: Python aborts when it exits while a thread holds the lock of that buffer.
+        # Not sys.stdin: Python aborts at exit while a thread has the lock of the buffer.
         with contextlib.suppress(OSError), open(0, "rb", buffering=0, closefd=False) as stdin:
             for line in stdin:
                 try:

@@ -12,41 +12,29 @@ from taxtui.plan.spec import Limits, Plan
 from taxtui.sandboxes.protocol import Substrate
 
 
-class Used(NamedTuple):
-    """Sandboxes and dollars that were used."""
-
-    sandboxes: int = 0
-    usd: Fraction = Fraction(0)
-
-
 class _Use(NamedTuple):
     cell: int
     began_ns: int
 
 
 class SpendLimit:
-    """Counts sandboxes and their cost; one in flight costs at least as much as the dearest of its cell."""
+    """Counts sandboxes and cost; a sandbox in flight costs at least as much as the cell's dearest so far."""
 
     def __init__(
-        self, plan: Plan, prices: Prices | None, clock: Callable[[], int] = time.monotonic_ns, used: Used | None = None
+        self, plan: Plan, prices: Prices | None, clock: Callable[[], int] = time.monotonic_ns, created: int = 0
     ) -> None:
         """``prices`` is needed where the plan has a ``max_cost_usd``. ``clock`` is monotonic, in nanoseconds.
 
-        ``used`` is the use of earlier repetitions of the same run.
+        ``created``: number of sandboxes so far, in a resumed run.
         """
         self._max_sandboxes = plan.max_sandboxes
         self._max_usd = plan.max_cost_usd
         self._prices = prices
         self._clock = clock
-        self._created, self._spent_usd = used or Used()
+        self._created, self._spent_usd = created, Fraction(0)
         self._dearest_usd: dict[int, Fraction] = {}
         self._bills: dict[int, tuple[SandboxPrice, CellIdentity]] = {}
         self._in_use: dict[str, _Use] = {}
-
-    @property
-    def used(self) -> Used:
-        """The total use, once no sandbox is in use."""
-        return Used(self._created, self._spent_usd)
 
     def price(self, cell: int, substrate: Substrate, limits: Limits) -> None:
         """Look up the price of a paid cell. Raises ``costmodel.errors.PriceError`` with the stanza to add."""
@@ -56,7 +44,7 @@ class SpendLimit:
         self._bills[cell] = self._prices.sandbox(identity), identity
 
     def refuses(self, cell: int) -> str:
-        """Return the limit that forbids one more sandbox of a cell; empty where none does."""
+        """Return the limit against one more sandbox of a cell; empty where allowed."""
         if self._max_sandboxes is not None and self._created >= self._max_sandboxes:
             return f"--max-sandboxes {self._max_sandboxes} is used up"
         if self._max_usd is not None and cell in self._bills:
@@ -66,12 +54,10 @@ class SpendLimit:
         return ""
 
     def began(self, sandbox: str, cell: int) -> None:
-        """Count a sandbox that is about to be created."""
         self._created += 1
         self._in_use[sandbox] = _Use(cell, self._clock())
 
     def ended(self, sandbox: str) -> None:
-        """Count a sandbox that is gone."""
         use = self._in_use.pop(sandbox)
         cost = self._bill_usd(use)
         self._spent_usd += cost

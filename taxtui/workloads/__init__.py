@@ -1,1 +1,1 @@
-"""Needs of the shipped tiers: fixtures, and the image that holds them."""
+"""Fixtures of the shipped tiers, the image with the fixtures, and tiers from repositories and trajectories."""

@@ -1,4 +1,4 @@
-"""Finds credentials in commands by their known shapes: a tier contains commands of other people, but never their keys.
+"""Finds credentials in commands by their known shapes: a tier may contain other people's commands, never keys.
 
 Other credentials may remain.
 """
@@ -38,12 +38,12 @@ _SHAPES: Final = (
 
 
 def kinds(text: str) -> list[str]:
-    """Return the kinds of credentials that a text seems to contain, without repeating them."""
+    """Return the apparent kinds of credentials in a text, each once."""
     return [kind for kind, shape in _SHAPES if any(_secret(match) != PLACEHOLDER for match in shape.finditer(text))]
 
 
 def redacted(text: str) -> str:
-    """The text with everything that ``kinds`` finds replaced; it will hardly do what it did."""
+    """Return the text with a placeholder for each credential. The command will probably fail."""
     for _, shape in _SHAPES:
         text = shape.sub(lambda match: match[0].replace(_secret(match), PLACEHOLDER), text)
     return text

@@ -1,11 +1,11 @@
-"""The offline fixtures of T1 and T2, built once into the user's cache directory and verified whenever they are used.
+"""The offline fixtures of T1 and T2, built once into the user's cache directory and verified before each use.
 
 ::
 
     <cache>/taxtui/fixtures-<digest>/
-      attrs.git/                  bare, one commit of ours with the tree of upstream's tag 25.4.0
-      wheels/                     what T2 installs, and requirements.txt with its hashes
-      nested-disabled-*.patch     our failing test of a bug in that release, and our fix
+      attrs.git/                  bare, one new commit with the tree of upstream's tag 25.4.0
+      wheels/                     T2's packages, and requirements.txt with hashes
+      nested-disabled-*.patch     a failing test of a bug in the release, and the fix
       gitconfig                   for clones from attrs.git
       manifest.json               path → [size in bytes, sha256] of all of the above
 """
@@ -36,7 +36,7 @@ TREE: Final = "1a89cec703f192afebbdf353d04f13de00952d2b"
 """The tree of python-attrs/attrs at tag 25.4.0, here and upstream."""
 
 COMMIT: Final = "ee1e91d6d9308b1fe4aa867109931c8cf4c5d517"
-"""Our one commit with that tree; the same on every machine."""
+"""The one commit with the tree; the same on every machine."""
 
 DATA: Final = Path(__file__).parent / "data"
 MANIFEST: Final = "manifest.json"
@@ -51,11 +51,11 @@ def _digest() -> str:
 
 
 DIGEST: Final = _digest()
-"""12 hex digits over everything that the fixtures are made from."""
+"""12 hex digits over all sources of the fixtures."""
 
 
 def wanted_here(plan: Plan) -> bool:
-    """Whether local sandboxes are to be shown this machine's own fixtures, and not a folder of their own."""
+    """Whether local sandboxes use this machine's fixtures, not another folder."""
     return any(
         cell.substrate.name == "local" and cell.tier.uses_fixtures and "fixtures" not in cell.substrate.options
         for cell in plan.cells
@@ -63,7 +63,7 @@ def wanted_here(plan: Plan) -> bool:
 
 
 def ensure(progress: Callable[[str], None] | None = None) -> Path:
-    """The verified fixtures folder; built first where there is none, or a damaged one.
+    """Return the verified folder of fixtures; build a missing or damaged folder first.
 
     Raises:
         TaxtuiError: git or pip is missing, the package index cannot be reached, or the cache cannot be written.
@@ -76,7 +76,7 @@ def ensure(progress: Callable[[str], None] | None = None) -> Path:
         final.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="building-", dir=final.parent) as scratch:
             downloads, built = Path(scratch, "downloads"), Path(scratch, "fixtures")
-            say("fetching attrs 25.4.0 and the wheels of its tests (3 MB) with pip")
+            say("fetching attrs 25.4.0 and wheels for the tests (3 MB) with pip")
             _download(downloads)
             say("building the repository")
             _assemble(downloads, built)
@@ -87,7 +87,7 @@ def ensure(progress: Callable[[str], None] | None = None) -> Path:
 
 
 def cached() -> Path | None:
-    """The fixtures folder if it is there and every file is what it was when it was built, else None."""
+    """Return the folder of fixtures if every file is unchanged since the build, else None."""
     folder = _folder()
     try:
         manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=dict[str, tuple[int, str]])
@@ -107,7 +107,7 @@ def _fingerprint(path: Path) -> tuple[int, str]:
 
 
 def _download(into: Path) -> None:
-    """Fetch the source distribution and all wheels, whatever Python they are for, from the user's package index."""
+    """Fetch the source distribution and the wheels for every Python from the user's package index."""
     into.mkdir()
     pins = (DATA / "attrs.txt").read_text() + (DATA / "requirements.txt").read_text()
     lock = into / "lock.txt"
@@ -131,7 +131,7 @@ def _assemble(downloads: Path, built: Path) -> None:
     manifest = {str(path.relative_to(built)): _fingerprint(path) for path in files}
     (built / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
     for path in [built, *built.rglob("*")]:
-        path.chmod(0o755 if path.is_dir() else 0o644)  # whatever the umask: sandboxes have users of their own
+        path.chmod(0o755 if path.is_dir() else 0o644)  # also with a strict umask: sandboxes have other users
 
 
 def _repository(sdist: Path, bare: Path) -> None:
@@ -151,14 +151,14 @@ def _repository(sdist: Path, bare: Path) -> None:
 
 
 def _fast_import(archive: tarfile.TarFile) -> Iterable[bytes]:
-    """The commands of ``git fast-import`` for one commit, the same in every byte wherever it is made."""
+    """Yield the commands of ``git fast-import`` for one commit, equal in every byte on every machine."""
     message = b"attrs 25.4.0, as in its source distribution\n"
     yield b"commit refs/heads/main\nmark :1\ncommitter taxtui <taxtui@localhost> 1759708800 +0000\n"
     yield b"data %d\n%s" % (len(message), message)
     for member in archive:
         path = member.name.partition("/")[2]
         content = archive.extractfile(member)
-        if content is None or path == "PKG-INFO":  # a folder; and the one file that is not upstream's
+        if content is None or path == "PKG-INFO":  # a folder; and the one file missing upstream
             continue
         body = content.read()
         yield b"M %s inline %s\ndata %d\n%s\n" % (
@@ -171,7 +171,7 @@ def _fast_import(archive: tarfile.TarFile) -> Iterable[bytes]:
 
 
 def _publish(built: Path, final: Path) -> None:
-    """Put ``built`` in its place in one step; of several builders the first wins, a damaged folder makes way."""
+    """Rename ``built`` to ``final``. The first of several builders wins; a damaged folder is replaced."""
     while True:
         try:
             built.rename(final)
@@ -187,7 +187,7 @@ def _publish(built: Path, final: Path) -> None:
 
 
 def _run(command: list[str], failure: str, stdin: bytes = b"") -> str:
-    """Run a program without the user's git settings; its last words become the error."""
+    """Run a program without the user's git settings; the last line of error output becomes the error."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     env |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
     try:

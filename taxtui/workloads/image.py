@@ -1,7 +1,7 @@
-"""The container image that holds the fixtures and T1's preloaded repository, built with the docker command.
+"""The container image with the fixtures and T1's preloaded repository, built with the docker command.
 
-The command rather than the SDK: only substrates import SDKs, a push needs the credential helpers that the command
-knows, and it works with either builder and any docker context.
+The command rather than the SDK: only substrates import SDKs, a push needs the credential helpers of the
+command, and either builder and any docker context work.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ PRELOAD: Final = load_tier("T1").preload
 DIGEST: Final = hashlib.sha256(msgspec.msgpack.encode((fixtures.DIGEST, PRELOAD, DOCKERFILE.read_bytes()))).hexdigest()[
     :12
 ]
-"""12 hex digits over everything that the image holds besides its base."""
+"""12 hex digits over the image's content above the base."""
 
 DEFAULT_IMAGE: Final = f"taxtui-sandbox:{DIGEST}"
-"""Carries the digest, so that an image of older fixtures is never taken for this one."""
+"""The image's name with the digest: images with older fixtures have another name."""
 
 FIXTURES_LABEL: Final = "taxtui.fixtures"
-"""The image label whose value is ``DIGEST`` where the image holds what the shipped tiers need."""
+"""The label of an image for the shipped tiers, with the value ``DIGEST``."""
 
 ORDINARY_BASE: Final = "taxtui-base:python-3.11-slim"
 
@@ -40,11 +40,11 @@ for program in bash git python3 useradd; do command -v $program >/dev/null || ec
 python3 -m venv --without-pip /tmp/probe >/dev/null 2>&1 || echo python3-venv
 python3 -m pip --python /tmp/probe/bin/python --version >/dev/null 2>&1 || echo 'pip (22.3 or newer)'
 """
-"""Prints what a base lacks, one a line."""
+"""Prints the missing programs of a base, one a line."""
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):
-    """The image that was built."""
+    """A built image."""
 
     image: str
     id: str
@@ -56,7 +56,7 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
 def exists() -> bool:
     """Whether docker has ``DEFAULT_IMAGE``. Raises ``SubstrateUnavailable``: docker cannot be used."""
     asked_of_docker(
-        "docker cannot be used (is it started, and may you use it?)", "version", "--format={{.Server.Version}}"
+        "docker cannot be used (check the daemon and your permission)", "version", "--format={{.Server.Version}}"
     )
     try:
         asked_of_docker("there is no image", "image", "inspect", "--format={{.Id}}", DEFAULT_IMAGE)
@@ -68,21 +68,21 @@ def exists() -> bool:
 def build(
     base: str | None = None, *, push: str | None = None, progress: Callable[[str], None] = lambda _: None
 ) -> Built:
-    """Build ``DEFAULT_IMAGE`` from ``base``, or from python:3.11-slim with git added; push it as ``push`` if given.
+    """Build ``DEFAULT_IMAGE`` from ``base``, or from python:3.11-slim and git. Push the image as ``push`` if given.
 
     Raises:
-        SubstrateUnavailable: no docker command, no daemon, no permission, or an image that cannot be had.
-        UsageError: the base lacks what the tiers need.
+        SubstrateUnavailable: no docker command, no daemon, no permission, or an unavailable image.
+        UsageError: the base lacks programs.
         TaxtuiError: the fixtures cannot be built.
     """
     asked_of_docker(
-        "docker cannot be used (is it started, and may you use it?)", "version", "--format={{.Server.Version}}"
+        "docker cannot be used (check the daemon and your permission)", "version", "--format={{.Server.Version}}"
     )
     if base is None:
         base = ORDINARY_BASE
         progress("making the base: python:3.11-slim with git")
         text = DOCKERFILE_BASE.read_bytes()
-        failure = "cannot make the ordinary base (--base IMAGE takes one that you have)"
+        failure = "cannot make the default base (or give --base IMAGE)"
         asked_of_docker(failure, "build", "--quiet", f"--tag={base}", "-", stdin=text)
     _check(base)
     context = fixtures.ensure(progress)
@@ -102,21 +102,21 @@ def build(
 
 
 def _check(base: str) -> None:
-    """Refuse a base that lacks something; pull it first where it is not here."""
+    """Refuse a base without the needed programs; pull a missing base first."""
     try:
         asked_of_docker("", "image", "inspect", base)
     except SubstrateUnavailable:
-        asked_of_docker(f"there is no image {base} here, and it cannot be pulled", "pull", "--quiet", base)
+        asked_of_docker(f"cannot pull the missing image {base}", "pull", "--quiet", base)
     run = ["run", "--rm", "--network=none", "--user=0", "--entrypoint=sh", base, "-c", PROBE]
     missing = asked_of_docker(f"cannot run sh in {base}", *run).splitlines()
     if missing:
-        raise UsageError(f"{base} lacks {', '.join(missing)}", fix="give --base an image that has them")
+        raise UsageError(f"{base} lacks {', '.join(missing)}", fix="use a --base image with these programs")
 
 
 def asked_of_docker(failure: str, *arguments: str, stdin: bytes = b"") -> str:
     """Return the output of a docker command; the last line of its error output becomes the error.
 
-    Raises ``SubstrateUnavailable``: ``failure``, and those words.
+    Raises ``SubstrateUnavailable``: ``failure``, and the line.
     """
     try:
         process = subprocess.run(["docker", *arguments], input=stdin, capture_output=True, check=True)

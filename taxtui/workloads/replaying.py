@@ -1,4 +1,4 @@
-"""Whether a command of an agent can be run again by itself, and what it needs around it."""
+"""Whether an agent's command can be run again, and the needed network and folders."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _INTERACTIVE: Final = {
     "vi", "vim", "nvim", "nano", "emacs", "pico", "ed", "less", "more", "man", "top", "htop", "btop", "watch", "screen",
     "tmux", "ssh", "telnet", "ftp", "sftp", "psql", "mysql", "gdb", "pdb", "passwd", "su", "visudo",
 }
-"""Programs that wait for a person at a terminal."""
+"""Interactive programs."""
 _BATCH_FLAGS: Final = {"-c", "-e", "-f", "-n", "-b", "-q", "-batch", "--batch", "--command", "--version"}
 _REPLS: Final = {"python", "python3", "ipython", "node", "irb", "ghci", "lua", "R", "julia", "bash", "sh", "sqlite3"}
 _AGENT_TOOLS: Final = {
     "submit", "open", "goto", "scroll_up", "scroll_down", "create", "edit", "insert", "search_dir", "search_file",
     "find_file", "str_replace_editor", "edit_anthropic", "review_on_submit_m", "filemap", "view_image",
 }
-"""Commands that SWE-agent installs in its sandbox; a fresh one has none of them."""
+"""Commands installed by SWE-agent, missing in a fresh sandbox."""
 _COMMIT_MESSAGE: Final = re.compile(r"-[a-zA-Z]*[mFC]|--(message|file|no-edit|fixup|reuse-message)")
 # fmt: on
 _HARNESS_PATHS: Final = re.compile(
@@ -36,9 +36,9 @@ _NETWORK: Final = re.compile(
 
 
 def hindrance(script: str) -> str:
-    """Why a command cannot be run again by itself, as the end of a sentence; "" where nothing was found.
+    """Return why a command cannot be run again, as the end of a sentence; "" without a reason.
 
-    Judged by the first word of each part of a pipeline or list; what a script does inside is not looked at.
+    Judged by the first word of each part of a pipeline or list; scripts are not read.
     """
     if not script.strip():
         return "is empty"
@@ -63,19 +63,19 @@ def hindrance(script: str) -> str:
 
 
 def needs_network(script: str) -> bool:
-    """Whether a command fetches something, as far as its words tell."""
+    """Whether a command fetches something, judged by the words."""
     return bool(_NETWORK.search(script))
 
 
 def folders_needed(script: str) -> list[str]:
-    """The first part of each absolute path outside those that every system has: what the image must bring."""
+    """Return the needed folders of the image: first parts of absolute paths, without system folders."""
     paths = (path for path in _ABSOLUTE.findall(script))
     return list(dict.fromkeys(path for path in paths if not path.startswith(_SYSTEM)))
 
 
 def _parts(script: str) -> list[list[str]]:
-    """The words of each part, assignments and ``sudo`` before them left out; [] where a shell would refuse it too."""
-    body = re.split(r"<<-?\s*['\"]?\w+", script)[0]  # what a heredoc holds is no command
+    """Return the words of each part, without assignments and ``sudo`` in front; [] for a syntax error."""
+    body = re.split(r"<<-?\s*['\"]?\w+", script)[0]  # a heredoc has no commands
     lexer = shlex.shlex(body, posix=True, punctuation_chars=";|&()\n")
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
     parts: list[list[str]] = [[]]

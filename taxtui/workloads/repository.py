@@ -1,8 +1,8 @@
-"""Tiers from one's own repository: one that inspects it, like T1, and one that tests it, like T2.
+"""Tiers from a user's repository: inspection, like T1, and tests, like T2.
 
-Both clone from a folder of fixtures: the repository as one bare commit, and git's settings for that.
+Both clone from a folder of fixtures: the repository as one bare commit, and git's settings.
 
-The expected output of each step is read from the commit with git, before anything is run.
+The expected output of each step is read from the commit with git, before any run.
 """
 
 from __future__ import annotations
@@ -23,48 +23,47 @@ from taxtui.workloads import credentials, fixtures
 BARE: Final = "repo.git"
 """The bare clone in the fixtures' folder."""
 GITCONFIG: Final = "gitconfig"
-"""Beside it: it may belong to another user than the one who clones it."""
+"""Settings next to the bare clone, for clones by another user than the owner."""
 
 _CLONE: Final = f"""\
 GIT_CONFIG_GLOBAL="$TAXTUI_FIXTURES/{GITCONFIG}" git clone --quiet --template= -c advice.detachedHead=false \\
     -c color.ui=false -c core.pager=cat -c core.checkStat=minimal "file://$TAXTUI_FIXTURES/{BARE}" repo &&
     cd repo && git checkout --quiet --detach && git ls-files -z | xargs -0 touch -h -t 202001010000 &&
     git update-index -q --refresh"""
-# Files dated before the index let git trust it: otherwise whatever runs within a second of the clone reads them all.
+# Git trusts an index newer than the files: else each command within a second of the clone reads all files.
 
 MAX_SHOWN_BYTES: Final = 64_000
-"""The largest file that a step prints."""
+"""The largest file printed by a step."""
 MIN_LINES: Final = 3
 MAX_LINE: Final = 120
 TEST_TIMEOUT_S: Final = 600.0
 
 
 class TestCommand(NamedTuple):
-    """How a repository's tests are run."""
+    """The command for a repository's tests."""
 
     command: str
     requires: tuple[str, ...]
 
 
 class Landmark(NamedTuple):
-    """A file of the commit, and what finds a line of it again."""
+    """A file of the commit, and a line to search for."""
 
     path: str
     lines: list[str]
     number: int  # of the line, from 1
-    word: str  # a word of that line
+    word: str  # a word of the line
 
     @property
     def line(self) -> str:
-        """The line itself."""
         return self.lines[self.number - 1]
 
 
 class RepositoryCopy:
-    """The one commit that was cloned: what its tiers are made from. Reads with git, runs nothing of the repository."""
+    """The cloned commit, the source of tiers. Read with git; nothing of the repository is run."""
 
     def __init__(self, bare: Path) -> None:
-        """``bare`` is what ``clone`` made. Raises ``TaxtuiError``: git cannot read it."""
+        """``bare``: from ``clone``. Raises ``TaxtuiError``: git cannot read the repository."""
         self._git = ["git", "-c", "safe.directory=*", f"--git-dir={bare}"]
         self.tree = self._read("rev-parse", "HEAD^{tree}").strip()
         self.paths = [path for path in self._read("ls-tree", "-r", "-z", "--name-only", "HEAD").split("\0") if path]
@@ -73,7 +72,7 @@ class RepositoryCopy:
         return _run([*self._git, *arguments], "git cannot read the repository").decode(errors="surrogateescape")
 
     def text(self, path: str) -> str:
-        """A file's content; "" where it is not text in UTF-8 or too large to be shown."""
+        """Return a file's content; "" for a large file, and for any text not in UTF-8."""
         size = int(self._read("cat-file", "-s", f"HEAD:{path}"))
         if size > MAX_SHOWN_BYTES:
             return ""
@@ -84,10 +83,10 @@ class RepositoryCopy:
             return ""
 
     def landmark(self) -> Landmark:
-        """A file to read, search and cut: the longest of the first hundred that have a line fit to be asked for.
+        """Return the longest of the first hundred files with a line to search for.
 
         Raises:
-            UsageError: there is no such file.
+            UsageError: no such file.
         """
         entries = [line.partition("\t") for line in self._read("ls-tree", "-r", "-z", "HEAD").split("\0")]
         plain = [path for kind, _, path in entries if kind.startswith("100") and _PLAIN.fullmatch(path)]
@@ -98,7 +97,7 @@ class RepositoryCopy:
         return max(landmarks, key=lambda landmark: len(landmark.lines))
 
     def tests(self) -> TestCommand | None:
-        """How its tests are run as far as its files tell, or None."""
+        """Return the command for the tests, judged by the files, or None."""
         names = set(self.paths)
         if any(Path(path).name.startswith("test_") and path.endswith(".py") for path in names):
             return TestCommand("python3 -m pytest -q -p no:cacheprovider", ("python3",))
@@ -115,7 +114,7 @@ class RepositoryCopy:
 
 # fmt: off
 _PLAIN: Final = re.compile(r"[\w+@][\w./+@-]*", re.ASCII)
-"""A path that neither a shell nor git has to quote."""
+"""A path without quoting in a shell or git."""
 _SOURCES: Final = {
     ".py", ".go", ".rs", ".js", ".ts", ".tsx", ".c", ".h", ".cc", ".cpp", ".java", ".rb", ".kt", ".swift", ".sh",
 }
@@ -123,43 +122,31 @@ _SOURCES: Final = {
 
 
 def clone(source: str, folder: Path) -> RepositoryCopy:
-    """Put the repository at a path or URL, as it is committed, into ``folder`` as one commit without its history.
+    """Clone the last commit at a path or URL into ``folder``, without history.
 
     Raises:
-        UsageError: git cannot clone it, or it is empty.
+        UsageError: git cannot clone the repository, or the repository is empty.
         TaxtuiError: there is no git.
     """
     url = f"file://{Path(source).resolve()}" if Path(source).exists() else source
     if url.startswith("-"):
         raise UsageError(f"{source!r} is neither a path nor a URL")
     bare = folder / BARE
-    command = [
-        "git",
-        "clone",
-        "--quiet",
-        "--bare",
-        "--depth",
-        "1",
-        "--single-branch",
-        "--no-tags",
-        "--template=",
-        "--",
-        url,
-    ]
-    _run([*command, str(bare)], f"git cannot clone {_redacted(source)}", UsageError)
-    _run(["git", f"--git-dir={bare}", "remote", "remove", "origin"], "git cannot forget where it cloned from")
+    command = ["git", "clone", "--quiet", "--bare", "--depth", "1", "--single-branch", "--no-tags", "--template=", "--"]
+    _run([*command, url, str(bare)], f"git cannot clone {_redacted(source)}", UsageError)
+    _run(["git", f"--git-dir={bare}", "remote", "remove", "origin"], "git cannot remove the clone's origin")
     shutil.copyfile(fixtures.DATA / GITCONFIG, folder / GITCONFIG)
     try:
         snapshot = RepositoryCopy(bare)
     except TaxtuiError as error:
         raise UsageError(f"{_redacted(source)} has no commit", fix="commit something first") from error
     for path in [folder, *folder.rglob("*")]:
-        path.chmod(0o755 if path.is_dir() else 0o644)  # whatever the umask: sandboxes have users of their own
+        path.chmod(0o755 if path.is_dir() else 0o644)  # also with a strict umask: sandboxes have other users
     return snapshot
 
 
 def inspection(name: str, snapshot: RepositoryCopy) -> Tier:
-    """Ten steps that only read, as an agent does that finds its way; the repository is cloned before them."""
+    """Return a tier of ten reading steps after a clone, like an agent's orientation."""
     return Tier(
         name=f"{name}-inspect",
         title=f"{name}, inspected",
@@ -170,9 +157,9 @@ def inspection(name: str, snapshot: RepositoryCopy) -> Tier:
 
 
 def testing(name: str, snapshot: RepositoryCopy, tests: TestCommand, setup: Sequence[str], *, network: bool) -> Tier:
-    """From a clone to a passing test, then a cycle of reading, an edit, the tests, and the edit undone.
+    """Return a tier from a clone to a passing test, then a cycle of reading, an edit, the tests, and the edit undone.
 
-    ``setup`` are commands between the clone and the first test, such as what installs the dependencies.
+    ``setup``: commands between the clone and the first test, for example to install dependencies.
     """
     landmark = snapshot.landmark()
     file = shlex.quote(landmark.path)
@@ -235,7 +222,7 @@ def _below(folder: str, path: str) -> str:
 
 
 def _distinct(path: str, text: str) -> Landmark | None:
-    """The middlemost line of a text that occurs in it once, and gives nothing away."""
+    """Return a unique line near the middle of a text, without credentials."""
     lines = text.splitlines() if "\r" not in text and "{nonce}" not in text else []
     middle = len(lines) / 2
     for number in sorted(range(1, len(lines) + 1), key=lambda place: abs(place - middle)):
@@ -255,7 +242,7 @@ def _redacted(source: str) -> str:
 
 
 def _run(command: list[str], failure: str, kind: type[TaxtuiError] = TaxtuiError) -> bytes:
-    """Run git without the repository that we may be in; its last words become the error."""
+    """Run git outside any current repository; the last line of error output becomes the error."""
     env = {key: value for key, value in os.environ.items() if key not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")}
     env |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
     try:
@@ -264,5 +251,5 @@ def _run(command: list[str], failure: str, kind: type[TaxtuiError] = TaxtuiError
         raise TaxtuiError(f"{failure}: there is no git", fix="install it") from error
     except subprocess.CalledProcessError as error:
         words = error.stderr.decode(errors="replace").strip().splitlines() or [f"exit {error.returncode}"]
-        why = next((line for line in words if line.startswith(("fatal: ", "error: "))), words[-1])  # advice follows it
+        why = next((line for line in words if line.startswith(("fatal: ", "error: "))), words[-1])  # advice follows
         raise kind(f"{failure}: {_redacted(why.removeprefix('fatal: ').removeprefix('error: '))}") from error

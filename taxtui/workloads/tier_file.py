@@ -1,4 +1,4 @@
-"""Writes a tier as the TOML file that ``plan.scenario.load_tier`` reads back as the same tier."""
+"""Writes a tier as a TOML file for ``plan.scenario.load_tier``."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _UNPRINTABLE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
 def to_toml(tier: Tier, about: Sequence[str] = (), remarks: Mapping[int, str] | None = None) -> str:
-    """The file's text: comment lines, the tier, its steps. ``remarks`` are comments by the number of a cycle's step.
+    """Return the file's text: comment lines, tier and steps. ``remarks``: comments by the number of a cycle's step.
 
-    Half a surrogate pair, which neither TOML nor a shell can hold, becomes U+FFFD.
+    Half a surrogate pair, invalid in TOML and shells, becomes U+FFFD.
     """
     lines = [f"# {_one_line(line)}" for line in about]
     lines += [f"name = {_text(tier.name)}", f"title = {_text(tier.title)}"]
@@ -34,17 +34,17 @@ def to_toml(tier: Tier, about: Sequence[str] = (), remarks: Mapping[int, str] | 
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a file that must not exist yet, readable for its owner alone: commands are nobody else's business.
+    """Write a new file, readable only for the owner: commands are private.
 
     Raises:
-        UsageError: it exists, or cannot be written.
+        UsageError: the file exists, or cannot be written.
     """
     try:
         with path.open("x", encoding="utf-8") as file:
             path.chmod(0o600)
             file.write(text)
     except FileExistsError as error:
-        raise UsageError(f"{path} exists", fix="remove it, or name another with -o") from error
+        raise UsageError(f"{path} exists", fix="remove the file, or choose another with -o") from error
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from error
 
@@ -62,7 +62,7 @@ def _one_line(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """A TOML string: literal where that can be read as it stands, else with the escapes that JSON has too."""
+    """Return a TOML string: literal where possible, else with JSON's escapes."""
     text = re.sub(r"[\ud800-\udfff]", "�", text)
     if ("\n" in text or '"' in text or "\\" in text) and not _UNPRINTABLE.search(text):
         if "\n" not in text and "'" not in text:

@@ -1,7 +1,7 @@
-"""A tier from one trajectory: its commands in their order, what they returned, and the time between them as a law.
+"""A tier from one trajectory: commands in order, exit codes, and a distribution of think time.
 
-This is the one place where taxtui keeps what somebody's agent ran, because it is asked to. Nothing that the commands
-printed is kept: a step proves itself by its exit code.
+Only here taxtui keeps an agent's commands, on request. Output of the commands
+is never kept: a step is checked by the exit code.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ class Called(NamedTuple):
     """One command of a trajectory."""
 
     script: str
-    folder: str = ""  # where it ran; "": the sandbox's own
+    folder: str = ""  # working directory; "": the sandbox's default
     exit_code: int | None = None
-    think_s: float | None = None  # between the end of the one before and this one's begin; None: not told
-    hindrance: str = ""  # why it is no command that can be run again, where its log says so
+    think_s: float | None = None  # since the end of the previous command; None: unknown
+    hindrance: str = ""  # a reason in the log against running the command again
 
 
 class ConvertedTier(NamedTuple):
-    """The tier, and what to know about it."""
+    """The tier, with remarks."""
 
     tier: Tier
-    remarks: dict[int, str]  # by step of the cycle: what the log told of it
-    left_out: list[str]  # commands that cannot be run again, each with its reason
+    remarks: dict[int, str]  # by step of the cycle, from the log
+    left_out: list[str]  # commands not to run again, with reasons
     notes: list[str]
 
 
 def tier_of(name: str, called: Sequence[Called], image: str = "", *, redact: bool = False) -> ConvertedTier:
-    """The tier whose cycle is the whole trajectory.
+    """Return the tier with the whole trajectory as cycle.
 
     Raises:
-        UsageError: a command holds what looks like a credential, and ``redact`` is not set; or none can be run again.
+        UsageError: an apparent credential without ``redact``, or no command can be run again.
     """
     commands: list[tuple[int, Called]] = []
     left_out: list[str] = []
@@ -64,7 +64,7 @@ def tier_of(name: str, called: Sequence[Called], image: str = "", *, redact: boo
     if secrets:
         secrets_text = "; ".join(f"command {number} holds {' and '.join(kinds)}" for number, kinds in secrets.items())
         if not redact:
-            raise UsageError(secrets_text, fix="--redact writes REDACTED in its place, where the command may then fail")
+            raise UsageError(secrets_text, fix="--redact writes REDACTED instead; the command may then fail")
         notes.append(f"redacted: {secrets_text}")
     scripts = [
         credentials.redacted(_script(command)) if number in secrets else _script(command)
@@ -75,7 +75,7 @@ def tier_of(name: str, called: Sequence[Called], image: str = "", *, redact: boo
     think, think_notes = _think(called)
     notes += think_notes
     if folders := list(dict.fromkeys(path for script in scripts for path in replaying.folders_needed(script))):
-        where = f"the image {image}" if image else "the image that it ran in"
+        where = f"the image {image}" if image else "the trajectory's image"
         notes.append(f"needs {', '.join(folders[:MOST_NAMED])}: measure it with {where}")
     without_code = sum(command.exit_code is None for _, command in commands)
     if without_code:
@@ -96,7 +96,7 @@ def tier_of(name: str, called: Sequence[Called], image: str = "", *, redact: boo
 
 
 def _hindrance(script: str) -> str:
-    """As ``replaying.hindrance``, also of what a shell is handed with -c."""
+    """As ``replaying.hindrance``, also for a shell's -c."""
     if why := replaying.hindrance(script):
         return why
     try:
@@ -115,16 +115,16 @@ def _script(command: Called) -> str:
 
 
 def _program(script: str) -> str:
-    """A name for a step, of the first word that could be a program's."""
+    """Return a name for a step: the first word like a program's."""
     match = re.match(r"\s*(?:cd\s+\S+\s*(?:&&|;)\s*)?([\w./-]+)", script, re.ASCII)
     return match[1].rpartition("/")[2][:30] if match else "command"
 
 
 def _think(called: Sequence[Called]) -> tuple[str, list[str]]:
-    """The law of the gaps as ``--think`` takes it, and what to say of it."""
+    """Return the distribution of gaps for ``--think``, and notes."""
     gaps_s = [command.think_s for command in called if command.think_s is not None and command.think_s > 0]
     if not gaps_s:
-        return "", ["the log tells no time between commands: without think time"]
+        return "", ["the log has no time between commands: no think time"]
     median_s, sigma = characterization.lognormal(gaps_s)
     if f"{median_s:.6f}" == f"{0:.6f}":
         return "", ["less than a microsecond lies between commands: without think time"]

@@ -31,16 +31,7 @@ def sections(results: Sequence[tuple[str, Sequence[Saving]]]) -> list[Section]:
     """Return one table per row, with a line per action; the notes stand below the last."""
     tables = []
     for name, own in results:
-        rows: list[Sequence[Content]] = [
-            [
-                effect.action,
-                amount_cell(effect.usd, SHORT, signed=True),
-                amount_cell(effect.step_s, SHORT, signed=True),
-                "\n".join(map(_threshold, effect.thresholds)) or "–",
-            ]
-            for effect in own
-        ]
-        tables.append(Section(f"{name}: what if", HEAD, rows, []))
+        tables.append(Section(f"{name}: what if", HEAD, [_row(effect) for effect in own], []))
     effects = [effect for _, own in results for effect in own]
     notes = ["Savings per training step; a negative saving is a loss. Each action is compared alone."]
     assumed = {one.field: one for effect in effects for one in effect.assumed}
@@ -49,6 +40,8 @@ def sections(results: Sequence[tuple[str, Sequence[Saving]]]) -> list[Section]:
         f"State yours: --set {one.field}=SECONDS"
         for one in assumed.values()
     ]
+    if not all(effect.reuses for effect in effects):
+        notes.append("recycle: no sandbox is reused, so nothing is saved. Use fewer workers than rollouts in a step.")
     notes += [NOTES[action] for action in dict.fromkeys(effect.action for effect in effects)]
     tables[-1] = tables[-1]._replace(notes=notes)
     return tables
@@ -68,6 +61,13 @@ def records(results: Sequence[tuple[str, Sequence[Saving]]]) -> list[dict[str, A
         for name, effects in results
         for effect in effects
     ]
+
+
+def _row(effect: Saving) -> Sequence[Content]:
+    if not effect.reuses:
+        return [effect.action, "–", "–", "no sandbox is reused"]
+    amounts = (amount_cell(amount, SHORT, signed=True) for amount in (effect.usd, effect.step_s))
+    return [effect.action, *amounts, "\n".join(map(_threshold, effect.thresholds)) or "–"]
 
 
 def _threshold(one: Threshold) -> str:

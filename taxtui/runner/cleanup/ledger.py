@@ -1,4 +1,4 @@
-"""The ledger: facts that a clean-up needs after a run has died, in the user's state directory."""
+"""The ledger: facts for a clean-up after a run has died, in the user's state directory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _START_FIELD: Final = 19
 
 
 _TRIAL_OF_PART: Final = re.compile(r"(?:(?P<part>[0-9a-f]+)x)?(?P<trial>[0-9]+)(?:\.[a-z]+)?")
-"""The end of a sandbox's name: ``17`` in a run that was never cut short, ``3f2ax17`` in a resumption of it.
+"""The end of a sandbox's name: ``17`` in the first part of a run, ``3f2ax17`` in a resumption.
 
 A snapshot, fork or image of the trial has the same name and a suffix: ``17.fork``.
 """
@@ -32,29 +32,28 @@ def sandbox_name(run_id: str, part: str, trial: int) -> str:
 
 
 def part_of(sandbox: str) -> str:
-    """Return the part of a run that made a sandbox; empty for the first part and for a name of another form."""
+    """Return a sandbox's part of the run; empty for the first part and for names of another form."""
     matched = _TRIAL_OF_PART.fullmatch(sandbox.rpartition("-")[2])
     return (matched["part"] or "") if matched else ""
 
 
 class TrialShare(msgspec.Struct, frozen=True):
-    """The trials of a run that one of its workers runs: every ``workers``-th number."""
+    """The trial numbers of one worker: every ``workers``-th."""
 
     worker: int  # from 0
     workers: int
 
     def holds(self, sandbox: str) -> bool:
-        """Whether a sandbox, whose name ends in its trial's number, belongs to this worker."""
+        """Whether a sandbox belongs to this worker, by the trial number in the name."""
         matched = _TRIAL_OF_PART.fullmatch(sandbox.rpartition("-")[2])
         return matched is not None and int(matched["trial"]) % self.workers == self.worker
 
     def number(self, turn: int) -> int:
-        """Return the number of this worker's trial in a turn."""
         return turn * self.workers + self.worker
 
 
 class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One run that has not yet been swept clean."""
+    """The facts for the clean-up of one run."""
 
     run_id: Annotated[str, msgspec.Meta(pattern=folders.RUN_ID_PATTERN)]
     substrates: tuple[SubstrateRef, ...]
@@ -66,13 +65,13 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> Path:
-        """Return its file. Raises ``UsageError``: its run id names no file of the ledger."""
+        """Return the entry's file. Raises ``UsageError``: the run id is invalid."""
         if self.share is None:
             return _entry_of(self.run_id)
         return workers_folder(self.run_id) / f"{self.share.worker}.json"
 
     def covers(self, sandbox: str) -> bool:
-        """Whether this entry's owner may remove a sandbox of the run, by its name.
+        """Whether the entry's owner may remove a sandbox of the run, by name.
 
         A copy of the recording may be resumed while the run continues elsewhere; each removes its own sandboxes only.
         """
@@ -98,23 +97,23 @@ def write(entry: LedgerEntry) -> Path:
 
 
 def entries() -> list[LedgerEntry]:
-    """Return every run that was not cleaned, oldest first. Unreadable files are skipped."""
+    """Return every run to clean up, oldest first. Unreadable files are skipped."""
     readable = []
     for path in sorted(folders.ledger().rglob("*.json")):
         try:
             readable.append(read(path))
         except (OSError, msgspec.DecodeError):
-            continue  # being written, or of another version: its run's own watchdog still knows it
+            continue  # being written, or of another version: the run's watchdog still has the entry
     return readable
 
 
 def live_runs() -> dict[str, int]:
-    """Return the runs of this machine whose runner is alive, with its process id."""
+    """Return the runs of this machine with a living runner, and the runner's process id."""
     return {entry.run_id: entry.pid for entry in entries() if entry.pid and _alive(entry)}
 
 
 def recorded_parts(run_id: str) -> tuple[str, ...]:
-    """Return the parts of a run that this machine has not swept yet; a resumption sweeps them too."""
+    """Return the unswept parts of a run on this machine, for the sweep of a resumption."""
     try:
         return read(_entry_of(run_id)).parts
     except (OSError, msgspec.DecodeError):
@@ -122,13 +121,13 @@ def recorded_parts(run_id: str) -> tuple[str, ...]:
 
 
 def unswept_runs(but: str) -> list[str]:
-    """Return the unswept runs of this machine whose runner is gone, other than ``but``."""
+    """Return the unswept runs of this machine without a runner, other than ``but``."""
     alive = live_runs()
     return list(dict.fromkeys(entry.run_id for entry in entries() if entry.run_id not in (but, *alive)))
 
 
 def born(pid: int) -> str:
-    """Return the boot and the clock tick of a process's start, which no later process has; "" where unknown."""
+    """Return boot and clock tick of a process's start, unique on this machine; "" where unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -171,24 +170,24 @@ def worker_file(run_id: str, repetition: int, worker: int) -> Path:
 
 
 def remove(run_id: str) -> None:
-    """Forget a run without leftovers. Idempotent; a later sweep meets an entry that cannot be deleted."""
+    """Forget a run without leftovers. Idempotent; an entry remains where deletion fails."""
     with contextlib.suppress(OSError):
         _entry_of(run_id).unlink()
     shutil.rmtree(workers_folder(run_id), ignore_errors=True)
 
 
 def taken_over(entry: LedgerEntry) -> bool:
-    """Whether another runner has taken over the sandboxes that an entry covers."""
+    """Whether another runner has taken over the entry's sandboxes."""
     try:
         return read(entry.path) != entry
     except OSError:  # swept by hand
         return False
-    except msgspec.DecodeError:  # it is being written
+    except msgspec.DecodeError:  # being written
         return True
 
 
 def earlier(entry: LedgerEntry) -> bytes | None:
-    """Return the bytes of the file that an entry would replace, as in a resumption; None where there is none."""
+    """Return the present file at an entry's path, as in a resumption; None without a file."""
     try:
         return entry.path.read_bytes()
     except OSError:
@@ -196,9 +195,9 @@ def earlier(entry: LedgerEntry) -> bytes | None:
 
 
 def withdraw(entry: LedgerEntry, replaced: bytes | None) -> None:
-    """Undo the writing of an entry that has covered no sandbox yet.
+    """Undo the writing of an entry before the first sandbox.
 
-    An earlier entry of the run covers sandboxes that may still exist, and its workers' recordings are not merged yet.
+    Sandboxes of an earlier entry may still exist, with unmerged recordings of workers.
 
     Args:
         entry: the entry; unchanged where another runner has taken over.
@@ -214,7 +213,7 @@ def withdraw(entry: LedgerEntry, replaced: bytes | None) -> None:
 
 
 def settled(entry: LedgerEntry) -> None:
-    """Forget the sandboxes that an entry covers."""
+    """Forget the entry's sandboxes."""
     if entry.share is None:
         remove(entry.run_id)
         return

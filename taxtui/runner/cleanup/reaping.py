@@ -1,4 +1,4 @@
-"""Removal of every sandbox that is found, and the final sweep of a run; one failure prevents no other removal."""
+"""Removal of sandboxes, and the final sweep of a run; a failure prevents no other removal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SWEEP_TIMEOUT_S: Final = 300.0
 
 
 class Leftover(NamedTuple):
-    """A sandbox that could not be removed, and the reason: a ``SubstrateError``, or an adapter's own bug."""
+    """A sandbox after a failed removal, and the error: a ``SubstrateError``, or an adapter's bug."""
 
     sandbox: Found
     error: Exception
@@ -28,7 +28,7 @@ class Leftover(NamedTuple):
 async def reap_all(
     substrate: Substrate, sandboxes: Iterable[Found], *, reaped: Callable[[Found], object] = lambda _: None
 ) -> list[Leftover]:
-    """Remove every sandbox, ``AT_ONCE`` at a time; call ``reaped`` for each that is gone and return the others."""
+    """Remove every sandbox, ``AT_ONCE`` at a time; call ``reaped`` after each removal and return the failures."""
     gate = asyncio.Semaphore(AT_ONCE)
     leftovers: list[Leftover] = []
 
@@ -36,7 +36,7 @@ async def reap_all(
         async with gate:
             try:
                 await substrate.reap(sandbox)
-            except Exception as error:  # also an adapter's bug: it is not known to be gone
+            except Exception as error:  # also an adapter's bug: the sandbox may still exist
                 leftovers.append(Leftover(sandbox, error))
             else:
                 reaped(sandbox)
@@ -50,9 +50,9 @@ def _any(sandbox: str) -> bool:
 
 
 async def final_sweep(substrates: Iterable[Substrate], run_id: str, is_ours: Callable[[str], bool] = _any) -> list[str]:
-    """Find a run's sandboxes by label on every substrate and remove them; return one line for each that is left.
+    """Remove a run's sandboxes on every substrate, by label; return a line for each leftover.
 
-    ``is_ours`` says by its name whether a sandbox may be removed: another worker may still use it.
+    ``is_ours``: whether a sandbox of this name may be removed. Another worker may still use a sandbox.
     """
     lines = []
     for substrate in substrates:
@@ -70,26 +70,26 @@ async def final_sweep(substrates: Iterable[Substrate], run_id: str, is_ours: Cal
 async def conclude_cleanup(
     substrates: Iterable[Substrate], entry: LedgerEntry, sink: EventSink, failed_removals: int
 ) -> bool:
-    """Sweep what a ledger entry covers and record what is left; True where nothing is.
+    """Sweep a ledger entry's sandboxes and record leftovers; True without leftovers.
 
-    ``failed_removals``: clean-ups of single trials that failed before.
+    ``failed_removals``: number of failed clean-ups of single trials.
     """
     lines = await final_sweep(substrates, entry.run_id, entry.covers)
     for text in lines:
         sink.emit(Notice(sink.now(), "error", f"{text}; taxtui clean --run {entry.run_id} --force"))
     if not lines and failed_removals:
         times = "clean-ups" if failed_removals > 1 else "clean-up"
-        text = f"the last look found nothing left; {failed_removals} {times} had failed before"
+        text = f"the final sweep found nothing left; {failed_removals} {times} had failed before"
         sink.emit(Notice(sink.now(), "info", text))
     return not lines
 
 
 def record_crash(crash: Exception | None, sink: EventSink) -> None:
-    """Record the error that ended a run or a worker, where there is one."""
+    """Record the error of a crash, if any."""
     if crash is not None:
         sink.emit(Notice(sink.now(), "error", f"crashed: {located(crash)} {redact(crash)[1]}".rstrip()))
 
 
 def watchdog_replaced(sink: EventSink) -> Callable[[], None]:
-    """Return a function that records the replacement of a dead watchdog."""
-    return lambda: sink.emit(Notice(sink.now(), "warning", "the watchdog has died; another has taken its place"))
+    """Return a function to record the replacement of a dead watchdog."""
+    return lambda: sink.emit(Notice(sink.now(), "warning", "the watchdog has died; a new watchdog runs"))

@@ -37,24 +37,24 @@ READY: Final = b"ready\n"
 FIRST_PAUSE_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 5.0
 LOOK_S: Final = 1.0
-"""Interval at which the runner checks that its watchdog is alive."""
+"""Interval between the runner's checks of the watchdog."""
 OPENED_WITHIN_S: Final = 120.0
 DISMISSED_WITHIN_S: Final = 10.0
-"""A watchdog that does not end within this time is killed: it may not hold up a run."""
+"""A watchdog is killed after this time, so that no run waits longer."""
 GIVE_UP_AFTER_S: Final = 3600.0
-"""A provider that cannot be reached for an hour keeps its own deadline; the ledger entry stays for ``taxtui clean``."""
+"""After an hour without the provider the watchdog ends; the ledger entry stays for ``taxtui clean``."""
 
 _ROOM: Final = "make room for processes and open files (ulimit -u, ulimit -n, the control group's pids.max)"
 
 
 class Watchdog:
-    """The runner's end of its watchdog."""
+    """The runner's handle of the watchdog."""
 
     def __init__(self, entry: LedgerEntry) -> None:
-        """Start the process and send it the ledger entry; it is ready after ``wait_ready``.
+        """Start the process and send the ledger entry. The watchdog is ready after ``wait_ready``.
 
         Raises:
-            TaxtuiError: there is no room for it on this machine.
+            TaxtuiError: no process or descriptor is free.
         """
         self._entry = entry
         self._replaced = ledger.earlier(entry)
@@ -62,15 +62,10 @@ class Watchdog:
         self._process = self._start()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        # Ctrl-C that comes before the process has left our session would end it.
+        # Ctrl-C would end the process until it has left our session.
         with _said_where_there_is_no_room(), _interrupts_blocked():
             self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "taxtui.runner.cleanup.watchdog",
-                ],  # -P: no module of the user's folder gets in
+                [sys.executable, "-P", "-m", "taxtui.runner.cleanup.watchdog"],  # -P: no imports from the user's folder
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -80,10 +75,10 @@ class Watchdog:
         return self._process
 
     async def wait_ready(self) -> None:
-        """Return once the ledger has the entry and the watchdog has its clients open, so that it can act at once.
+        """Return once the ledger has the entry and the watchdog's clients are open.
 
         Raises:
-            TaxtuiError: it could not get there.
+            TaxtuiError: the watchdog cannot start.
         """
         process = self._process
         assert process.stdout is not None
@@ -94,8 +89,8 @@ class Watchdog:
         finally:
             too_late.cancel()
         if answer != READY:
-            why = answer.decode().strip() or "the watchdog died, or did not answer"
-            raise TaxtuiError(f"nobody to clean up after a crash: {why}")
+            why = answer.decode().strip() or "the process died or did not answer"
+            raise TaxtuiError(f"no watchdog to clean up after a crash: {why}")
         self._guarding = True
 
     async def keep(self, replaced: Callable[[], None]) -> None:
@@ -115,7 +110,7 @@ class Watchdog:
     def release(self, *, clean: bool) -> None:
         """The run has ended. ``clean``: nothing is left; otherwise the watchdog sweeps as if the runner had died.
 
-        A watchdog that was never ready has guarded nothing: an earlier entry of the run is put back.
+        Without a ready watchdog nothing was guarded: an earlier entry of the run is put back.
         """
         if clean:
             if self._guarding:
@@ -161,16 +156,16 @@ def _said_where_there_is_no_room() -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError) as error:
-        raise TaxtuiError(f"nobody to clean up after a crash: {error}", fix=_ROOM) from error
+        raise TaxtuiError(f"no watchdog to clean up after a crash: {error}", fix=_ROOM) from error
 
 
 async def sweep(entry: LedgerEntry, substrates: list[Substrate]) -> None:
-    """Find and reap until a look one create timeout after the runner's death finds nothing; then forget the run.
+    """Remove sandboxes until a search one create timeout after the runner's death finds none; then forget the run.
 
-    A create that was under way appears within the create timeout: a sandbox found earlier, or an error of the
+    A create under way appears within the create timeout: a sandbox found earlier, or an error of the
     provider, does not make the watchdog wait longer.
 
-    A run that is resumed meanwhile takes over: what it makes has the same label, and it sweeps at its own end.
+    A resumed run takes over: the label is the same, and the resumption sweeps at the end.
     """
     began = time.monotonic()
     pause_s = FIRST_PAUSE_S
@@ -180,7 +175,7 @@ async def sweep(entry: LedgerEntry, substrates: list[Substrate]) -> None:
         for substrate in substrates:
             try:
                 sandboxes = [sandbox for sandbox in await substrate.find(entry.run_id) if entry.covers(sandbox.name)]
-                if ledger.taken_over(entry):  # looked at last: what is found may have been made by then
+                if ledger.taken_over(entry):  # checked last: a resumption may have made some of the sandboxes
                     return
                 found_any |= bool(sandboxes)
                 await reap_all(substrate, sandboxes)
@@ -201,7 +196,7 @@ async def sweep(entry: LedgerEntry, substrates: list[Substrate]) -> None:
 async def _main() -> None:
     line = sys.stdin.buffer.readline()
     if not line:
-        return  # the runner died before it had made anything
+        return  # the runner died before the first sandbox
     entry = msgspec.json.decode(line, type=LedgerEntry)
     replaced = ledger.earlier(entry)
     async with contextlib.AsyncExitStack() as stack:

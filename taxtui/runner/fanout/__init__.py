@@ -1,1 +1,1 @@
-"""Assignments of trials to processes: workers, repetitions, nodes of a Ray cluster, and what a cut run still lacks."""
+"""Assignments of trials to workers: child processes, nodes of a Ray cluster, repetitions, resumption."""

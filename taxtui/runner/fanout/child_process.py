@@ -1,4 +1,4 @@
-"""Workers that are child processes of the run."""
+"""Workers in child processes of the run."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from pathlib import Path
 from typing import Final
 
 from taxtui.runner.cleanup import ledger
-from taxtui.runner.fanout.byte_connection import ByteConnection, Chunk
-from taxtui.runner.fanout.launcher import WorkerConnection
+from taxtui.runner.fanout.launcher import ByteConnection, Chunk, WorkerConnection
 from taxtui.runner.fanout.messages import LINE_BYTES, Assignment, Flushed, line
 
 SILENCE_S: Final = 0.25
 """A read of a silent worker returns after this time."""
 GATHER_S: Final = 0.005
-"""Output within this time is read together. A message that waits for an answer or for trials is read at once."""
+"""Output within this time is read together. A message that needs an answer or trials is read at once."""
 READ_BYTES: Final = 4 << 20
-"""The most of a worker's file that one read returns."""
+"""Most bytes of a worker's file in one read."""
 _FLUSHED: Final = line(Flushed())
 
 
 class WorkerProcess:
-    """A worker on this machine: a process, its pipes and its file."""
+    """A worker on this machine: process, pipes and file."""
 
     def __init__(
         self,
@@ -33,13 +32,12 @@ class WorkerProcess:
         gather_s: float = GATHER_S,
         read_bytes: int = READ_BYTES,
     ) -> None:
-        """Called by ``started``."""
         self._process, self._path = process, path
         self._gather_s, self._read_bytes = gather_s, read_bytes
         self._file: io.FileIO | None = None
         self._lines: list[bytes] = []
         self._readable = asyncio.Event()  # set: there is something to read, or there never will be again
-        self._urgent = asyncio.Event()  # set: a line besides ``Flushed`` is among it
+        self._urgent = asyncio.Event()  # set: a line other than ``Flushed`` has arrived
         self._ended = self._more = self._closed = False
         self._listening = asyncio.ensure_future(self._listen())
 
@@ -47,7 +45,7 @@ class WorkerProcess:
     async def started(
         cls, assignment: Assignment, gather_s: float = GATHER_S, read_bytes: int = READ_BYTES
     ) -> WorkerProcess:
-        """Start a process with its assignment. A file that an earlier run of the same id has left is removed."""
+        """Start a process with an assignment. An old file of the same run id is removed."""
         path = ledger.worker_file(assignment.run_id, assignment.repetition, assignment.share.worker)
         path.unlink(missing_ok=True)
         process = await asyncio.create_subprocess_exec(
@@ -64,7 +62,6 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """The id of the process."""
         return self._process.pid
 
     async def _listen(self) -> None:
@@ -79,10 +76,9 @@ class WorkerProcess:
         self._urgent.set()
 
     def write(self, lines: bytes) -> None:
-        """As ``ByteTransport.write``."""
         stdin = self._process.stdin
         assert stdin is not None
-        with contextlib.suppress(OSError, RuntimeError):  # it has ended, or died
+        with contextlib.suppress(OSError, RuntimeError):  # the worker has ended
             stdin.write(lines)
 
     async def read(self) -> Chunk:
@@ -105,7 +101,7 @@ class WorkerProcess:
         return Chunk(lines, data, ended)
 
     def _read_file(self) -> bytes:
-        """Return the bytes that were appended to the worker's file; before it has begun there is none."""
+        """Return the bytes appended to the worker's file, if any."""
         if self._file is None:
             try:
                 self._file = self._path.open("rb", buffering=0)
@@ -114,7 +110,6 @@ class WorkerProcess:
         return self._file.read(self._read_bytes) or b""
 
     async def close(self, patience_s: float) -> None:
-        """As ``ByteTransport.close``."""
         if self._closed:
             return
         self._closed = True
@@ -131,7 +126,7 @@ class WorkerProcess:
         if self._file is not None:
             self._file.close()
         self._path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # the folder holds files of other workers too, or never existed
+        with contextlib.suppress(OSError):  # the folder has files of other workers, or is missing
             self._path.parent.rmdir()
 
 
@@ -139,8 +134,7 @@ class ChildProcesses:
     """The launcher of child processes."""
 
     async def start(self, assignment: Assignment) -> WorkerConnection:
-        """As ``Launcher.start``."""
         return ByteConnection(await WorkerProcess.started(assignment))
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""

@@ -1,4 +1,4 @@
-"""Assigns the trials of one repetition to workers, answers their messages, and records their events."""
+"""Assigns the trials of one repetition to workers, answers messages, and records events."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from taxtui.runner.spend_limit import SpendLimit
 from taxtui.sandboxes.protocol import Substrate
 
 MOST_ATTEMPTS: Final = 2
-"""A trial whose worker was lost is run once more."""
+"""Trials of a lost worker are run once more."""
 
 
 class DispatchState(NamedTuple):
-    """The state of the run that all its repetitions share."""
+    """The state of a run, shared by all repetitions."""
 
     run_id: str
     control: RunControl
@@ -67,7 +67,7 @@ class Dispatcher:
         """``covers``: whether a sandbox of this name is the run's; ``remaining``: batches without measured trials."""
         self._plan, self._run, self._workers = plan, run, workers
         self._covers, self._remaining = covers, remaining
-        self.failed_removals = 0  # clean-ups of trials that failed, which the run's own sweep repeats
+        self.failed_removals = 0  # failed clean-ups of trials, repeated by the final sweep
         self.cleanup_failed = False
         self._ended_early = False
         self._began_s = time.monotonic()
@@ -76,10 +76,9 @@ class Dispatcher:
 
     @property
     def first_free(self) -> int:
-        """The lowest trial number that no worker has used."""
         return max(worker.first_free for worker in self._workers)
 
-    # ---------------------------------------------------------------------------------------------------- its end
+    # ---------------------------------------------------------------------------------------------------- end
 
     def relay(self, op: str) -> None:
         """Pass a change of the run's control on to every worker."""
@@ -90,7 +89,6 @@ class Dispatcher:
             worker.send(WorkerCommand(op))
 
     def end_early(self) -> None:
-        """Start no more trials in this repetition."""
         self._ended_early = True
         self.relay(STOP)
 
@@ -98,7 +96,7 @@ class Dispatcher:
     def _stopping(self) -> bool:
         return self._ended_early or self._run.control.stopping
 
-    # -------------------------------------------------------------------------------------------------- its batches
+    # -------------------------------------------------------------------------------------------------- batches
 
     async def measure(self) -> None:
         """Run every batch, and return once the workers have ended. Errors are in the run's control then."""
@@ -132,7 +130,7 @@ class Dispatcher:
                 journal.emit(notice)
 
     async def _warm_up(self, cell: CellProgress) -> None:
-        """Each worker that has a slot of the cell warms up its own connections."""
+        """Each worker with a slot of the cell warms up connections."""
         if cell.plan.warmup and not self._stopping:
             queue = self._queue(cell, WARM_UP, 0)
             for worker in self._alive:
@@ -158,7 +156,7 @@ class Dispatcher:
         return queue
 
     def _share_slots(self, queue: TrialQueue) -> None:
-        """Share the slots among the workers that are alive, and fill them."""
+        """Share the slots among living workers, and assign trials."""
         alive = self._alive
         changed = queue.share([worker.number for worker in alive]) if alive else {}
         for worker in alive:
@@ -190,10 +188,10 @@ class Dispatcher:
             if worker.number in queue.slots:
                 worker.send(EndOfBatch(queue.cell, queue.batch))
 
-    # ------------------------------------------------------------------------------------------- its workers' words
+    # ------------------------------------------------------------------------------------------- messages
 
     async def _attend(self, worker: WorkerHandle) -> None:
-        """Record a worker's events and answer its messages, until its end or loss."""
+        """Record a worker's events and answer messages, until the end or loss of the worker."""
         try:
             early = iter(worker.early)
             while True:
@@ -203,7 +201,7 @@ class Dispatcher:
                     self._answer(worker, message)
                 if closed:
                     break
-        except Exception as error:  # its messages or events make no sense
+        except Exception as error:  # invalid messages or events
             self._run.control.crashed(error)
         if not worker.finished:
             self._lost(worker)
@@ -228,7 +226,7 @@ class Dispatcher:
         self._run.progress.in_flight = sum(len(handle.running) for handle in self._workers)
         for key, queue in queues.items():
             self._assign(worker, queue, ended[key])
-            for idle in self._alive:  # the last trials go to whichever worker is free
+            for idle in self._alive:  # the last trials go to any free worker
                 if idle is not worker and queue.waiting:
                     self._assign(idle, queue)
             queue.check()
@@ -261,7 +259,7 @@ class Dispatcher:
             self._finished(worker, message)
 
     def _grant(self, worker: WorkerHandle, request: BudgetRequest) -> bool:
-        """Whether the sandbox may be made; one that would exceed a limit ends the launching."""
+        """Whether the sandbox may be made; at a limit, end launching."""
         limit, journal = self._run.spend_limit, self._run.journal
         if self._stopping:
             return False
@@ -286,7 +284,7 @@ class Dispatcher:
     # --------------------------------------------------------------------------------------------- a lost worker
 
     def _lost(self, worker: WorkerHandle) -> None:
-        """End a lost worker's trials, assign them again, and remove its sandboxes."""
+        """End a lost worker's trials, assign the trials again, and remove the sandboxes."""
         worker.alive = False
         journal = self._run.journal
         text = f"worker {worker.number} was lost; {len(worker.running)} trials in flight are interrupted"
@@ -313,7 +311,7 @@ class Dispatcher:
             queue.check()
 
     def _take_back(self, worker: WorkerHandle, started: dict[int, RunningTrial] | None = None) -> None:
-        """Queue a worker's assigned trials again; a trial that it had ``started`` at most once."""
+        """Queue a worker's assigned trials again, trials in ``started`` at most once."""
         started = started or {}
         back: dict[int, list[tuple[int, int]]] = {}
         for number, assigned in worker.assigned.items():

@@ -1,17 +1,20 @@
-"""The place where workers run: this process, child processes, or the nodes of a Ray cluster."""
+"""Launchers of workers, and a run's connection to each: direct, or by bytes to another process.
+
+Between processes messages are lines, and events are bytes of the worker's file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from costmodel import Clock, Event
-from taxtui.runner.fanout.messages import Assignment, FromWorker, ToWorker
+from costmodel import Clock, Event, framing
+from taxtui.runner.fanout.messages import Assignment, FromWorker, ToWorker, decode_from_worker, line
 from taxtui.runner.journal import Journal
 
 
 class Received(NamedTuple):
-    """One read from a worker. Process the events before the messages: a message may refer to them."""
+    """One read from a worker. Process the events first: messages may refer to the events."""
 
     events: list[Event]
     messages: list[FromWorker]
@@ -23,16 +26,13 @@ class WorkerConnection(Protocol):
 
     @property
     def clock(self) -> Clock | None:
-        """The clock of the worker's events. None: they are in the recording already, or none has arrived."""
-        ...
+        """The clock of the worker's events. None: before the first event, or with events already in the recording."""
 
     def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:
-        """The recording exists. A worker of this process writes into it from now on, and reports its crash."""
-        ...
+        """The recording exists. A worker of this process begins to write events there."""
 
     def send(self, message: ToWorker) -> None:
-        """Send a message. One to a worker that has ended is lost."""
-        ...
+        """Send a message. After the worker's end messages are lost."""
 
     async def receive(self) -> Received:
         """Return the next events and messages, in order and once; after a short while there may be none.
@@ -41,20 +41,71 @@ class WorkerConnection(Protocol):
             RecordingError: the worker's events are damaged or incomplete.
             TaxtuiError: the worker could not start.
         """
-        ...
 
     async def close(self, patience_s: float) -> None:
-        """Cancel the worker if it still runs. It has ``patience_s`` to clean up. Idempotent."""
-        ...
+        """Cancel a running worker, with ``patience_s`` to clean up. Idempotent."""
 
 
 class Launcher(Protocol):
     """Starts workers."""
 
     async def start(self, assignment: Assignment) -> WorkerConnection:
-        """Start a worker. Raises ``TaxtuiError``: there is no room for it."""
-        ...
+        """Start a worker. Raises ``TaxtuiError``: no room for the worker."""
 
     async def close(self) -> None:
-        """Release what the launcher itself holds."""
-        ...
+        """Release the launcher's resources."""
+
+
+class Chunk(NamedTuple):
+    """The bytes of one read. Process ``data`` before ``lines``: lines may refer to the data."""
+
+    lines: list[bytes]
+    data: bytes  # the next part of the worker's file
+    closed: bool = False  # nothing more follows
+
+
+class ByteTransport(Protocol):
+    """Moves the bytes of one worker."""
+
+    def write(self, lines: bytes) -> None:
+        """Send lines to the worker. After the worker's end lines are lost."""
+
+    async def read(self) -> Chunk:
+        """Return the next bytes, in order and once; after a short while there may be none."""
+
+    async def close(self, patience_s: float) -> None:
+        """Cancel a running worker, with ``patience_s`` to clean up. Idempotent."""
+
+
+class ByteConnection:
+    """A ``WorkerConnection`` over a transport of bytes."""
+
+    def __init__(self, transport: ByteTransport) -> None:
+        self.clock: Clock | None = None
+        self.transport = transport
+        self._parser, self._chain = framing.FrameParser(), framing.Chain()
+
+    def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:
+        """Nothing to do: the worker has a separate file."""
+
+    def send(self, message: ToWorker) -> None:
+        self.transport.write(line(message))
+
+    async def receive(self) -> Received:
+        chunk = await self.transport.read()
+        return Received(self._decode(chunk.data), [decode_from_worker(text) for text in chunk.lines], chunk.closed)
+
+    def _decode(self, data: bytes) -> list[Event]:
+        events: list[Event] = []
+        for offset, payload in self._parser.feed(data):
+            batch = framing.decode(payload, offset)
+            self._chain.add(batch, payload, offset)
+            events += batch.events
+        if self.clock is None and events:
+            first = events.pop(0)
+            assert isinstance(first, Clock)
+            self.clock = first
+        return events
+
+    async def close(self, patience_s: float) -> None:
+        await self.transport.close(patience_s)

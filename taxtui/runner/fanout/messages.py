@@ -1,4 +1,4 @@
-"""Every message between a run and its workers. Across processes each is one JSON line."""
+"""Messages between a run and workers; between processes one JSON line each."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ from taxtui.runner.cleanup.ledger import TrialShare
 from taxtui.runner.redaction import scrub
 
 LINE_BYTES: Final = 64 << 20
-"""The longest line that is read: a plan of many cells, each with its tier."""
+"""The longest line: a plan of many cells with tiers."""
 
 WARM_UP: Final = -1
 """The number of a batch of warm-ups."""
 FINISH: Final = "finish"
-"""The command that ends a worker once its trials have ended."""
+"""The command to end a worker after the last trial."""
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a run that one worker measures. Its trials follow in ``Assign``."""
+    """One worker's part of a run. Trials follow in ``Assign``."""
 
-    plan: Plan  # of one repetition, with the seed of that repetition
+    plan: Plan  # of one repetition, with the repetition's seed
     run_id: str
-    share: TrialShare  # the trial numbers that this worker may use
+    share: TrialShare  # the worker's trial numbers
     clock: int  # the worker's number in the recording
     repetition: int = 0
     parts: tuple[str, ...] = ("",)  # the first names new sandboxes; the worker may remove sandboxes of all
 
 
 class AssignedTrial(NamedTuple):
-    """One trial that a worker runs."""
+    """One trial of a worker."""
 
     trial: int
-    place: int  # within its batch
-    due_ns: int | None  # after the start of its batch; None: as soon as a slot is free
+    place: int  # within the batch
+    due_ns: int | None  # after the start of the batch; None: as soon as a slot is free
     attempt: int = 0
-    spare: int = -1  # with acquire=reset: the trial number of a warm-up that may have to come first
+    spare: int = -1  # with acquire=reset: the trial number for a warm-up
 
 
 class Slots(msgspec.Struct, frozen=True, tag="slots"):
-    """The number of trials of a batch that this worker runs at a time."""
+    """The worker's number of concurrent trials of a batch."""
 
     cell: int
     batch: int
     slots: int
-    elapsed_ns: int  # since the batch began: a duration, so that clocks of two machines are never subtracted
+    elapsed_ns: int  # since the batch began: clocks of two machines are never subtracted
 
 
 class Assign(msgspec.Struct, frozen=True, tag="assign"):
@@ -85,15 +85,14 @@ ToWorker = Slots | Assign | EndOfBatch | BudgetAnswer | WorkerCommand
 
 
 class StartupError(msgspec.Struct, frozen=True, tag="startup_error"):
-    """The error that prevents a worker's start. The run raises it again."""
+    """A worker's error at the start, raised again by the run."""
 
-    error: str  # its class
+    error: str  # class
     problem: str
     fix: str
 
     @classmethod
     def of(cls, error: Exception) -> StartupError:
-        """Return the message for an error."""
         problem, fix = f"{located(error)} {scrub(str(error))}".rstrip(), ""
         if isinstance(error, TaxtuiError):
             problem, fix = error.problem, error.fix
@@ -102,7 +101,6 @@ class StartupError(msgspec.Struct, frozen=True, tag="startup_error"):
         return cls(type(error).__name__, problem, fix)
 
     def exception(self) -> Exception:
-        """Return the error to raise."""
         for module in (taxtui.errors, costmodel):
             kind = getattr(module, self.error, None)
             if isinstance(kind, type) and issubclass(kind, TaxtuiError):
@@ -113,27 +111,27 @@ class StartupError(msgspec.Struct, frozen=True, tag="startup_error"):
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """The worker can measure and its watchdog is ready."""
+    """Worker and watchdog are ready."""
 
-    cells: list[Cell]  # as this worker would record them
+    cells: list[Cell]  # as recorded by this worker
     version: str
 
 
 class Flushed(msgspec.Struct, frozen=True, tag="flushed"):
-    """The worker's file has more events, the end of a trial among them."""
+    """The worker's file has more events."""
 
     idle: bool = False  # no assigned trial waits for a slot
 
 
 class BudgetRequest(msgspec.Struct, frozen=True, tag="budget_request"):
-    """The worker asks whether the run's limits allow one more sandbox."""
+    """Do the run's limits allow one more sandbox?"""
 
     cell: int
     sandbox: str
 
 
 class SandboxGone(msgspec.Struct, frozen=True, tag="sandbox_gone"):
-    """A sandbox that counts against a limit has been removed."""
+    """A sandbox under a limit has been removed."""
 
     sandbox: str
 
@@ -149,8 +147,8 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
 
     crash: str = ""  # empty: none
     write_error: str = ""
-    cleanup_failed: bool = False  # after its own final sweep
-    failed_removals: int = 0  # clean-ups of trials that failed, where the run itself sweeps
+    cleanup_failed: bool = False  # after the worker's final sweep
+    failed_removals: int = 0  # failed clean-ups of trials, where the run sweeps
 
 
 FromWorker = Ready | StartupError | Flushed | BudgetRequest | SandboxGone | NotStarted | Finished

@@ -21,42 +21,41 @@ import msgspec
 from taxtui import installed
 from taxtui.errors import SubstrateUnavailable, TaxtuiError, UsageError
 from taxtui.plan.spec import Plan
-from taxtui.runner.fanout.byte_connection import ByteConnection, Chunk
-from taxtui.runner.fanout.launcher import WorkerConnection
+from taxtui.runner.fanout.launcher import ByteConnection, Chunk, WorkerConnection
 from taxtui.runner.fanout.messages import Assignment, StartupError
 from taxtui.runner.fanout.ray_node import NodeRelay, StartRequest, decode_chunk
 
 AUTO: Final = "auto"
 REACHED_WITHIN_S: Final = 60.0
 PLACED_WITHIN_S: Final = 120.0
-"""An actor waits for a core that others hold; a node may have to load its Python first."""
+"""Time for an actor to get a free core, and for a node to load Python."""
 UNAVAILABLE_FOR_S: Final = 60.0
-"""An actor that cannot be reached, and that Ray does not hold for dead, is asked again for so long."""
+"""Time during which calls to an unavailable actor are repeated."""
 RETRY_S: Final = 0.5
 CLOSE_CALL_S: Final = 20.0
-"""Time for the call that closes a worker, beyond the worker's own time to clean up."""
+"""Time for the call to close a worker, beyond the worker's clean-up."""
 
 
 class RayNode(msgspec.Struct, frozen=True):
-    """A node of a cluster that is alive."""
+    """A living node of a cluster."""
 
     id: str
     address: str
-    cores: int  # that it offers
+    cores: int  # offered by the node
 
 
 class RayOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The Ray cluster that measures, and how."""
+    """The Ray cluster, and the number of workers on a node."""
 
     address: str = AUTO
-    per_node: int | None = None  # workers at the most; None: as many as it offers cores
+    per_node: int | None = None  # most workers; None: one for each core
 
 
 def place_workers(nodes: Sequence[RayNode], workers: int, per_node: int | None) -> list[RayNode]:
-    """A node for each worker, in turns; one that offers no core gets none.
+    """Return a node for each worker, in turns, by free cores.
 
     Raises:
-        UsageError: there is not room for all.
+        UsageError: too few cores for all workers.
     """
     room = {node: node.cores if per_node is None else min(per_node, node.cores) for node in nodes}
     if sum(room.values()) < workers:
@@ -64,7 +63,7 @@ def place_workers(nodes: Sequence[RayNode], workers: int, per_node: int | None) 
         have = ", ".join(f"{node.address}: {node.cores}" for node in nodes) or "none"
         raise UsageError(
             f"--ray: {workers} workers, {room_text}, find room for {sum(room.values())} (cores offered: {have})",
-            fix="ask for fewer --processes, or a greater --set per_node, or add nodes",
+            fix="use fewer --processes, raise --set per_node, or add nodes",
         )
     placed: list[RayNode] = []
     while len(placed) < workers:
@@ -76,7 +75,7 @@ def place_workers(nodes: Sequence[RayNode], workers: int, per_node: int | None) 
 
 
 def named_paths(plan: Plan) -> list[str]:
-    """Return the values of substrates' options that are paths on this machine: every node needs them.
+    """Return the paths in options of substrates, which every node needs.
 
     Raises:
         UsageError: a path is relative to the current folder.
@@ -100,11 +99,11 @@ class RayLauncher:
     """The launcher of workers on the nodes of a Ray cluster."""
 
     def __init__(self, options: RayOptions, plan: Plan) -> None:
-        """Nothing is connected yet; ``plan`` says how many there will be.
+        """Connect nothing yet; ``plan`` has the number of workers.
 
         Raises:
             SubstrateUnavailable: Ray is not installed.
-            UsageError: the plan names what nodes cannot have.
+            UsageError: the plan has a relative path.
         """
         try:
             installed_ray = importlib.util.find_spec("ray") is not None
@@ -140,7 +139,7 @@ class RayLauncher:
         self._ray = ray
 
     async def close(self) -> None:
-        """Leave the cluster; what of this run still lives there ends."""
+        """Leave the cluster, which ends the run's actors."""
         if self._ray is not None:
             await asyncio.to_thread(self._ray.shutdown)
 
@@ -149,7 +148,7 @@ class RayTransport:
     """The bytes of a worker on a node. Each poll carries the waiting lines."""
 
     def __init__(self, ray: Any, relay: Any, node: RayNode, request: StartRequest) -> None:
-        """``relay`` is the handle of an actor that may not run yet."""
+        """``relay``: the handle of an actor, perhaps before the actor's start."""
         self._ray, self._relay, self._node, self._request = ray, relay, node, request
         self._begun = self._lost = self._polling = self._posting = False
         self._poll = self._packet = 0
@@ -177,14 +176,14 @@ class RayTransport:
         return packet, lines
 
     async def _posted(self, packet: int, lines: bytes) -> None:
-        with contextlib.suppress(self._ray.exceptions.RayError):  # it is lost, as the poll under way will find
+        with contextlib.suppress(self._ray.exceptions.RayError):  # the poll under way reports the loss
             await self._ask("write", packet, lines)
 
     async def read(self) -> Chunk:
         """As ``ByteTransport.read``; closed once the node or the actor is gone.
 
         Raises:
-            TaxtuiError: it could not begin.
+            TaxtuiError: the worker cannot start.
         """
         if self._lost:
             return Chunk([], b"", closed=True)
@@ -210,7 +209,7 @@ class RayTransport:
             self._lost = True
             raise UsageError(
                 f"worker {number} got no core of {self._node.address} within {PLACED_WITHIN_S:g} s",
-                fix="wait for what holds it, or ask for fewer --processes",
+                fix="wait until a core is free, or use fewer --processes",
             ) from None
         except self._ray.exceptions.RayError as error:
             self._lost = True
@@ -224,7 +223,7 @@ class RayTransport:
         self._begun = True
 
     async def _ask(self, method: str, *values: object) -> Any:
-        """Call it; again where the actor cannot be reached for the moment."""
+        """Call a method of the actor, again while the actor is unavailable."""
         gives_up = asyncio.get_running_loop().time() + UNAVAILABLE_FOR_S
         while True:
             try:
@@ -235,7 +234,6 @@ class RayTransport:
             await asyncio.sleep(RETRY_S)
 
     async def close(self, patience_s: float) -> None:
-        """As ``ByteTransport.close``."""
         if not self._lost:
             self._lost = True
             with contextlib.suppress(self._ray.exceptions.RayError, TimeoutError):
@@ -246,10 +244,10 @@ class RayTransport:
 
 
 async def nodes_of(address: str) -> list[RayNode]:
-    """The nodes of a cluster that are alive, in the order of their addresses.
+    """Return the living nodes of a cluster, by address.
 
     Raises:
-        UsageError: no cluster answers at the address in time, or it is not one.
+        UsageError: no cluster answers at the address in time.
     """
     if why := await _unanswered(address):
         raise _no_cluster(address, why)
@@ -260,7 +258,7 @@ async def nodes_of(address: str) -> list[RayNode]:
         stderr=asyncio.subprocess.DEVNULL,
         start_new_session=True,
     )
-    why = f"nobody answers within {REACHED_WITHIN_S:g} s"
+    why = f"no answer within {REACHED_WITHIN_S:g} s"
     try:
         async with asyncio.timeout(REACHED_WITHIN_S):
             output, _ = await asking.communicate()
@@ -281,7 +279,7 @@ async def nodes_of(address: str) -> list[RayNode]:
 
 
 async def _unanswered(address: str) -> str:
-    """Why nothing listens at HOST:PORT, as far as that can be said without Ray; "" where something may."""
+    """Return why nothing listens at HOST:PORT; "" where a cluster may listen."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal() or int(port) >= 1 << 16:
         return ""
@@ -289,7 +287,7 @@ async def _unanswered(address: str) -> str:
         async with asyncio.timeout(REACHED_WITHIN_S):
             _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
     except TimeoutError:
-        return f"nobody answers within {REACHED_WITHIN_S:g} s"
+        return f"no answer within {REACHED_WITHIN_S:g} s"
     except OSError as error:
         return error.strerror or str(error)
     writer.close()
@@ -299,12 +297,12 @@ async def _unanswered(address: str) -> str:
 def _no_cluster(address: str, why: str) -> UsageError:
     return UsageError(
         f"no cluster at --ray {address}: {why}",
-        fix="start one (ray start --head), or give --ray HOST:PORT of one",
+        fix="start a cluster (ray start --head), or give --ray HOST:PORT of a running cluster",
     )
 
 
 def _join(ray: Any, address: str) -> None:
-    logging.getLogger("ray").setLevel(logging.ERROR)  # it talks on stderr, which is ours
+    logging.getLogger("ray").setLevel(logging.ERROR)  # standard error is taxtui's
     ray.init(address=address, log_to_driver=False, configure_logging=False, logging_level="ERROR", namespace="taxtui")
 
 
@@ -322,7 +320,7 @@ def _say_nodes(address: str) -> None:
             if node["Alive"]
         ]
         cluster.shutdown()
-    except Exception as error:  # any error of Ray or its client
+    except Exception as error:  # any error of Ray or the client
         nodes = next(iter(str(error).splitlines()), type(error).__name__)
     print(msgspec.json.encode(nodes).decode())
 

@@ -1,7 +1,7 @@
-"""A Ray actor on a node of a cluster: starts one worker there and relays its bytes.
+"""A Ray actor on a node of a cluster: starts one worker and relays the worker's bytes.
 
 The run calls the methods remotely and may repeat a lost call: each poll has a number and acknowledges all earlier
-polls. The worker has its own process, so that the actor's work delays no measurement.
+polls. The worker is a separate process, so that the actor's work delays no measurement.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Final
 import msgspec
 
 from taxtui.errors import TaxtuiError, UsageError
-from taxtui.runner.fanout.byte_connection import Chunk
 from taxtui.runner.fanout.child_process import WorkerProcess
+from taxtui.runner.fanout.launcher import Chunk
 from taxtui.runner.fanout.messages import Assignment, StartupError
 from taxtui.workloads import fixtures
 
 GATHER_S: Final = 0.1
-"""Output within this time travels together: a poll costs the cluster milliseconds of a core that measures."""
+"""Output within this time travels together: a poll costs milliseconds of a measuring core."""
 READ_BYTES: Final = 90 << 10
-"""The most that one poll returns. Ray sends up to 100 KiB with the answer, and stores larger answers first."""
+"""Most bytes of one poll. Ray sends up to 100 KiB with the answer, and stores larger answers first."""
 
 decode_chunk = msgspec.msgpack.Decoder(Chunk).decode
 encode = msgspec.msgpack.encode
@@ -32,19 +32,18 @@ class StartRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The worker to start on a node."""
 
     assignment: Assignment
-    paths: list[str]  # the files that the plan names; the node needs them
+    paths: list[str]  # files in the plan's options, which the node needs
 
 
 class OrderedInbox:
-    """Restores the order of numbered packets that may arrive out of order or twice."""
+    """Restores the order of numbered packets, which may arrive out of order or twice."""
 
     def __init__(self) -> None:
-        """Expect packet 0."""
         self._next = 0
         self._early: dict[int, bytes] = {}
 
     def add(self, number: int, lines: bytes) -> bytes:
-        """Add a packet; return the lines that are complete up to it."""
+        """Add a packet; return the complete lines so far."""
         if number >= self._next:
             self._early[number] = lines
         ready = []
@@ -55,10 +54,9 @@ class OrderedInbox:
 
 
 class NodeRelay:
-    """The relay of one worker. All methods are awaited from afar, ``poll`` and ``write`` at the same time."""
+    """The relay of one worker. All methods are remote, ``poll`` and ``write`` concurrent."""
 
     def __init__(self) -> None:
-        """Start nothing yet."""
         self._worker: WorkerProcess | None = None
         self._inbox = OrderedInbox()
         self._one_poll = asyncio.Lock()
@@ -80,7 +78,6 @@ class NodeRelay:
         return b""
 
     async def write(self, number: int, lines: bytes) -> None:
-        """Pass one packet of lines on to the worker."""
         assert self._worker is not None
         if ready := self._inbox.add(number, lines):
             self._worker.write(ready)
@@ -96,7 +93,6 @@ class NodeRelay:
             return self._reply
 
     async def close(self, patience_s: float) -> None:
-        """As ``ByteTransport.close``."""
         if self._worker is not None:
             await self._worker.close(patience_s)
 
@@ -106,5 +102,5 @@ def _require(paths: list[str]) -> None:
         if not Path(path).exists():
             raise UsageError(
                 f"{platform.node()} has no {path}, which a substrate's option names",
-                fix="have it under that path on every node, in the image say",
+                fix="put the file under the same path on every node, for example in the image",
             )

@@ -18,14 +18,14 @@ def seed_of(seed: int, repetition: int) -> int:
 
 
 def plan_of(plan: Plan, repetition: int) -> Plan:
-    """Return the plan of one repetition, with its own seed."""
+    """Return the plan of one repetition, with the repetition's seed."""
     return msgspec.structs.replace(plan, seed=seed_of(plan.seed, repetition))
 
 
 def remaining_s(plan: Plan, repetition: int, elapsed_s: float, left_s: float | None) -> float | None:
-    """Return how long the whole run still takes, where this repetition has ``left_s`` to go after ``elapsed_s``.
+    """Return the remaining time of the whole run, with ``left_s`` left of this repetition after ``elapsed_s``.
 
-    Each repetition to come takes as long as this one. With ``until`` their number is unknown, and none is counted.
+    Each repetition to come takes as long as this one. With ``until`` the number is unknown, and none is counted.
     """
     if left_s is None or plan.until is not None:
         return left_s
@@ -33,7 +33,7 @@ def remaining_s(plan: Plan, repetition: int, elapsed_s: float, left_s: float | N
 
 
 def budget_share_s(plan: Plan, repetition: int, elapsed_s: float) -> float | None:
-    """Return the time for this repetition: as much as for each of those after it. None: the plan has no budget."""
+    """Return an equal share of the remaining budget for this repetition. None: the plan has no budget."""
     if plan.budget_s is None:
         return None
     to_come = (MIN_RUNS if plan.until is not None else plan.repeat) - repetition

@@ -1,4 +1,4 @@
-"""Resumption of a run that was cut short: the missing trials, and whether the file may be continued."""
+"""Resumption of a run after an early end: the missing trials, and whether the file may be continued."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from taxtui.runner.arrivals import Block
 from taxtui.runner.cleanup import ledger
 
 AGAIN: Final = frozenset({events.CANCELLED, events.INTERRUPTED})
-"""Outcomes of trials that are run again."""
+"""Outcomes of trials to run again."""
 WHOLE: Final = "finished"
 
 
 class ResumeState:
-    """A recording to continue, and the trials that it lacks."""
+    """A recording to continue, and the missing trials."""
 
     def __init__(self, path: Path, plan: Plan | None = None) -> None:
         """Read the file and change nothing. With ``plan``, require the same run.
 
         Raises:
-            RecordingError: it is damaged or no recording.
+            RecordingError: the file is damaged or no recording.
             UsageError: the run has finished or still continues, has another plan, or has an invalid run id.
         """
         self.path = path
@@ -38,7 +38,7 @@ class ResumeState:
         self.worker = 0  # first free number of a worker
         self.first_trial = 0
         self.sandboxes = 0  # made so far
-        self.repetition = 0  # the last that has begun
+        self.repetition = 0  # the last one begun
         self.before: Counter[str] = Counter()  # ended trials of earlier repetitions by outcome, without warm-ups
         self.counts: Counter[str] = Counter()  # the same for this repetition
         self.ok_of: Counter[int] = Counter()  # successes by cell, of all repetitions
@@ -84,37 +84,34 @@ class ResumeState:
         if self._outcome == WHOLE:
             raise UsageError(f"{self.path}: the run has finished", fix="there is nothing to resume; start another")
         if self.run_id in ledger.live_runs():
-            raise UsageError(f"{self.path}: the run goes on", fix="wait for its end, or stop it")
+            raise UsageError(f"{self.path}: the run is in progress", fix="wait for the end, or stop the run")
         if plan.max_cost_usd is not None:
-            raise UsageError(
-                "what the first part has cost is not known", fix="leave max_cost_usd out, or start another"
-            )
+            raise UsageError("the cost of the first part is unknown", fix="leave max_cost_usd out, or start another")
         was, now = msgspec.to_builtins(header.scenario), msgspec.to_builtins(identity.describe(plan))
-        if plan.repeated:  # a repetition's budget is its share of what was left
+        if plan.repeated:  # a repetition's budget is a share of the remaining budget
             was, now = ({**scenario, "budget_s": None} for scenario in (was, now))
         if differing := _differences(was, now):
-            raise UsageError(f"{self.path} is of another plan: {differing[0]}", fix="give its scenario and options")
+            raise UsageError(
+                f"{self.path} is of another plan: {differing[0]}", fix="use the scenario and options of the recording"
+            )
 
     @property
     def ended(self) -> int:
-        """Trials that are done."""
         return self._finished.total()
 
     @property
     def ok(self) -> int:
-        """Successes among them."""
         return self.counts[events.OK]
 
     def remaining(self, order: Sequence[Block]) -> list[Block]:
-        """Return the unfinished trials of these blocks, in the same order."""
         counts = [(block, self._finished[block.cell, block.number]) for block in order]
         return [block._replace(trials=block.trials - n, before=n) for block, n in counts if block.trials > n]
 
     def prepare_append(self, cells: Sequence[Cell]) -> None:
-        """Cut the end of the run and a torn frame off the file, so that frames can be appended.
+        """Cut the run's end and a torn frame off the file, to append frames.
 
         Raises:
-            UsageError: its cells are missing, or would not be the same in this environment. The file is as it was.
+            UsageError: cells are missing, or would differ in this environment. The file is unchanged.
         """
         for cell in cells:
             was = self._cells.get(cell.id)

@@ -1,4 +1,4 @@
-"""A worker in the process of its run: its events go straight into the recording."""
+"""A worker in the run's process: events go straight into the recording."""
 
 from __future__ import annotations
 
@@ -17,25 +17,22 @@ from taxtui.runner.run_control import CANCELLED_WITHIN_S
 
 
 class ThisProcess:
-    """The launcher of one worker in this process. It shares the substrates that the run has opened."""
+    """The launcher of one worker in this process, with the run's open substrates."""
 
     def __init__(self, opened: Mapping[str, Opened]) -> None:
-        """``opened``: by their text."""
         self._opened = opened
 
     async def start(self, assignment: Assignment) -> WorkerConnection:
-        """As ``Launcher.start``."""
         return DirectConnection(assignment, self._opened)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
 
 class DirectConnection:
-    """Both ends of the connection between a run and its worker in one process."""
+    """Both ends of the connection between a run and a worker in one process."""
 
     def __init__(self, assignment: Assignment, opened: Mapping[str, Opened]) -> None:
-        """The worker is ready; it measures from ``begin`` on."""
         self.clock: Clock | None = None
         self._assignment, self._opened = assignment, opened
         self._events: list[Event] = []
@@ -47,7 +44,6 @@ class DirectConnection:
         self._ended = False
 
     def begin(self, journal: Journal, crashed: Callable[[Exception], None]) -> None:
-        """As ``WorkerConnection.begin``."""
         self._worker = Worker(self._assignment, _FollowedJournal(journal, self._follow), self._opened, self)
         self._crashed = crashed
         self._measuring = asyncio.ensure_future(self._measure(self._worker))
@@ -64,7 +60,6 @@ class DirectConnection:
         self._readable.set()
 
     def report(self, message: FromWorker) -> None:
-        """As ``Leader.report``."""
         self._messages.append(message)
         self._readable.set()
 
@@ -72,16 +67,13 @@ class DirectConnection:
         """As ``Leader.flushed``; every event has reached the run already."""
 
     def crashed(self, error: Exception) -> None:
-        """As ``Leader.crashed``."""
         self._crashed(error)
 
     def send(self, message: ToWorker) -> None:
-        """As ``WorkerConnection.send``."""
         if self._worker is not None:
             self._worker.receive(message)
 
     async def receive(self) -> Received:
-        """As ``WorkerConnection.receive``."""
         await self._readable.wait()
         events, self._events = self._events, []
         messages, self._messages = self._messages, []
@@ -90,16 +82,16 @@ class DirectConnection:
         return Received(events, messages, self._ended)
 
     async def close(self, patience_s: float) -> None:
-        """As ``WorkerConnection.close``. A worker that still runs has had its time to clean up."""
+        """As ``WorkerConnection.close``. A running worker is cancelled: the time to clean up is over."""
         if self._measuring is not None and not self._measuring.done():
             self._measuring.cancel()
             await asyncio.wait({self._measuring}, timeout=min(patience_s, CANCELLED_WITHIN_S))
 
 
 class _FollowedJournal:
-    """Writes a worker's events into the recording, and shows the starts and ends of its trials to the run.
+    """Writes a worker's events into the recording, and passes starts and ends of trials to the run.
 
-    The commands in between matter for a lost worker alone, and this one is not lost without its run.
+    Only a lost worker's commands matter to the run, and this worker is never lost alone.
     """
 
     def __init__(self, journal: Journal, follow: Callable[[Event], None]) -> None:

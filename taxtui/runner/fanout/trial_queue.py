@@ -17,7 +17,7 @@ def share_slots(concurrency: int, workers: int) -> list[int]:
 
 
 class TrialQueue:
-    """The waiting trials of a batch, the assigned ones by worker, and the slots of each worker."""
+    """The waiting trials of a batch, assigned trials by worker, and slots by worker."""
 
     def __init__(
         self, cell: int, plan: CellPlan, batch: int, trials: int, starts_ns: Sequence[int] | None = None
@@ -25,7 +25,7 @@ class TrialQueue:
         """Assign nothing yet. ``starts_ns``: the ``schedule`` of the trials, in ns after now."""
         self.cell, self.plan, self.batch = cell, plan, batch
         self.waiting: deque[tuple[int, int]] = deque((place, 0) for place in range(trials))  # place and attempt
-        self.assigned: Counter[int] = Counter()  # trials that have not ended, by worker
+        self.assigned: Counter[int] = Counter()  # trials in progress, by worker
         self.slots: dict[int, int] = {}  # by worker
         self.drained = asyncio.Event()
         self._began_ns = time.monotonic_ns()
@@ -34,11 +34,10 @@ class TrialQueue:
 
     @property
     def elapsed_ns(self) -> int:
-        """Time since the batch began."""
         return time.monotonic_ns() - self._began_ns
 
     def share(self, workers: Sequence[int]) -> dict[int, int]:
-        """Share the slots among these workers; return the new number of each worker that gains some."""
+        """Share the slots among workers; return the new number of each worker with more slots."""
         slots = dict(zip(workers, share_slots(self.plan.concurrency, len(workers)), strict=True))
         changed = {worker: count for worker, count in slots.items() if count > self.slots.get(worker, 0)}
         self.slots |= changed
@@ -49,10 +48,10 @@ class TrialQueue:
         return None if self._starts_ns is None else self._starts_ns[place]
 
     def take(self, worker: int, ended: int) -> list[tuple[int, int]]:
-        """Return the next trials for a worker, which has just ended ``ended`` trials.
+        """Return the next trials for a worker after the end of ``ended`` trials.
 
         The trials fill its slots, plus a prefetch for one round trip. Near the end of a batch nothing is
-        prefetched, so that idle workers get the rest. Nothing is prefetched where each trial has its own instant.
+        prefetched, so that idle workers get the rest. Trials with start times are never prefetched.
         """
         slots = self.slots.get(worker, 0)
         fair = len(self.waiting) // (2 * max(1, len(self.slots)))
@@ -61,22 +60,20 @@ class TrialQueue:
         return [self.waiting.popleft() for _ in range(count)]
 
     def assign(self, worker: int, count: int) -> None:
-        """Count trials that were sent to a worker."""
         self.assigned[worker] += count
 
     def end(self, worker: int) -> None:
-        """Count an assigned trial that has ended or will not start."""
+        """Count an assigned trial after the end, or one never started."""
         self.assigned[worker] -= 1
         self.check()
 
     def take_back(self, worker: int, trials: Iterable[tuple[int, int]]) -> None:
-        """Remove a worker, and queue its trials for other workers."""
+        """Remove a worker, and queue the trials for other workers."""
         self.slots.pop(worker, None)
         self.assigned.pop(worker, None)
         self.waiting.extendleft(trials)
 
     def drop(self) -> None:
-        """Assign nothing more."""
         self.waiting.clear()
         self.check()
 

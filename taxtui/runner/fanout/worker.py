@@ -1,4 +1,4 @@
-"""The worker: runs its assigned trials in this process."""
+"""The worker: runs assigned trials in this process."""
 
 from __future__ import annotations
 
@@ -46,19 +46,16 @@ FLUSHED_EVERY_S: Final = 0.25
 
 
 class Leader(Protocol):
-    """The worker's end of its run."""
+    """The worker's connection to the run."""
 
     def report(self, message: FromWorker) -> None:
         """Send a message to the run; never waits."""
-        ...
 
     def flushed(self, *, idle: bool) -> None:
         """Make the events so far readable. ``idle``: no assigned trial waits for a slot."""
-        ...
 
     def crashed(self, error: Exception) -> None:
-        """Report an error that no code expected, once."""
-        ...
+        """Report an unexpected error, once."""
 
 
 class Worker:
@@ -67,10 +64,9 @@ class Worker:
     def __init__(
         self, assignment: Assignment, journal: EventSink, opened: Mapping[str, Opened], leader: Leader
     ) -> None:
-        """Start nothing yet."""
         plan = assignment.plan
         self.control = RunControl(self._changed, leader.crashed)
-        self.failed_removals = 0  # clean-ups of trials that failed; a final sweep tries again
+        self.failed_removals = 0  # failed clean-ups of trials; the final sweep tries again
         self._assignment, self._journal, self._leader = assignment, journal, leader
         self._cells = []
         for number, cell in enumerate(plan.cells):
@@ -83,10 +79,9 @@ class Worker:
         self._finishing = asyncio.Event()
         self._flushing = False
 
-    # ------------------------------------------------------------------------------------------------- its messages
+    # ------------------------------------------------------------------------------------------------- messages
 
     def receive(self, message: ToWorker) -> None:
-        """Act on a message of the run."""
         if isinstance(message, Assign):
             self._batch(message.cell, message.batch).add(message.trials)
         elif isinstance(message, Slots):
@@ -116,7 +111,7 @@ class Worker:
         return self._batches[cell, batch]
 
     def _changed(self, op: str) -> None:
-        if op == STOP:  # trials that have not started go back
+        if op == STOP:  # unstarted trials go back
             for batch in self._batches.values():
                 batch.hand_back()
             for answer in self._requests.values():
@@ -128,7 +123,7 @@ class Worker:
         if self.control.crash is not None or self.control.write_error is not None:
             self._finishing.set()
 
-    # ------------------------------------------------------------------------------------------------- its trials
+    # ------------------------------------------------------------------------------------------------- trials
 
     async def measure(self) -> None:
         """Run trials until the message ``finish``, and return once all have ended. Errors are in ``control`` then."""
@@ -149,7 +144,7 @@ class Worker:
             await _retire(cell)
 
     async def _cancel_late(self) -> None:
-        """Cancel the slots whose trials have not ended, where this worker itself is cancelled."""
+        """Cancel the slots with trials in progress, after a cancellation of this worker."""
         if late := [slot for batch in self._batches.values() for slot in batch.slots if not slot.done()]:
             for slot in late:
                 slot.cancel()
@@ -165,7 +160,7 @@ class Worker:
         self._leader.flushed(idle=any(batch.idle for batch in self._batches.values()))
 
     async def deliver(self, cell: CellRun, batch: int, assigned: AssignedTrial, scheduled_ns: int) -> None:
-        """Run an assigned trial, and flush once its end can be read."""
+        """Run an assigned trial, and flush after the end."""
         started = False
         with self.control.guard():
             started = await self._assigned(cell, batch, assigned, scheduled_ns)
@@ -176,24 +171,23 @@ class Worker:
             asyncio.get_running_loop().call_soon(self._flush)
 
     def hand_back(self, trials: Iterable[AssignedTrial]) -> None:
-        """Report that these trials do not start."""
         for assigned in trials:
             self._leader.report(NotStarted(assigned.trial))
 
     async def _assigned(self, cell: CellRun, batch: int, assigned: AssignedTrial, scheduled_ns: int) -> bool:
-        """Run an assigned trial; with acquire=reset a warm-up makes its sandbox first. False: it did not start."""
+        """Run an assigned trial; with acquire=reset after a warm-up, if needed. False: not started."""
         if cell.plan.acquire != "reset" or batch == WARM_UP:
             return await self._trial(cell, scheduled_ns, batch, assigned.trial, assigned.attempt)
         if not cell.idle:
             await self._trial(cell, time.monotonic_ns(), WARM_UP, assigned.spare)
             if not cell.idle:
-                return False  # its failure is in the recording; there is nothing to reset
+                return False  # the failure is recorded; there is nothing to reset
         return await self._trial(cell, scheduled_ns, batch, assigned.trial, assigned.attempt, reuse=True)
 
     async def _trial(
         self, cell: CellRun, scheduled_ns: int, batch: int, number: int, attempt: int = 0, *, reuse: bool = False
     ) -> bool:
-        """Run one trial; False: it did not start."""
+        """Run one trial; False: not started."""
         await self.control.unpaused.wait()
         if self.control.stopping:
             return False
@@ -212,8 +206,8 @@ class Worker:
             return False  # TrialStarted is not on the disk, so nothing was created
         finally:
             self._trials.discard(trial)
-        if trial.reusable and trial.sandbox is not None:
-            cell.idle.append((spec, trial.sandbox))
+        if trial.reusable is not None:
+            cell.idle.append((spec, trial.reusable))
         elif self._limited:
             self._leader.report(SandboxGone(spec.name))
         self.failed_removals += trial.cleanup_failed
@@ -229,7 +223,7 @@ class Worker:
 
 
 async def _retire(cell: CellRun) -> None:
-    """Destroy the sandboxes that wait for another reset."""
+    """Destroy the sandboxes kept for another reset."""
     while cell.idle:
         _, sandbox = cell.idle.pop()
         with contextlib.suppress(SubstrateError):  # the final sweep tries again and reports
@@ -237,7 +231,7 @@ async def _retire(cell: CellRun) -> None:
 
 
 class _BatchShare:
-    """A worker's share of one batch: slots that each take the next of the assigned trials."""
+    """A worker's share of one batch: each slot takes the next assigned trial."""
 
     def __init__(self, worker: Worker, cell: CellRun, batch: int) -> None:
         self._worker, self._cell, self._batch = worker, cell, batch
@@ -258,7 +252,6 @@ class _BatchShare:
         return self._waiting.empty()
 
     def add(self, trials: list[AssignedTrial]) -> None:
-        """Run these trials, in this order."""
         if self._worker.control.stopping:
             self._worker.hand_back(trials)
         else:
@@ -266,18 +259,16 @@ class _BatchShare:
                 self._waiting.put_nowait(assigned)
 
     def hand_back(self) -> None:
-        """Return the trials that no slot has taken yet."""
+        """Return the trials not taken by a slot."""
         while not self._waiting.empty():
             if (assigned := self._waiting.get_nowait()) is not None:
                 self._worker.hand_back([assigned])
 
     def close(self) -> None:
-        """No more trials follow."""
         for _ in self.slots:
             self._waiting.put_nowait(None)
 
     async def ended(self) -> None:
-        """Return once every slot has ended."""
         await asyncio.gather(*self.slots)
 
     async def _slot(self) -> None:

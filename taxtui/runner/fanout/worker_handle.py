@@ -1,4 +1,4 @@
-"""The workers of a repetition, and the trials that each was assigned and runs."""
+"""The workers of a repetition, with assigned and running trials."""
 
 from __future__ import annotations
 
@@ -17,26 +17,25 @@ from taxtui.runner.fanout.messages import AssignedTrial, Assignment, Ready, Star
 from taxtui.runner.fanout.trial_queue import TrialQueue
 from taxtui.runner.run_control import CLEANUP_WITHIN_S
 
-LOST: Final[tuple[str, str]] = ("WorkerLost", "the worker that ran it is gone")
-"""Class and message of the error of a trial whose worker was lost."""
+LOST: Final[tuple[str, str]] = ("WorkerLost", "the trial's worker was lost")
+"""Class and message of the error of a lost worker's trial."""
 
 
 class Assigned(msgspec.Struct, frozen=True):
-    """An assigned trial and the queue of its batch."""
+    """An assigned trial and the batch's queue."""
 
     queue: TrialQueue
     trial: AssignedTrial
 
 
 class RunningTrial(msgspec.Struct):
-    """A trial that a worker has started."""
+    """A trial in progress."""
 
     started: TrialStarted
     course: InCourse
     cleaned_ns: int = 0  # end of the clean-up, after the end of the trial
 
     def took_s(self, end: TrialEnded) -> float:
-        """Return how long the trial occupied a slot."""
         return (max(self.cleaned_ns, end.end_ns) - self.started.start_ns) / 1e9
 
 
@@ -44,40 +43,37 @@ class WorkerHandle:
     """One worker of a run."""
 
     def __init__(self, share: TrialShare, connection: WorkerConnection, first_trial: int) -> None:
-        """The worker was started. Its trial numbers begin at ``first_trial`` or above."""
+        """``first_trial``: the lowest possible trial number of the worker."""
         self.share = share
         self.connection = connection
         self.alive = True
-        self.finished = False  # its last message has arrived
-        self.cells: list[Cell] = []  # as it would record them
+        self.finished = False  # the last message has arrived
+        self.cells: list[Cell] = []  # as recorded by this worker
         self.early: list[Received] = []  # from before there was a recording
         self.assigned: dict[int, Assigned] = {}  # by trial
         self.running: dict[int, RunningTrial] = {}  # by trial
-        self.granted: set[str] = set()  # sandboxes that count against a limit
+        self.granted: set[str] = set()  # sandboxes under a limit
         self._turn = -(-(first_trial - share.worker) // share.workers)
 
     @property
     def number(self) -> int:
-        """The worker's number, from 0."""
         return self.share.worker
 
     def next_trial(self) -> int:
-        """Return a number for one of its trials."""
         self._turn += 1
         return self.share.number(self._turn - 1)
 
     @property
     def first_free(self) -> int:
-        """The lowest of its trial numbers that was not used."""
+        """The worker's lowest unused trial number."""
         return self.share.number(self._turn)
 
     def send(self, message: ToWorker) -> None:
-        """Send a message, unless the worker is gone."""
         if self.alive:
             self.connection.send(message)
 
     def follow(self, event: Event) -> RunningTrial | None:
-        """Take in the worker's next event; return the trial that it ends."""
+        """Add the worker's next event; return the trial after its end."""
         if isinstance(event, TrialStarted):
             self.running[event.trial] = RunningTrial(event, InCourse(event.start_ns))
         elif isinstance(event, Actions):
@@ -93,7 +89,7 @@ class WorkerHandle:
         return None
 
     def interrupted(self) -> list[TrialEnded]:
-        """Return the ends of the trials that ran when the worker was lost, as early as each can have been."""
+        """Return the ends of a lost worker's running trials, as early as possible."""
         error, message = LOST
         return [
             TrialEnded(number, events.INTERRUPTED, "", error, message, trial.course.earliest_end_ns, 0, "warm")
@@ -102,18 +98,17 @@ class WorkerHandle:
 
 
 class Crew:
-    """The workers of one repetition at a time. The end of the context closes them."""
+    """The workers of one repetition at a time, closed at the end of the context."""
 
     def __init__(self, launcher: Launcher) -> None:
-        """Start nothing yet."""
         self.workers: list[WorkerHandle] = []
         self._launcher = launcher
 
     async def launch(self, assignments: Sequence[Assignment], first_trial: int) -> list[WorkerHandle]:
-        """Start a worker for each assignment, in place of earlier ones, and return once all are ready.
+        """Start a worker for each assignment, and return once all are ready.
 
         Raises:
-            TaxtuiError: a worker cannot start, or it is of another version or environment.
+            TaxtuiError: a worker cannot start, or has another version or environment.
         """
         self.workers = []
         for assignment in assignments:
@@ -121,29 +116,27 @@ class Crew:
             self.workers.append(WorkerHandle(assignment.share, connection, first_trial))
         await asyncio.gather(*map(_ready, self.workers))
         first, *rest = self.workers
-        for worker in rest:  # trials of one cell are measured in one environment
+        for worker in rest:  # a cell has one environment
             if worker.cells != first.cells:
                 raise UsageError(
                     f"workers 0 and {worker.number} measure in different environments",
-                    fix="place them on machines of one kind",
+                    fix="use machines of one kind",
                 )
         return self.workers
 
     async def close(self, patience_s: float) -> None:
-        """Close every worker; one that still runs has ``patience_s`` to clean up. Idempotent."""
+        """Close every worker, with ``patience_s`` to clean up. Idempotent."""
         await asyncio.gather(*(worker.connection.close(patience_s) for worker in self.workers))
 
     async def __aenter__(self) -> Self:
-        """Return the crew itself."""
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Close every worker."""
         await self.close(CLEANUP_WITHIN_S)
 
 
 async def _ready(worker: WorkerHandle) -> None:
-    """Return once a worker is ready. Raises the error that prevents it."""
+    """Return once a worker is ready. Raises the worker's error."""
     while True:
         received = await worker.connection.receive()
         rest = list(received.messages)

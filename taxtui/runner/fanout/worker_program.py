@@ -50,16 +50,15 @@ from taxtui.sandboxes.kit.kept_output import KEPT_BYTES
 
 
 class WorkerPipes:
-    """The worker's end of the pipes between it and its run."""
+    """The worker's end of the pipes to the run."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Called by ``opened``."""
         self.reader = reader
         self._writer = writer
 
     @classmethod
     async def opened(cls) -> WorkerPipes:
-        """Open those of this process. Other writes to standard output are discarded from now on."""
+        """Open the pipes of this process. Other writes to standard output go to standard error from now on."""
         loop = asyncio.get_running_loop()
         out = os.fdopen(os.dup(1), "wb", buffering=0)
         os.dup2(2, 1)
@@ -86,10 +85,9 @@ class WorkerPipes:
 
 
 class WorkerProgram:
-    """A worker with substrates, a file and a watchdog of its own."""
+    """A worker with separate substrates, file and watchdog."""
 
     def __init__(self, assignment: Assignment, path: Path, pipes: WorkerPipes) -> None:
-        """Open and write nothing yet."""
         self.assignment = assignment
         self.worker: Worker | None = None
         self.clean = True  # nothing was made, or nothing is left
@@ -99,7 +97,7 @@ class WorkerProgram:
 
     @property
     def entry(self) -> LedgerEntry:
-        """The part of the run that this worker's watchdog cleans up."""
+        """The run's sandboxes for this worker's watchdog."""
         assignment = self.assignment
         return LedgerEntry(
             run_id=assignment.run_id,
@@ -112,7 +110,6 @@ class WorkerProgram:
         )
 
     def receive(self, message: ToWorker) -> None:
-        """Pass a message on to the worker."""
         if self.worker is None:
             self._early.append(message)
         else:
@@ -125,7 +122,7 @@ class WorkerProgram:
             self.worker.abandoned_by_run()
 
     async def execute(self) -> None:
-        """Measure, sweep and send ``Finished``. Raises what prevents the start."""
+        """Measure, sweep and send ``Finished``. Raises errors of the start."""
         KEPT_BYTES.set(self.assignment.plan.limits.output_mib << 20)
         hide_names_of(self.assignment.plan)
         async with contextlib.AsyncExitStack() as stack:
@@ -161,20 +158,19 @@ class WorkerProgram:
         write_error = "" if control.write_error is None else str(control.write_error)
         self.report(Finished(crash=crash, write_error=write_error, cleanup_failed=not swept))
 
-    # ------------------------------------------------------------------------------- the worker's end of its run
+    # ------------------------------------------------------------------------------- connection to the run
 
     def report(self, message: FromWorker) -> None:
-        """As ``Leader.report``."""
         self._pipes.send(message)
 
     def flushed(self, *, idle: bool) -> None:
-        """As ``Leader.flushed``. The run gets no second message before it has read the first."""
+        """As ``Leader.flushed``. The run gets no second message before reading the first."""
         self._journal.flush()
         if not self._pipes.behind:
             self.report(Flushed(idle))
 
     def crashed(self, error: Exception) -> None:
-        """As ``Leader.crashed``: ``Finished`` reports it."""
+        """As ``Leader.crashed``: ``Finished`` reports the crash."""
 
 
 async def _main() -> None:

@@ -1,1 +1,1 @@
-"""One trial and its clock: the only room that times."""
+"""One trial, with all timing."""

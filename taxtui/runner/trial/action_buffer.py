@@ -1,4 +1,4 @@
-"""A buffer of the commands that have ended and are not yet in the recording, as columns."""
+"""A buffer of ended commands for the recording, as columns."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from costmodel import Actions, events
 
 
 class ActionBuffer:
-    """Collects commands and returns them as ``events.Actions``."""
+    """Collects commands for ``events.Actions``."""
 
     def __init__(self, trial: int, step: str) -> None:
-        """Begin at row 0 of ``step``."""
         self._trial = trial
         self._step = step
         self._first = 0
@@ -28,7 +27,6 @@ class ActionBuffer:
         stdout_bytes: int,
         stderr_bytes: int,
     ) -> None:
-        """Add one command."""
         self._rows.append(
             (gap_ns, think_ns, duration_ns, run_ns, exit_code, stdout_bytes, stderr_bytes, cpu_ns, wrapper_ns)
         )

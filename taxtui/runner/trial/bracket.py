@@ -24,7 +24,7 @@ Method = Literal["bash", "none"]
 
 NONCE_ENV: Final = "TAXTUI_NONCE"
 
-# ``times`` prints minutes and seconds of user and of system time, of the shell and then of its children.
+# ``times`` prints minutes and seconds of user and system time, of the shell and then of the children.
 _CLOCK: Final = rb"(\d{1,6})m(\d{1,2})[.,](\d{2,9})s"
 _CLOCKS: Final = rb"%b %b\n%b %b\n" % ((_CLOCK,) * 4)
 _TIMES: Final = re.compile(b"^" + _CLOCKS, re.MULTILINE)
@@ -48,7 +48,7 @@ def wrap(script: str, nonce: str, method: Method) -> str:
 
 
 class Unwrapped(NamedTuple):
-    """Standard error of a timed command, and the times that the timer printed there."""
+    """Standard error of a timed command, and the times from the timer."""
 
     stderr: bytes
     run_ns: int  # in-sandbox time, or UNKNOWN
@@ -59,7 +59,7 @@ class Unwrapped(NamedTuple):
 def unwrap(
     stderr: bytes, nonce: str, method: Method, within_ns: int, wrapper_ended_ns: int = events.UNKNOWN
 ) -> Unwrapped:
-    """Remove the timer's lines from standard error; return it with in-sandbox, CPU and wrapper time.
+    """Remove the timer's lines from standard error; return the rest, with in-sandbox, CPU and wrapper time.
 
     ``wrapper_ended_ns``: as in ``ExecResult``. The clock inside is a wall clock, and the sandbox may forge it: a run
     that ends before it begins, or is longer than the whole command, which took ``within_ns``, is unknown. Wrapper time
@@ -70,7 +70,7 @@ def unwrap(
     before = _TIMES.search(stderr)  # the first: written before the command could print anything
     if before is not None:
         stderr = stderr[: before.start()] + stderr[before.end() :]
-    # The last one counts: the command's own output comes before the trap's lines.
+    # The last line counts: the command's output comes before the trap's lines.
     start = stderr.rfind(b"\n%b " % nonce.encode())
     end = stderr.find(b"\n", start + 1)
     if start < 0 or end < 0:
@@ -105,6 +105,6 @@ def unwrap(
 
 
 def _cpu_ns(times: re.Match[bytes]) -> int:
-    """User and system time of a shell and of its children."""
+    """Return user and system time of a shell and its children."""
     clocks = (times.groups()[place : place + 3] for place in range(0, 12, 3))
     return sum((int(m) * 60 + int(s)) * 10**9 + int(fraction.ljust(9, b"0")) for m, s, fraction in clocks)

@@ -1,4 +1,4 @@
-"""A cell of the plan: the facts that all its trials share."""
+"""A cell of the plan: the facts shared by all trials."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RESET_TTL_S: Final = 24 * 3600.0
 
 
 class CellRun:
-    """A cell of the plan in the process that measures it: the facts that its trials share."""
+    """A cell of the plan in a measuring process, with the facts shared by all trials."""
 
     def __init__(
         self,
@@ -30,7 +30,6 @@ class CellRun:
         journal: EventSink,
         repetition: int = 0,
     ) -> None:
-        """``run`` is the whole plan that ``plan`` is a part of."""
         self.cell = number
         self.plan = plan
         self.substrate = substrate
@@ -49,7 +48,7 @@ class CellRun:
         self._run = run
 
     def spec(self, run_id: str, part: str, trial: int) -> SandboxSpec:
-        """Return the request for a trial's sandbox, with the name and labels that taxtui chooses."""
+        """Return the request for a trial's sandbox, with taxtui's name and labels."""
         ttl_s = self._ttl_s()
         return SandboxSpec(
             name=ledger.sandbox_name(run_id, part, trial),
@@ -65,7 +64,7 @@ class CellRun:
         )
 
     def _ttl_s(self) -> float:
-        """Generous: the provider's own deadline is there for the day on which all else has failed."""
+        """Generous: the provider's deadline only matters after every other clean-up has failed."""
         if self.plan.acquire == "reset":
             return RESET_TTL_S
         think = self.plan.think

@@ -41,9 +41,9 @@ async def measure_copies(
     marks: Marks,
     record: Callable[[str, Callable[[], Awaitable[None]]], Awaitable[object]],
 ) -> None:
-    """Take a snapshot and a fork of it, and build an image, as far as ``operations`` has them.
+    """Take a snapshot, fork the snapshot, and build an image, by ``operations``.
 
-    ``record`` runs a call as a phase. The copies have the trial's name and a suffix, and its labels.
+    ``record`` runs a call as a phase. The copies have the trial's name with a suffix, and the trial's labels.
     """
     reference = ""
 

@@ -1,4 +1,4 @@
-"""Removes the sandbox of a trial, or plants the traces that show whether the next reset is complete."""
+"""Removes the sandbox of a trial, or plants traces to check the next reset."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import find_together
 from taxtui.sandboxes.protocol import Sandbox, Substrate
 
-# A file and a folder in the working directory, a temporary file, and a process that outlives its command.
+# A file and a folder in the working directory, a temporary file, and a background process.
 PLANT: Final = """
 mkdir -p .taxtui-canary/deep && echo planted > .taxtui-canary/deep/file &&
   echo planted > "${TMPDIR:-/tmp}/.taxtui-canary"
@@ -34,7 +34,7 @@ true
 
 
 async def plant(sandbox: Sandbox, timeout_s: float) -> bool:
-    """Leave traces that ``CHECK`` finds after an incomplete reset; False where they could not be left."""
+    """Leave traces for ``CHECK`` to find after an incomplete reset; False after an error."""
     try:
         return (await sandbox.exec(Command(script=PLANT, timeout_s=timeout_s))).exit_code == 0
     except SubstrateError:
@@ -42,7 +42,7 @@ async def plant(sandbox: Sandbox, timeout_s: float) -> bool:
 
 
 async def remove_copies(substrate: Substrate, spec: SandboxSpec) -> None:
-    """Remove the forks, snapshots and images of a trial: everything that find lists by its name and a suffix."""
+    """Remove the forks, snapshots and images of a trial: matches with the trial's name and a suffix."""
     for match in await substrate.find(spec.labels[LABEL_RUN]):
         if match.name.startswith(f"{spec.name}."):
             await substrate.reap(match)
@@ -55,11 +55,11 @@ async def remove(
     creating: asyncio.Future[Sandbox] | None,
     answer_within_s: float,
 ) -> None:
-    """Destroy a sandbox by its handle, or find it by its labels where there is none.
+    """Destroy a sandbox by the handle, or else find the sandbox by the labels.
 
     Args:
-        creating: a create that may still answer with the handle.
-        answer_within_s: time for that answer.
+        creating: a create under way, which may return the handle.
+        answer_within_s: time for the create to return.
     """
     if sandbox is None and creating is not None:
         answered, _ = await asyncio.wait({creating}, timeout=answer_within_s)

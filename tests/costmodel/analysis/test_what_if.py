@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Images, Think, TrainingRun, TrainingRunError, load, load_prices
+from costmodel import Images, Interval, Think, TrainingRun, TrainingRunError, load, load_prices
 from costmodel.analysis.project import behind
 from costmodel.analysis.what_if import Saving, what_if
 from costmodel.attribution.paired_comparison import RunInSteps
 from costmodel.errors import CostModelError
 from taxtui.cli import app
 from taxtui.errors import TaxtuiError
+from taxtui.report.projected.what_if import sections
 from tests.support.cost_model.costmodel_files import S, trial, write
 from tests.support.cost_model.step_cases import SHEET
 
@@ -77,6 +78,21 @@ def test_an_input_that_is_not_stated_has_its_published_range(recording: Path) ->
     assert found.step_s.low is not None
     assert found.step_s.high is not None
     assert found.step_s.low < found.step_s.value < found.step_s.high
+
+
+@pytest.mark.parametrize(
+    "places", [{}, {"images": Images.of([1.0] * 6), "nodes": 4, "pods_per_node": 8, "pull_gb_s": 1.0}]
+)
+def test_recycling_that_reuses_no_sandbox_has_no_figures(recording: Path, places: dict[str, Any]) -> None:
+    """Sixteen workers and sixteen rollouts a step: each worker has one."""
+    found = effect(recording, "recycle", workers=16, **places)
+    assert not found.reuses
+    assert found.step_s == Interval(0.0, 0.0, 0.0)
+    assert found.thresholds == ()
+    [table] = sections([("run", [found])])
+    assert table.rows == [["recycle", "–", "–", "no sandbox is reused"]]
+    assert "recycle: no sandbox is reused, so nothing is saved." in " ".join(map(str, table.notes))
+    assert effect(recording, "recycle", workers=15, **places).reuses
 
 
 def test_builds_before_the_run_save_the_first_uses(recording: Path) -> None:

@@ -193,7 +193,7 @@ def test_without_a_ledger_nothing_is_made(home: Home) -> None:
     home.env["XDG_STATE_HOME"] = "/proc/nothing/here"
     done = home.run("run", *PLAIN, *SHORT, "-o", "r.msgpack", "--progress", "none")
     assert (done.code, done.out) == (1, "")
-    assert "nobody to clean up after a crash" in done.complaint
+    assert "no watchdog to clean up after a crash" in done.complaint
     assert "set XDG_STATE_HOME" in done.complaint
     assert not any(isinstance(event, TrialEnded) for event in events(home.cwd / "r.msgpack"))
 
@@ -259,7 +259,7 @@ def test_what_is_not_a_recording(
         (home.cwd / "r.msgpack").write_bytes(content)
     done = home.run("recordings", *verb, "r.msgpack")
     if "--salvage" in verb and content is not None:
-        words = "its header is lost, nothing can be salvaged" if b"taxtui\x02" not in content else ""
+        words = "the header is lost, nothing can be salvaged" if b"taxtui\x02" not in content else ""
         code = 4 if words else 0
     assert done.code == code, done.err
     assert words in (done.complaint if code else "")

@@ -31,7 +31,7 @@ def test_a_wait_ends_with_the_load_and_says_that_it_waits_once(monkeypatch: pyte
     monkeypatch.setattr("time.sleep", lambda _: None)
     said: list[str] = []
     machine_load.wait(1e6, said.append)
-    assert said == ["waiting until the load is at most 0.5 per core; it is 3.0"]
+    assert said == ["waiting until the load is at most 0.5 per core, now 3.0"]
     assert next(left) == 9 * cores()
 
 

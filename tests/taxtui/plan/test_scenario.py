@@ -97,7 +97,7 @@ def test_a_tiers_digest_is_of_what_it_does(tmp_path: Path) -> None:
         (CELLS + "[limits]\ncpus = nan\n", ":6: limits.cpus: must be a finite number, not nan"),
         ('"a\\nb" = 1\n' + CELLS, r":1: 'a\\nb': unknown key|'a\\nb': unknown key"),
         ("max_cost_usd = inf\n" + CELLS, ":1: max_cost_usd: must be a finite number, not inf"),
-        (CELLS + f"concurrency = {list(range(1, 5000))}\n", "more than 1024 cells; split it"),
+        (CELLS + f"concurrency = {list(range(1, 5000))}\n", "more than 1024 cells; split the cells"),
         (f'name = "{"x" * 2000}"\n' + CELLS, "x… is longer than 512 characters"),
         (CELLS + CELLS.replace("10", '"many"'), r"cells\[2\].actions\[1\]: expected `int`, got `str`"),
         (f"seed = 1{'0' * 5000}\n" + CELLS, "limit"),

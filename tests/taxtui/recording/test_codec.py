@@ -338,6 +338,6 @@ def test_salvage_onto_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: py
         return opened(Path("/dev/full"), "wb")
 
     monkeypatch.setattr(Path, "open", full)
-    with pytest.raises(WriteFailed, match="No space left on device; nothing of it was kept"):
+    with pytest.raises(WriteFailed, match="No space left on device; the new file was removed"):
         salvage(path, out)
     assert not out.exists()

@@ -254,7 +254,7 @@ def test_a_full_disk_leaves_nothing(when: str, tmp_path: Path, monkeypatch: pyte
         monkeypatch.setattr("taxtui.recording.writer.os.write", lambda fd, data: real(fd, data[:5]))
     else:
         monkeypatch.setattr("taxtui.recording.writer.os.fsync", full)
-    with pytest.raises(WriteFailed, match=r"cannot write .*b: No space left on device; nothing of it was kept"):
+    with pytest.raises(WriteFailed, match=r"cannot write .*b: No space left on device; the new file was removed"):
         compact(path, tmp_path / "b")
     assert not (tmp_path / "b").exists()
 

@@ -281,7 +281,7 @@ async def test_what_a_trial_could_not_remove_the_last_sweep_does(tmp_path: Path,
     assert fake.alive == {}, "the sweep went by label"
     assert not run.cleanup_failed, "exit 1 is for what is left"
     assert any("may still exist" in notice.text for notice in of(got, Notice))
-    assert "the last look found nothing left; 1 clean-up had failed before" in [it.text for it in of(got, Notice)]
+    assert "the final sweep found nothing left; 1 clean-up had failed before" in [it.text for it in of(got, Notice)]
     assert QuietWatchdog.released == [True]
 
 
@@ -377,7 +377,7 @@ async def test_what_earlier_runs_left_is_said_at_the_start(tmp_path: Path, fake:
     ledger.write(died)
     _, got = await execute(tmp_path, plan(trials=1))
     assert [notice.text for notice in of(got, Notice)] == [
-        "1 earlier runs of this machine were not cleaned; taxtui clean lists what they left"
+        "1 earlier runs of this machine were not cleaned; taxtui clean lists the leftovers"
     ]
     ledger.remove(died.run_id)
     (tmp_path / "r.msgpack").unlink()

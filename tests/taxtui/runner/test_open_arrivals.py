@@ -24,11 +24,10 @@ from taxtui.commands.report import command as report
 from taxtui.errors import ScenarioError, UsageError
 from taxtui.live.state import RunState
 from taxtui.plan import arrivals
-from taxtui.plan.arrivals import Open
+from taxtui.plan.arrivals import MOST_STARTS, Open, read_starts
 from taxtui.plan.scenario import CellBlock, ScenarioFile
 from taxtui.plan.scenario import plan as planned
 from taxtui.plan.spec import CellPlan, Plan, Step, SubstrateRef, Tier
-from taxtui.plan.start_times import MOST_STARTS, read_starts
 from taxtui.runner import preflight
 from taxtui.runner import run as run_module
 from taxtui.runner.arrivals import Block, blocks, schedule

@@ -15,7 +15,7 @@ from costmodel.recording.events import UNKNOWN, Actions, Event, Mark, Notice, Ph
 from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, ExecTimeout, SandboxLost, Throttled
 from taxtui.plan.spec import CellPlan, Command, Limits, SandboxSpec, Step, SubstrateRef, ThinkTime, Tier
 from taxtui.recording import digest
-from taxtui.runner.trial import trial as trial_module
+from taxtui.runner.trial import trajectory as trajectory_module
 from taxtui.runner.trial.bracket import Method
 from taxtui.runner.trial.cell import CellRun
 from taxtui.runner.trial.trial import Trial
@@ -402,13 +402,13 @@ async def test_reset_hands_the_sandbox_on_and_checks_that_it_is_clean() -> None:
     assert context.substrate.alive, "kept for the next trial"
     assert events.CLEANUP not in context.phases()
     context.events.clear()
-    await run(context, reuse=first.sandbox)
+    await run(context, reuse=first.reusable)
     assert context.phases()[0] == events.RESET
     assert context.ended.outcome == "ok"
 
     context.events.clear()
     context.substrate.answer = lambda command: ExecResult(91 if "canary" in command.script else 0, b"", b"")
-    third = await run(context, reuse=first.sandbox)
+    third = await run(context, reuse=first.reusable)
     assert (context.ended.outcome, context.ended.phase) == ("failed", events.READY_AGAIN)
     assert "left something behind" in context.ended.message
     assert not third.reusable
@@ -416,7 +416,7 @@ async def test_reset_hands_the_sandbox_on_and_checks_that_it_is_clean() -> None:
 
 
 async def test_an_adapter_that_ignores_a_timeout_is_not_waited_for_forever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_module, "TIMEOUT_GRACE_S", 0.05)
+    monkeypatch.setattr(trajectory_module, "TIMEOUT_GRACE_S", 0.05)
     context = FakeContext()
     context.timeout_s = 0.05
 

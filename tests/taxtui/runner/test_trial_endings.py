@@ -53,7 +53,7 @@ async def test_a_reset_that_takes_too_long_is_a_timeout() -> None:
     first = await run(context, warm_up=True)
     context.substrate.reset_hook = failing(TimeoutError())
     context.events.clear()
-    await run(context, reuse=first.sandbox)
+    await run(context, reuse=first.reusable)
     assert (context.ended.outcome, context.ended.phase) == (events.TIMEOUT, events.RESET)
     assert context.substrate.alive == {}
 

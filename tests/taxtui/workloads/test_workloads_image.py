@@ -101,7 +101,7 @@ def test_a_base_that_lacks_something_is_refused_before_anything_is_built(
     monkeypatch.setenv("LACKS", "git")
     done = build("--base", "mine:1")
     assert done.returncode == 2
-    assert done.stderr == "taxtui: mine:1 lacks git; give --base an image that has them\n"
+    assert done.stderr == "taxtui: mine:1 lacks git; use a --base image with these programs\n"
     assert "build" not in calls.read_text()
 
 

@@ -326,7 +326,7 @@ async def test_without_it_there_is_no_run(
     if state:
         monkeypatch.setenv("XDG_STATE_HOME", state)
     dog = Watchdog(entry)
-    with pytest.raises(TaxtuiError, match=f"nobody to clean up after a crash: .*{words}"):
+    with pytest.raises(TaxtuiError, match=f"no watchdog to clean up after a crash: .*{words}"):
         await dog.wait_ready()
     dog.release(clean=True)
     assert ledger.entries() == []
@@ -348,7 +348,7 @@ async def test_a_run_that_cannot_be_resumed_is_still_known_to_a_sweep() -> None:
 async def test_one_that_dies_at_once_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/bin/false")
     dog = Watchdog(local())
-    with pytest.raises(TaxtuiError, match="the watchdog died"):
+    with pytest.raises(TaxtuiError, match="the process died"):
         await dog.wait_ready()
     dog.release(clean=True)
 
@@ -364,12 +364,14 @@ def no_thread(*args: object) -> None:
 async def test_where_there_is_no_room_for_it_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(subprocess, "Popen", no_room)
-        with pytest.raises(TaxtuiError, match=r"nobody to clean up after a crash: .*unavailable; make room"):
+        with pytest.raises(TaxtuiError, match=r"no watchdog to clean up after a crash: .*unavailable; make room"):
             Watchdog(local())
     dog = Watchdog(local())
     with monkeypatch.context() as patched:
         patched.setattr(asyncio, "to_thread", no_thread)
-        with pytest.raises(TaxtuiError, match="nobody to clean up after a crash: can't start new thread; make room"):
+        with pytest.raises(
+            TaxtuiError, match="no watchdog to clean up after a crash: can't start new thread; make room"
+        ):
             await dog.wait_ready()
     await dog.wait_ready()
     dog.release(clean=True)

@@ -301,7 +301,7 @@ async def test_who_does_not_answer_in_time_is_no_cluster(monkeypatch: pytest.Mon
     program.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(program))
     monkeypatch.setattr(ray_launcher, "REACHED_WITHIN_S", 0.05)
-    with pytest.raises(UsageError, match=r"nobody answers within 0\.05 s"):
+    with pytest.raises(UsageError, match=r"no answer within 0\.05 s"):
         await nodes_of("auto")
 
 

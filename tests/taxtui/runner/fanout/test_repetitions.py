@@ -20,8 +20,8 @@ from taxtui.errors import UsageError
 from taxtui.plan import scenario
 from taxtui.plan.spec import Plan
 from taxtui.runner import run as run_module
-from taxtui.runner.fanout.byte_connection import ByteConnection
 from taxtui.runner.fanout.child_process import WorkerProcess
+from taxtui.runner.fanout.launcher import ByteConnection
 from taxtui.runner.fanout.resume import ResumeState
 from taxtui.runner.run import Run
 from tests.support import waiting

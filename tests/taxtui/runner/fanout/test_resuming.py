@@ -117,7 +117,7 @@ async def test_what_has_finished_or_goes_on_is_not_resumed(tmp_path: Path, fake:
     run.path.unlink()
     path = await cut_short(tmp_path, fake, what, after=1)
     ledger.write(LedgerEntry(run_id=RUN, substrates=(), create_timeout_s=1.0, pid=os.getpid()))
-    with pytest.raises(UsageError, match="the run goes on"):
+    with pytest.raises(UsageError, match="the run is in progress"):
         ResumeState(path, what)
     ledger.remove(RUN)
     path.write_bytes(path.read_bytes()[:50] + b"x" + path.read_bytes()[51:])
@@ -128,7 +128,7 @@ async def test_what_has_finished_or_goes_on_is_not_resumed(tmp_path: Path, fake:
 async def test_another_plan_is_refused_with_the_difference(tmp_path: Path, fake: FakeSubstrate) -> None:
     path = await cut_short(tmp_path, fake, plan(trials=5), after=1)
     data = path.read_bytes()
-    with pytest.raises(UsageError, match=r"of another plan: cells\.0\.trials: 5, now 6; give its scenario"):
+    with pytest.raises(UsageError, match=r"of another plan: cells\.0\.trials: 5, now 6; use the scenario"):
         ResumeState(path, plan(trials=6))
     with pytest.raises(UsageError, match=r"of another plan: seed: 0, now 1"):
         ResumeState(path, plan(trials=5, top={"seed": 1}))

@@ -20,7 +20,8 @@ from costmodel.recording.framing import frame
 from taxtui.cli import app
 from taxtui.errors import UsageError
 from taxtui.live import catalogue
-from taxtui.live.catalogue import END_BYTES, HOPELESS, CatalogueEntry, inspect, newest, scan
+from taxtui.live.catalogue import HOPELESS, CatalogueEntry, inspect, newest, scan
+from taxtui.live.file_ends import END_BYTES
 from taxtui.live.state import RunState
 from taxtui.recording.writer import Sealer
 from taxtui.tui.recordings.list import progress
