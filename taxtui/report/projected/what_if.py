@@ -67,13 +67,15 @@ def _row(effect: Saving) -> Sequence[Content]:
     if not effect.reuses:
         return [effect.action, "–", "–", "no sandbox is reused"]
     amounts = (amount_cell(amount, SHORT, signed=True) for amount in (effect.usd, effect.step_s))
-    return [effect.action, *amounts, "\n".join(map(_threshold, effect.thresholds)) or "–"]
+    limit = (effect.step_s if effect.usd is None else effect.usd).high
+    verb = "loses" if limit is not None and limit < 0 else "no clear saving"
+    return [effect.action, *amounts, "\n".join(_threshold(one, verb) for one in effect.thresholds) or "–"]
 
 
-def _threshold(one: Threshold) -> str:
+def _threshold(one: Threshold, verb: str) -> str:
     unit = "" if one.field == "suspended_usd_hour" else " s"
     if not one.saves:
-        return f"loses at any {one.field}"
+        return f"{verb} at any {one.field}"
     return (
         f"{one.field} {'above ' * (one.value is None)}{number(one.searched if one.value is None else one.value)}{unit}"
     )
