@@ -116,7 +116,7 @@ def beyond_recorded_ns(tally: Tally, pool: Pool) -> Margin:
 
 _ALL: Final = frozenset(one.name for one in fields(TrainingRun))
 _BY_ONE_LATENCY: Final = frozenset(
-    {"trajectories", "workers", "actions", "baseline", "quota", "deltas", "tolerance", "seed", "effort"}
+    {"trajectories", "workers", "actions", "baseline", "quota", "tolerance", "seed", "effort"}
 )
 """The length must be the published one; nothing is simulated, so tolerance, seed and effort have no effect."""
 _UNPUBLISHED: Final = frozenset({"include_cleanup"})

@@ -65,13 +65,6 @@ class Think(NamedTuple):
         return self.median_ns * math.exp(self.sigma**2 / 2)
 
 
-class Delta(NamedTuple):
-    """A change in ns per action or per rollout, negative for a saving."""
-
-    ns: int
-    per_action: bool
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRun:
     """A training run: N trajectories on W workers, and its settings. None: not set."""
@@ -131,7 +124,6 @@ class TrainingRun:
     built_images: int = 0  # images that are built before the run
 
     run_sd: float | None = None  # relative sd between runs; None: measured from three runs on, else the shipped sd
-    deltas: tuple[Delta, ...] = ()  # for the sensitivity table, besides the standard ones
     tolerance: float = 2e-3  # relative, of the makespan
     seed: int = 0
     effort: float = 1.0  # share of a simulation's effort, for answers of many rows

@@ -48,7 +48,7 @@ COARSE: Final = 0.005
 """... of rows that are only to show what would turn a decision."""
 
 
-NOT_ASKED: Final = ("baseline", "deltas")
+NOT_ASKED: Final = ("baseline",)
 """Options of a projection that say nothing here."""
 
 

@@ -57,12 +57,6 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
             _option("--full-speed", "SUBSTRATE[:key=value]", "Substrate whose commands count as full speed."),
             _option("--include-cleanup", None, "Rollout workers wait for the clean-up too.", is_flag=True),
             RUN_SD,
-            _option(
-                "--delta deltas",
-                "TIME/UNIT",
-                "Your own change to every trajectory, repeatable: 250ms/action, 2s/rollout.",
-                multiple=True,
-            ),
             _option("--seed", "N", "Seed of the simulation.", type=int),
         ),
     ),
@@ -329,8 +323,7 @@ def training_run_of(asked: dict[str, Any]) -> TrainingRun:
         UsageError: a length, a think time or a change cannot be read.
         costmodel.errors.TrainingRunError: a profile is unknown, or the options contradict each other.
     """
-    from costmodel import Delta, Think, TrainingRun, TrainingRunError
-    from taxtui.plan.durations import parse_duration_ns
+    from costmodel import Think, TrainingRun, TrainingRunError
     from taxtui.plan.notation import parse_images, parse_length, parse_think
 
     file = asked.pop("file")
@@ -349,18 +342,11 @@ def training_run_of(asked: dict[str, Any]) -> TrainingRun:
         asked["think"] = Think(parsed.median_ns, parsed.sigma)
     if (images := asked.pop("images", None)) is not None:
         asked["images"] = parse_images(images)
-    deltas = []
-    for text in asked.pop("deltas", ()):
-        amount, slash, unit = text.partition("/")
-        if not slash or unit not in ("action", "rollout"):
-            raise UsageError(f"{text!r} is not a change", fix="write 250ms/action or 2s/rollout")
-        sign = -1 if amount.startswith("-") else 1
-        deltas.append(Delta(sign * parse_duration_ns(amount.lstrip("+-")), unit == "action"))
     if (profile := asked.pop("profile", None)) is not None:
         from costmodel import load_profile
 
         asked = load_profile(profile).filled(asked)
     try:
-        return TrainingRun(**asked, deltas=tuple(deltas))
+        return TrainingRun(**asked)
     except TrainingRunError as error:
         raise error if file is None else file.contradicted(error) from error

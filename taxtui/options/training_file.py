@@ -44,7 +44,6 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "full_speed": '"local"',
     "include_cleanup": "true",
     "run_sd": '"5%"',
-    "deltas": '["250ms/action"]',
     "seed": "1",
     "actions": '"80-120"',
     "think": '"lognormal:8s,1.2"',

@@ -17,7 +17,7 @@ from taxtui.tui.projection.model import Answered
 
 BASELINE: Final = "local"
 """Hardly the substrate of a training run: ``taxtui decide`` does not assume it either where another was measured."""
-NOT_TAKEN: Final = ("baseline", "deltas")
+NOT_TAKEN: Final = ("baseline",)
 """Options of the form that ``taxtui decide`` does not take."""
 DECIDED: Final = (0, 6)
 """Exit codes of ``taxtui decide``: MOVE or STAY, and CAN'T TELL."""

@@ -58,7 +58,6 @@ STOPS: Final[Mapping[str, tuple[str, ...]]] = {
     "workers": _rounds(0, 6),
     "actions": ("1", "5", "10", "20", "30", "50", "75", "100", "150", "200", "300", "500", "1000"),
     "run_sd": _PERCENT,
-    "deltas": ("-10ms/action", "-100ms/action", "-1s/rollout", "+10ms/action", "+100ms/action", "+1s/rollout"),
     "seed": _SMALL,
     "include_cleanup": (ON,),
     "think": ("1s", "2s", "5s", "8s", "15s", "30s", "60s", "lognormal:8s,0.6"),

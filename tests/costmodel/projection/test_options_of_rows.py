@@ -19,7 +19,7 @@ ALL = ASKED | STEP_MODEL_ASKED
 USUAL: dict[str, Any] = {"trajectories": 120, "workers": 6, "tolerance": 0.1}
 SOME_FAIL = {"measured": 8.00000004, "composed": 5.65}
 """After which time some are killed and some are not."""
-UNCHANGED = {"deltas", "tolerance", "seed", "effort"}
+UNCHANGED = {"tolerance", "seed", "effort"}
 """A table of its own; how finely and by which numbers something is simulated, where anything is."""
 LIMITS = ("include_cleanup", "quota", "create_rate", "create_burst", "max_attempts", "timeout_s", "think", "actions")
 """What composed rows treat in a way of their own; the rest they share with measured ones."""

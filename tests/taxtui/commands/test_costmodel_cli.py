@@ -123,7 +123,7 @@ EVERYTHING = """
     --set baseline=docker --set full_speed=docker --batch 512 --train-seconds 60 --gpus 256 --set gpu_usd_hour=2
     --set max_attempts=3 --think lognormal:2s,0.6 --set create_rate=5 --set create_burst=10 --set warm_pool=50
     --set refill_s=2 --set over_provision=0.2 --set timeout_s=10000 --set backoff_s=1 --set quota=400
-    --set deltas=250ms/action --set deltas=-2s/rollout --set include_cleanup=true
+    --set include_cleanup=true
 """.split()  # noqa: SIM905  # words of a command line, as one would type them
 
 
@@ -298,8 +298,6 @@ BAD = [
     ([*ASK, "--train-seconds", "nan", "--batch", "5"], 2),
     ([*ASK, "--set", "create_rate=inf"], 2),
     ([*ASK, "--think", "soon"], 2),
-    ([*ASK, "--set", "deltas=5ms"], 2),
-    ([*ASK, "--set", "deltas=5ms/step"], 2),
     ([*ASK, "--format", "json", "--explain"], 2),
     ([*ASK, "--format", "json", "--full"], 2),
     ([*ASK, "--tier", "T9"], 2),

@@ -34,7 +34,6 @@ WHOLE = """
 [run]
 trajectories = "1M"
 workers = 2_000
-deltas = ["-250ms/action"]
 [length]
 actions = "80-120"
 [think]
@@ -86,7 +85,6 @@ def test_every_option_has_a_line_that_a_file_may_hold(tmp_path: Path) -> None:
         ("[run]\nworkers = [3]", "[run] workers must be a number or a text"),
         ("[run]\nworkers = 1979-05-27", "[run] workers must be a number or a text"),
         ("[run]\nworkers = 'many'", "[run] workers: 'many' is no count.*; write [run] workers = 2000"),
-        ("[run]\ndeltas = 3", "[run] deltas must be a list of texts"),
         ("[policy]\npartial_rollouts = 'yes'", "[policy] partial_rollouts must be true or false, not 'yes'"),
         ("[policy]\npolicy = 'chaos'", "[policy] policy: 'chaos' is not one of.*; write [policy] policy = \"sync\""),
         ("[sources]\nworker = 'x'", "[sources] worker = 'x' is not the source of a key"),

@@ -210,7 +210,7 @@ async def test_what_a_dialog_says_is_laid_out_for_its_room(path: Path, key: str)
 async def test_y_copies_a_command_line_that_asks_the_same(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("4")
-        panel(pilot).values.update({"deltas": "-100ms/action +1s/rollout", "include_cleanup": "yes", "quota": "50"})
+        panel(pilot).values.update({"include_cleanup": "yes", "quota": "50"})
         await pilot.press("right", "y")
         await answered(pilot, trajectories=2_000_000)
         words = shlex.split(pilot.app.clipboard)

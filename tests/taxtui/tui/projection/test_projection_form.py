@@ -101,7 +101,6 @@ def test_what_is_usually_asked_is_the_readmes() -> None:
         ({"workers": "many"}, "Invalid value for '--workers'"),
         ({"workers": "-3"}, "workers"),
         ({"think": "soon"}, "soon"),
-        ({"deltas": "5"}, "is not a change"),
         ({"train_seconds": "60"}, "add --batch B"),
     ],
 )
@@ -121,7 +120,6 @@ typed = st.fixed_dictionaries(
         "include_cleanup": st.just(form.ON),
         "quota": numbers,
         "create_rate": st.floats(1e-3, 1e6).map(repr),
-        "deltas": st.sampled_from(["-100ms/action", "+1s/rollout", "-100ms/action +1s/rollout"]),
         "seed": st.integers(0, 10**9).map(str),
         "prices": st.sampled_from(["aws-fargate", "e2b"]),
     },
@@ -137,7 +135,6 @@ def test_what_is_asked_is_parsed_into_what_was_typed(asked: dict[str, str]) -> N
     assert training_run.actions == (Length.constant(int(asked["actions"])) if "actions" in asked else None)
     assert training_run.backoff_s == float(asked.get("backoff_seconds", "0"))
     assert training_run.include_cleanup == ("include_cleanup" in asked)
-    assert len(training_run.deltas) == len(asked.get("deltas", "").split())
     assert training_run.seed == int(asked.get("seed", "0"))
 
 
