@@ -51,7 +51,7 @@ gpu_usd_hour = 2
 
 def test_a_file_is_the_options_that_it_stands_for(tmp_path: Path) -> None:
     options = """
-        --trajectories 1000000 --workers 2000 --delta=-250ms/action --length 80-120 --think lognormal:8s,1.2
+        --trajectories 1000000 --workers 2000 --length 80-120 --think lognormal:8s,1.2
         --batch 1024 --partial-rollouts --over-provision 0.2 --train-seconds 60 --gpus 512
         --set gpu_usd_hour=2""".split()  # noqa: SIM905
     training_run, sheet = asked("--training", written(tmp_path, WHOLE))
