@@ -174,6 +174,8 @@ class Pods(Histories):
             self.emit("MODIFIED", pod)
             return
         await asyncio.sleep(self.start_s)
+        if self.objects.get((pod["metadata"]["namespace"], pod["metadata"]["name"])) is not pod:
+            return  # deleted meanwhile: nothing follows the event DELETED
         pod["status"]["conditions"] += [_condition("Initialized"), _condition("PodReadyToStartContainers")]
         self.emit("MODIFIED", pod)
         await asyncio.sleep(self.start_s)

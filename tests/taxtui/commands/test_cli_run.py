@@ -241,7 +241,7 @@ def test_a_missing_image_names_the_command_that_brings_it(home: Home) -> None:
 @pytest.mark.parametrize(
     ("content", "code", "words"),
     [
-        (None, 4, "cannot read r.msgpack: No such file or directory"),
+        (None, 4, "there is no r.msgpack, neither here nor among what ships with taxtui"),
         (b"", 4, "r.msgpack: the file is empty"),
         (b"a text file", 4, "r.msgpack: not a taxtui recording"),
         (

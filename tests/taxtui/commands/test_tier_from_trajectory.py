@@ -71,7 +71,7 @@ def test_a_trajectory_of_swe_agent_runs_where_the_step_before_it_ended() -> None
     assert runs(tier) == ["(\nls\n)\ntrue", "cd /testbed/src || exit 97\n(\ncat 'a b'\n)\ntrue"]
     assert "left out: command 3 is a tool of the harness (submit)" in done.stderr
     assert "needs /testbed: measure it with the image swe/x:1" in done.stderr
-    assert "without think time" in done.stderr
+    assert "no think time" in done.stderr
     assert tier.think == ""
 
 

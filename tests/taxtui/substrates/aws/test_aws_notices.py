@@ -34,6 +34,6 @@ async def test_a_throttle_that_the_poller_waits_out_is_one_notice(monkeypatch: p
 async def test_what_an_adapter_has_to_say_is_a_notice_of_its_substrate() -> None:
     context = FakeContext()
     trial = trial_of(context)
-    trial._marks.notice("throttled")
+    trial._trajectory.marks.notice("throttled")
     await trial.run(0)
     assert [event.text for event in context.of(Notice)] == ["fake: throttled"]
