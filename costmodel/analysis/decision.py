@@ -226,8 +226,8 @@ class Savings:
                 savings.append(self.at(start_values, goal_values))
             except CostModelError:
                 return None
-        value = (max if goal == BEST else min)(start_values.value for start_values in savings)
-        return across(*sorted(savings, key=lambda start_values: start_values.value != value))
+        value = (max if goal == BEST else min)(saving.value for saving in savings)
+        return across(*sorted(savings, key=lambda saving: saving.value != value))
 
     def _progress_of_one(self) -> Callable[[float], None] | None:
         progress, finished = self._progress, self._finished

@@ -255,32 +255,28 @@ def without_upper_limits(result: Any) -> Any:
     return result._replace(**opened | {name: None for name in ("high", "high_s") if name in opened})
 
 
-def _across(ones: Sequence[Any]) -> Any:
+def _across(results: Sequence[Any]) -> Any:
     """Return the first of several results of one kind, with the outer limits of all."""
-    first = ones[0]
-    if len(ones) == 1 or any(item is None for item in ones):
+    first = results[0]
+    if len(results) == 1 or any(result is None for result in results):
         return first
     if is_dataclass(first) and not isinstance(first, type):
-        parts = {
-            item.name: [getattr(result, item.name) for result in ones]
-            for item in fields(first)
-            if item.name not in _KEPT
-        }
-        return replace(first, **{name: _across(result) for name, result in parts.items()})
+        names = [field.name for field in fields(first) if field.name not in _KEPT]
+        return replace(first, **{name: _across([getattr(result, name) for result in results]) for name in names})
     if isinstance(first, dict):
-        return {key: _across([item.get(key) for item in ones]) for key, _ in first.items()}
+        return {key: _across([result.get(key) for result in results]) for key in first}
     if not hasattr(first, "_fields"):
         return first
+    parts = {name: [getattr(result, name) for result in results] for name in first._fields}
     if isinstance(first, Share):  # stays without limits: an assumed range is no measured range
-        parts = {name: [getattr(item, name) for item in ones] for name in first._fields}
         return Share(
-            **{name: result[0] if _unlimited(result[0]) else _across(result) for name, result in parts.items()}
+            **{name: values[0] if _unlimited(values[0]) else _across(values) for name, values in parts.items()}
         )
-    wider = {name: _across([getattr(item, name) for item in ones]) for name in first._fields}
+    wider = {name: _across(values) for name, values in parts.items()}
     for low, high, value in (("low", "high", "value"), ("low_s", "high_s", "")):
         if low in wider:
-            wider[low] = _end([_limit(item, low, value) for item in ones], min)
-            wider[high] = _end([_limit(item, high, value) for item in ones], max)
+            wider[low] = _end([_limit(result, low, value) for result in results], min)
+            wider[high] = _end([_limit(result, high, value) for result in results], max)
     return first._replace(**wider)
 
 

@@ -77,7 +77,9 @@ def decide(
         PriceError, SourceError: as ``project``.
     """
     start = _side(data, training_run, current, tier, mode, prices, effort)
-    measured = any(_wanted(cell.identity, candidate, tier, mode) for field in _recordings(data) for cell in field.cells)
+    measured = any(
+        _wanted(cell.identity, candidate, tier, mode) for recording in _recordings(data) for cell in recording.cells
+    )
     if measured:
         goal = _side(data, candidate_run or training_run, candidate, tier, mode, prices, effort)
     else:

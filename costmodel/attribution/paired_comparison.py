@@ -107,7 +107,7 @@ def _run_difference(
             units(replications.worlds, run.training_run, run.pool, run.prices)
             for run, replications in zip((first, second), begun, strict=True)
         ]
-        return list(zip(*(replications[:4] for replications in amounts), strict=True))
+        return list(zip(*(row[:4] for row in amounts), strict=True))
 
     def needed() -> float:
         factor = 0.0

@@ -106,11 +106,11 @@ class Amount(NamedTuple):
         """Return the saving of an ideal sandbox less the sum of these savings."""
         saves = [self._saved(look) for look in (IDEAL, *looks)]
 
-        def told(world: list[Steps]) -> Steps:
+        def steps_of(world: list[Steps]) -> Steps:
             ideal, *alone = (math.fsum(saving(world)) for saving in saves)
             return [ideal - math.fsum(alone)]
 
-        return self._interval(told, [1.0])
+        return self._interval(steps_of, [1.0])
 
     def error(self, look: int = RUN) -> float:
         """Return the simulation's standard error of a saving, or of the run."""
@@ -124,11 +124,11 @@ class Amount(NamedTuple):
         if look == THINKLESS:  # whose steps are as alike
             return lambda world: [v * step for v, step in zip(level, world[look], strict=False)]
 
-        def told(world: list[Steps]) -> Steps:
+        def steps_of(world: list[Steps]) -> Steps:
             columns = zip(times, level, world[look], world[IDEAL], strict=True)
             return [w * (step - ideal) + v * ideal for w, v, step, ideal in columns]
 
-        return told
+        return steps_of
 
     def _saved(self, look: int) -> Callable[[list[Steps]], Steps]:
         times = self.stands_for[look]
@@ -148,12 +148,12 @@ def needed(
     worlds: Worlds, training_run: TrainingRun, pool: Pool, prices: Prices | None
 ) -> tuple[float, frozenset[int]]:
     """Return the rounds for precise printed values, and the counterfactuals with more rounds."""
-    told_in = units(worlds, training_run, pool, prices)
+    amounts = units(worlds, training_run, pool, prices)
     looks = len(worlds.rounds)
     causes = range(1, looks - 2) if looks > FEWEST else range(0)
     wanted = {look % looks for look in (RUN, IDEAL)} | {look % looks for look in (THINKLESS,) if not worlds.level}
     factor = 0.0
-    for amount in (told_in.step_s, told_in.hours, *[told_in.dollars] * told_in.known):
+    for amount in (amounts.step_s, amounts.hours, *[amounts.dollars] * amounts.known):
         run, sandbox = abs(amount.of(RUN).value), abs(amount.saved(IDEAL).value)
         nothing = max(NOTHING * run, TINY)
         factor = max(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from costmodel.projection.row import GpuWaiting, Steps
 from costmodel.projection.tail_limits import NO_TAIL, TailLimits, Timeout, tail_limits
-from costmodel.simulation.attempts import Retries, retried
+from costmodel.simulation.attempts import Retries, Trials, retried
 from costmodel.simulation.makespan import Makespan, expected_makespan, makespan_bounds
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Interval
@@ -25,7 +25,6 @@ from costmodel.workload.estimator import Tally
 from costmodel.workload.pool import HITS, Pool, from_pool, killed_after
 
 if TYPE_CHECKING:
-    from costmodel.simulation.attempts import Trials
     from costmodel.simulation.run import SimulatedRun
 
 EVENTS: Final = "events"
@@ -68,8 +67,6 @@ def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) 
     tally, retries, law = tallied
 
     def source() -> tuple[Trials, tuple[float, float]]:
-        from costmodel.simulation.attempts import Trials  # a closed form needs neither the module nor the trials
-
         made_ns = pooled_ns = _mean_ns(killed)
         if training_run.warm_pool is not None:
             pooled_ns = _mean_ns(_killed([attempt.warm(attempt.weight) for attempt in sample], training_run))
@@ -131,7 +128,6 @@ def run_in_time(
     ``source`` returns the same trajectories by attempt, some of them ``failing``; None: use ``law``.
     """
     if not _closed_form(law, training_run, failing=failing):
-        from costmodel.simulation.attempts import Trials
         from costmodel.simulation.run import simulate_run
 
         trials, attempt_ns = source() if source is not None else (Trials.of(law), (law.mean, law.mean))
@@ -257,8 +253,8 @@ def limits(run: WholeRun, training_run: TrainingRun, mean: Interval) -> tuple[Wa
         step = WallClockLimits()
     else:
         parts = [
-            (times, part_limits.value_ns / NS_PER_HOUR, _limits(run, part_limits, training_run, size, mean))
-            for times, size, part_limits in run.parts
+            (times, makespan.value_ns / NS_PER_HOUR, _limits(run, makespan, training_run, size, mean))
+            for times, size, makespan in run.parts
         ]
         step = parts[0][2]
     train = training_run.train_s / 3600

@@ -69,19 +69,17 @@ class RunnerFitness:
 class WorkerFitness:
     """All seconds of one measuring process. A second extends from the previous report to its own."""
 
-    __slots__ = ("_bad", "_counts", "_ends", "_seconds")
+    __slots__ = ("_bad", "_counts", "_seconds")
 
     def __init__(self) -> None:
         self._bad: list[tuple[int, int]] = []
         self._counts = RunnerFitness()
-        self._ends: list[int] = []
         self._seconds: list[RunnerSecond] = []
 
     def add(self, second: RunnerSecond) -> None:
         """Add the next second."""
         if second.lag_p99_ns > LAG_LIMIT_NS or second.cpu_permille > CPU_LIMIT_PERMILLE:
             self._bad.append((self._seconds[-1].at_ns if self._seconds else 0, second.at_ns))
-            self._ends.append(second.at_ns)
         self._counts.add(second.lag_p99_ns, second.cpu_permille)
         self._seconds.append(second)
 
@@ -93,7 +91,7 @@ class WorkerFitness:
     def share(self, start_ns: int, end_ns: int) -> float:
         """Return the share of bad seconds between two instants."""
         shared_ns = 0
-        for began_ns, ended_ns in self._bad[bisect_left(self._ends, start_ns) :]:
+        for began_ns, ended_ns in self._bad[bisect_left(self._bad, start_ns, key=lambda bad: bad[1]) :]:
             if began_ns >= end_ns:
                 break
             shared_ns += min(end_ns, ended_ns) - max(start_ns, began_ns)

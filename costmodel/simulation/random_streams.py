@@ -13,7 +13,7 @@ from itertools import accumulate
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel.simulation.attempts import AttemptTimes, Parts, suspended_parts
+from costmodel.simulation.attempts import ROOT, AttemptTimes, Parts, suspended_parts
 from costmodel.statistics.lognormal_sum import WHOLE, strata_of_sum
 from costmodel.training.life_cycle import Suspension
 from costmodel.training.run import Think, TrainingRun
@@ -23,7 +23,6 @@ PER_OCTAVE: Final = 4
 APART: Final = 1.25
 """Distance between numbers of pauses with a computed distribution of their sum. Quantiles between two are interpolated
 linearly, which keeps the mean exact."""
-_ROOT: Final = math.sqrt(2)
 
 
 class ThinkQuantiles:
@@ -201,7 +200,7 @@ class World:
     def _ranks(self, shared: Sequence[float], normals: Sequence[float]) -> list[float]:
         """Return ranks of the think time of rollouts with these shared and private normals."""
         common, private, erfc = self._common, self._own, math.erfc
-        return [0.5 * erfc(-(common * z + private * normal) / _ROOT) for z, normal in zip(shared, normals, strict=True)]
+        return [0.5 * erfc(-(common * z + private * normal) / ROOT) for z, normal in zip(shared, normals, strict=True)]
 
     def apart(self, draws: StepDraws, rollout: int, tries: int) -> AgainDraws:
         """Attempt number ``tries`` of a rollout, the first being 0."""

@@ -123,8 +123,8 @@ class Simulator:
             ok, span, queued, cleanup, *_ = state.first[rollout]
             end = now + span
             if nodes is not None:
-                node, cached = nodes.take(state.image[rollout], now)
-                end += cached - now
+                node, arrival_ns = nodes.take(state.image[rollout], now)
+                end += arrival_ns - now
                 releases.append((end + cleanup, node))
             clocks.append(span - queued + cleanup if span > queued else 0)
             until = end + cleanup if include else end

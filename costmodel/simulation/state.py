@@ -119,14 +119,12 @@ class State:
         """Queue a repetition of this prompt; return the number of rollouts that end instead."""
         assert self.redone is not None
         self.dead.add(prompt)
-        prompt_state = self.redone.pop(prompt)
-        if prompt_state.times + 1 == self.asked.cap:
-            return prompt_state.rollouts
-        redone = prompt_state._replace(times=prompt_state.times + 1)
-        draws = self.view.world.step(
-            prompt_state.step, prompt_state.rollouts, prompt=prompt_state.number, redone=redone.times
-        )
-        self.redone[self._join(draws, prompt_state.rollouts)] = redone
+        before = self.redone.pop(prompt)
+        if before.times + 1 == self.asked.cap:
+            return before.rollouts
+        again = before._replace(times=before.times + 1)
+        draws = self.view.world.step(before.step, before.rollouts, prompt=before.number, redone=again.times)
+        self.redone[self._join(draws, before.rollouts)] = again
         return 0
 
     def _join(self, draws: StepDraws, count: int) -> int:

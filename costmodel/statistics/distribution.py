@@ -38,10 +38,10 @@ class Distribution:
         self.second_moment = squares / self.size
         self.sd = math.sqrt((self.size * squares - self.total**2) / self.size**2)  # int difference: no cancellation
 
-    def __eq__(self, second: object) -> bool:
-        if not isinstance(second, Distribution):
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Distribution):
             return NotImplemented
-        return self.trials == second.trials and self.values == second.values and self.counts == second.counts
+        return self.trials == other.trials and self.values == other.values and self.counts == other.counts
 
     def __hash__(self) -> int:
         return hash((self.trials, self.size, self.total, self.second_moment))

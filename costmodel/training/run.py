@@ -18,19 +18,19 @@ SPREAD, COLOCATED, PREPULLED, PREFETCHED = PLACEMENTS = ("spread", "colocated", 
 RETRY, MASK, RESAMPLE, KEEP = ON_FAILURE = ("retry", "mask", "resample", "keep")
 """Retry in place, drop the rollout, redo all rollouts of the prompt, or deliver with reward 0."""
 
-STEP_MODEL: Final = (
+STEP_MODEL: Final = (  # noqa: SIM905
     "staleness instant_claim think_correlation nodes images failure_rate failure_hazard failure_burst on_failure "
     "suspend_after_s fork_s recycle_s build_s"
-)
-_COUNTS: Final = (
+).split()
+_COUNTS: Final = (  # noqa: SIM905
     "max_attempts quota create_burst warm_pool group_size batch prompts staleness gpus nodes pods_per_node "
     "failure_burst builders"
-)
-_ABOVE_0: Final = "timeout_s create_rate refill_s refill_rate node_disk_gib pull_gb_s tolerance effort"
-_AT_LEAST_0: Final = (
+).split()
+_ABOVE_0: Final = "timeout_s create_rate refill_s refill_rate node_disk_gib pull_gb_s tolerance effort".split()  # noqa: SIM905
+_AT_LEAST_0: Final = (  # noqa: SIM905
     "backoff_s train_s over_provision gpu_usd_hour node_usd_hour failure_rate failure_hazard run_sd suspend_after_s "
     "suspend_s resume_s suspended_usd_hour fork_s recycle_s build_s built_images"
-)
+).split()
 
 
 def check_counts(trajectories: int, workers: int) -> None:
@@ -135,15 +135,15 @@ class TrainingRun:
 
     def _check_numbers(self) -> None:
         counted = ["actions"] * (not isinstance(self.actions, Length))
-        for name in (*counted, *_COUNTS.split()):
+        for name in (*counted, *_COUNTS):
             count = getattr(self, name)
             if count is not None and (not isinstance(count, int) or count < 1):
                 raise TrainingRunError(f"{name} must be a whole number of at least 1, not {count}")
-        for name in _ABOVE_0.split():
+        for name in _ABOVE_0:
             number = getattr(self, name)
             if number is not None and not 0 < number < math.inf:
                 raise TrainingRunError(f"{name} must be a number above 0, not {number}")
-        for name in _AT_LEAST_0.split():
+        for name in _AT_LEAST_0:
             number = getattr(self, name)
             if number is not None and not 0 <= number < math.inf:
                 raise TrainingRunError(f"{name} must be a number of at least 0, not {number}")
@@ -277,7 +277,7 @@ class TrainingRun:
         return [
             field.name
             for field in fields(self)
-            if field.name in STEP_MODEL.split() and getattr(self, field.name) != field.default
+            if field.name in STEP_MODEL and getattr(self, field.name) != field.default
         ]
 
     @property

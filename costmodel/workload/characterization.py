@@ -219,8 +219,8 @@ def _treatment(trial: RecordedTrial) -> str:
 def shared(trials: Sequence[RecordedTrial]) -> tuple[Shared, ...]:
     """Return correlations within groups; empty with too few groups of two or more."""
     grouped = [trial for trial in trials if trial.group]
-    present = [correlation(name, [(trial.group, of(trial)) for trial in grouped]) for name, of in _SHARED.items()]
-    return tuple(quantity for quantity in present if quantity is not None)
+    correlations = [correlation(name, [(trial.group, of(trial)) for trial in grouped]) for name, of in _SHARED.items()]
+    return tuple(quantity for quantity in correlations if quantity is not None)
 
 
 def correlation(quantity: str, values: Iterable[tuple[Hashable, float | None]]) -> Shared | None:

@@ -76,8 +76,8 @@ class Tally:
         still = 0.0 if idle is None else float(self.total(idle) / self.successes)
         column = self.by_trial(value)
         # Without think time, throttles and failures, held time is trajectory time.
-        for trajectory_estimate, result in self._estimates:
-            if all(map(eq, column, trajectory_estimate)):
+        for estimated_column, result in self._estimates:
+            if all(map(eq, column, estimated_column)):
                 return result._replace(moving=abs(result.value - still))
         result = estimate(column, self._ok, self._origins, still)
         self._estimates.append((column, result))

@@ -153,12 +153,12 @@ class Pool:
         return self.identity._replace(actions=0)
 
 
-def same_cell(identity: CellIdentity) -> CellIdentity:
+def unchanged(identity: CellIdentity) -> CellIdentity:
     """Return the identity: only equal cells pool."""
     return identity
 
 
-def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellIdentity] = same_cell) -> list[Pool]:
+def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellIdentity] = unchanged) -> list[Pool]:
     """Return one pool for cells with equal ``alike``, in the order of first appearance."""
     by_key: dict[tuple[CellIdentity, str], Pool] = {}
     trials: dict[Pool, list[Sequence[RecordedTrial]]] = {}

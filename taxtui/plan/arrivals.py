@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 import msgspec
 
-from costmodel import MAX_INT, read_regular
+from costmodel import MAX_INT
 from taxtui.errors import UsageError
 from taxtui.plan.durations import parse_duration_ns
+from taxtui.plan.number_lines import read_number_lines
 from taxtui.recording import digest
 
 
@@ -228,13 +229,7 @@ def read_starts(path: Path) -> tuple[int, ...]:
     Raises:
         UsageError: the file is unreadable, has no time or too many, or a time is invalid or goes back.
     """
-    try:
-        lines = read_regular(path, MOST_BYTES).decode("utf-8").splitlines()
-    except OSError as error:
-        raise UsageError(f"cannot read the start times from {path}: {error.strerror}", fix=_TRACE_FIX) from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"cannot read the start times from {path}: it is no text", fix=_TRACE_FIX) from error
-    numbered = [(n, text) for n, line in enumerate(lines, 1) if (text := line.partition("#")[0].strip())]
+    numbered = read_number_lines(path, MOST_BYTES, "the start times", _TRACE_FIX)
     if not 0 < len(numbered) <= MOST_STARTS:
         raise UsageError(f"{path} holds {len(numbered):,} start times", fix=f"give from 1 to {MOST_STARTS:,}")
     times_s = [(n, _seconds(path, n, text)) for n, text in numbered]

@@ -8,9 +8,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
-from costmodel import RECORDED_LENGTH, Length, read_regular
+from costmodel import RECORDED_LENGTH, Length
 from taxtui.errors import UsageError
 from taxtui.plan.durations import parse_duration_ns
+from taxtui.plan.number_lines import read_number_lines
 from taxtui.plan.spec import Operation, SubstrateRef, ThinkTime
 
 if TYPE_CHECKING:
@@ -129,15 +130,9 @@ def parse_images(text: str) -> Images:
 
 def _sizes_of(path: Path) -> list[float]:
     """Return the size on each line of a file."""
-    try:
-        lines = read_regular(path, _MOST_IMAGE_BYTES).decode("utf-8").splitlines()
-    except OSError as error:
-        raise UsageError(f"cannot read the images' sizes from {path}: {error.strerror}", fix=_IMAGES_FIX) from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"cannot read the images' sizes from {path}: it is no text", fix=_IMAGES_FIX) from error
     sizes = []
-    for number, line in enumerate(lines, 1):
-        words = line.partition("#")[0].replace(",", " ").split()
+    for number, text in read_number_lines(path, _MOST_IMAGE_BYTES, "the images' sizes", _IMAGES_FIX):
+        words = text.replace(",", " ").split()
         try:
             sizes += [float(words[-1])] if words else []
         except ValueError as error:

@@ -77,7 +77,7 @@ def _fitted(section: Section, width: int) -> list[tuple[str, int | None]]:
     if _needed(columns, gap) > width:
         columns = [column.with_head(_broken(column.head, column.below)) for column in columns]
     names, *others = columns
-    others = [_folded(column, width // 2) for column in others]
+    others = [_wrapped(_folded(column, width // 2), width - gap - MIN_FIRST) for column in others]
     if others:
         names = _wrapped(names, width - gap - max(column.width for column in others))
     lines: list[tuple[str, int | None]] = []
@@ -118,16 +118,16 @@ def _needed(columns: Sequence[TextColumn], gap: int) -> int:
     return sum(column.width for column in columns) + gap * (len(columns) - 1)
 
 
-def _wrapped(names: TextColumn, room: int) -> TextColumn:
-    """The first column, its lines broken where they are wider than what the widest other one leaves."""
+def _wrapped(column: TextColumn, room: int) -> TextColumn:
+    """A column, its lines broken where they are wider than ``room``."""
     room = max(MIN_FIRST, room)
-    if names.width <= room:
-        return names
+    if column.width <= room:
+        return column
     texts = []
-    for name in (names.head, *names.cells):
-        lines = [part for line in name.split("\n") for part in wrap(line, room)]
+    for cell in (column.head, *column.cells):
+        lines = [part for line in cell.split("\n") for part in wrap(line, room)]
         texts.append("\n".join([*lines[: MOST_LINES - 1], cut("".join(lines[MOST_LINES - 1 :]), room)]).rstrip("\n"))
-    return _measured(texts)._replace(left=names.left)
+    return _measured(texts)._replace(left=column.left)
 
 
 def _folded(column: TextColumn, room: int) -> TextColumn:

@@ -43,7 +43,7 @@ async def plant(sandbox: Sandbox, timeout_s: float) -> bool:
 
 async def remove_copies(substrate: Substrate, spec: SandboxSpec) -> None:
     """Remove the forks, snapshots and images of a trial: matches with the trial's name and a suffix."""
-    for match in await substrate.find(spec.labels[LABEL_RUN]):
+    for match in await find_together(substrate, spec.labels[LABEL_RUN]):
         if match.name.startswith(f"{spec.name}."):
             await substrate.reap(match)
 

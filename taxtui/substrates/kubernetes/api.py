@@ -125,8 +125,10 @@ class ClusterApi:
         """The server's Unix time, up to a second too early: answers are dated in whole seconds."""
         return time.time() + self._ahead_s
 
-    async def _ask(self, method: str, path: str, body: object = None, *, right: str = "") -> bytes:
-        response = await self._send(method, path, body=body, right=right)
+    async def _ask(
+        self, method: str, path: str, body: object = None, *, right: str = "", headers: Mapping[str, str] | None = None
+    ) -> bytes:
+        response = await self._send(method, path, body=body, right=right, headers=headers)
         try:
             return await response.read()
         except (aiohttp.ClientError, OSError) as error:
@@ -162,9 +164,7 @@ class ClusterApi:
 
     async def patch(self, kind: ObjectKind[Any], namespace: str, name: str, change: Mapping[str, Any]) -> None:
         """Change some fields of an object."""
-        path, right = kind.path(namespace, name), kind.right("patch")
-        response = await self._send("PATCH", path, body=change, right=right, headers=_MERGE)
-        response.close()
+        await self._ask("PATCH", kind.path(namespace, name), change, right=kind.right("patch"), headers=_MERGE)
 
     async def delete(self, kind: ObjectKind[Any], about: Metadata, how: Mapping[str, Any]) -> bool:
         """Request the deletion of exactly this object; False if it is gone or another object has its name."""

@@ -212,7 +212,8 @@ class ClaimedSandbox(FollowedPod):
     async def resume(self, marks: Marks) -> None:
         """Let the controller create a new pod with the same volumes; return when it is ready."""
         if self._suspended:
-            await self.suspend(marks)  # a cancelled suspension: the claim may still report the old pod as ready
+            if not (self._pod_gone and self._claim and not self._claim.ready):  # a cancelled suspension
+                await self.suspend(marks)
             self._suspended = False
             self._take(self._pod_name)
         if not self._ready:

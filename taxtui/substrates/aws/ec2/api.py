@@ -12,7 +12,7 @@ from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError, Substrate
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import remove
-from taxtui.sandboxes.kit.retry import Retry, StatePoller
+from taxtui.sandboxes.kit.retry import Retry, StatePoller, find
 from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.aws.connection import AwsApi, labelled, tag_list
 from taxtui.substrates.aws.ec2 import Ec2Options
@@ -93,6 +93,7 @@ class Ec2Api(AwsApi[InstanceState]):
             answer = await look(lambda: self.call("looking up the image", "describe_images", Filters=[by_id]))
             for item in answer["Images"]:
                 if item["State"] == "available":
+                    self._images[image] = image, str(item.get("RootDeviceName", "/dev/xvda"))
                     return image
                 if item["State"] != "pending":
                     reason = redacted(item.get("StateReason", {}).get("Message", "no reason given"))
@@ -110,7 +111,7 @@ class Ec2Api(AwsApi[InstanceState]):
             labelled(item["Tags"], item["SnapshotId"], item["StartTime"].timestamp())
             for item in await self.tagged("snapshots", run_id)
         ]
-        return [item for item in [*images, *snapshots] if item and (item in images or item.name not in names)]
+        return [*filter(None, images), *(item for item in snapshots if item is not None and item.name not in names)]
 
     async def remove_copy(self, entry: Found) -> None:
         """Delete an image and its snapshots, or a snapshot alone. Idempotent. Raises ``CleanupFailed``."""
@@ -119,9 +120,7 @@ class Ec2Api(AwsApi[InstanceState]):
             await self.delete("image", entry.handle, "deregister_image", "InvalidAMIID", ImageId=entry.handle)
             by_name = {"Name": "tag:Name", "Values": [_literal(entry.name)]}
             try:
-                listed = await Retry(first_s=self.options.poll_s)(
-                    lambda: self.tagged("snapshots", entry.run_id, by_name)
-                )
+                listed = await find(lambda: self.tagged("snapshots", entry.run_id, by_name))
             except SubstrateError as error:
                 raise CleanupFailed(f"the snapshots of image {entry.handle} may still exist: {error}") from error
             snapshots = [str(item["SnapshotId"]) for item in listed]
