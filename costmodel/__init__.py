@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from costmodel import toml
     from costmodel.analysis import concurrency_sweep
-    from costmodel.analysis.baseline import WORK_FIELDS, break_even, crossing_point, judge_rows, matches_spec
-    from costmodel.analysis.bill import USD, Bill, Side
+    from costmodel.analysis.baseline import WORK_FIELDS, break_even, judge_rows, matches_spec
+    from costmodel.analysis.bill import USD, Bill, Side, price_keys
     from costmodel.analysis.compared_metrics import (
         DEFAULT_METRICS,
         FAILURE_RATE,
@@ -150,8 +150,8 @@ if TYPE_CHECKING:
 
 _PUBLIC: Final[dict[str, str]] = {
     # analysis: questions about rows: ranking, comparison, decision, thresholds, concurrency sweep
-    "analysis.baseline": "WORK_FIELDS break_even crossing_point judge_rows matches_spec",
-    "analysis.bill": "Bill Side USD",
+    "analysis.baseline": "WORK_FIELDS break_even judge_rows matches_spec",
+    "analysis.bill": "Bill Side USD price_keys",
     "analysis.compared_metrics": "ComparedSide DEFAULT_METRICS FAILURE_RATE METRIC_LIMIT Metric parse_metric",
     "analysis.comparison": "COMPARISON_VERDICTS Comparison Comparisons INCONCLUSIVE WORSE compare",
     "analysis.decision": "Decision MOVE STAY UNMEASURED_PROVENANCES decide_between",

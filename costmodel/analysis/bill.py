@@ -66,6 +66,11 @@ class Bill(NamedTuple):
     rest: float  # workers and sandboxes, by the price sheet
 
 
+def price_keys(substrate: str) -> str:
+    """Return the keys of a training file that give a measured substrate a price."""
+    return f"nodes, pods_per_node and node_usd_hour under [at.{substrate}.nodes] of --training FILE, or --prices FILE"
+
+
 def check_prices(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> None:
     """Raise ``TrainingRunError`` where sandboxes of exactly one side are free."""
     free = [side for side, side_bill in zip((start, goal), bills, strict=True) if is_free(side_bill, unit)]
@@ -75,9 +80,7 @@ def check_prices(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -
     billed, substrate = goal if side is start else start, side.row.identity.substrate
     add = f"a price sheet of it with --compose {substrate}:prices=FILE"
     if side.row.provenance != warnings.COMPOSED:
-        add = (
-            f"nodes, pods_per_node and node_usd_hour under [at.{substrate}.nodes] of --training FILE, or --prices FILE"
-        )
+        add = price_keys(substrate)
     raise TrainingRunError(f"{side.name} costs nothing here and {billed.name} is billed: add {add}")
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 LAG_LIMIT_NS: Final = 5_000_000
 CPU_LIMIT_PERMILLE: Final = 800
@@ -60,10 +60,6 @@ class RunnerFitness:
     def problems(self) -> list[str]:
         """Reasons for a warning."""
         return ["loop lag"] * self.lagged + ["client CPU"] * self.overworked
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        return replace(self)
 
 
 class WorkerFitness:

@@ -90,7 +90,7 @@ def command(
     Both substrates get the same training run. Nodes, limits and prices of a single substrate are in the training file,
     under [at.SUBSTRATE]. An unmeasured substrate is estimated from published figures.
 
-    The workload comes from --tier, --mode and -n, or the training file; else from the middle of the recordings.
+    The workload comes from --tier, --mode and -n, or the training file; else the middle of the recorded workloads.
     Exit code 0: MOVE or STAY; 6: CAN'T TELL.
     """
     from costmodel import CANNOT_TELL, Recording, decide_between, input_effects, turns
@@ -159,7 +159,7 @@ def _check_prices(
 
     ``decide_between`` refuses the other cases: whether a price sheet bills a measured substrate shows in its row.
     """
-    from costmodel import matches_spec
+    from costmodel import matches_spec, price_keys
 
     place = place_of(context, origin)
     run = place.training_run
@@ -167,10 +167,8 @@ def _check_prices(
     measured = any(matches_spec(cell, goal) for cell in cells)
     billed = not measured and any(provider.prices for provider in providers if provider.substrate == goal)
     if run.gpu_usd_hour is not None and free and billed:
-        keys = (
-            f"nodes, pods_per_node and node_usd_hour under [at.{origin.partition(':')[0]}.nodes] of the training file"
-        )
-        raise UsageError(f"{origin} costs nothing here and {goal} is billed", fix=f"add {keys}, or --prices FILE")
+        fix = f"add {price_keys(origin.partition(':')[0])}"
+        raise UsageError(f"{origin} costs nothing here and {goal} is billed", fix=fix)
 
 
 def _side(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
@@ -44,9 +43,6 @@ class TrialInFlight:
 
     def held_ns(self, end_ns: int) -> int:
         return breakdown.held_ns(self.start_ns, end_ns, self.phases)
-
-    def copy(self) -> TrialInFlight:
-        return dataclasses.replace(self, phases=self.phases.copy(), actions=self.actions.copy())
 
 
 @dataclass(slots=True)
@@ -114,16 +110,6 @@ class CellState:
     def mean_ns(self, name: str) -> float:
         """Mean of a field of ``breakdown.Measures`` over successful trials; 0 before the first."""
         return self.sums_ns[f"{name}_ns"] / self.ok if self.ok else 0.0
-
-    def copy(self) -> CellState:
-        return dataclasses.replace(
-            self,
-            outcomes=self.outcomes.copy(),
-            facets={name: histogram.copy() for name, histogram in self.facets.items()},
-            sums_ns=self.sums_ns.copy(),
-            lengths=self.lengths.copy(),
-            rates=self.rates.copy(),
-        )
 
 
 def take_in(cell: CellState, trial: TrialInFlight, end: events.TrialEnded) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Final, Self
+from typing import Final
 
 SUB_BITS: Final = 5
 """2**5 buckets per octave; below 2**6 ns each bucket has one value."""
@@ -101,12 +101,6 @@ class LogHistogram:
             for column in range(max(0, math.floor(first)), min(number, math.ceil(last))):
                 shares[column] += density * (min(column + 1, last) - max(column, first))
         return shares
-
-    def copy(self) -> Self:
-        twin = type(self)()
-        twin.counts = self.counts.copy()
-        twin.n, twin.total, twin.least, twin.greatest = self.n, self.total, self.least, self.greatest
-        return twin
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LogHistogram):

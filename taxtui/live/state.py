@@ -7,7 +7,6 @@ the number of cells and trials in flight. The histograms count the trials of the
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,9 +52,6 @@ class Runner:
         """Reasons to doubt the durations of this process."""
         return self.fitness.problems
 
-    def copy(self) -> Runner:
-        return dataclasses.replace(self, lag=self.lag.copy(), fitness=self.fitness.copy())
-
 
 @dataclass(slots=True)
 class RunState:
@@ -92,17 +88,6 @@ class RunState:
         if instant_ns is not None:
             return self._anchor_unix_ns + instant_ns(event)
         return event.unix_ns if isinstance(event, events.Clock) else 0
-
-    def snapshot(self) -> RunState:
-        """Return a detached copy, unchanged by later events."""
-        return dataclasses.replace(
-            self,
-            cells={key: cell.copy() for key, cell in self.cells.items()},
-            open={key: trial.copy() for key, trial in self.open.items()},
-            log=deque(self.log, LOG_LINES),
-            runners={key: runner.copy() for key, runner in self.runners.items()},
-            errors=self.errors.copy(),
-        )
 
     @property
     def runner(self) -> Runner:

@@ -74,9 +74,9 @@ class CommandProgress(ModalScreen[str | None]):
                 self.dismiss(_safe(page))
             else:
                 self._hear(terminal)
-                self.query_one("#progress", Static).update(f"✗ {self._last or f'exit code {process.returncode}'}")
+                self._fail(self._last or f"exit code {process.returncode}")
         except OSError as error:  # no more processes
-            self.query_one("#progress", Static).update(f"✗ {error.strerror}")
+            self._fail(str(error.strerror))
         finally:
             if process is not None and process.poll() is None:
                 with contextlib.suppress(ProcessLookupError):
@@ -85,6 +85,10 @@ class CommandProgress(ModalScreen[str | None]):
             loop.remove_reader(terminal)
             os.close(stderr)
             os.close(terminal)
+
+    def _fail(self, reason: str) -> None:
+        self.query_one("#progress", Static).update(f"✗ {reason}")
+        self.query_one(Vertical).border_subtitle = "esc closes"
 
     def _start(self, stderr: int) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(

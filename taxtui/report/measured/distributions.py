@@ -11,10 +11,9 @@ from typing import Any, Final
 from costmodel import FIXED_LENGTH, NS_PER_HOUR, NS_PER_S, Interval, RecordedTrial, characterization, events, quantile
 from taxtui.report.cells import COUNT, NS, SHARE, CellGroup, Content, TableCell, amount_cell, text_of
 from taxtui.report.formats import Section
-from taxtui.report.measured.rows import MeasuredRow
+from taxtui.report.measured.rows import HELD, MeasuredRow
 from taxtui.report.numbers import NOTHING
 
-HELD: Final = "held"
 QUANTITIES: Final = ("think", "command", "length", "failure")
 MOST_ERRORS: Final = 2
 """Classes of errors that a row names; json has all."""

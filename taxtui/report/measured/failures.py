@@ -9,12 +9,11 @@ from typing import Any, Final
 from costmodel import CAUSE_POLICIES, DROPPED, KEPT, RETRIED, characterization
 from taxtui.report.cells import COUNT, Content, TableCell
 from taxtui.report.formats import Section
-from taxtui.report.measured.rows import MeasuredRow
+from taxtui.report.measured.rows import HELD, MeasuredRow
 from taxtui.report.numbers import NOTHING, percent
 from taxtui.terminal_text import clean
 
 FAILURES: Final = "failures"
-HELD: Final = "held"
 NOTES: Final = [
     "share: of the counted trials, Wilson's interval. per hour: in an hour of a sandbox's life, an exact Poisson "
     "interval, widened where groups fail together. Cancelled trials are not counted.",

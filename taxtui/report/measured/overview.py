@@ -23,13 +23,12 @@ from costmodel import (
 )
 from taxtui.report.cells import Content, RowName, TableCell
 from taxtui.report.formats import Section
-from taxtui.report.measured.rows import MeasuredRow
+from taxtui.report.measured.rows import HELD, MeasuredRow
 from taxtui.report.measured.samples import Column
 from taxtui.report.measured.summary import DurationSummary, summarize
 from taxtui.report.numbers import NOTHING, number, percent, usd
 
 SUMMARY: Final = "summary"
-HELD: Final = "held"
 INSTANTS: Final = "instants"
 _QUANTITIES: Final[dict[str, Callable[[RecordedTrial], int | None]]] = {
     "boot, image cached": lambda one: _boot(one) if one.image_cached is True else None,

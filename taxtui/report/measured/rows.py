@@ -41,6 +41,8 @@ TAXES: Final = ("startup", "dispatch", "contention", "harness", "queued", "faile
 """The causes of held that the tax consists of: all but work and think."""
 
 PRELOADED: Final = "preload_in_trial"
+HELD: Final = "held"
+"""Part of a trial that is untold where the source has only parts of the occupied time."""
 USUAL: Final = {"arrival": ("sequential", "closed"), "think": ("0s",), "acquire": ("create",)}
 """Identity that no column shows; a row where it is something else says so among its flags."""
 
@@ -168,7 +170,7 @@ class MeasuredRow:
     @cached_property
     def held_ns(self) -> float | None:
         """All that workers were held for, per successful trial; None where the source has only parts of it."""
-        if "held" in self.untold:
+        if HELD in self.untold:
             return None
         return self._per_success(sum(trial.measures.held_ns for trial in self.cell.trials))
 

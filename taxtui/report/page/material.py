@@ -134,14 +134,6 @@ class Material:
         """The answer about occupied time, as ``taxtui report`` prints it."""
         return sorted_by(answer_of(self.per_million, HELD_PER_SUCCESS, run_sd=self.run_sd), self.sort)
 
-    def projected(self, row: MeasuredRow) -> Row | None:
-        """The projection of a row's cell; None where it had no success."""
-        return self._projections.get((row.identity, row.cell.provenance))
-
-    @cached_property
-    def _projections(self) -> dict[tuple[CellIdentity, str], Row]:
-        return {(item.identity, item.provenance): item for item in reversed(self.per_million) if item.worker_hours}
-
     def letters(self, row: MeasuredRow) -> str:
         return self.marks.of(row.flags)
 
@@ -161,7 +153,4 @@ class Material:
 
     def notes(self, words: str) -> list[str]:
         """Below a figure: what it shows, what the letters stand for, and what it leaves out."""
-        return [words, *self.flagged(), *self.not_drawn]
-
-    def flagged(self) -> list[str]:
-        return self.marks.brief()
+        return [words, *self.marks.brief(), *self.not_drawn]

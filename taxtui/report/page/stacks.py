@@ -14,7 +14,7 @@ from taxtui.report.page.sheet import FONT, Sheet, along_x, legend_height, legibl
 from taxtui.terminal_text import cut, width
 
 ROW_PX: Final = 33
-NAME_COLUMNS: Final = 58
+TEXT_COLUMNS: Final = 58
 """Columns of a name and a value together."""
 SHORTEST_NAME: Final = 12
 BAR: Final = 0.36
@@ -64,7 +64,7 @@ def _named_axes(sheet: Sheet, stacks: Sequence[Stack], *, foot: int) -> Axes:
     axes.set_yticks([])
     for number, stack in enumerate(stacks):
         place: dict[str, Any] = {"y": number - 0.22, "va": "bottom", "transform": axes.get_yaxis_transform()}
-        name = cut(legible(stack.name), max(SHORTEST_NAME, NAME_COLUMNS - width(stack.amount)))
+        name = cut(legible(stack.name), max(SHORTEST_NAME, TEXT_COLUMNS - width(stack.amount)))
         axes.text(x=0, s=name, ha="left", color=light(INK), size=FONT, **place)
         axes.text(x=1, s=legible(stack.amount), ha="right", color=light(MUTED), size=FONT - 1, **place)
     return axes

@@ -104,7 +104,7 @@ SEEK: Final = 0.05
 
 
 class PlaybackScreen(NumberedScreen):
-    """A screen of a feed; a replay can change speed, step and seek.
+    """A screen of a feed; a replay can change speed and seek.
 
     An action only records a wish. The next tick fulfils all wishes since the previous tick.
     """

@@ -1,4 +1,4 @@
-"""A run in words: the status in the first line, what to do next, the summary after quitting, the table as Markdown."""
+"""A run in words: the status in the first line, what to do next, the summary after quitting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from taxtui.tui.projection import form
 
 
 def status(state: RunState, feed: Feed, *, over: bool, brief: bool) -> Text:
-    """``PAUSED  0c11 · 00:04:12 · left 3m05s · REC 1.2 MB · lag 900µs ✓``; longer words where there is room."""
+    """``PAUSED  run 0c11 · 00:04:12 · left 3m05s · REC 1.2 MB · lag 900µs ✓``."""
     line = Text()
     if words := condition(state, feed, over=over):
         line.append(f" {words} ", "reverse bold")

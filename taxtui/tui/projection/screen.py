@@ -95,7 +95,7 @@ class ProjectionScreen(ArrangedScreen):
 
     @property
     def request(self) -> ProjectionAsked:
-        """The question: the workload under the cursor comes first."""
+        """The question of the form about the shown recordings."""
         return ProjectionAsked(self.paths, dict(self.form.values))
 
     @property

@@ -193,7 +193,7 @@ class RecordingFacts(Static):
         line = Text.assemble((f"{glyph} {fate}", themed(self.app.theme_variables, variable)))
         planned = "an unknown number of trials" if entry.trials is None else _many(entry.trials, "trial")
         if entry.done is None:
-            return line.append(f" · its end does not say how many of {planned} ended")
+            return line.append(f" · the file does not say how many of {planned} ended")
         noun = {"finished": "", "budget": " is used up,"}.get(fate, "")
         of = "all of" if entry.done == entry.trials else f"{entry.done:,} of"
         counts = ", ".join(f"{n:,} {name}" for name, n in entry.counts.items())

@@ -75,7 +75,7 @@ class ResultTable(CursorList[ResultLine]):
 
     @property
     def head(self) -> list[Text]:
-        """Return the title and the column heads of the visible section,"""
+        """Return the title and the column heads of the visible section."""
         return [Text(text) for text in self._heads[self.part]] if self.items else []
 
     @property

@@ -173,8 +173,8 @@ class SetupScreen(NumberedScreen):
             facts.append(Text(f"Not ready: {obstacle}", colours.themed(self.app.theme_variables, "text-warning")))
         about = [about_tier(name) for name in choices.tiers] + [MODES[mode] for mode in choices.modes]
         # the command comes near the end, where the room may end: y copies all of it
-        parts = [*facts, self.substrates.advice(), command, Text(), Text("\n".join(about), "dim")]
-        self.query_one("#words", Static).update(Text("\n").join(part for part in parts if part or part is parts[-2]))
+        text = Text("\n").join(filter(None, [*facts, self.substrates.advice(), command]))
+        self.query_one("#words", Static).update(text.append("\n\n").append("\n".join(about), "dim"))
         self.query_one("#launch").disabled = bool(obstacle)
 
     def _outlook(self, plan: Plan) -> dict[str, str]:

@@ -243,11 +243,9 @@ class DaytonaStandin:
             snapshot |= {"state": self.snapshot_state, "errorReason": reason}
 
     async def _archive(self, request: web.Request) -> web.Response:
-        sandbox = self._find(request)
+        sandbox, refusal = self._find_in(request, "stopped")
         if sandbox is None:
-            return self._no(404, "Sandbox not found")
-        if sandbox["state"] != "stopped":
-            return self._no(400, "Sandbox is not stopped")
+            return refusal
         await self._to(sandbox, "archiving")
         self._spawn(self._later(sandbox, "archiving", "archived"))
         return self._yes(sandbox, "Sandbox")
@@ -347,11 +345,9 @@ class DaytonaStandin:
         return self._yes(sandbox, "Sandbox")
 
     async def _stop(self, request: web.Request) -> web.Response:
-        sandbox = self._find(request)
+        sandbox, refusal = self._find_in(request, "started")
         if sandbox is None:
-            return self._no(404, "Sandbox not found")
-        if sandbox["state"] != "started":
-            return self._no(400, "Sandbox is not started")
+            return refusal
         await self._to(sandbox, "stopping")
         self._spawn(self._halt(sandbox))
         return self._yes(sandbox, "Sandbox")
@@ -365,11 +361,9 @@ class DaytonaStandin:
                 await self._end(sandbox)
 
     async def _start(self, request: web.Request) -> web.Response:
-        sandbox = self._find(request)
+        sandbox, refusal = self._find_in(request, "stopped", "archived")
         if sandbox is None:
-            return self._no(404, "Sandbox not found")
-        if sandbox["state"] not in ("stopped", "archived"):
-            return self._no(400, "Sandbox is not stopped")
+            return refusal
         state = "starting" if sandbox["state"] == "stopped" else "restoring"
         await self._to(sandbox, state)
         self._spawn(self._later(sandbox, state, "started"))
@@ -396,6 +390,13 @@ class DaytonaStandin:
         wanted = request.match_info["id"]
         by_name = (each for each in self.sandboxes.values() if each["name"] == wanted)
         return self.sandboxes.get(wanted) or next(by_name, None)
+
+    def _find_in(self, request: web.Request, *states: str) -> tuple[Json | None, web.Response]:
+        """The sandbox of a request if it is in one of these states, else the refusal."""
+        sandbox = self._find(request)
+        if sandbox is None:
+            return None, self._no(404, "Sandbox not found")
+        return sandbox if sandbox["state"] in states else None, self._no(400, f"Sandbox is not {states[0]}")
 
     # ------------------------------------------------------------------------------------------------- the toolbox
 

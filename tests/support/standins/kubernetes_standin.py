@@ -56,6 +56,7 @@ class KubernetesStandin:
         self.watch_ends_after: int | None = None  # events, then a silent end
         self.exec_protocols = kubernetes_exec_server.PROTOCOLS
         self.requests: list[str] = []
+        self._down = False  # nobody is answered, not on a connection that outlived the restart either
         self._filled_s = 0.0  # until then, as time.monotonic has it, its caches are empty and it refuses everything
         self._busy: set[asyncio.Transport | None] = set()  # connections of requests under way
         self.watches: set[asyncio.Transport] = set()  # their connections
@@ -118,7 +119,9 @@ class KubernetesStandin:
                 connection.force_close()
         self.cut_watches()
         self._filled_s = time.monotonic() + down_s + refuses_s
+        self._down = hang_up
         await asyncio.sleep(down_s)
+        self._down = False
         await self._listen(self.port)
 
     async def _listen(self, port: int) -> None:
@@ -166,6 +169,8 @@ class KubernetesStandin:
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         connection = request.transport
+        if self._down and connection is not None:
+            connection.abort()
         self._busy.add(connection)
         try:
             return await self._answer(request, handler)

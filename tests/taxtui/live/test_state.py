@@ -204,18 +204,6 @@ def test_without_a_plan_nothing_is_estimated() -> None:
     assert fold(trial(1, 0, 0)).eta_ns() is None
 
 
-def test_a_snapshot_does_not_move() -> None:
-    told = story.run()
-    state = fold(told[:40])
-    before = state.snapshot()
-    assert before == state
-    text = repr(before)
-    for event in told[40:]:
-        state.apply(event)
-    assert repr(before) == text
-    assert before != state
-
-
 def test_a_whole_run() -> None:
     state = fold(story.run())
     assert (state.outcome, state.run_id, state.name) == ("finished", "7f3a0c11", "story")

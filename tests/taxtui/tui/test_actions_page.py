@@ -85,7 +85,7 @@ async def test_without_a_recording_there_is_no_page(monkeypatch: pytest.MonkeyPa
 async def test_leaving_while_a_page_is_written_leaves_nothing(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("3")
-        await until(pilot, lambda: pilot.app.screen.settled)  # type: ignore[attr-defined]
+        await until(pilot, lambda: bool(pilot.app.screen.paths) and pilot.app.screen.settled)  # type: ignore[attr-defined]
         await pilot.press("h")
         await until(pilot, lambda: isinstance(pilot.app.screen, CommandProgress))
     assert not path.with_name("story.html").exists()

@@ -400,3 +400,23 @@ async def test_the_buttons_do_what_the_keys_do(launched: list[tuple[object, list
         screen = type(pilot.app.screen).__name__
         assert screen == {"launch": "LiveScreen", "copy": "SetupScreen", "load": "Choose", "add": "Ask"}[button]
         assert pilot.app.clipboard.startswith("taxtui run") == (button == "copy")
+
+
+async def test_a_screen_that_was_visited_leaves_the_sizes_of_another_alone() -> None:
+    """The rules of every visited screen apply to the app: a rule for an id that two screens share names its screen."""
+    async with app().run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: bool(pilot.app.screen.query("#words")))
+        await pilot.press("3")
+        await until(pilot, lambda: bool(pilot.app.screen.query("#answer")))
+        rows = pilot.app.screen.query_one("#answer").styles.height
+        await pilot.press("1")
+        await pilot.pause()
+        words = pilot.app.screen.query_one("#words").styles.max_height
+        await pilot.press("4")
+        await pilot.pause()
+        await pilot.press("1")
+        await pilot.pause()
+        assert pilot.app.screen.query_one("#words").styles.max_height == words
+        await pilot.press("3")
+        await pilot.pause()
+        assert pilot.app.screen.query_one("#answer").styles.height == rows
