@@ -32,7 +32,7 @@ READABLE: Final = frozenset({"complete", "incomplete", "running"})
 SUFFIX: Final = ".msgpack"
 SHIPPED: Final = tuple(
     f"../recordings/{name}.msgpack"
-    for name in ("run", "gvisor", "layers", "short", "small", "aa", "drift", "kubernetes", "kubernetes2")
+    for name in ("run", "gvisor", "layers", "harness", "short", "small", "aa", "drift", "kubernetes", "kubernetes2")
 )
 """Recordings shipped with taxtui; the first is the default for users without recordings."""
 FRESH_S: Final = 5.0
