@@ -1,4 +1,4 @@
-"""``python -m taxtui.sandboxes.conformance NAME[:key=value,…]``: run the suite and print what it found."""
+"""``python -m taxtui.sandboxes.conformance NAME[:key=value,…]``: run the suite and print the outcomes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Outcome(NamedTuple):
 @click.command()
 @click.argument("substrate")
 @click.option("--mode", type=click.Choice(["exec", "session"]), help="Only the checks of this mode.")
-@click.option("--only", metavar="TEXT", multiple=True, help="Only checks whose name contains this.")
+@click.option("--only", metavar="TEXT", multiple=True, help="Only checks with this text in the name, repeatable.")
 @click.option("--known", metavar="NAME", multiple=True, help="A check that may fail.")
 @click.option("--ttl", type=float, metavar="SECONDS", help="Wait for a deadline this short.")
 @click.option("--acquire", default="create", show_default=True, help="How sandboxes are acquired: pool:NAME.")
 @click.option("--timeout", type=float, default=CHECK_TIMEOUT_S, show_default=True, help="Per check, in seconds.")
-@click.option("--list", "listing", is_flag=True, help="Print the checks and what they hold a substrate to.")
-@click.option("--verbose", is_flag=True, help="Tracebacks of what fails.")
+@click.option("--list", "listing", is_flag=True, help="Print the checks and their promises.")
+@click.option("--verbose", is_flag=True, help="Print tracebacks of failures.")
 def main(
     substrate: str,
     mode: str | None,
@@ -45,7 +45,7 @@ def main(
     listing: bool,
     verbose: bool,
 ) -> None:
-    """Check SUBSTRATE, as NAME or NAME:key=value, against everything that taxtui.sandboxes.protocol promises.
+    """Check SUBSTRATE, as NAME or NAME:key=value, against the promises of taxtui.sandboxes.protocol.
 
     Exit code: 0 when it keeps every promise but the known failures, 1 otherwise, 3 when it cannot be used.
     """

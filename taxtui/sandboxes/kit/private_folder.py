@@ -23,13 +23,13 @@ from taxtui.sandboxes.protocol import Found
 
 
 def delete(folder: Path) -> None:
-    """Blocking: delete also files that the sandbox made unwritable, at any depth.
+    """Blocking: delete a folder with unwritable files at any depth.
 
     Entries two levels down are moved up before their folder is removed. No path grows, no call recurses, and a link is
     only unlinked.
     """
     if folder.is_dir() and not folder.is_symlink():
-        with contextlib.suppress(OSError):  # the caller reports a folder that remains
+        with contextlib.suppress(OSError):  # the caller reports a remaining folder
             _unlock(folder)
             while entries := _entries(folder):
                 if not sum(_lift_or_unlink(folder, entry) for entry in entries):
@@ -40,7 +40,7 @@ def delete(folder: Path) -> None:
 def _lift_or_unlink(folder: Path, entry: os.DirEntry[str]) -> bool:
     """Remove an entry; the content of a folder moves up to ``folder`` first. Returns whether anything was removed.
 
-    An entry that vanishes was removed by another clean-up of the same sandbox: the runner, the watchdog and ``taxtui
+    A vanished entry was removed by another clean-up of the same sandbox: the runner, the watchdog and ``taxtui
     clean`` may run at once.
     """
     path = Path(entry.path)
@@ -52,7 +52,7 @@ def _lift_or_unlink(folder: Path, entry: os.DirEntry[str]) -> bool:
         for inner in _entries(path):
             with contextlib.suppress(FileNotFoundError):
                 if inner.is_dir(follow_symlinks=False):
-                    _unlock(Path(inner.path))  # its entry for the folder above changes with the move
+                    _unlock(Path(inner.path))  # the move changes the entry ``..``
                     Path(inner.path).rename(folder / secrets.token_hex(16))
                 else:
                     Path(inner.path).unlink()
@@ -78,7 +78,7 @@ _RECORD_MAX_BYTES: Final = 16_384
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """The data for finding and removing a sandbox without its creator."""
+    """The data for finding and removing a sandbox of a dead creator."""
 
     labels: dict[str, str]
     created_unix_s: float
@@ -99,7 +99,7 @@ def private_folder(substrate: str, kind: str = "") -> Path:
 
 
 def make(root: Path, spec: SandboxSpec) -> Path:
-    """A folder for a new sandbox, with its record. Blocking. Raises ``OSError``, for ``not_made``."""
+    """A folder for a new sandbox, with a record. Blocking. Raises ``OSError``, for ``not_made``."""
     folder = root / spec.name
     folder.mkdir(mode=0o700)
     record = _Record(labels=spec.labels, created_unix_s=time.time())
@@ -110,21 +110,21 @@ def make(root: Path, spec: SandboxSpec) -> Path:
 def not_made(spec: SandboxSpec, error: OSError) -> CreateFailed:
     """Why a sandbox has no folder."""
     if isinstance(error, FileExistsError):
-        # Its deadline is ahead.
+        # Before the deadline a clean-up requires --force.
         fix = f"taxtui clean --run {spec.labels.get(LABEL_RUN, '')} --force removes it"
         return CreateFailed(f"{spec.name} exists already", fix=fix)
     return CreateFailed(f"cannot make a directory for {spec.name}: {error.strerror}")
 
 
 def found_in(root: Path, run_id: str | None = None) -> Sequence[Found]:
-    """The sandboxes in a folder, of one run or of all. Blocking."""
+    """The sandboxes in a folder, of a run or of all runs. Blocking."""
     folders = sorted(root.iterdir()) if root.is_dir() else []
     sandboxes = [sandbox for folder in folders if folder.is_dir() and (sandbox := _sandbox_in(folder)) is not None]
     return [sandbox for sandbox in sandboxes if run_id is None or sandbox.run_id == run_id]
 
 
 def _sandbox_in(folder: Path) -> Found | None:
-    """The sandbox in a folder; None if it is removed meanwhile."""
+    """The sandbox in a folder; None after a removal meanwhile."""
     try:
         record = msgspec.json.decode(_read_small(folder / _RECORD), type=_Record)
     except (OSError, ValueError, msgspec.DecodeError):  # the creator died earlier, or the sandbox changed the record
