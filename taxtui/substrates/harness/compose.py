@@ -1,4 +1,4 @@
-"""Sandboxes of a harness that are compose projects: a container, a folder with its compose file, maybe a network.
+"""Sandboxes of a harness as compose projects: a container, a folder with a compose file, possibly a network.
 
 The folder is made first and removed last: a name is used once, and the remains of a killed run are found.
 """
@@ -29,10 +29,10 @@ _FILE: Final = "compose.json"
 
 
 class HarnessProjects(HarnessContainers):
-    """Compose projects of the daemon that docker's command line uses."""
+    """Compose projects of the daemon of docker's command line."""
 
     def __init__(self, kind: str, image: str, image_fix: str, pool: BlockingPool) -> None:
-        """``pool``: where files are worked on."""
+        """``pool``: for file operations."""
         super().__init__(kind, image, image_fix)
         self.pool = pool
         self.root: Path
@@ -44,18 +44,20 @@ class HarnessProjects(HarnessContainers):
 
     async def check(self) -> Availability:
         """As ``Sites.check``: docker, its compose plugin, the image."""
-        found = await super().check()
-        if not found.ok:
-            return found
+        availability = await super().check()
+        if not availability.ok:
+            return availability
         try:
-            said = (await docker("compose", "version", "--short")).strip()
+            compose_version = (await docker("compose", "version", "--short")).strip()
         except DockerRefused as error:
             return Availability(ok=False, detail=f"docker has no compose: {error}", fix=_FIX)
-        numbers = re.match(r"v?(\d+)\.(\d+)", said)
+        numbers = re.match(r"v?(\d+)\.(\d+)", compose_version)
         if numbers is None or (int(numbers[1]), int(numbers[2])) < _OLDEST:
-            return Availability(ok=False, detail=f"docker compose {said} is too old", fix=_FIX)
+            return Availability(ok=False, detail=f"docker compose {compose_version} is too old", fix=_FIX)
         return msgspec.structs.replace(
-            found, detail=f"{found.detail}, compose {said}", facts={**found.facts, "compose": said}
+            availability,
+            detail=f"{availability.detail}, compose {compose_version}",
+            facts={**availability.facts, "compose": compose_version},
         )
 
     async def add(self, spec: SandboxSpec) -> Surroundings:
@@ -68,7 +70,7 @@ class HarnessProjects(HarnessContainers):
         return around
 
     def service(self, spec: SandboxSpec, around: Surroundings) -> dict[str, Any]:
-        """Settings of its container besides the harness's own: limits, labels, environment, as raw docker has it."""
+        """Settings of the container besides the harness's own: limits, labels, environment, as in docker's cells."""
         limits = spec.limits
         return {
             "labels": _plain(self.labels(spec)),
@@ -85,11 +87,11 @@ class HarnessProjects(HarnessContainers):
         }
 
     def network(self, spec: SandboxSpec) -> dict[str, Any]:
-        """The network that compose makes for a project, with labels by which it is found."""
+        """The compose network of a project, with labels for the search."""
         return {"default": {"labels": _plain(self.labels(spec))}}
 
     def written(self, spec: SandboxSpec, project: dict[str, Any]) -> Path:
-        """Its compose file. Raises ``OSError``."""
+        """Write the compose file. Raises ``OSError``."""
         path = self.root / spec.name / _FILE
         path.write_bytes(msgspec.json.encode(project))
         return path
@@ -99,24 +101,24 @@ class HarnessProjects(HarnessContainers):
         return _Project(self, name, super().at(name))
 
     async def find(self, run_id: str | None) -> Sequence[Found]:
-        """As ``Sites.find``: what a killed run has left, down to a folder or a network alone."""
-        found = list(await super().find(run_id))
+        """As ``Sites.find``: remains of a killed run, also a lone folder or network."""
+        entries = list(await super().find(run_id))
         try:
-            found += [self.found(row) for row in await self.networks(self.of_run(run_id))]
+            entries += [self.entry(row) for row in await self.networks(self.of_run(run_id))]
         except DockerRefused as error:
             raise SubstrateUnavailable(f"{self.kind}: docker does not answer: {error}") from error
-        found += private_folder.found_in(self.root, run_id)
-        return list({each.name: each for each in reversed(found)}.values())
+        entries += private_folder.found_in(self.root, run_id)
+        return list({entry.name: entry for entry in reversed(entries)}.values())
 
     async def networks(self, label: str) -> list[dict[str, Any]]:
         """Networks with a label. Raises ``DockerRefused``."""
-        said = await docker("network", "ls", "--no-trunc", "--quiet", "--filter", f"label={label}")
-        looked = await docker("network", "inspect", *said.split(), complaints=False) if said.split() else ""
-        return [{**row, "Config": {"Labels": row.get("Labels")}} for row in msgspec.json.decode(looked or "[]")]
+        ids = await docker("network", "ls", "--no-trunc", "--quiet", "--filter", f"label={label}")
+        answer = await docker("network", "inspect", *ids.split(), complaints=False) if ids.split() else ""
+        return [{**row, "Config": {"Labels": row.get("Labels")}} for row in msgspec.json.decode(answer or "[]")]
 
 
 class _Project(Site):
-    """The project that carries one name."""
+    """The project of a name."""
 
     def __init__(self, projects: HarnessProjects, name: str, container: Site) -> None:
         self._projects = projects
@@ -158,5 +160,5 @@ class _Project(Site):
 
 
 def _plain(values: dict[str, str]) -> dict[str, str]:
-    """Compose puts variables in for every dollar sign."""
+    """Double every dollar sign: compose would insert variables."""
     return {key: value.replace("$", "$$") for key, value in values.items()}

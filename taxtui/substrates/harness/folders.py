@@ -1,4 +1,4 @@
-"""Sandboxes of a harness that are folders of this machine: no isolation, and the limits that can be had."""
+"""Sandboxes of a harness as folders of this machine: no isolation, and the best available limits."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
 
 class HarnessFolders(Sites):
-    """One private folder with a folder for each."""
+    """A private folder, with a subfolder for each sandbox."""
 
     def __init__(self, kind: str, pool: BlockingPool) -> None:
-        """``kind``: the harness's name; ``pool``: where files are worked on."""
+        """``kind``: the harness's name; ``pool``: for file operations."""
         self.kind = kind
         self.pool = pool
         self.root: Path
@@ -52,7 +52,7 @@ class HarnessFolders(Sites):
         )
 
     async def add(self, spec: SandboxSpec) -> Surroundings:
-        """As ``Sites.add``: the folders that local sandboxes have, too."""
+        """As ``Sites.add``: the folders of local sandboxes, too."""
         try:
             folder = private_folder.make(self.root, spec)
             for name in ("work", "home", "tmp"):
@@ -81,7 +81,7 @@ class HarnessFolders(Sites):
 
 
 class _Folder(Site):
-    """One folder, and what this machine runs of it."""
+    """A folder, and the sandbox's processes on this machine."""
 
     def __init__(self, folders: HarnessFolders, name: str) -> None:
         self._folders = folders

@@ -46,7 +46,7 @@ class _Needs(NamedTuple):
 
 
 _WITH_DOCKERFILE: Final = ("ack", "gke")
-"""Environments that refuse a task without a Dockerfile, even where an image is given."""
+"""Environments with a mandatory Dockerfile, even for an image."""
 _UNCHECKED: Final[Mapping[str, _Needs]] = {
     "ack": _Needs(("KUBECONFIG",), ".kube/config"),
     "cwsandbox": _Needs(("CWSANDBOX_API_KEY", "WANDB_API_KEY")),
@@ -102,14 +102,14 @@ class HarborEnvironments(Sites):
             return Availability(ok=False, detail="no image is given", fix=fix)
         try:
             with tempfile.TemporaryDirectory() as folder:
-                made = self._construct("taxtui-check", Path(folder), Limits(), {})
+                environment = self._construct("taxtui-check", Path(folder), Limits(), {})
         except (Exception, SystemExit) as error:
             return _refused(name, error)
         return Availability(
             ok=True,
             detail=f"{self.label}, credentials not tried",
             image=hashlib.sha256(image.encode()).hexdigest(),
-            limits=_enforcement(made.resource_capabilities()),
+            limits=_enforcement(environment.resource_capabilities()),
             prices=name if name in HARBOR_PRICE_SHEETS else "",
         )
 
@@ -125,11 +125,11 @@ class HarborEnvironments(Sites):
     def construct(self, spec: SandboxSpec, around: Surroundings) -> Any:
         """Construct Harbor's object for a sandbox, without starting the sandbox. Raises ``CreateFailed``."""
         try:
-            made = self._construct(spec.name, self.root / spec.name, spec.limits, around.env)
+            environment = self._construct(spec.name, self.root / spec.name, spec.limits, around.env)
         except (Exception, SystemExit) as error:
             raise CreateFailed(f"harbor did not start it: {one_line(error)}") from error
-        self.live[spec.name] = made
-        return made
+        self.live[spec.name] = environment
+        return environment
 
     def _construct(self, name: str, folder: Path, limits: Limits, env: Mapping[str, str]) -> Any:
         from harbor.environments.factory import EnvironmentFactory
@@ -165,7 +165,7 @@ class HarborEnvironments(Sites):
         return _Remote(self, name)
 
     async def find(self, run_id: str | None) -> Sequence[Found]:
-        """As ``Sites.find``: this user's sandboxes from this machine, as far as Harbor has not stopped them."""
+        """As ``Sites.find``: this user's sandboxes from this machine, unless stopped by Harbor."""
         return private_folder.found_in(self.root, run_id)
 
 
@@ -219,9 +219,9 @@ class _Remote(Site):
         sites.live.pop(name, None)
 
 
-def known_environments() -> list[str]:
+def environment_names() -> list[str]:
     """The names in Harbor's registry."""
-    return [each.value for each in importlib.import_module("harbor.models.environment_type").EnvironmentType]
+    return [member.value for member in importlib.import_module("harbor.models.environment_type").EnvironmentType]
 
 
 def _kind(name: str) -> Any:
@@ -274,5 +274,5 @@ def _unmet(name: str, needs: _Needs) -> Availability | None:
     if any(map(os.environ.get, needs.variables)) or (needs.file and (Path.home() / needs.file).exists()):
         return None
     variables = " or ".join(needs.variables)
-    beside = f", or write ~/{needs.file}" if needs.file else ""
-    return Availability(ok=False, detail=f"{name} requires {variables}", fix=f"set {variables}{beside}")
+    or_file = f", or write ~/{needs.file}" if needs.file else ""
+    return Availability(ok=False, detail=f"{name} requires {variables}", fix=f"set {variables}{or_file}")

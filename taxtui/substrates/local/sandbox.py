@@ -1,4 +1,4 @@
-"""One local sandbox: a directory and its processes."""
+"""A local sandbox: a directory and processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FOLDERS: Final = ("work", "home", "tmp")
 
 
 class SandboxFolders:
-    """The folders of this user's sandboxes; a limiter holds each to its limits."""
+    """The folders of this user's sandboxes; a limiter enforces limits."""
 
     def __init__(self, root: Path, limiter: Limiter, pool: BlockingPool, *, isolated: bool) -> None:
         """``isolated``: bubblewrap runs the processes; ``pool``: deletes files."""
@@ -48,7 +48,7 @@ class SandboxFolders:
                 local_bwrap.hand_over(folder / name)
 
     async def remove(self, name: str) -> None:
-        """Kill the processes of a sandbox, remove its limits, delete its files. Raises ``CleanupFailed``."""
+        """Kill the processes of a sandbox, remove the limits, delete the files. Raises ``CleanupFailed``."""
         await self.limiter.kill(name)
         await self.limiter.remove(name)
         folder = self.root / name
@@ -66,7 +66,7 @@ def _delete(folder: Path) -> None:
 
 
 class LocalSandbox:
-    """One directory and its processes."""
+    """A directory and processes."""
 
     def __init__(
         self, folders: SandboxFolders, spec: SandboxSpec, folder: Path, enter: str, fixtures: Path | None, shell: str
@@ -89,7 +89,7 @@ class LocalSandbox:
             SANDBOX_ENV: spec.name,
         }
         wrapped = local_bwrap.wrap(folder, fixtures, network=spec.network) if isolated else []
-        # The shell's PWD would name the runner's folder in the environment of bubblewrap, which a sandbox can read.
+        # The shell's PWD would name the runner's folder in bubblewrap's environment, readable by the sandbox.
         leave = "unset PWD && " if enter else ""
         go = leave if isolated else f"cd {shlex.quote(str(self._work))} && "
         prologue = f"{enter}{go}"
@@ -99,7 +99,7 @@ class LocalSandbox:
         self._suspended = False
         if not isolated and shell == "bash" and not any(map(_precedes_a_script, spec.env)):
             self._bash = shutil.which(shell, path=self._env["PATH"]) or ""
-        # It goes on the script's first line, so that the lines of the script keep their numbers.
+        # On the script's first line: the script's lines keep their numbers.
         self._entering = f"{BEGIN}; {or_exit(prologue)}"
 
     async def wait_ready(self, marks: Marks) -> None:
@@ -137,9 +137,9 @@ class LocalSandbox:
         return self._launch([self._shell, "-c", command.script], stdin=stdin)
 
     def _launch(self, argv: list[str], *, stdin: bool, enters: str = "") -> tuple[Process, str]:
-        """Start a program inside; return it with the mark of its processes.
+        """Start a program inside; return the process and the mark.
 
-        ``enters``: the program's path, if it enters the sandbox itself.
+        ``enters``: the program's path, if the program enters the sandbox itself.
         """
         if self._suspended:
             raise ExecFailed(f"{self.name} is suspended")
