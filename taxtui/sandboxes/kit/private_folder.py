@@ -9,15 +9,17 @@ import secrets
 import stat
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from taxtui.errors import CreateFailed, SubstrateUnavailable
+from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import labels
+from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Found
 
@@ -99,21 +101,40 @@ def private_folder(substrate: str, kind: str = "") -> Path:
 
 
 def make(root: Path, spec: SandboxSpec) -> Path:
-    """A folder for a new sandbox, with a record. Blocking. Raises ``OSError``, for ``not_made``."""
+    """A folder for a new sandbox, with a record. Blocking. Raises ``CreateFailed``."""
     folder = root / spec.name
-    folder.mkdir(mode=0o700)
-    record = _Record(labels=spec.labels, created_unix_s=time.time())
-    (folder / _RECORD).write_bytes(msgspec.json.encode(record))
+    try:
+        folder.mkdir(mode=0o700)
+        record = _Record(labels=spec.labels, created_unix_s=time.time())
+        (folder / _RECORD).write_bytes(msgspec.json.encode(record))
+    except FileExistsError as error:
+        # Before the deadline a clean-up requires --force.
+        fix = f"taxtui clean --run {spec.labels.get(LABEL_RUN, '')} --force removes it"
+        raise CreateFailed(f"{spec.name} exists already", fix=fix) from error
+    except OSError as error:
+        raise not_made(spec, error) from error
     return folder
 
 
 def not_made(spec: SandboxSpec, error: OSError) -> CreateFailed:
-    """Why a sandbox has no folder."""
-    if isinstance(error, FileExistsError):
-        # Before the deadline a clean-up requires --force.
-        fix = f"taxtui clean --run {spec.labels.get(LABEL_RUN, '')} --force removes it"
-        return CreateFailed(f"{spec.name} exists already", fix=fix)
+    """The error for a sandbox without its folders."""
     return CreateFailed(f"cannot make a directory for {spec.name}: {error.strerror}")
+
+
+async def remove(folder: Path, pool: BlockingPool, release: Callable[[Path], object] = lambda _: None) -> None:
+    """Delete a sandbox's folder in a thread, after ``release``, despite cancellation. Raises ``CleanupFailed``."""
+
+    def deleted() -> bool:
+        release(folder)
+        delete(folder)
+        return not folder.exists()
+
+    try:
+        gone = await finish_despite_cancel(pool.run(deleted))
+    except ExecFailed as error:
+        raise CleanupFailed(f"{folder.name}: its directory is still being deleted: {error}") from error
+    if not gone:
+        raise CleanupFailed(f"{folder.name}: its directory cannot be deleted")
 
 
 def found_in(root: Path, run_id: str | None = None) -> Sequence[Found]:

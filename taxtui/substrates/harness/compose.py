@@ -6,22 +6,20 @@ The folder is made first and removed last: a name is used once, and the remains 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from taxtui.errors import CleanupFailed, ExecFailed, SubstrateUnavailable, Throttled
+from taxtui.errors import SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
-from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
-from taxtui.sandboxes.kit.private_folder import delete
-from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.protocol import Availability, Found
-from taxtui.substrates.harness.containers import DockerRefused, HarnessContainers, docker
-from taxtui.substrates.harness.sites import Site, Surroundings
+from taxtui.substrates.harness.containers import DockerRefused, HarnessContainers, docker, remove_all
+from taxtui.substrates.harness.sites import Surroundings
 
 _OLDEST: Final = (2, 21)
 _FIX: Final = "install docker's compose plugin, 2.21 or newer"
@@ -63,10 +61,7 @@ class HarnessProjects(HarnessContainers):
     async def add(self, spec: SandboxSpec) -> Surroundings:
         """As ``Sites.add``: the sandbox's folder."""
         around = await super().add(spec)
-        try:
-            private_folder.make(self.root, spec)
-        except OSError as error:
-            raise private_folder.not_made(spec, error) from error
+        private_folder.make(self.root, spec)
         return around
 
     def service(self, spec: SandboxSpec, around: Surroundings) -> dict[str, Any]:
@@ -96,9 +91,15 @@ class HarnessProjects(HarnessContainers):
         path.write_bytes(msgspec.json.encode(project))
         return path
 
-    def at(self, name: str) -> Site:
-        """As ``Sites.at``."""
-        return _Project(self, name, super().at(name))
+    async def remove(self, name: str) -> None:
+        """As ``Sites.remove``: the container, then the network, then the folder."""
+        await super().remove(name)
+
+        async def delete(row: Mapping[str, Any]) -> None:
+            await docker("network", "rm", row["Id"])
+
+        await remove_all(f"the network of sandbox {name}", partial(self.networks, self.of_name(name)), delete)
+        await private_folder.remove(self.root / name, self.pool)
 
     async def find(self, run_id: str | None) -> Sequence[Found]:
         """As ``Sites.find``: remains of a killed run, also a lone folder or network."""
@@ -115,48 +116,6 @@ class HarnessProjects(HarnessContainers):
         ids = await docker("network", "ls", "--no-trunc", "--quiet", "--filter", f"label={label}")
         answer = await docker("network", "inspect", *ids.split(), complaints=False) if ids.split() else ""
         return [{**row, "Config": {"Labels": row.get("Labels")}} for row in msgspec.json.decode(answer or "[]")]
-
-
-class _Project(Site):
-    """The project of a name."""
-
-    def __init__(self, projects: HarnessProjects, name: str, container: Site) -> None:
-        self._projects = projects
-        self._name = name
-        self._container = container
-        self._label = projects.of_name(name)
-
-    async def kill(self, mark: str) -> None:
-        await self._container.kill(mark)
-
-    async def ended(self) -> bool:
-        return await self._container.ended()
-
-    async def remove(self) -> None:
-        await self._container.remove()
-        await remove(f"the network of sandbox {self._name}", self._ask, self._gone, look_s=0.1, first_s=0.2)
-        folder = self._projects.root / self._name
-        try:
-            await finish_despite_cancel(self._projects.pool.run(lambda: delete(folder)))
-        except ExecFailed as error:
-            raise CleanupFailed(f"{self._name}: its directory is still being deleted: {error}") from error
-        if folder.exists():
-            raise CleanupFailed(f"{self._name}: its directory cannot be deleted")
-
-    async def _ask(self) -> bool:
-        try:
-            rows = await self._projects.networks(self._label)
-            for row in rows:
-                await docker("network", "rm", row["Id"])
-        except DockerRefused as error:
-            raise Throttled(str(error)) from error
-        return bool(rows)
-
-    async def _gone(self) -> bool:
-        try:
-            return not await self._projects.networks(self._label)
-        except DockerRefused as error:
-            raise Throttled(str(error)) from error
 
 
 def _plain(values: dict[str, str]) -> dict[str, str]:

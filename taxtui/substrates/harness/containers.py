@@ -10,7 +10,8 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from taxtui.errors import CreateFailed, ExecFailed, SubstrateUnavailable, Throttled
@@ -23,7 +24,7 @@ from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.refusal import last_line
 from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.protocol import Availability, Found
-from taxtui.substrates.harness.sites import Site, Sites, Surroundings
+from taxtui.substrates.harness.sites import Sites, Surroundings
 from taxtui.workloads.image import DIGEST, FIXTURES_LABEL
 
 _ANSWER_S: Final = 60.0
@@ -97,10 +98,6 @@ class HarnessContainers(Sites):
     def _key(self, key: str) -> str:
         return f"{self.kind}.{key}"
 
-    def at(self, name: str) -> Site:
-        """As ``Sites.at``."""
-        return _Container(self, name, self.of_name(name))
-
     def of_name(self, name: str) -> str:
         """The label filter of a sandbox."""
         return f"{self._key(_NAME)}={name}"
@@ -138,51 +135,55 @@ class HarnessContainers(Sites):
         age_s = time.time() - (labels.unix_s(ours.get(_CREATED, "")) or time.time())
         return labels.found(ours, name=ours.get(_NAME, ""), handle=row["Id"], age_s=age_s)
 
-
-class _Container(Site):
-    """The container of a name."""
-
-    def __init__(self, containers: HarnessContainers, name: str, label: str) -> None:
-        self._containers = containers
-        self._name = name
-        self._label = label
-
-    async def kill(self, mark: str) -> None:
+    async def kill(self, name: str, mark: str) -> None:
         try:
-            for row in await self._running():
+            for row in await self._running(name):
                 await docker("exec", row["Id"], "sh", "-c", kill_script(mark))
         except DockerRefused as error:
-            if not await self.ended():
+            if not await self.ended(name):
                 raise ExecFailed(f"{LEFT}: {error}") from error
 
-    async def ended(self) -> bool:
+    async def ended(self, name: str) -> bool:
         try:
-            return not await self._running()
+            return not await self._running(name)
         except DockerRefused:
             return False
 
-    async def _running(self) -> list[dict[str, Any]]:
-        return [row for row in await self._containers.listed(self._label) if row["State"]["Running"]]
+    async def _running(self, name: str) -> list[dict[str, Any]]:
+        return [row for row in await self.listed(self.of_name(name)) if row["State"]["Running"]]
 
-    async def remove(self) -> None:
-        async def ask() -> bool:
-            try:
-                rows = await self._containers.listed(self._label)
-                for row in rows:
-                    await docker("rm", "--force", "--volumes", row["Id"])
-            except DockerRefused as error:
-                if _ALREADY in str(error):
-                    return True
-                raise Throttled(str(error)) from error
-            return bool(rows)
+    async def remove(self, name: str) -> None:
+        async def delete(row: Mapping[str, Any]) -> None:
+            await docker("rm", "--force", "--volumes", row["Id"])
 
-        async def ended() -> bool:
-            try:
-                return not await self._containers.listed(self._label)
-            except DockerRefused as error:
-                raise Throttled(str(error)) from error
+        await remove_all(f"sandbox {name}", partial(self.listed, self.of_name(name)), delete)
 
-        await remove(f"sandbox {self._name}", ask, ended, look_s=0.1, first_s=0.2)
+
+async def remove_all(
+    subject: str,
+    rows: Callable[[], Awaitable[Sequence[Mapping[str, Any]]]],
+    delete: Callable[[Mapping[str, Any]], Awaitable[object]],
+) -> None:
+    """Delete every row of docker's list until the list is empty. Raises ``CleanupFailed``."""
+
+    async def ask() -> bool:
+        try:
+            present = await rows()
+            for row in present:
+                await delete(row)
+        except DockerRefused as error:
+            if _ALREADY in str(error):
+                return True
+            raise Throttled(str(error)) from error
+        return bool(present)
+
+    async def ended() -> bool:
+        try:
+            return not await rows()
+        except DockerRefused as error:
+            raise Throttled(str(error)) from error
+
+    await remove(subject, ask, ended, look_s=0.1, first_s=0.2)
 
 
 async def docker(*words: str, complaints: bool = True) -> str:

@@ -24,7 +24,7 @@ from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.harbor_environment import HarborEnvironments, environment_names
 from taxtui.substrates.harness.harness import HarnessSubstrate
 from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
-from taxtui.substrates.harness.sites import Site, Sites, Surroundings
+from taxtui.substrates.harness.sites import Sites, Surroundings
 from taxtui.workloads.image import DEFAULT_IMAGE
 
 # Before the import: Harbor would fetch prices of models.
@@ -50,7 +50,7 @@ class HarborSandbox(HarnessedSandbox):
     def __init__(
         self,
         name: str,
-        site: Site,
+        sites: Sites,
         around: Surroundings,
         shell: str,
         environment: Any,
@@ -58,7 +58,7 @@ class HarborSandbox(HarnessedSandbox):
         pool: BlockingPool,
     ) -> None:
         """``environment``: started; ``folder``: the sandbox's folder on this machine; ``pool``: for file operations."""
-        super().__init__(name, site, around, shell)
+        super().__init__(name, sites, around, shell)
         self._environment = environment
         self._folder = folder
         self._pool = pool
@@ -159,9 +159,8 @@ class HarborSubstrate(HarnessSubstrate):
             )
         except Exception as error:  # any exception of docker and the compose plugin
             raise not_started(_PACKAGE, error) from error
-        site = self.sites.at(spec.name)
         folder = environment.environment_dir.parent
-        return HarborSandbox(spec.name, site, around, self.options.shell, environment, folder, self.pool)
+        return HarborSandbox(spec.name, self.sites, around, self.options.shell, environment, folder, self.pool)
 
     async def _begin_remote(self, sites: HarborEnvironments, spec: SandboxSpec, around: Surroundings) -> HarborSandbox:
         """Start the environment in this event loop: SDK clients are bound to a loop."""
@@ -169,12 +168,12 @@ class HarborSubstrate(HarnessSubstrate):
         try:
             await environment.start(force_build=False)
         except asyncio.CancelledError as cancelled:
-            await with_cleanup(sites.at(spec.name).remove(), cancelled)
+            await with_cleanup(sites.remove(spec.name), cancelled)
             raise
         except (Exception, SystemExit) as error:  # any exception of an SDK
             raise not_started(_PACKAGE, error) from error
-        site, folder = sites.at(spec.name), sites.root / spec.name
-        return RemoteHarborSandbox(spec.name, site, around, self.options.shell, environment, folder, self.pool)
+        folder = sites.root / spec.name
+        return RemoteHarborSandbox(spec.name, self.sites, around, self.options.shell, environment, folder, self.pool)
 
     def _environment(self, spec: SandboxSpec, around: Surroundings) -> DockerEnvironment:
         """As for a task of an image alone; limits and labels come by a compose file behind Harbor's own."""

@@ -86,7 +86,7 @@ class HarnessSubstrate(ABC):
         try:
             sandbox = await self.begin(spec, around, marks)
         except (CreateFailed, Throttled) as error:
-            raise await with_cleanup(self.sites.at(spec.name).remove(), error) from error.__cause__
+            raise await with_cleanup(self.sites.remove(spec.name), error) from error.__cause__
         marks("started")
         return sandbox
 
@@ -96,4 +96,4 @@ class HarnessSubstrate(ABC):
 
     async def reap(self, entry: Found) -> None:
         """As ``Substrate.reap``: without the harness, because a harness knows only the sandboxes of this process."""
-        await self.sites.at(entry.name).remove()
+        await self.sites.remove(entry.name)

@@ -21,7 +21,7 @@ from taxtui.sandboxes.kit.kill import LEFT, MARK, kill_until_done
 from taxtui.sandboxes.kit.limits import or_exit
 from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
-from taxtui.substrates.harness.sites import Site, Surroundings
+from taxtui.substrates.harness.sites import Sites, Surroundings
 
 _ARGUMENT: Final = 100_000  # bytes of a script; Linux takes no argument beyond 128 KiB
 _SIGNALLED: Final = 128
@@ -46,11 +46,11 @@ class HarnessedSandbox(ABC):
     SHELLS: ClassVar[tuple[str, ...]] = ("bash", "sh")
     """Sandbox shells with scripts directly from ``run``; for the rest ``run`` starts sh."""
 
-    def __init__(self, name: str, site: Site, around: Surroundings, shell: str) -> None:
+    def __init__(self, name: str, sites: Sites, around: Surroundings, shell: str) -> None:
         """``shell``: the sandbox's."""
         self.name = name
         self.around = around
-        self._site = site
+        self._sites = sites
         self._shell = shell
         self._busy = 0
         self._stopped = False
@@ -94,7 +94,7 @@ class HarnessedSandbox(ABC):
         except ExecFailed as error:
             explained = await self._explained(error)
             if explained is error:  # after a harness's failure the command may still run
-                await with_cleanup(self._site.kill(wrapped.mark), error)
+                await with_cleanup(self._sites.kill(self.name, wrapped.mark), error)
             raise explained from error
         try:
             result = read(answer.text, wrapped.nonce)
@@ -104,7 +104,7 @@ class HarnessedSandbox(ABC):
             return msgspec.structs.replace(result, started_ns=answer.started_ns, ended_ns=answer.ended_ns)
         code = answer.exit_code if answer.exit_code >= 0 else _SIGNALLED - answer.exit_code
         if code > _SIGNALLED:  # the command killed the shell, or was killed with the whole sandbox
-            if self._stopped or await self._site.ended():
+            if self._stopped or await self._sites.ended(self.name):
                 raise SandboxLost("the sandbox ended while a command ran")
             return ExecResult(code, b"", b"", answer.started_ns, answer.ended_ns)
         raise await self._explained(ExecFailed(f"no {self._shell} could be started in the sandbox: exit code {code}"))
@@ -127,7 +127,7 @@ class HarnessedSandbox(ABC):
     async def _end(self, sending: asyncio.Future[Ran], wrapped: TextCommand) -> None:
         """Kill a running command. Raises ``ExecFailed``."""
         try:
-            kill = partial(self._site.kill, wrapped.mark)
+            kill = partial(self._sites.kill, self.name, wrapped.mark)
             await kill_until_done(kill, sending, within_s=_KILL_S, again_s=_KILLED_S)
         except SubstrateError as error:
             problem = str(error)
@@ -145,15 +145,15 @@ class HarnessedSandbox(ABC):
         """As ``Sandbox.destroy``: by the harness, or by the site if a command still runs."""
         async with self._removing:
             if self._busy:
-                await self._site.remove()
+                await self._sites.remove(self.name)
             if not self._stopped:
                 with contextlib.suppress(ExecFailed):  # too slow: the site removes the rest
                     await finish_despite_cancel(self.stop(), _STOP_S)
                 self._stopped = True
-            await self._site.remove()
+            await self._sites.remove(self.name)
 
     async def _explained(self, error: SubstrateError) -> SubstrateError:
         """``SandboxLost`` if the sandbox has ended, else ``error``."""
-        if self._stopped or await self._site.ended():
+        if self._stopped or await self._sites.ended(self.name):
             return SandboxLost("the sandbox ended")
         return error

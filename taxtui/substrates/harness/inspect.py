@@ -27,7 +27,7 @@ from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.folders import HarnessFolders
 from taxtui.substrates.harness.harness import HarnessSubstrate
 from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
-from taxtui.substrates.harness.sites import Site, Sites, Surroundings
+from taxtui.substrates.harness.sites import Sites, Surroundings
 
 # Inspect logs our exceptions with logs of containers.
 logging.getLogger("inspect_ai").addHandler(logging.NullHandler())
@@ -47,10 +47,10 @@ class InspectSandbox(HarnessedSandbox):
     """A started environment."""
 
     def __init__(
-        self, name: str, site: Site, around: Surroundings, shell: str, environment: SandboxEnvironment
+        self, name: str, sites: Sites, around: Surroundings, shell: str, environment: SandboxEnvironment
     ) -> None:
         """``environment``: the sample's default."""
-        super().__init__(name, site, around, shell)
+        super().__init__(name, sites, around, shell)
         self._environment = environment
 
     async def run(self, script: str, env: dict[str, str]) -> Ran:
@@ -125,8 +125,7 @@ class InspectSubstrate(HarnessSubstrate):
             raise
         except Exception as error:  # any exception of docker, the compose plugin and Inspect
             raise not_started(_PACKAGE, error) from error
-        site = self.sites.at(spec.name)
-        return InspectSandbox(spec.name, site, around, self.options.shell, environment)
+        return InspectSandbox(spec.name, self.sites, around, self.options.shell, environment)
 
     async def _started(self, spec: SandboxSpec, around: Surroundings) -> SandboxEnvironment:
         if isinstance(self.sites, HarnessFolders):
@@ -156,4 +155,4 @@ class InspectSubstrate(HarnessSubstrate):
         await asyncio.wait({starting})
         if not starting.cancelled() and starting.exception() is None:
             await ended(starting.result())
-        await self.sites.at(spec.name).remove()
+        await self.sites.remove(spec.name)

@@ -13,22 +13,6 @@ from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.protocol import Availability, Found
 
 
-class Site(ABC):
-    """The site of one sandbox."""
-
-    @abstractmethod
-    async def kill(self, mark: str) -> None:
-        """Kill the processes with this mark. Raises ``ExecFailed``, ``CleanupFailed``."""
-
-    @abstractmethod
-    async def ended(self) -> bool:
-        """Whether no command can run there any more."""
-
-    @abstractmethod
-    async def remove(self) -> None:
-        """Remove the sandbox with all processes. Idempotent. Raises ``CleanupFailed``."""
-
-
 class Surroundings(NamedTuple):
     """The surroundings of a command in a sandbox."""
 
@@ -53,8 +37,16 @@ class Sites(ABC):
         """Prepare a new sandbox before the harness begins. Raises ``CreateFailed``."""
 
     @abstractmethod
-    def at(self, name: str) -> Site:
-        """The site of this name, possibly without a sandbox."""
+    async def kill(self, name: str, mark: str) -> None:
+        """Kill the processes of a sandbox with this mark. Raises ``ExecFailed``, ``CleanupFailed``."""
+
+    @abstractmethod
+    async def ended(self, name: str) -> bool:
+        """Whether no command can run in a sandbox any more."""
+
+    @abstractmethod
+    async def remove(self, name: str) -> None:
+        """Remove a sandbox with all processes. Idempotent. Raises ``CleanupFailed``."""
 
     @abstractmethod
     async def find(self, run_id: str | None) -> Sequence[Found]:

@@ -25,7 +25,7 @@ from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.folders import HarnessFolders
 from taxtui.substrates.harness.harness import HarnessSubstrate
 from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
-from taxtui.substrates.harness.sites import Site, Sites, Surroundings
+from taxtui.substrates.harness.sites import Sites, Surroundings
 
 # Before the import: SWE-ReX logs to standard output, in colours.
 os.environ.setdefault("SWE_REX_LOG_STREAM_LEVEL", str(logging.CRITICAL + 1))
@@ -48,14 +48,14 @@ class SwerexSandbox(HarnessedSandbox):
     def __init__(
         self,
         name: str,
-        site: Site,
+        sites: Sites,
         around: Surroundings,
         shell: str,
         deployment: AbstractDeployment,
         pool: BlockingPool,
     ) -> None:
         """``pool``: for SWE-ReX's blocking coroutines, each with a thread and a loop."""
-        super().__init__(name, site, around, shell)
+        super().__init__(name, sites, around, shell)
         self._deployment = deployment
         self._pool = pool
 
@@ -127,8 +127,7 @@ class SwerexSubstrate(HarnessSubstrate):
             await self.pool.run(lambda: asyncio.run(_started(deployment)), dispose=lambda _: _stop(deployment))
         except Exception as error:  # any exception of docker, HTTP and the server
             raise not_started(_PACKAGE, error) from error
-        site = self.sites.at(spec.name)
-        return SwerexSandbox(spec.name, site, around, self.options.shell, deployment, self.pool)
+        return SwerexSandbox(spec.name, self.sites, around, self.options.shell, deployment, self.pool)
 
     def _deployment(self, spec: SandboxSpec, around: Surroundings) -> AbstractDeployment:
         if isinstance(self.sites, HarnessFolders):

@@ -9,14 +9,14 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from taxtui.errors import CleanupFailed, ExecFailed, SandboxLost
+from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.plan.spec import FIXTURES_ENV, Command, SandboxSpec
+from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_marked, new_mark
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV, Limiter, or_exit
-from taxtui.sandboxes.kit.private_folder import delete
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, OwnedStream, launch_argv
 from taxtui.sandboxes.kit.wrapper_clock import BEGIN
@@ -42,7 +42,7 @@ class SandboxFolders:
     def furnish(self, folder: Path) -> None:
         """Blocking: make the writable folders of a sandbox, empty."""
         for name in _FOLDERS:
-            delete(folder / name)
+            private_folder.delete(folder / name)
             (folder / name).mkdir()
             if self.isolated:
                 local_bwrap.hand_over(folder / name)
@@ -51,18 +51,7 @@ class SandboxFolders:
         """Kill the processes of a sandbox, remove the limits, delete the files. Raises ``CleanupFailed``."""
         await self.limiter.kill(name)
         await self.limiter.remove(name)
-        folder = self.root / name
-        try:
-            await finish_despite_cancel(self.pool.run(lambda: _delete(folder)))
-        except ExecFailed as error:
-            raise CleanupFailed(f"{name}: its directory is still being deleted: {error}") from error
-        if folder.exists():
-            raise CleanupFailed(f"{name}: its directory cannot be deleted")
-
-
-def _delete(folder: Path) -> None:
-    disk.released(folder)
-    delete(folder)
+        await private_folder.remove(self.root / name, self.pool, disk.released)
 
 
 class LocalSandbox:

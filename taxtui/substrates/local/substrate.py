@@ -103,8 +103,8 @@ class LocalSubstrate:
         )
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> LocalSandbox:
+        folder = private_folder.make(self.root, spec)
         try:
-            folder = private_folder.make(self.root, spec)
             if self._options.disk_mib:
                 folder = disk.limited(folder, self._options.disk_mib)
             if self._isolated:

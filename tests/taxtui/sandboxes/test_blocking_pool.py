@@ -39,15 +39,6 @@ async def test_as_many_calls_at_once_as_threads() -> None:
         assert BlockingPool.waits == before
 
 
-async def test_errors_arrive() -> None:
-    def fail() -> None:
-        raise ValueError("of the call")
-
-    async with BlockingPool(1) as pool:
-        with pytest.raises(ValueError, match="of the call"):
-            await pool.run(fail)
-
-
 async def test_the_result_of_an_abandoned_call_is_disposed_of() -> None:
     begun, go, disposed = threading.Event(), threading.Event(), []
 

@@ -101,14 +101,6 @@ class TestSubstrates:
         [row] = json.loads(CliRunner().invoke(doctor.command, ["-s", "ec2", "--format", "json"]).stdout)
         assert row["detail"] == words
 
-    def test_check_asks_each(self) -> None:
-        done = CliRunner().invoke(doctor.command, ["-s", "local", "--format", "json"])
-        assert done.exit_code == 0
-        [row] = json.loads(done.stdout)
-        assert row["ok"] is True
-        assert row["limits"]
-        assert row["capabilities"]["deadline"] == "none"
-
     def test_a_substrate_that_cannot_be_built(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(reference: object) -> None:
             raise UsageError("local: no", fix="do this")
