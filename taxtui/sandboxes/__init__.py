@@ -1,12 +1,11 @@
-"""Everything that an author of a substrate imports: protocols, their values, the errors, and the kit.
+"""The imports of a substrate's author: protocols, values, errors, and the kit.
 
 ::
 
     from taxtui.sandboxes import Capabilities, SandboxSpec, SimpleSubstrate, Throttled
 
 The conformance suite is ``taxtui.sandboxes.conformance``, a substrate for your own tests
-``taxtui.sandboxes.fake``. taxtui/sandboxes/example.py is a complete example,
-which ``taxtui setup --new NAME`` writes.
+``taxtui.sandboxes.fake``. ``taxtui setup --new NAME`` writes a complete example.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ __all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name's module when it is first asked for."""
+    """Import a public name's module on first use."""
     if name not in _HOMES:
         raise AttributeError(f"module 'taxtui.sandboxes' has no attribute {name!r}")
     home = _HOMES[name]

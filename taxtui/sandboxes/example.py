@@ -28,11 +28,11 @@ class Example(SimpleSubstrate):
     Options = ExampleOptions
     capabilities = Capabilities(
         deadline="none",  # "provider" if the provider itself ends a sandbox after spec.ttl_s
-        idempotent_create=False,  # True if two creates with one name cannot make two sandboxes
+        idempotent_create=False,  # True if two creates with the same name cannot make two sandboxes
         paid=False,  # True if sandboxes cost money
         modes=("exec",),
     )
-    provenance = "stand_in"  # delete this line: it says that the provider is emulated
+    provenance = "stand_in"  # delete this line: it marks an emulated provider
 
     # ---- clients
 
@@ -56,7 +56,7 @@ class Example(SimpleSubstrate):
         return sandbox.id
 
     async def delete(self, handle: str) -> None:
-        """Ask for its end."""
+        """Request the sandbox's end."""
         await self.client.delete(handle)
 
     async def list(self) -> Mapping[str, Mapping[str, str]]:
@@ -73,7 +73,7 @@ class Example(SimpleSubstrate):
     # ---- errors
 
     def error_of(self, error: Exception) -> SubstrateError | None:
-        """Tell taxtui which of the SDK's errors mean "gone" and "too many requests"."""
+        """Map the SDK's errors "gone" and "too many requests" to taxtui's errors."""
         match error:
             case ApiError(status=404):
                 return SandboxLost(str(error))

@@ -1,4 +1,4 @@
-"""A substrate without sandboxes, for your own tests: instant, in this process, with failures that a test sets.
+"""A substrate without sandboxes, for your tests: instant, in this process, with failures on request.
 
 ::
 
@@ -8,8 +8,7 @@
     ...
     assert fake.alive == {}  # nothing was left behind
 
-It records calls and runs no command. It passes the conformance suite's checks of sandboxes, but not of shells. Its
-rows say ``stand_in``.
+The fake records calls and runs no command. The conformance suite's checks of sandboxes pass, checks of shells fail.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class FakeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def nothing() -> None:
-    """A hook that does nothing."""
+    """The default hook."""
 
 
 def echoing(command: Command) -> ExecResult:
@@ -57,7 +56,7 @@ def echoing(command: Command) -> ExecResult:
 class FakeSubstrate:
     """Sandboxes are entries of ``alive``: name → run id. An entry at the end of a test is a leak.
 
-    ``calls`` and ``commands`` are the requests, in order. A hook is awaited inside its call, before the call has any
+    ``calls`` and ``commands`` are the requests, in order. A hook is awaited inside the call, before the call has any
     effect (``created_hook``: after the sandbox exists, before create answers). A hook may wait for an event, raise, or
     be cancelled.
     """
@@ -89,7 +88,7 @@ class FakeSubstrate:
         self._failures[call].extend([error] * times)
 
     async def passes(self, call: Call, takes_s: float, hook: Hook = nothing) -> None:
-        """Wait for the call's duration, then raise a due failure. Each call of the fake uses it."""
+        """Wait for the call's duration, then raise a due failure. Part of each call of the fake."""
         if takes_s:
             await asyncio.sleep(takes_s)
         await hook()
@@ -154,7 +153,7 @@ class FakeSandbox:
             async with asyncio.timeout(command.timeout_s) as limit:
                 await self.substrate.passes("exec", self.substrate.options.exec_s, self.substrate.exec_hook)
         except TimeoutError as error:
-            if not limit.expired():  # a failure that the test asked for
+            if not limit.expired():  # a failure set by the test
                 raise
             raise ExecTimeout(f"killed after {command.timeout_s:g} s") from error
         self._exists()

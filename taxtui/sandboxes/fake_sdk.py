@@ -1,7 +1,7 @@
-"""The async SDK of a provider that does not exist, for the example substrate.
+"""The async SDK of an invented provider, for the example substrate.
 
-It has the shape of most SDKs: a client with create, exec, delete and list, tags, and one exception with an HTTP
-status. A sandbox is a folder of this machine, and a command is a process in it.
+The shape is common: a client with create, exec, delete and list, tags, and an exception with an HTTP status. A sandbox
+is a folder of this machine, and a command is a process in the folder.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Completed(NamedTuple):
 
 
 class RemoteSandbox(NamedTuple):
-    """A sandbox as the provider lists it."""
+    """A listed sandbox."""
 
     id: str
     tags: dict[str, str]
@@ -74,7 +74,7 @@ class AsyncClient:
         ]
 
     async def exec(self, sandbox_id: str, argv: Sequence[str], *, stdin: bytes, timeout_s: float) -> Completed:
-        """Run a program to its end. A cancelled request does not stop it."""
+        """Run a program to the end. A cancelled request does not stop the program."""
         process = await asyncio.create_subprocess_exec(
             *argv,
             cwd=self._existing(sandbox_id) / "work",

@@ -1,8 +1,8 @@
-"""A probe of a sandbox's isolation, from inside: each probe looks for something that must not be there.
+"""Probes of a sandbox's isolation, from inside: each looks for a resource of this machine or of another sandbox.
 
-Two sandboxes of a substrate are made. One gets a file, a process and a variable; this machine gets a file, a variable
-and a listening port. The other sandbox looks for all of them, and for the first steps of a break-out. A substrate's own
-statements do not count.
+The neighbour sandbox gets a file, a process and a variable; this machine gets a file, a variable and a listening port.
+The sandbox under test looks for all of these, and for the first steps of a break-out. A substrate's declarations do not
+count.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Tried(NamedTuple):
     """The result of one probe."""
 
     aspect: str
-    holds: bool | None  # kept away, or held to its limit; None: it could not be tried
+    holds: bool | None  # isolated or limited; None: not tested
     detail: str
 
 
@@ -48,7 +48,7 @@ class ProbedPlace(NamedTuple):
 
     inside: Sandbox
     neighbour: Sandbox
-    secret: str  # in the file, the variable and the process that must not be seen
+    secret: str  # in the file, the variable and the process
     file: Path
     port: int
 
@@ -120,7 +120,7 @@ async def _sandbox(substrate: Substrate, run_id: str, number: int) -> AsyncItera
 
 
 async def _output_of(sandbox: Sandbox, script: str) -> str:
-    """A script's output on one line. Raises ``SubstrateError``."""
+    """A script's output, as a single line. Raises ``SubstrateError``."""
     result = await sandbox.exec(Command(script=script, timeout_s=COMMAND_TIMEOUT_S))
     return " ".join(result.stdout.decode(errors="replace").split())
 
@@ -172,7 +172,7 @@ async def _neighbours(place: ProbedPlace) -> Tried:
     finally:
         planted.cancel()
         await asyncio.wait({planted})
-    return Tried("other sandboxes", not seen, seen or f"not seen, {processes} processes of its own")
+    return Tried("other sandboxes", not seen, seen or f"not seen, {processes} processes in the sandbox")
 
 
 async def _capabilities(place: ProbedPlace) -> Tried:
@@ -252,4 +252,4 @@ PROBES: Final[dict[str, Probe]] = {
     "pids": _pids,
     "memory": _memory,
 }
-"""Every probe; the last ones may end a sandbox."""
+"""Every probe; the last two may end a sandbox."""

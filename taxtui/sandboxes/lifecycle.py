@@ -1,7 +1,7 @@
 """Optional protocols of the life cycle: suspend and resume a sandbox, copy its files, build an image.
 
-``Capabilities.lifecycle`` names the operations of a substrate. ``Capabilities.suspend_loses`` names the state that a
-suspended sandbox loses. The conformance suite checks both. A fork is a snapshot and a ``create`` from it.
+``Capabilities.lifecycle`` lists the operations of a substrate, ``Capabilities.suspend_loses`` the lost state of a
+suspended sandbox. The conformance suite checks both. A fork is a ``create`` from a snapshot.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SNAPSHOT: Final = "snapshot"
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Memory that a sandbox holds now, and CPU time since its start; ``UNKNOWN`` where the host does not report it."""
+    """Present memory of a sandbox, and CPU time since the start; ``UNKNOWN`` without a report by the host."""
 
     memory_bytes: Recordable = UNKNOWN
     cpu_ns: Recordable = UNKNOWN
@@ -34,7 +34,7 @@ class Suspends(Protocol):
     async def suspend(self, marks: Marks) -> None:
         """Stop every process; return when all are stopped. No change to a suspended sandbox.
 
-        ``destroy``, ``find`` and ``reap`` work on a suspended sandbox. A command in it raises or waits. After a
+        ``destroy``, ``find`` and ``reap`` work on a suspended sandbox. A new command raises or waits. After a
         cancellation the sandbox runs or is suspended, and ``resume`` works. Raises ``ExecFailed``, ``SandboxLost``,
         ``Throttled``.
         """
@@ -56,8 +56,8 @@ class Snapshots(Protocol):
     async def snapshot(self, name: str, labels: Mapping[str, str], marks: Marks) -> str:
         """Copy the sandbox's files, without its processes, and return a reference for ``snapshot:REFERENCE``.
 
-        ``find`` lists the copy by its labels, and ``reap`` removes it. After an error or a cancellation, either no copy
-        exists, or ``find`` lists it. Raises as ``Substrate.create``.
+        ``find`` lists the copy by the labels, and ``reap`` removes the copy, also after an error or a cancellation.
+        Raises as ``Substrate.create``.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Files that ``taxtui setup --new NAME`` writes: the example substrate, under another name."""
+"""The files of ``taxtui setup --new NAME``: the example substrate, under another name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Protocols for a substrate author, and their values.
 
-A substrate does not time, log, retry or emit: the runner does. It raises only the errors of ``taxtui.errors``; each
-method lists them. ``python -m taxtui.sandboxes.conformance NAME[:key=value]`` checks a class against this page.
+A substrate does not time, log, retry or emit: the runner does. A substrate raises only the errors of ``taxtui.errors``;
+each method has a list. ``python -m taxtui.sandboxes.conformance NAME[:key=value]`` checks a class against this page.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from taxtui.plan.spec import Command, Limits, Mode, Operation, SandboxSpec
 from taxtui.recording import digest
 
 Deadline = Literal["provider", "guest", "none"]
-"""The process that ends a sandbox at its time to live if taxtui and its watchdog are gone.
+"""The process that ends a sandbox at the deadline if taxtui and the watchdog are gone.
 
 ``provider``: the provider; commands in the sandbox cannot prevent it. ``guest``: a timer or a ``sleep`` inside the
-sandbox; a command there can stop it. ``none``: no process.
+sandbox; a command there can stop the timer. ``none``: no process.
 """
 _RECORDED_DEADLINES: Final = {"provider": "server_side_deadline", "guest": "guest_deadline", "none": ""}
 
@@ -78,15 +78,15 @@ class Availability(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of ``check()``: usable or not, the reason, and the fix."""
 
     ok: bool
-    detail: str  # one line: "ready, 27.1, runc" or what is wrong
-    fix: str = ""  # one line: the command or setting that helps
+    detail: str  # a single line: "ready, 27.1, runc", or the problem
+    fix: str = ""  # a single line: a command or setting
     version: str = ""  # of the provider and runtime; part of a cell's identity
-    image: str = ""  # digest of what sandboxes are made from, "" where there is no image
-    image_bytes: int = -1  # of that image, unpacked; −1 where unknown
+    image: str = ""  # digest of the sandboxes' image, "" without an image
+    image_bytes: int = -1  # of the image, unpacked; −1 where unknown
     cache: Literal["cold", "node", "unknown"] = "unknown"
-    holds_fixtures: bool = False  # the image already holds what the shipped tiers need: no preload
-    tools: frozenset[str] | None = None  # programs in the sandbox; None = cannot be known without making one
-    limits: str = ""  # what is in force: "cgroup v2", "prlimit", "none" …
+    holds_fixtures: bool = False  # the image has the fixtures of the shipped tiers: no preload
+    tools: frozenset[str] | None = None  # programs in the sandbox; None = unknown without a sandbox
+    limits: str = ""  # in force: "cgroup v2", "prlimit", "none" …
     effective: Effective = Effective()  # limits and network where different from the request
     region: str = ""
     latency_ns: int = 0  # round trip to the control plane; 0 = there is none
@@ -107,15 +107,15 @@ EXIT_CODES: Final = range(256)
 
 
 class ExecResult(msgspec.Struct, frozen=True):
-    """The result of a command. A non-zero exit code is a result; 128 + n for a command that died of signal n.
+    """The result of a command. A non-zero exit code is a result; 128 + n after death by signal n.
 
-    An adapter that calls a blocking SDK in a thread sets ``started_ns`` and ``ended_ns`` to ``time.monotonic_ns()`` of
-                                            that thread; with 0 the runner uses its own clock readings.
+    An adapter with a blocking SDK sets ``started_ns`` and ``ended_ns`` to ``time.monotonic_ns()`` of the calling
+    thread; with 0 the runner reads the clock.
 
-    A stream longer than the limit of ``kit.kept_output`` has only its beginning and end, and the number of bytes
-                                            dropped between them.
+    A stream beyond the limit of ``kit.kept_output`` has only the beginning and the end, and the number of dropped
+    bytes.
 
-    ``wrapper_ended_ns``: when taxtui's outermost shell wrapper printed its last line, in nanoseconds since 1970 by the
+    ``wrapper_ended_ns``: time of the last line of taxtui's outermost shell wrapper, in nanoseconds since 1970 by the
                                             sandbox's clock; −1 without such a wrapper, or without a clock in its shell.
     """
 
@@ -140,10 +140,10 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Marks:
-    """Collects the milestones that an adapter sees. Safe to call from any thread."""
+    """Collects the milestones of an adapter. Safe to call from any thread."""
 
     def __init__(self) -> None:
-        """Begin with nothing seen."""
+        """Begin without milestones."""
         self.seen: list[tuple[str, int, int]] = []
         self.notices: list[str] = []
         self.obstacle = ""
@@ -173,7 +173,7 @@ class Marks:
         return self._moved_bytes.get(name, -1)
 
     def on(self, node: str) -> None:
-        """Record the machine of the sandbox if the provider reports it; a digest replaces its name."""
+        """Record a digest of the name of the sandbox's machine, if the provider reports the name."""
         self.node = digest(node)
 
     def obstructed(self, why: str) -> None:
@@ -183,28 +183,28 @@ class Marks:
             self.notice(f"a sandbox is not ready yet: {why}")
 
     def cold(self) -> None:
-        """Record that this sandbox needed a new connection."""
+        """Record a new connection for this sandbox."""
         self.connection = "cold"
 
     def queued(self, duration_ns: int) -> None:
-        """Record waiting that the provider imposed and that could not be raised as ``Throttled``."""
+        """Record waiting imposed by the provider, without a ``Throttled`` error."""
         self.queued_ns += duration_ns
 
 
 class Session(Protocol):
-    """One persistent shell. Each command runs in a subshell: ``cd`` and ``exit`` do not outlive a command."""
+    """A persistent shell. Each command runs in a subshell: ``cd`` and ``exit`` do not outlive a command."""
 
     async def exec(self, command: Command) -> ExecResult:
         """As ``Sandbox.exec``. After an ``ExecTimeout`` the session is closed and raises ``SandboxLost``."""
         ...
 
     async def close(self) -> None:
-        """End the shell and all its processes. Idempotent."""
+        """End the shell with all processes. Idempotent."""
         ...
 
 
 class Sandbox(Protocol):
-    """One isolated environment for commands."""
+    """An isolated environment for commands."""
 
     name: str
 
@@ -212,13 +212,13 @@ class Sandbox(Protocol):
         """Return once commands can be sent. Raises ``ReadyTimeout``, ``SandboxLost``, ``CreateFailed``, ``Throttled``.
 
         The runner then runs a no-op: the sandbox is ready when the no-op has returned 0. After ``Throttled`` the runner
-        waits and calls again, and the adapter continues; only the runner's wait counts as throttled. An adapter that
-        looks up many sandboxes in one request waits for a throttle itself, and reports the delay to ``Marks.queued``.
+        waits and calls again, and the adapter continues; only the runner's wait counts as throttled. An adapter with a
+        shared lookup for many sandboxes waits out a throttle itself, and reports the delay to ``Marks.queued``.
         """
         ...
 
     async def exec(self, command: Command) -> ExecResult:
-        """Run one command on the substrate's ordinary command path; both streams complete.
+        """Run a command on the substrate's ordinary command path; both streams complete.
 
         Raises ``ExecTimeout`` after killing all processes of the command, ``SandboxLost``, ``ExecFailed``,
         ``Throttled``. A cancelled call leaves no process of the command behind.
@@ -237,15 +237,15 @@ class Sandbox(Protocol):
         ...
 
     async def destroy(self) -> None:
-        """Remove the sandbox; return when the provider confirms its end. Idempotent. Raises ``CleanupFailed``."""
+        """Remove the sandbox; return when the provider confirms the end. Idempotent. Raises ``CleanupFailed``."""
         ...
 
 
 class Substrate(Protocol):
-    """A provider of sandboxes. An async context manager that opens and closes its clients.
+    """A provider of sandboxes. As an async context manager a substrate opens and closes clients.
 
     A class is built with its ``Options``: a frozen msgspec Struct with a default for every field, forbidding unknown
-    fields. ``-s name:key=value`` sets them.
+    fields. ``-s name:key=value`` sets a field.
     """
 
     name: ClassVar[str]
@@ -270,7 +270,7 @@ class Substrate(Protocol):
         """Request a sandbox; return when the control plane has answered with a handle.
 
         Raises ``CreateFailed``, ``QuotaExceeded``, ``Throttled``, ``SubstrateUnavailable``. After an error or a
-        cancellation, either no sandbox exists, or ``find`` lists it by its labels.
+        cancellation, either no sandbox exists, or ``find`` lists the sandbox by label.
         """
         ...
 
@@ -291,22 +291,22 @@ class Prepares(Protocol):
     """A substrate with run-level set-up: a security group, a task definition."""
 
     async def prepare(self, run_id: str, limits: Limits) -> None:
-        """Set up the shared resources of a run's sandboxes, so that the first ``create`` is as fast as the others.
+        """Set up the shared resources of a run's sandboxes: the first ``create`` is then as fast as later creates.
 
-        The runner calls it once before the first ``create``; no trial's time includes it. Idempotent. Without it the
-        first ``create`` does the same. Raises as ``Substrate.create``.
+        The runner calls this once, before the first ``create`` and outside of every trial. Idempotent. Without
+        ``prepare`` the first ``create`` does the same. Raises as ``Substrate.create``.
         """
         ...
 
 
 @runtime_checkable
 class ChecksAcquire(Protocol):
-    """A substrate that can check in advance the pool or snapshot of ``--acquire``."""
+    """A substrate with a check of ``--acquire`` before the run."""
 
     async def check_acquire(self, acquire: str, limits: Limits) -> None:
         """Look up the pool or snapshot of ``--acquire``, without side effects; the kind is one of the capabilities.
 
-        Raises ``UsageError``, ``SubstrateUnavailable``: it has no name, does not exist, may not be used, or has other
-        limits than the run requests.
+        Raises ``UsageError``, ``SubstrateUnavailable``: the pool or snapshot has no name, does not exist, may not be
+        used, or differs from the requested limits.
         """
         ...

@@ -33,7 +33,7 @@ def load(name: str) -> type[Substrate]:
 
     Raises:
         UsageError: no such substrate; the message has the nearest name.
-        SubstrateUnavailable: its SDK is not installed; the message has the extra.
+        SubstrateUnavailable: the SDK is not installed; the message names the extra.
     """
     point = installed.point(GROUP, name)
     if point is None:
@@ -54,7 +54,7 @@ def load(name: str) -> type[Substrate]:
 
 
 def needs_newer_python(name: str) -> SubstrateUnavailable | None:
-    """The error for a substrate whose SDK cannot be installed for this Python; None if it can."""
+    """The error for an SDK without a release for this Python, else None."""
     row = shipped.row_of(name)
     if sys.version_info >= row.oldest_python:
         return None
@@ -64,7 +64,7 @@ def needs_newer_python(name: str) -> SubstrateUnavailable | None:
 
 
 def build(ref: SubstrateRef) -> Substrate:
-    """A substrate with its options; its clients are not open yet.
+    """A substrate with options set and clients closed.
 
     Raises:
         UsageError: an unknown option, or an invalid value.
@@ -74,7 +74,7 @@ def build(ref: SubstrateRef) -> Substrate:
 
 
 def flavours(ref: SubstrateRef) -> list[SubstrateRef]:
-    """The substrates to clean for a reference without options: itself, or each flavour that its class names.
+    """The substrates to clean for a reference without options: the reference itself, or each flavour of the class.
 
     ``flavours`` of the class is a sequence of options. A class that cannot be loaded has no flavours.
     """
@@ -89,10 +89,10 @@ def flavours(ref: SubstrateRef) -> list[SubstrateRef]:
 
 @contextlib.contextmanager
 def blamed(name: str) -> Iterator[None]:
-    """Turn an adapter's exceptions against the protocol into one line that names the adapter.
+    """Turn an adapter's undocumented exceptions into a one-line error with the adapter's name.
 
     Raises:
-        SubstrateError: for every exception outside ``taxtui.errors``, with its class and its place.
+        SubstrateError: for every exception outside ``taxtui.errors``, with class and place.
     """
     try:
         yield

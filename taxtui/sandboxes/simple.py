@@ -1,7 +1,7 @@
 """A substrate from three methods: create a sandbox, run a program, delete the sandbox.
 
-:class:`SimpleSubstrate` fits every provider whose SDK has ``create``, ``exec`` and ``delete``. It adds the rest:
-complete output, exact bytes, standard input, timeouts, kill, cancellation, removal, search by label, sessions.
+:class:`SimpleSubstrate` fits every SDK with ``create``, ``exec`` and ``delete``, and adds the rest: complete output,
+exact bytes, standard input, timeouts, kill, cancellation, removal, search by label, sessions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Ran = tuple[int, bytes, bytes]
 
 LABEL_NAME: Final = "taxtui.name"
 LABEL_CREATED: Final = "taxtui.created"
-"""Labels that ``SimpleSubstrate`` adds: the sandbox's name, and its creation in Unix seconds."""
+"""Labels added by ``SimpleSubstrate``: the sandbox's name, and the creation in Unix seconds."""
 
 _GRACE_S: Final = 30.0  # a provider's own timeout comes after ours: ours kills the command first
 _KILL_S: Final = 30.0
@@ -46,7 +46,7 @@ class NoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SimpleSubstrate(ABC):
-    """Base class of a substrate. Write ``create_sandbox``, ``run`` and ``delete``; the other hooks are optional.
+    """Base class of a substrate. Write ``create_sandbox``, ``run`` and ``delete``; further hooks are optional.
 
     Hooks may raise anything: ``error_of`` maps an SDK's exceptions to taxtui's errors.
     """
@@ -100,7 +100,7 @@ class SimpleSubstrate(ABC):
         return self._created
 
     async def start(self, handle: str, argv: Sequence[str]) -> ByteStream:
-        """Start a program with its streams attached. With it, declare the mode ``session`` in ``capabilities``."""
+        """Start a program with its streams attached. Declare the mode ``session`` in ``capabilities`` too."""
         raise NotImplementedError
 
     def error_of(self, error: Exception) -> SubstrateError | None:
@@ -131,7 +131,7 @@ class SimpleSubstrate(ABC):
             return Availability.refused(self.translate(error, SubstrateUnavailable, "check"))
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> SimpleSandbox:
-        """As ``Substrate.create``. A cancelled create runs to its end, and its sandbox is removed."""
+        """As ``Substrate.create``. A cancelled create runs to the end, and the sandbox is removed."""
         own_labels = {LABEL_NAME: spec.name, LABEL_CREATED: str(int(time.time()))}
         spec = msgspec.structs.replace(spec, labels={**spec.labels, **own_labels})
         try:
@@ -175,7 +175,7 @@ class SimpleSubstrate(ABC):
                 self._created.pop(handle, None)
                 return False
             self._created.pop(handle, None)
-            return not await gone()  # most providers have deleted it by now
+            return not await gone()  # most providers have completed the deletion by now
 
         async def gone() -> bool:
             return handle not in await self._list()
@@ -191,7 +191,7 @@ class SimpleSubstrate(ABC):
 
 
 class SimpleSandbox:
-    """One sandbox of a ``SimpleSubstrate``."""
+    """A sandbox of a ``SimpleSubstrate``."""
 
     def __init__(self, substrate: SimpleSubstrate, spec: SandboxSpec, handle: str) -> None:
         self.name = spec.name
@@ -204,10 +204,10 @@ class SimpleSandbox:
         pass
 
     async def exec(self, command: Command) -> ExecResult:
-        """As ``Sandbox.exec``: one ``run``."""
+        """As ``Sandbox.exec``: a single ``run``."""
         self._require_existing()
         wrapped = wrap(command, self._substrate.shell, self._env)
-        # Not awaited itself: many providers go on with a command whose caller was cancelled.
+        # Not awaited directly: many providers continue the command of a cancelled caller.
         running = asyncio.ensure_future(self._send(wrapped, command.timeout_s + _GRACE_S))
         try:
             either: set[asyncio.Future[Any]] = {running, self._removed}
@@ -277,7 +277,7 @@ class SimpleSandbox:
         return await run(self._handle, [shell, "-c", f'. {file}; _r=$?; rm -f {file}; exit "$_r"'], b"", timeout_s)
 
     async def _without_answer(self, code: int) -> ExecResult:
-        """The result of a command that killed the shell around it; ``SandboxLost`` if the sandbox has ended."""
+        """The result of a command without an answer, by the exit code; ``SandboxLost`` if the sandbox has ended."""
         code = _SIGNALLED - code if code < 0 else code
         lost = await self._explain(ExecFailed(f"{self.name}: no {self._substrate.shell} was started: exit code {code}"))
         if code <= _SIGNALLED or isinstance(lost, SandboxLost):
@@ -302,7 +302,7 @@ class SimpleSandbox:
             await _abandon(running)
 
     async def _kill(self, mark: str) -> None:
-        """Kill every process with this mark. A sandbox that is gone has none. Raises ``ExecFailed``."""
+        """Kill every process with this mark. A removed sandbox has none. Raises ``ExecFailed``."""
         try:
             argv = ["sh", "-c", kill_script(mark)]
             code, out, err = await self._substrate.run(self._handle, argv, b"", _KILL_S)
@@ -315,7 +315,7 @@ class SimpleSandbox:
 
 
 async def _abandon(running: asyncio.Future[Ran]) -> None:
-    """Cancel a request, and retrieve the result: asyncio reports errors that no caller retrieves."""
+    """Cancel a request, and retrieve the result: asyncio reports unretrieved errors."""
     running.cancel()
     await finish_despite_cancel(_settled(running))
 

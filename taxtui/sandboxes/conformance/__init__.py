@@ -1,4 +1,4 @@
-"""The conformance suite: every substrate passes it, and a third party runs it on a new substrate.
+"""The conformance suite, for shipped and third-party substrates.
 
 ::
 
@@ -8,8 +8,8 @@
     async def test_conformance(check: Check) -> None:
         await check(lambda: MySubstrate(MyOptions()))
 
-It knows nothing but the protocols of ``taxtui.sandboxes.protocol``. A check that does not apply raises
-``NotApplicable``, a broken promise ``Violation``.
+The suite uses only the protocols of ``taxtui.sandboxes.protocol``. An inapplicable check raises ``NotApplicable``, a
+broken promise ``Violation``.
 """
 
 from taxtui.sandboxes.conformance.bench import Bench, Check, NotApplicable, Violation, checks

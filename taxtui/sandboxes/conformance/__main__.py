@@ -1,4 +1,4 @@
-"""``python -m taxtui.sandboxes.conformance NAME[:key=value,…]``: run the suite and print what it found."""
+"""``python -m taxtui.sandboxes.conformance NAME[:key=value,…]``: run the suite and print the outcomes."""
 
 from __future__ import annotations
 
@@ -20,43 +20,34 @@ from taxtui.terminal_text import clean
 class Outcome(NamedTuple):
     """The outcome of one check."""
 
-    word: str  # ok | FAIL | known | skip
+    word: str  # ok | FAIL | skip
     why: str = ""
 
 
 @click.command()
 @click.argument("substrate")
-@click.option("--mode", type=click.Choice(["exec", "session"]), help="Only the checks of this mode.")
-@click.option("--only", metavar="TEXT", multiple=True, help="Only checks whose name contains this.")
-@click.option("--known", metavar="NAME", multiple=True, help="A check that may fail.")
+@click.option(
+    "--only", metavar="TEXT", multiple=True, help="Only checks with this text in the name, repeatable: exec, session."
+)
 @click.option("--ttl", type=float, metavar="SECONDS", help="Wait for a deadline this short.")
 @click.option("--acquire", default="create", show_default=True, help="How sandboxes are acquired: pool:NAME.")
 @click.option("--timeout", type=float, default=CHECK_TIMEOUT_S, show_default=True, help="Per check, in seconds.")
-@click.option("--list", "listing", is_flag=True, help="Print the checks and what they hold a substrate to.")
-@click.option("--verbose", is_flag=True, help="Tracebacks of what fails.")
+@click.option("--list", "listing", is_flag=True, help="Print the checks and their promises.")
+@click.option("--verbose", is_flag=True, help="Print tracebacks of failures.")
 def main(
     substrate: str,
-    mode: str | None,
     only: tuple[str, ...],
-    known: tuple[str, ...],
     ttl: float | None,
     acquire: str,
     timeout: float,
     listing: bool,
     verbose: bool,
 ) -> None:
-    """Check SUBSTRATE, as NAME or NAME:key=value, against everything that taxtui.sandboxes.protocol promises.
+    """Check SUBSTRATE, as NAME or NAME:key=value, against the promises of taxtui.sandboxes.protocol.
 
-    Exit code: 0 when it keeps every promise but the known failures, 1 otherwise, 3 when it cannot be used.
+    Exit code: 0 all checks pass, 1 a check fails, 3 the substrate cannot be used.
     """
-    chosen = [
-        check
-        for check in checks()
-        if (mode is None or check.mode in (None, mode)) and (not only or any(part in str(check) for part in only))
-    ]
-    unknown = [name for name in known if name not in map(str, checks())]
-    if unknown:
-        raise click.UsageError(f"no check is called {unknown[0]!r}; --list shows them")
+    chosen = [check for check in checks() if not only or any(part in str(check) for part in only)]
     if listing:
         for check in chosen:
             click.echo(f"{check!s:<42} {check.promise}")
@@ -71,11 +62,11 @@ def main(
     outcomes = []
     for check in chosen:
         began = time.monotonic()
-        outcome = asyncio.run(_judge(check, lambda: registry.build(reference), ttl, timeout, known, verbose, acquire))
+        outcome = asyncio.run(_judge(check, lambda: registry.build(reference), ttl, timeout, verbose, acquire))
         outcomes.append(outcome)
         took = f"{time.monotonic() - began:6.1f} s"
         click.echo(clean(f"  {outcome.word:<5} {check!s:<42} {took}  {outcome.why}").rstrip())
-    count = {word: sum(outcome.word == word for outcome in outcomes) for word in ("ok", "FAIL", "known", "skip")}
+    count = {word: sum(outcome.word == word for outcome in outcomes) for word in ("ok", "FAIL", "skip")}
     click.echo(", ".join(f"{number} {word}" for word, number in count.items() if number))
     sys.exit(1 if count["FAIL"] else 0)
 
@@ -85,7 +76,6 @@ async def _judge(
     factory: Factory,
     ttl_s: float | None,
     timeout_s: float,
-    known: tuple[str, ...],
     verbose: bool,
     acquire: str = "create",
 ) -> Outcome:
@@ -99,8 +89,8 @@ async def _judge(
             traceback.print_exc()
         why = str(error) if isinstance(error, Violation) else f"{type(error).__name__}: {error}"
         why = "; ".join([why, *getattr(error, "__notes__", ())])
-        return Outcome("known" if str(check) in known else "FAIL", " ".join(why.split()))
-    return Outcome("ok", "a known failure no longer fails" if str(check) in known else "")
+        return Outcome("FAIL", " ".join(why.split()))
+    return Outcome("ok")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A check, and its environment: a substrate, a run id, and sandboxes that are removed."""
+"""A check, and the environment: a substrate, a run id, and temporary sandboxes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GONE_WITHIN_S: Final = 60.0
 SPEC_TTL_S: Final = 900.0
 _POLL_S: Final = 0.05
 DELAYS_S: Final = (0.0, 0.2)
-"""Durations of a suspension before its cancellation."""
+"""Durations of a suspension before the cancellation."""
 
 
 class Violation(AssertionError):
@@ -36,7 +36,7 @@ class NotApplicable(Exception):
 
 
 class Check(NamedTuple):
-    """One promise, in one mode if the mode matters."""
+    """A promise, for a mode if the mode matters."""
 
     name: str
     promise: str
@@ -54,10 +54,10 @@ class Check(NamedTuple):
         timeout_s: float = CHECK_TIMEOUT_S,
         acquire: str = "create",
     ) -> None:
-        """Run the check on a new substrate, and verify that no sandbox is left.
+        """Run the check on a new substrate; a remaining sandbox is a violation.
 
-        ``short_ttl_s``: the shortest time to live that the provider accepts; without it deadlines are not waited for.
-        ``acquire``: as ``--acquire`` takes it.
+        ``short_ttl_s``: the shortest time to live of the provider; by default no deadline is awaited.
+        ``acquire``: a value of ``--acquire``.
 
             Raises:
                 Violation, NotApplicable: see there. Any other exception is a violation of the documented errors.
@@ -73,7 +73,7 @@ _MODULES: Final = ("declarations", "commands", "lifecycle", "operations", "cance
 def check(
     name: str, *, modes: tuple[Mode, ...] = ()
 ) -> Callable[[Callable[[Bench], Awaitable[None]]], Callable[[Bench], Awaitable[None]]]:
-    """Register a check, once for each of ``modes`` or without one; its docstring is the promise."""
+    """Register a check, once for each of ``modes`` or without a mode; the docstring is the promise."""
 
     def register(run: Callable[[Bench], Awaitable[None]]) -> Callable[[Bench], Awaitable[None]]:
         promise = (run.__doc__ or "").strip().splitlines()[0]
@@ -109,7 +109,7 @@ def _short(value: object) -> str:
 
 @contextlib.contextmanager
 def raises(*kinds: type[BaseException], subject: str) -> Iterator[None]:
-    """Raise ``Violation`` unless the body raises one of ``kinds``."""
+    """Raise ``Violation`` unless the body raises any of ``kinds``."""
     names = " or ".join(kind.__name__ for kind in kinds)
     try:
         yield
@@ -121,7 +121,7 @@ def raises(*kinds: type[BaseException], subject: str) -> Iterator[None]:
 
 
 class Bench:
-    """One open substrate with its own run id; an async context manager that removes every sandbox."""
+    """An open substrate with a new run id. The async context manager removes every sandbox."""
 
     def __init__(self, factory: Factory, mode: Mode, short_ttl_s: float | None, acquire: str = "create") -> None:
         self.factory = factory
@@ -135,21 +135,21 @@ class Bench:
         self._sessions: list[Session] = []
 
     async def __aenter__(self) -> Bench:
-        """Open the substrate. Raises ``NotApplicable`` if it lacks the mode."""
+        """Open the substrate. Raises ``NotApplicable`` without the mode."""
         if self.mode not in self.capabilities.modes:
             raise NotApplicable(f"the substrate has no {self.mode} mode")
         await self.substrate.__aenter__()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, complaint: BaseException | None, *exc: object) -> None:
-        """Close sessions, remove sandboxes, close the substrate; a sandbox that remains is a violation."""
+        """Close sessions, remove sandboxes, close the substrate; a remaining sandbox is a violation."""
         try:
             for session in self._sessions:
                 with contextlib.suppress(SubstrateError):
                     await session.close()
             await self.clear()
         except Exception as error:
-            if complaint is None:  # else the check's own complaint is the one to show
+            if complaint is None:  # else the check's own complaint is shown
                 raise
             complaint.add_note(f"and then, cleaning up: {error}")
         finally:
@@ -158,7 +158,7 @@ class Bench:
     # -- sandboxes ----------------------------------------------------------------------------------------------
 
     def spec(self, *, ttl_s: float = SPEC_TTL_S, name: str = "") -> SandboxSpec:
-        """A new sandbox's, labelled as the runner does."""
+        """The spec of a new sandbox, with the runner's labels."""
         number = str(next(self._numbers))
         labels = {
             LABEL_RUN: self.run_id,
@@ -175,7 +175,7 @@ class Bench:
         )
 
     def requires(self, promised: bool, reason: str) -> None:
-        """Raise ``NotApplicable`` unless the substrate promises what a check needs."""
+        """Raise ``NotApplicable`` unless ``promised``."""
         if not promised:
             raise NotApplicable(reason)
 
@@ -185,7 +185,7 @@ class Bench:
         return sandbox
 
     async def shell(self, sandbox: Sandbox | None = None) -> Shell:
-        """The command path of this mode, in a new sandbox unless one is given."""
+        """The command path of this mode, by default in a new sandbox."""
         sandbox = sandbox or await self.create()
         if self.mode == "exec":
             return Shell(sandbox, sandbox)
@@ -219,7 +219,7 @@ class Bench:
 
 
 class Shell(NamedTuple):
-    """A sandbox and its command path in the mode under test."""
+    """A sandbox and the command path in the mode under test."""
 
     sandbox: Sandbox
     path: Sandbox | Session
@@ -240,7 +240,7 @@ async def output_of(path: Sandbox | Session, script: str, stdin: bytes = b"") ->
 
 async def works(path: Sandbox | Session) -> None:
     """Raise ``Violation`` unless the sandbox or the session still takes commands."""
-    equal(await output_of(path, "echo works"), b"works\n", "a command after what was checked")
+    equal(await output_of(path, "echo works"), b"works\n", "a command after the check")
 
 
 BEAT: Final = """
@@ -250,7 +250,7 @@ sh -c "$beat" beat.talkative &
 if command -v setsid >/dev/null; then setsid sh -c "$beat" beat.fled </dev/null >/dev/null 2>&1 & fi
 sh -c "$beat" beat.foreground
 """
-"""A command without an end. Each of its processes appends to a file; one process has left its group and session.
+"""An endless command. Each process appends to a file; the last process has left group and session.
 
 The processes append slowly, because each beat is a process, and fast while a check counts the bytes.
 """
@@ -270,7 +270,7 @@ _LISTEN: Final = "rm -f beat.*; : > beat.fast; sleep 0.6; cat beat.* | wc -c; rm
 
 @contextlib.asynccontextmanager
 async def beats_stop(sandbox: Sandbox, subject: str) -> AsyncIterator[None]:
-    """Raise ``Violation`` unless every process that the body started with :data:`BEAT` in ``sandbox`` has ended."""
+    """Raise ``Violation`` unless every :data:`BEAT` process of the body has ended in ``sandbox``."""
     yield
     written = int(await Shell(sandbox, sandbox).output(_LISTEN))
     equal(written, 0, f"{subject}: bytes written by processes that should be dead")

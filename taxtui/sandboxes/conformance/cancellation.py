@@ -17,7 +17,7 @@ _ALL_BEAT: Final = Command(script=ALL_BEAT)
 
 
 async def _cancelled_in_full_swing(sandbox: Sandbox, running: Awaitable[object]) -> None:
-    """Cancel a command once all its processes have begun; on a busy machine no delay guarantees that."""
+    """Cancel a command once all processes have begun; on a busy machine no delay is long enough."""
     task = asyncio.ensure_future(running)
     await sandbox.exec(_ALL_BEAT)
     task.cancel()
@@ -27,7 +27,7 @@ async def _cancelled_in_full_swing(sandbox: Sandbox, running: Awaitable[object])
 
 @check("cancel create")
 async def cancel_create(bench: Bench) -> None:
-    """A cancelled create leaves no sandbox, or a sandbox that find lists by its labels."""
+    """A cancelled create leaves no sandbox, or a sandbox listed by label."""
     for delay_s in DELAYS_S:
         async for _ in cancellations(lambda: bench.substrate.create(bench.spec(), Marks()), delay_s=delay_s):
             listed = await bench.names()
@@ -65,7 +65,7 @@ async def cancel_exec(bench: Bench) -> None:
 
 @check("cancel a command", modes=("session",))
 async def cancel_session_exec(bench: Bench) -> None:
-    """A cancelled command ends its session with all its processes; the sandbox stays usable."""
+    """A cancelled command ends the session with all processes; the sandbox stays usable."""
     sandbox = await bench.create()
     running = partial(sandbox.exec, _ALL_BEAT)
     for delay_s in DELAYS_S:

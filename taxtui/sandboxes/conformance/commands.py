@@ -87,14 +87,14 @@ async def large_output(bench: Bench) -> None:
 
 @check("standard input", modes=BOTH)
 async def standard_input(bench: Bench) -> None:
-    """A command reads its whole standard input, bytes unchanged; without input it reads the end at once."""
+    """A command reads the whole standard input, bytes unchanged; without input, the end at once."""
     shell = await bench.shell()
     equal(await shell.output("cat", stdin=_ALL_BYTES), _ALL_BYTES, "what cat returned")
     equal(await shell.output("cat; echo end"), b"end\n", "cat without input")
     large = b"line of input\n" * 40_000
     equal(await shell.output("wc -c", stdin=large), f"{len(large)}\n".encode(), "size of a large input")
-    equal((await shell.run("exit 3", stdin=large)).exit_code, 3, "exit code of a command that leaves its input unread")
-    equal(await shell.output("echo next"), b"next\n", "the command after it")
+    equal((await shell.run("exit 3", stdin=large)).exit_code, 3, "exit code of a command with unread input")
+    equal(await shell.output("echo next"), b"next\n", "the next command")
 
 
 @check("scripts", modes=BOTH)
@@ -130,7 +130,7 @@ async def surroundings(bench: Bench) -> None:
     where = await shell.output("pwd; cd /")
     equal(await shell.output("pwd; cd /"), where, "the working directory of the second command")
     await shell.output("echo kept > note && mkdir -p deep/er && echo kept > deep/er/note")
-    equal(await shell.output("cat note deep/er/note"), b"kept\nkept\n", "a file that an earlier command wrote")
+    equal(await shell.output("cat note deep/er/note"), b"kept\nkept\n", "an earlier command's file")
     await shell.output('test -d "$HOME" && test -n "$PATH"')
     value = b"a value with 'quotes' and spaces\n"
     equal(await shell.output('echo "$TAXTUI_CONFORMANCE"'), value, "a variable of the spec")
@@ -142,24 +142,24 @@ async def streams_apart(bench: Bench) -> None:
     shell = await bench.shell()
     await shell.output("cd /; leaked=yes; export leaked; set -eu; umask 077; trap 'echo trapped' EXIT")
     equal((await shell.run("exec false")).exit_code, 1, "exit code of exec false")
-    equal((await shell.run("set -e; false; true")).exit_code, 1, "exit code of a script that gave up")
+    equal((await shell.run("set -e; false; true")).exit_code, 1, "exit code of a failed script")
     equal(await shell.output('echo "${leaked-unset}"; echo $nothing; trap'), b"unset\n\n", "what leaked")
 
 
 @check("output like a protocol", modes=BOTH)
 async def look_alikes(bench: Bench) -> None:
-    """Output that looks like an end marker, and a command that prints all shell variables, change nothing."""
+    """Output like an end marker, and a print of all shell variables, change nothing."""
     shell = await bench.shell()
     text = "\n0123456789abcdef0123456789abcdef{\n0123456789abcdef0123456789abcdef}0\n}0\n{"
     equal(await shell.output(f"printf %s '{text}'"), text.encode(), "look-alike markers")
     for nosy in ("set", "set -x; true", "set -v; true", "(exec 2>&1; set -x; set; env)", "cat /proc/self/environ"):
         equal((await shell.run(f"{nosy}\nexit 5")).exit_code, 5, f"exit code after {nosy!r}")
-    equal(await shell.output("echo next"), b"next\n", "the command after them")
+    equal(await shell.output("echo next"), b"next\n", "the next command")
 
 
 @check("background processes", modes=BOTH)
 async def background(bench: Bench) -> None:
-    """A command ends with its shell, even if a background process has its streams open."""
+    """A command ends with the shell, even if a background process has the streams open."""
     shell = await bench.shell()
     for script in ("sleep 60 >/dev/null 2>&1 & echo started", "sleep 60 & echo started", "sleep 60 & exit 4"):
         began = time.monotonic()
@@ -167,7 +167,7 @@ async def background(bench: Bench) -> None:
         took_s = time.monotonic() - began
         expect(took_s < _PROMPT_S, f"{script!r} took {took_s:.1f} s")
         equal(result.exit_code, 4 if "exit 4" in script else 0, f"exit code of {script!r}")
-    equal(await shell.output("echo next"), b"next\n", "the command after them")
+    equal(await shell.output("echo next"), b"next\n", "the next command")
 
 
 @check("chatter between commands", modes=BOTH)
@@ -192,19 +192,19 @@ async def many(bench: Bench) -> None:
 
 @check("timeout", modes=BOTH)
 async def timeout(bench: Bench) -> None:
-    """A command is killed with all its processes at its timeout; its session ends, the sandbox stays."""
+    """A command is killed with all processes at the timeout; the session ends, the sandbox stays."""
     shell = await bench.shell()
     for timeout_s in _TIMEOUTS_S:
         async with beats_stop(shell.sandbox, "after the timeout"):
             began = time.monotonic()
-            with raises(ExecTimeout, subject="a command that never ends"):
+            with raises(ExecTimeout, subject="an endless command"):
                 await shell.run(BEAT, timeout_s=timeout_s)
             took_s = time.monotonic() - began
             beaten = await shell.sandbox.exec(Command(script=BEATEN))
             expect(took_s >= timeout_s, f"timed out after {took_s:.2f} s instead of {timeout_s:g} s")
             expect(took_s < timeout_s + _KILLED_WITHIN_S, f"killing it took {took_s - timeout_s:.1f} s")
         if bench.mode == "session":
-            with raises(SandboxLost, subject="a command in a session that timed out"):
+            with raises(SandboxLost, subject="a command in a timed-out session"):
                 await shell.run("true")
             shell = await bench.shell(shell.sandbox)
         equal(await shell.output("echo still here"), b"still here\n", "a command after the timeout")
@@ -219,7 +219,7 @@ async def silent_timeout(bench: Bench) -> None:
     shell = await bench.shell()
     equal((await shell.run("exec >&- 2>&-; sleep 0.3; exit 6")).exit_code, 6, "exit code of a silent command")
     async with beats_stop(shell.sandbox, "after the timeout"):
-        with raises(ExecTimeout, subject="a silent command that never ends"):
+        with raises(ExecTimeout, subject="an endless silent command"):
             await shell.run(f"exec >&- 2>&-\n{BEAT}", timeout_s=_TIMEOUT_S)
 
 
@@ -230,11 +230,11 @@ SESSION: tuple[Mode, ...] = ("session",)
 
 @check("a killed shell", modes=SESSION)
 async def killed_shell(bench: Bench) -> None:
-    """A command that kills the session's shell loses the session, not the sandbox."""
+    """A kill of the session's shell loses the session, not the sandbox."""
     shell = await bench.shell()
     with raises(SandboxLost, subject="kill -9 $$"):
         await shell.run("kill -9 $$; sleep 30")
-    with raises(SandboxLost, subject="the command after it"):
+    with raises(SandboxLost, subject="the next command"):
         await shell.run("true")
     reopened = await bench.shell(shell.sandbox)
     equal(await reopened.output("echo again"), b"again\n", "a new session in the same sandbox")
@@ -242,7 +242,7 @@ async def killed_shell(bench: Bench) -> None:
 
 @check("a killed shell whose streams are held", modes=SESSION)
 async def killed_but_held(bench: Bench) -> None:
-    """A killed shell is noticed even while a background process has its streams open."""
+    """A killed shell is noticed even while a background process has the streams open."""
     shell = await bench.shell()
     with raises(SandboxLost, ExecTimeout, subject="kill -9 $$"):
         await shell.run("sleep 60 & kill -9 $$; sleep 30", timeout_s=10)
@@ -252,7 +252,7 @@ async def killed_but_held(bench: Bench) -> None:
 
 @check("closing", modes=SESSION)
 async def closing(bench: Bench) -> None:
-    """Closing ends the shell and its processes, also a second close; a later command is refused."""
+    """Closing ends the shell with all processes, also a second time; a later command is refused."""
     shell = await bench.shell()
     session = await shell.sandbox.open_session()
     async with beats_stop(shell.sandbox, "after closing"):
@@ -267,8 +267,8 @@ async def closing(bench: Bench) -> None:
 
 @check("two sessions", modes=SESSION)
 async def two_sessions(bench: Bench) -> None:
-    """Two sessions in one sandbox share only its files."""
+    """Two sessions in a sandbox share only the files."""
     first = await bench.shell()
     second = await bench.shell(first.sandbox)
     await first.output("echo shared > note")
-    equal(await second.output("cat note"), b"shared\n", "the file that the other session wrote")
+    equal(await second.output("cat note"), b"shared\n", "the first session's file")

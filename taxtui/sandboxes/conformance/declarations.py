@@ -13,21 +13,21 @@ from taxtui.sandboxes.conformance.bench import Bench, Violation, check, equal, e
 from taxtui.sandboxes.protocol import Capabilities
 
 OTHERS_S: Final = 5.0
-"""Time after which a sandbox of another run counts as made by ``check``."""
+"""A sandbox of another run counts as made by ``check`` after this time."""
 
 
 @check("declarations")
 async def declarations(bench: Bench) -> None:
-    """A name, options with defaults that refuse unknown keys, capabilities, a variant and a provenance."""
+    """A name, options with defaults and without unknown keys, capabilities, a variant and a provenance."""
     substrate = bench.substrate
     kind = type(substrate)
     expect(isinstance(kind.name, str) and kind.name.isidentifier(), f"name: {kind.name!r} is not a word")
     expect(isinstance(substrate.capabilities, Capabilities), "capabilities is not a Capabilities")
     expect(isinstance(substrate.variant, str), "variant is not text")
     expect(substrate.provenance in ("measured", "stand_in"), f"provenance: {substrate.provenance!r}")
-    expect("create" in substrate.capabilities.acquire, "a substrate that cannot create is none")
+    expect("create" in substrate.capabilities.acquire, "capabilities.acquire lacks create")
     text = str(SubstrateRef(name=kind.name, options={"key": "value"}))
-    equal(text, f"{kind.name}:key=value", "how it is written on the command line")
+    equal(text, f"{kind.name}:key=value", "the notation of the command line")
     try:
         kind.Options()
     except TypeError as error:
@@ -36,18 +36,18 @@ async def declarations(bench: Bench) -> None:
         msgspec.convert({"no_such_option": "x"}, kind.Options)
     except msgspec.ValidationError:
         return
-    raise Violation("Options takes unknown keys; declare it with forbid_unknown_fields=True")
+    raise Violation("Options takes unknown keys; declare the class with forbid_unknown_fields=True")
 
 
 @check("check answers")
 async def check_answers(bench: Bench) -> None:
-    """``check`` says ready in one line and changes nothing."""
+    """``check`` reports readiness in a single line and changes nothing."""
     before = {sandbox.name for sandbox in await bench.substrate.find()}
     answer = await bench.substrate.check()
     expect(answer.ok, f"not available: {answer.detail}; {answer.fix}")
     expect(answer.detail and "\n" not in answer.detail, f"detail is not one line: {answer.detail!r}")
     new_names = {sandbox.name for sandbox in await bench.substrate.find()} - before
-    by = time.monotonic() + OTHERS_S  # other runs may use the substrate too, and theirs come and go
+    by = time.monotonic() + OTHERS_S  # concurrent runs may use the substrate too
     while new_names and time.monotonic() < by:
         await asyncio.sleep(0.1)
         new_names &= {sandbox.name for sandbox in await bench.substrate.find()}

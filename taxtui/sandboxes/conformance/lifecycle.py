@@ -24,11 +24,11 @@ async def whole_life(bench: Bench) -> None:
     if isinstance(bench.substrate, Prepares):
         await bench.substrate.prepare(bench.run_id, spec.limits)
         await bench.substrate.prepare(bench.run_id, spec.limits)
-        equal(await bench.names(), set(), "what find lists after prepare")
+        equal(await bench.names(), set(), "entries of find after prepare")
     began_ns = time.monotonic_ns()
     sandbox = await bench.substrate.create(spec, marks)
     equal(sandbox.name, spec.name, "its name")
-    equal(await bench.names(), {spec.name}, "what find lists after create")
+    equal(await bench.names(), {spec.name}, "entries of find after create")
     await sandbox.wait_ready(marks)
     equal((await sandbox.exec(Command(script="echo ready"))).stdout, b"ready\n", "the first command")
     for name, at_ns, resolution_ns in marks.seen:
@@ -37,7 +37,7 @@ async def whole_life(bench: Bench) -> None:
         expect(resolution_ns >= 0, f"mark {name!r} has a negative resolution")
     await sandbox.destroy()
     if bench.capabilities.confirms_gone:
-        equal(await bench.names(), set(), "what find lists after destroy")
+        equal(await bench.names(), set(), "entries of find after destroy")
     await bench.eventually_gone(spec.name)
     with raises(SandboxLost, ExecFailed, subject="a command in a removed sandbox"):
         await sandbox.exec(Command(script="true"))
@@ -75,7 +75,7 @@ async def destroy_busy(bench: Bench) -> None:
 
 @check("find and reap")
 async def find_and_reap(bench: Bench) -> None:
-    """Sandboxes of a run that died are found by their labels, with age and deadline, and removed."""
+    """Sandboxes of a dead run are found by their labels, with age and deadline, and removed."""
     orphan = bench.spec()
     async with bench.factory() as creator:
         sandbox = await creator.create(orphan, Marks())
@@ -83,10 +83,10 @@ async def find_and_reap(bench: Bench) -> None:
         await sandbox.exec(Command(script="sleep 600 >/dev/null 2>&1 &"))
     second = await bench.create()
     listed = {listing.name: listing for listing in await bench.substrate.find(bench.run_id)}
-    equal(set(listed), {orphan.name, second.name}, "what find lists of the run")
+    equal(set(listed), {orphan.name, second.name}, "entries of find for the run")
     everything = {listing.name for listing in await bench.substrate.find()}
-    expect(set(listed) <= everything, "find without a run lists less than find with one")
-    equal(await bench.substrate.find("no-such-run"), [], "what find lists of a run that never was")
+    expect(set(listed) <= everything, "find without a run lists fewer sandboxes than find with a run")
+    equal(await bench.substrate.find("no-such-run"), [], "entries of find for an unknown run")
     entry = listed[orphan.name]
     equal(entry.run_id, bench.run_id, "its run")
     expect(0 <= entry.age_s < 600, f"its age of {entry.age_s} s")
@@ -99,13 +99,13 @@ async def find_and_reap(bench: Bench) -> None:
 
 @check("the same name twice")
 async def same_name(bench: Bench) -> None:
-    """A second create under one name makes no second sandbox, if the capability says so."""
-    bench.requires(bench.capabilities.idempotent_create, "the substrate does not promise it")
+    """A second create under the same name makes no second sandbox, if the capability says so."""
+    bench.requires(bench.capabilities.idempotent_create, "the substrate does not promise idempotence")
     spec = bench.spec()
     first = await bench.create(spec)
     with contextlib.suppress(CreateFailed):
         await bench.substrate.create(spec, Marks())
-    equal(len(await bench.substrate.find(bench.run_id)), 1, "sandboxes under one name")
+    equal(len(await bench.substrate.find(bench.run_id)), 1, "sandboxes under the same name")
     equal((await first.exec(Command(script="echo intact"))).stdout, b"intact\n", "the first one")
 
 
@@ -117,12 +117,12 @@ async def two_at_once(bench: Bench) -> None:
     first = await entry.exec(Command(script="ls | wc -l"))
     expected = b"%d\nmine\n" % (int(first.stdout) + 1)
     results = await asyncio.gather(entry.exec(write), second.exec(write))
-    equal([result.stdout for result in results], [expected, expected], "what each finds in its directory")
+    equal([result.stdout for result in results], [expected, expected], "files of each sandbox")
 
 
 @check("deadline")
 async def deadline(bench: Bench) -> None:
-    """A sandbox ends at its time to live without taxtui, unless the capability ``deadline`` is ``none``."""
+    """A sandbox ends at the time to live without taxtui, unless the capability ``deadline`` is ``none``."""
     bench.requires(bench.capabilities.deadline != "none", "the substrate has no deadline")
     if bench.short_ttl_s is None:
         raise NotApplicable("not waited for; --ttl SECONDS or short_ttl_s says how long")
@@ -142,7 +142,7 @@ async def deadline(bench: Bench) -> None:
 
 @check("reset")
 async def reset(bench: Bench) -> None:
-    """A reset sandbox has the files of its create, and no later process."""
+    """A reset sandbox has the files of a new sandbox, and no process."""
     bench.requires("reset" in bench.capabilities.acquire, "the substrate cannot reset")
     sandbox = await bench.create()
     listing = Command(script="find . | sort; find \"${TMPDIR:-/tmp}\" -mindepth 1 -name 'left*'")

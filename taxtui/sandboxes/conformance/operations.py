@@ -24,7 +24,7 @@ from taxtui.sandboxes.protocol import Marks, Sandbox, Session
 
 _PAUSE_S: Final = 3.0
 _CPU_SLACK_NS: Final = 20_000_000
-"""CPU time that a host may still add to a sandbox's account after the suspension."""
+"""CPU time still added to a sandbox's account after the suspension."""
 _TICK: Final = "while :; do date +%s >> ticks; sleep 0.1; done </dev/null >/dev/null 2>&1 &"
 _LONGEST_GAP: Final = "awk 'NR > 1 && $1 - last > gap {gap = $1 - last} {last = $1} END {print gap + 0}' ticks"
 
@@ -79,7 +79,7 @@ async def suspend_and_resume(bench: Bench) -> None:
 
 
 async def _ticks(path: Sandbox | Session) -> bool:
-    """Start a process that writes the time for as long as it runs; False where no process outlives its command."""
+    """Start a process to write the time; False if no process outlives a command."""
     await path.exec(Command(script=_TICK))
     grown = await path.exec(Command(script="sleep 0.5; wc -l < ticks; sleep 0.5; wc -l < ticks"))
     counts = grown.stdout.split()
@@ -103,7 +103,7 @@ async def destroy_suspended(bench: Bench) -> None:
 
 @check("cancel suspend and resume")
 async def cancel_suspension(bench: Bench) -> None:
-    """A suspension or a resume that is cancelled at any await leaves a sandbox that resumes, and can be removed."""
+    """A suspend or resume, cancelled at any await, leaves a resumable and removable sandbox."""
     sandbox, life = await _suspendable(bench)
     for delay_s in DELAYS_S:
         async for _ in cancellations(lambda: life.suspend(Marks()), delay_s=delay_s):
@@ -130,7 +130,7 @@ async def cancel_suspension(bench: Bench) -> None:
 
 @check("a command while suspended")
 async def command_while_suspended(bench: Bench) -> None:
-    """A command that runs when its sandbox is suspended ends after the resume; a new one fails or waits for it."""
+    """A running command continues after the resume; a new command in a suspended sandbox fails or waits."""
     sandbox, life = await _suspendable(bench)
     bench.requires("processes" not in bench.capabilities.suspend_loses, "processes are lost")
     running = asyncio.ensure_future(sandbox.exec(Command(script="sleep 2; echo done")))
@@ -191,7 +191,7 @@ async def snapshot_and_fork(bench: Bench) -> None:
     equal(await output_of(second, "cat deep/note"), b"before\n", "the other fork's file")
     equal(await output_of(sandbox, "cat deep/note"), b"after\n", "the origin's file")
     await sandbox.destroy()
-    equal(await output_of(first, "cat deep/note"), b"mine\n", "a fork's file after the end of its origin")
+    equal(await output_of(first, "cat deep/note"), b"mine\n", "a fork's file after the end of the origin")
     listed = await bench.names()
     expect(len(listed) >= 3, f"find lists {sorted(listed)}: two forks and their snapshot are expected")
 
@@ -214,7 +214,7 @@ async def build(bench: Bench) -> None:
 
 @check("cancel snapshot")
 async def cancel_snapshot(bench: Bench) -> None:
-    """A snapshot that is cancelled at any await leaves nothing, or a copy that find lists; the sandbox works."""
+    """A snapshot, cancelled at any await, leaves nothing, or a copy listed by find; the sandbox works."""
     sandbox, origin = await _snapshotted(bench)
     for delay_s in DELAYS_S:
         async for _ in cancellations(lambda: origin.snapshot(*_copied(bench.spec()), Marks()), delay_s=delay_s):
@@ -223,7 +223,7 @@ async def cancel_snapshot(bench: Bench) -> None:
 
 @check("cancel fork")
 async def cancel_fork(bench: Bench) -> None:
-    """A fork that is cancelled at any await leaves nothing, or a sandbox that find lists."""
+    """A fork, cancelled at any await, leaves nothing, or a sandbox listed by find."""
     _, origin = await _snapshotted(bench)
     reference = await origin.snapshot(*_copied(bench.spec()), Marks())
     for delay_s in DELAYS_S:
@@ -234,7 +234,7 @@ async def cancel_fork(bench: Bench) -> None:
 
 @check("cancel build")
 async def cancel_build(bench: Bench) -> None:
-    """A build that is cancelled leaves nothing, or images and sandboxes that find lists."""
+    """A cancelled build leaves nothing, or images and sandboxes listed by find."""
     builder = _builder(bench)
 
     def build() -> Coroutine[Any, Any, str]:

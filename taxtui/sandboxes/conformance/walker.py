@@ -1,4 +1,4 @@
-"""Cancel a coroutine at each of its awaits in turn."""
+"""Cancel a coroutine at each await in turn."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ async def cancellations(
     running: Callable[[], Awaitable[object]] | None = None,
     limit: int = MAX_AWAITS,
 ) -> AsyncIterator[int]:
-    """Make and cancel a coroutine at its 1st, 2nd, … suspension; the caller checks after each.
+    """Make and cancel a coroutine at the 1st, 2nd, … suspension; the caller checks after each.
 
-    ``delay_s``: duration of a suspension before its cancellation; after a shorter one the next suspension counts. The
+    ``delay_s``: duration of a suspension before the cancellation; after a shorter one the next suspension counts. The
     walk ends when a run completes, or has an endless suspension; ``dispose`` gets the result of a completed run.
     ``running`` returns once the endless part has begun; without it a suspension of ``STUCK_S`` is endless.
 

@@ -1,7 +1,7 @@
-"""A private thread pool for SDKs that block.
+"""A private thread pool for blocking SDKs.
 
-Through asyncio's default executor 200 concurrent calls of 0.2 s each looked like 3.4 s at p50: they had queued for its
-few threads. A pool belongs to one substrate and has as many threads as concurrent calls.
+Through asyncio's default executor 200 concurrent calls of 0.2 s each looked like 3.4 s at p50, because asyncio's
+executor has few threads. A pool belongs to one substrate and has as many threads as concurrent calls.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _NO_MORE: Final[_Call] = (Future(), lambda: None)
 
 
 class BlockingPool:
-    """Runs blocking calls in its own threads. An async context manager: leaving it waits for running calls.
+    """Runs blocking calls in private threads. An async context manager: leaving it waits for running calls.
 
     The wait is at most ``CLOSING_S``. The threads are daemons: a hanging call ends with the process, and does not block
     its exit as a ``ThreadPoolExecutor`` would.
 
-    **Cancellation.** A call that has not begun is dropped. A running call cannot be interrupted: the awaiting task is
-    released at once, the call runs to its end, and ``dispose`` receives its result so that no resource leaks. Give
+    **Cancellation.** A queued call is dropped. A running call cannot be interrupted: the awaiting task is
+    released at once, the call runs to the end, and ``dispose`` receives the result: no resource leaks. Give
     calls timeouts.
     """
 
     waits: ClassVar[int] = 0
-    """Calls of all pools of this process that found every thread busy, and therefore began late."""
+    """Calls of all pools of this process that began late because every thread was busy."""
 
     def __init__(self, threads: int, name: str = "blocking") -> None:
         """``threads``: at least the concurrency; each is started on demand."""
@@ -70,10 +70,9 @@ class BlockingPool:
                 await asyncio.sleep(_LOOK_S)
 
     async def run(self, call: Callable[[], T], *, dispose: Callable[[T], object] | None = None) -> T:
-        """The result of ``call``, run in a thread. Raises the exceptions of ``call``, not those of ``dispose``.
+        """The result of ``call``, run in a thread. Raises the exceptions of ``call``, never of ``dispose``.
 
-        ``dispose`` receives the result of a call whose caller was cancelled; it runs in a thread of the pool and may
-        block.
+        ``dispose`` receives the result for a cancelled caller, in a thread of the pool, and may block.
         """
         BlockingPool.waits += self._unfinished >= self.threads
         future = self._submit(call)
@@ -85,7 +84,7 @@ class BlockingPool:
             raise
 
     def _submit(self, call: Callable[[], T]) -> Future[T]:
-        """Raises ``RuntimeError`` once the pool is closing, ``ExecFailed`` where not one thread can be had."""
+        """Raises ``RuntimeError`` once the pool is closing, ``ExecFailed`` if no thread can be started."""
         future: Future[T] = Future()
         with self._lock:
             if self._closed:
@@ -101,7 +100,7 @@ class BlockingPool:
         thread = threading.Thread(target=self._work, name=f"{self._name}_{len(self._threads)}", daemon=True)
         try:
             thread.start()
-        except RuntimeError as error:  # this machine has no room for another; those that there are do the work
+        except RuntimeError as error:  # no room for another thread: the present threads do the work
             if not self._threads:
                 raise ExecFailed(f"the pool {self._name}: {error}") from error
         else:

@@ -1,8 +1,8 @@
 """Clean up although the caller was cancelled, timed out or failed, and keep both errors.
 
 Every adapter has the same three cases. A clean-up must not be interrupted (:func:`finish_despite_cancel`). An error
-must reach the caller after its clean-up (:func:`with_cleanup`). A command that ran too long must be killed before the
-timeout is reported (:func:`kill_then_timeout`).
+must reach the caller after its clean-up (:func:`with_cleanup`). An overdue command must be killed before the timeout is
+reported (:func:`kill_then_timeout`).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _T = TypeVar("_T")
 _E = TypeVar("_E", bound=BaseException)
 
 HOLD_CANCEL_S: Final = 60.0
-"""Longest time that a clean-up delays a cancellation. Clean-ups have shorter timeouts of their own."""
+"""Longest delay of a cancellation by a clean-up. Most clean-ups have shorter timeouts."""
 
 
 async def finish_despite_cancel(work: Coroutine[Any, Any, _T], within_s: float = HOLD_CANCEL_S) -> _T:
-    """Run ``work`` to its end even if the caller is cancelled meanwhile; raise the cancellation afterwards.
+    """Run ``work`` to the end even if the caller is cancelled meanwhile; raise the cancellation afterwards.
 
-    Work that takes longer than ``within_s`` is cancelled and not awaited, so that no run waits without a limit.
+    After ``within_s`` the work is cancelled and not awaited: no run waits without a limit.
 
     Raises:
         ExecFailed: the work took longer, and the caller was not cancelled.
@@ -50,7 +50,7 @@ async def finish_despite_cancel(work: Coroutine[Any, Any, _T], within_s: float =
 
 
 async def with_cleanup(cleanup: Coroutine[Any, Any, object], error: _E) -> _E:
-    """Run ``cleanup`` despite cancellation, then return ``error``; a failed clean-up is added to its message."""
+    """Run ``cleanup`` despite cancellation, then return ``error``; a failed clean-up is added to the message."""
     try:
         await finish_despite_cancel(cleanup)
     except SubstrateError as failure:
@@ -77,9 +77,9 @@ async def _undo(task: asyncio.Future[_T], undo: Callable[[_T], Awaitable[object]
 
 
 async def kill_then_timeout(kill: Coroutine[Any, Any, object], timeout_s: float, suffix: str = "") -> SubstrateError:
-    """Run ``kill`` despite cancellation, then return the error to raise for a command that ran too long.
+    """Run ``kill`` despite cancellation, then return the error for an overdue command.
 
-    ``ExecTimeout`` after a successful kill, with ``suffix`` at the end of its message. If the kill fails, the command
+    ``ExecTimeout`` after a successful kill, with ``suffix`` at the end of the message. If the kill fails, the command
     may still run: ``SandboxLost`` or ``ExecFailed`` with both reasons.
     """
     try:
@@ -91,6 +91,6 @@ async def kill_then_timeout(kill: Coroutine[Any, Any, object], timeout_s: float,
 
 
 def _retrieve_error(task: asyncio.Future[Any]) -> None:
-    """Mark a task's error as seen: asyncio logs errors that no caller retrieves."""
+    """Retrieve a task's error: asyncio logs unretrieved errors."""
     if not task.cancelled():
         task.exception()

@@ -15,13 +15,13 @@ from taxtui.sandboxes.protocol import ExecResult
 HEAD_BYTES: Final = 16 * 2**20
 """Limit of the beginning of each stream."""
 KEPT_BYTES: Final = ContextVar("KEPT_BYTES", default=HEAD_BYTES)
-"""The same limit for one run: its plan's ``limits.output_mib``."""
+"""The same limit for a run: ``limits.output_mib`` of the plan."""
 TAIL_BYTES: Final = 64 * 2**10
 """Limit of the end of each stream; the bytes between beginning and end are dropped."""
 
 
 class KeptOutput:
-    """One stream on arrival; ``length`` counts all bytes."""
+    """A stream on arrival; ``length`` counts all bytes."""
 
     def __init__(self) -> None:
         self.length = 0
@@ -52,7 +52,7 @@ class KeptOutput:
 
 
 def exec_result(code: int, out: KeptOutput, err: KeptOutput, wrapper_ended_ns: int = UNKNOWN) -> ExecResult:
-    """The result of a command from its exit code and streams."""
+    """The result of a command from exit code and streams."""
     return ExecResult(
         code,
         out.kept,

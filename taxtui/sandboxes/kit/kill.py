@@ -1,8 +1,8 @@
-"""Kill all processes of one command or session where the provider reports no process id.
+"""Kill all processes of a command or session without process ids from the provider.
 
 A mark is in the command's environment, or among its arguments, or both. Every process of the command inherits the
-environment by ``exec`` and the arguments by ``fork``, in any session or group; a group that a marked process leads ends
-with it. A process that has left the group and emptied its environment is not found: it ends with the sandbox.
+environment by ``exec`` and the arguments by ``fork``, in any session or group; the group of a marked leader ends too. A
+process outside of the group, with an emptied environment, ends with the sandbox.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ GONE_WITHIN_S: Final = 5.0
 """Time limit for the end of a killed process on this machine."""
 
 LEFT: Final = "a command's processes may still run in the sandbox"
-"""Beginning of the error of every kill that failed."""
+"""Beginning of the error of every failed kill."""
 
 _ROUNDS: Final = 100
-"""A process that forks faster than it is killed, or cannot be killed, ends with the sandbox."""
+"""A process with faster forks than kills, or an unkillable process, ends with the sandbox."""
 
 
 def new_mark() -> str:
@@ -39,14 +39,15 @@ def new_mark() -> str:
 
 
 def kill_script(mark: str, *, carried_by_all: str = "", inside: str = "") -> str:
-    """One line for any POSIX shell with GNU's or BusyBox's grep: kill every process with ``mark`` except itself.
+    """A line for any POSIX shell with GNU's or BusyBox's grep: kill every process with ``mark`` except the shell
+    itself.
 
-    ``carried_by_all``: a variable of all processes in the sandbox; a process without it is killed too. ``inside``: a
-    folder, of letters without a meaning for sed; a process with its working folder there is killed too. Exits with 0
-    once no such process is left, else with 1, after words on stderr if grep is missing.
+    ``carried_by_all``: a variable of all processes in the sandbox; a process without the variable is killed too.
+    ``inside``: a folder, of letters without a meaning for sed; a process with its working folder there is killed too.
+    Exits with 0 once all are killed, else with 1, after words on stderr if grep is missing.
     """
-    # The pattern in brackets does not match itself among arguments. Each substitution is one command that replaces
-    # its subshell, so that none of them is a copy of this shell, with this shell's environment.
+    # The pattern in brackets does not match itself among arguments. Each substitution is a single command, which
+    # replaces the subshell: no copy of this shell, with this shell's environment, exists.
     listing = f"$(grep -ls '[{mark[0]}]{mark[1:]}' /proc/[0-9]*/environ /proc/[0-9]*/cmdline)"
     strays = ""
     if carried_by_all:
@@ -68,9 +69,9 @@ def kill_script(mark: str, *, carried_by_all: str = "", inside: str = "") -> str
 
 
 def require_killed(code: int, words: bytes | str, *, left: str = LEFT) -> None:
-    """Raise ``ExecFailed`` if ``kill_script`` ended with this exit code because processes survived.
+    """Raise ``ExecFailed`` if the exit code of ``kill_script`` reports survivors.
 
-    Any other code means that the script itself was killed, with the sandbox. ``words``: its output. ``left``: the
+    A code above 1 means a killed script: the sandbox has ended. ``words``: the script's output. ``left``: the
     beginning of the error.
     """
     text = words.decode(errors="replace") if isinstance(words, bytes) else words
@@ -81,12 +82,12 @@ def require_killed(code: int, words: bytes | str, *, left: str = LEFT) -> None:
 async def kill_until_done(
     kill: Callable[[], Awaitable[object]], running: asyncio.Future[Any], *, within_s: float, again_s: float
 ) -> None:
-    """Kill a command repeatedly until the request that runs it has ended.
+    """Kill a command repeatedly until the command's request has ended.
 
     Once is not enough: the provider may start an accepted command after the first kill.
 
     Raises:
-        ExecFailed: it had not ended after ``within_s``.
+        ExecFailed: the request had not ended after ``within_s``.
     """
     try:
         async with asyncio.timeout(within_s):
@@ -97,21 +98,21 @@ async def kill_until_done(
         raise ExecFailed(f"{LEFT}: no answer") from None
     finally:
         if running.done() and not running.cancelled():
-            running.exception()  # seen: the caller raises its own error
+            running.exception()  # retrieved: the caller raises another error
 
 
 async def kill_marked(variable: str) -> None:
-    """Kill every process of this machine with ``NAME=value`` in its environment, however deep below this process.
+    """Kill every process of this machine with ``NAME=value`` in the environment, at any depth.
 
     Recorded process ids would not do: the kernel reuses them. Raises ``CleanupFailed``.
     """
     wanted = variable.encode()
-    # Twice: a process that begins another program just then has no environment for a moment.
+    # Twice: during exec a process has no environment for a moment.
     await kill_all(lambda: marked(wanted) or marked(wanted))
 
 
 async def kill_all(alive: Callable[[], set[int]]) -> None:
-    """Kill the processes of this machine that ``alive`` lists, until it lists none. Raises ``CleanupFailed``."""
+    """Kill the processes in ``alive()`` until none is left. Raises ``CleanupFailed``."""
     give_up = time.monotonic() + GONE_WITHIN_S
     while pids := alive():
         if time.monotonic() > give_up:

@@ -1,7 +1,7 @@
-"""Hold a sandbox on this machine to its CPU, memory and process limits, by the best means of this machine.
+"""Enforce the CPU, memory and process limits of a sandbox on this machine, by the best available means.
 
-A limiter returns a shell prologue. A launcher runs the prologue and then becomes the command: all its processes are
-inside. In this order: cgroup v2 with a delegated subtree, cgroup v1 as root, rlimits, none.
+A limiter returns a shell prologue. A launcher runs the prologue and then becomes the command: the limits hold for all
+processes of the command. In this order: cgroup v2 with a delegated subtree, cgroup v1 as root, rlimits, none.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _GONE_WITHIN_S: Final = 5.0
 
 
 class Limiter(Protocol):
-    """One means of enforcing limits."""
+    """A means of enforcing limits."""
 
     label: str  # for Availability.limits
 
     def prepare(self, name: str, limits: Limits) -> str:
-        """Set up the limits of a new sandbox; return shell commands that apply them to the calling process."""
+        """Set up the limits of a new sandbox; return shell commands for the calling process."""
         ...
 
     def groups(self, name: str) -> list[Path]:
@@ -55,7 +55,7 @@ class Limiter(Protocol):
 
 
 def or_exit(prologue: str) -> str:
-    """A prologue for the head of a script, which exits if the prologue fails; the script may begin on the same line."""
+    """A prologue before a script: a failed prologue exits. The script may begin on the same line."""
     return f"{prologue.removesuffix('&& ')}|| exit; " if prologue else ""
 
 
@@ -67,8 +67,8 @@ class CgroupLimiter:
         self.label = label
         self._parents = parents
         self._cpu, self._memory, self._pids = files
-        # In version 1 a process of one thread, as the prologue's shell is, goes in by its thread: by its process it
-        # waits for a grace period of the kernel, unless that was built or mounted to favour moves.
+        # In version 1 the prologue's single-threaded shell enters by thread: an entry by process waits for a grace
+        # period of the kernel.
         self._enter = "tasks" if self._cpu == "cpu.cfs_quota_us" else "cgroup.procs"
 
     def prepare(self, name: str, limits: Limits) -> str:
@@ -102,7 +102,7 @@ class CgroupLimiter:
                     break
                 except OSError as error:  # busy until the last zombie has been reaped
                     if time.monotonic() > give_up:
-                        raise CleanupFailed(f"{name}: cannot remove its cgroup: {error.strerror}") from error
+                        raise CleanupFailed(f"{name}: cannot remove the cgroup: {error.strerror}") from error
                     await asyncio.sleep(0.001)
                 else:
                     break
@@ -149,7 +149,7 @@ class NoLimiter(RlimitLimiter):
 
 
 async def best_limiter(cgroups: Path = _CGROUPS) -> Limiter:
-    """The strongest limiter that works here, by a trial."""
+    """The strongest limiter that passes a trial."""
     if sys.platform == "linux":
         for candidate in (_version_2(cgroups), _version_1(cgroups)):
             if candidate is not None and await _usable(candidate):
@@ -158,7 +158,7 @@ async def best_limiter(cgroups: Path = _CGROUPS) -> Limiter:
 
 
 def _version_2(cgroups: Path) -> CgroupLimiter | None:
-    """The nearest ancestor of this process's cgroup that may have children with all three controllers."""
+    """The nearest ancestor of this process's cgroup with all three controllers for children."""
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:

@@ -9,27 +9,29 @@ import secrets
 import stat
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from taxtui.errors import CreateFailed, SubstrateUnavailable
+from taxtui.errors import CleanupFailed, CreateFailed, ExecFailed, SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import labels
+from taxtui.sandboxes.kit.blocking_pool import BlockingPool
+from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Found
 
 
 def delete(folder: Path) -> None:
-    """Blocking: delete also files that the sandbox made unwritable, at any depth.
+    """Blocking: delete a folder with unwritable files at any depth.
 
     Entries two levels down are moved up before their folder is removed. No path grows, no call recurses, and a link is
     only unlinked.
     """
     if folder.is_dir() and not folder.is_symlink():
-        with contextlib.suppress(OSError):  # the caller reports a folder that remains
+        with contextlib.suppress(OSError):  # the caller reports a remaining folder
             _unlock(folder)
             while entries := _entries(folder):
                 if not sum(_lift_or_unlink(folder, entry) for entry in entries):
@@ -40,7 +42,7 @@ def delete(folder: Path) -> None:
 def _lift_or_unlink(folder: Path, entry: os.DirEntry[str]) -> bool:
     """Remove an entry; the content of a folder moves up to ``folder`` first. Returns whether anything was removed.
 
-    An entry that vanishes was removed by another clean-up of the same sandbox: the runner, the watchdog and ``taxtui
+    A vanished entry was removed by another clean-up of the same sandbox: the runner, the watchdog and ``taxtui
     clean`` may run at once.
     """
     path = Path(entry.path)
@@ -52,7 +54,7 @@ def _lift_or_unlink(folder: Path, entry: os.DirEntry[str]) -> bool:
         for inner in _entries(path):
             with contextlib.suppress(FileNotFoundError):
                 if inner.is_dir(follow_symlinks=False):
-                    _unlock(Path(inner.path))  # its entry for the folder above changes with the move
+                    _unlock(Path(inner.path))  # the move changes the entry ``..``
                     Path(inner.path).rename(folder / secrets.token_hex(16))
                 else:
                     Path(inner.path).unlink()
@@ -78,7 +80,7 @@ _RECORD_MAX_BYTES: Final = 16_384
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """The data for finding and removing a sandbox without its creator."""
+    """The data for finding and removing a sandbox of a dead creator."""
 
     labels: dict[str, str]
     created_unix_s: float
@@ -99,32 +101,51 @@ def private_folder(substrate: str, kind: str = "") -> Path:
 
 
 def make(root: Path, spec: SandboxSpec) -> Path:
-    """A folder for a new sandbox, with its record. Blocking. Raises ``OSError``, for ``not_made``."""
+    """A folder for a new sandbox, with a record. Blocking. Raises ``CreateFailed``."""
     folder = root / spec.name
-    folder.mkdir(mode=0o700)
-    record = _Record(labels=spec.labels, created_unix_s=time.time())
-    (folder / _RECORD).write_bytes(msgspec.json.encode(record))
+    try:
+        folder.mkdir(mode=0o700)
+        record = _Record(labels=spec.labels, created_unix_s=time.time())
+        (folder / _RECORD).write_bytes(msgspec.json.encode(record))
+    except FileExistsError as error:
+        # Before the deadline a clean-up requires --force.
+        fix = f"taxtui clean --run {spec.labels.get(LABEL_RUN, '')} --force removes it"
+        raise CreateFailed(f"{spec.name} exists already", fix=fix) from error
+    except OSError as error:
+        raise not_made(spec, error) from error
     return folder
 
 
 def not_made(spec: SandboxSpec, error: OSError) -> CreateFailed:
-    """Why a sandbox has no folder."""
-    if isinstance(error, FileExistsError):
-        # Its deadline is ahead.
-        fix = f"taxtui clean --run {spec.labels.get(LABEL_RUN, '')} --force removes it"
-        return CreateFailed(f"{spec.name} exists already", fix=fix)
+    """The error for a sandbox without its folders."""
     return CreateFailed(f"cannot make a directory for {spec.name}: {error.strerror}")
 
 
+async def remove(folder: Path, pool: BlockingPool, release: Callable[[Path], object] = lambda _: None) -> None:
+    """Delete a sandbox's folder in a thread, after ``release``, despite cancellation. Raises ``CleanupFailed``."""
+
+    def deleted() -> bool:
+        release(folder)
+        delete(folder)
+        return not folder.exists()
+
+    try:
+        gone = await finish_despite_cancel(pool.run(deleted))
+    except ExecFailed as error:
+        raise CleanupFailed(f"{folder.name}: its directory is still being deleted: {error}") from error
+    if not gone:
+        raise CleanupFailed(f"{folder.name}: its directory cannot be deleted")
+
+
 def found_in(root: Path, run_id: str | None = None) -> Sequence[Found]:
-    """The sandboxes in a folder, of one run or of all. Blocking."""
+    """The sandboxes in a folder, of a run or of all runs. Blocking."""
     folders = sorted(root.iterdir()) if root.is_dir() else []
     sandboxes = [sandbox for folder in folders if folder.is_dir() and (sandbox := _sandbox_in(folder)) is not None]
     return [sandbox for sandbox in sandboxes if run_id is None or sandbox.run_id == run_id]
 
 
 def _sandbox_in(folder: Path) -> Found | None:
-    """The sandbox in a folder; None if it is removed meanwhile."""
+    """The sandbox in a folder; None after a removal meanwhile."""
     try:
         record = msgspec.json.decode(_read_small(folder / _RECORD), type=_Record)
     except (OSError, ValueError, msgspec.DecodeError):  # the creator died earlier, or the sandbox changed the record

@@ -1,4 +1,4 @@
-"""A child process with pipes that the event loop reads: the base of every action on this machine.
+"""A child process with pipes in the event loop: the base of every action on this machine.
 
 Started by ``posix_spawn`` and watched by a pidfd, at about half the cost of asyncio's subprocesses.
 """
@@ -24,23 +24,23 @@ from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, outputs
 from taxtui.sandboxes.kit.shell.frames import STDERR, STDOUT
 
-_AT_ONCE: Final = 256  # ready descriptors; the others have their callbacks in the loop's next turn
+_AT_ONCE: Final = 256  # ready descriptors; further callbacks run in the loop's next turn
 
 
 class DescriptorWatch(Protocol):
-    """Calls back when a descriptor of one event loop is readable."""
+    """Calls back when a descriptor of an event loop is readable."""
 
     def add_reader(self, fd: int, callback: Callable[[], None]) -> object:
-        """Call ``callback`` whenever ``fd`` is readable or at its end, until ``remove_reader``."""
+        """Call ``callback`` whenever ``fd`` is readable or at the end, until ``remove_reader``."""
         ...
 
     def remove_reader(self, fd: int) -> object:
-        """Stop watching ``fd``, before it is closed. Idempotent."""
+        """Stop watching ``fd``, before the descriptor is closed. Idempotent."""
         ...
 
 
 class _Epoll:
-    """An epoll; the loop watches it as one descriptor."""
+    """An epoll; the loop watches a single descriptor."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._epoll = select.epoll()
@@ -58,7 +58,7 @@ class _Epoll:
 
     def _ready(self) -> None:
         for fd, _ in self._epoll.poll(0, _AT_ONCE):
-            if callback := self._callbacks.get(fd):  # an earlier callback may have removed this one
+            if callback := self._callbacks.get(fd):  # an earlier callback may have removed this descriptor
                 callback()
 
 
@@ -66,7 +66,7 @@ _OF_LOOPS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Epoll]] = WeakKey
 
 
 def watch_of(loop: asyncio.AbstractEventLoop) -> DescriptorWatch:
-    """The one watch of an event loop."""
+    """The only watch of an event loop."""
     if not hasattr(select, "epoll"):  # macOS
         return loop
     if (epoll := _OF_LOOPS.get(loop)) is None:
@@ -75,7 +75,7 @@ def watch_of(loop: asyncio.AbstractEventLoop) -> DescriptorWatch:
 
 
 _CHUNK: Final = 1 << 18
-_PIPE_MAX: Final = 1 << 20  # the most that Linux lets a pipe hold without privilege
+_PIPE_MAX: Final = 1 << 20  # largest pipe without privilege on Linux
 _READ_AHEAD: Final = 4 << 20  # unread bytes; beyond this limit the child waits
 _OWN_GROUP: Final[dict[str, Any]] = {"setsid": True} if sys.platform == "linux" else {"setpgroup": 0}
 _NO_INPUT: Final = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
@@ -84,10 +84,10 @@ _DEFAULTS: Final = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
 
 class Process:
-    """A running child, leader of its own process group; a ``ByteStream``.
+    """A running child, leader of a new process group; a ``ByteStream``.
 
-    The stream ends when the child itself has exited: all its output is delivered. It does not wait for a background
-    process with the pipes open.
+    The stream ends when the child itself has exited and all output is delivered. A background process with open pipes
+    does not delay the end.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class Process:
     ) -> None:
         """Start ``argv``; standard input is a pipe or /dev/null. Raises ``ExecFailed``.
 
-        ``inherited``: more descriptors for the child, under the same numbers. ``program``: the path to execute if it
-        differs from ``argv[0]``.
+        ``inherited``: more descriptors for the child, under the same numbers. ``program``: the path to execute, by
+        default ``argv[0]``.
         """
         self.returncode: int | None = None
         self._loop = asyncio.get_running_loop()
@@ -171,7 +171,7 @@ class Process:
             self._wake()
 
     def _take(self, fd: int) -> bool:
-        """Read one chunk; False if the pipe has none now."""
+        """Read a chunk; False if the pipe is empty now."""
         try:
             chunk = os.read(fd, _CHUNK)
         except BlockingIOError:
@@ -212,7 +212,7 @@ class Process:
             del self._outgoing[: os.write(self._stdin, self._outgoing)]
         except BlockingIOError:
             pass
-        except OSError:  # the command has closed its input, as in any pipe
+        except OSError:  # the command has closed standard input, as in any pipe
             self._outgoing.clear()
             self._end_input = True
         if self._outgoing:
@@ -263,7 +263,7 @@ class Process:
         return -1
 
     def _exited(self) -> None:
-        """Reap the child, read the rest of its pipes, and close them."""
+        """Reap the child, read the rest of the pipes, close the pipes."""
         if self._exit_fd >= 0:
             self._watch.remove_reader(self._exit_fd)
             os.close(self._exit_fd)
@@ -287,10 +287,10 @@ class Process:
 
 @functools.cache
 def _keep_foreign_descriptors() -> None:
-    """Have exec close the descriptors above 2 that the caller of this program left open.
+    """Have exec close inherited descriptors above 2.
 
-    ``posix_spawn`` passes them on, and bubblewrap closes none: a sandbox could read them. Exec closes the descriptors
-    that Python opens later, so once per process is enough.
+    ``posix_spawn`` passes descriptors on, and bubblewrap closes none: a sandbox could read files of taxtui's caller.
+    Exec closes Python's later descriptors, so once per process is enough.
     """
     try:
         descriptors = [int(path.name) for path in Path("/dev/fd").iterdir()]

@@ -1,8 +1,8 @@
 """A provider's refusal in the provider's terms, and the table from refusals to taxtui's errors.
 
-An adapter's client raises a subclass of ``Refused``. Its ``table`` has a row for each kind of answer with a special
-meaning; the first matching row decides, else the caller's error type. A table has no I/O and no SDK, so that tests need
-only plain data.
+An adapter's client raises a subclass of ``Refused``. The ``table`` has a row for each kind of answer with a special
+meaning; the first matching row decides, else the caller's error type. A table has no I/O and no SDK: tests need only
+plain data.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from taxtui.sandboxes.protocol import Marks
 
 
 class Refused(Exception):
-    """A provider refused a request; ``status`` 0 if it did not answer. Never leaves its substrate."""
+    """A provider refused a request; ``status`` 0 without an answer. Never leaves the substrate."""
 
     table: ClassVar[tuple[Meaning, ...]] = ()
 
@@ -50,7 +50,7 @@ class Refused(Exception):
 
 
 class Meaning(NamedTuple):
-    """A row of a provider's table: a condition for refusals, and the error for them."""
+    """A row of a provider's table: a condition on a refusal, and the resulting error."""
 
     becomes: type[SubstrateError]
     when: Callable[[Any], object]  # of the ``Refused``; any true value matches
@@ -64,7 +64,7 @@ class Meaning(NamedTuple):
 
 
 def is_named(error: BaseException, *names: str) -> bool:
-    """Whether an exception's class has one of these names, for a classifier without an SDK."""
+    """Whether an exception's class has any of these names, for a classifier without an SDK."""
     return any(kind.__name__ in names for kind in type(error).__mro__)
 
 
@@ -77,7 +77,7 @@ def last_line(text: str | bytes) -> str:
 T = TypeVar("T")
 
 connecting: ContextVar[Marks | None] = ContextVar("connecting", default=None)
-"""The ``Marks`` of the sandbox whose request the current task sends."""
+"""The ``Marks`` of the current task's sandbox."""
 
 
 def tell_cold(trace: T) -> T:

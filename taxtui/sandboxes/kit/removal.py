@@ -15,7 +15,7 @@ from taxtui.sandboxes.kit.retry import Retry
 from taxtui.sandboxes.protocol import Found, Substrate
 
 REMOVE_S: Final = 100.0
-"""Time limit of a removal, throttling included: a little less than the runner's, so that the reason is reported."""
+"""Time limit of a removal, throttling included: a little less than the runner's: the reason is then reported."""
 SETTLING_S: Final = 60.0
 """Until then "not found" does not mean "gone": a provider may not know a new sandbox yet."""
 INSIST_TRIES: Final = 6
@@ -28,7 +28,7 @@ _SLOWER: Final = 1.5
 
 
 def settled(launched_s: float) -> bool:
-    """Whether a provider must know a sandbox that was launched then (monotonic)."""
+    """Whether a provider must know a sandbox of this launch time (monotonic)."""
     return time.monotonic() - launched_s > SETTLING_S
 
 
@@ -44,21 +44,21 @@ async def remove(
     more_s: float = 0.0,
     stuck: str = "the provider accepted the removal and did not complete it",
 ) -> None:
-    """Request the end of ``subject`` until the provider accepts, then look until it is gone.
+    """Request the end of ``subject`` until the provider accepts, then look until the sandbox is gone.
 
-    ``ask`` returns False, and ``ended`` None, if the provider does not know the sandbox: it is gone, unless it was
-    launched a moment ago. ``ended`` is not needed if the sandbox is gone once its end is accepted. After ``Throttled``
-    from either, the end is requested again, after a first pause of ``first_s``. Any other error is final.
+    ``ask`` returns False, and ``ended`` None, if the provider does not know the sandbox: gone, unless launched a moment
+    ago. ``ended`` is left out if an accepted request means gone. After ``Throttled`` from either, the end is requested
+    again, after a first pause of ``first_s``. Any other error is final.
 
     Args:
-        gone: set by a watch that sees the end before a look does.
+        gone: set by a watch, possibly before a look sees the end.
         look_s: between the first two looks; 0 if ``ended`` waits itself.
         launched_s: time of the launch, monotonic, if "not found" may come too early.
         more_s: time limit in addition to ``REMOVE_S``.
         stuck: the reason and the place to look at, if the end was accepted and does not come.
 
     Raises:
-        CleanupFailed: refused, or not gone in time; the message begins with ``subject``, which may still exist.
+        CleanupFailed: refused, or not gone in time; the message begins with ``subject``.
     """
     notified, within_s = gone or asyncio.Event(), REMOVE_S + more_s
     accepted, trouble = False, "the provider did not accept the removal"
@@ -94,9 +94,9 @@ async def remove(
 
 
 def insist(ask: Callable[[], object], refusals: tuple[type[Exception], ...]) -> None:
-    """Request the end of a cancelled create's result, which may be throttled or unknown to the provider; blocks.
+    """Request the removal of a cancelled create's sandbox, possibly throttled or unknown to the provider; blocks.
 
-    Suppresses ``refusals``: a remaining sandbox has its own deadline, and labels for ``taxtui clean``.
+    Suppresses ``refusals``: a remaining sandbox has a deadline, and labels for ``taxtui clean``.
     """
     request = Retry(first_s=INSIST_FIRST_S, tries=INSIST_TRIES, on=lambda error: isinstance(error, refusals))
     with contextlib.suppress(*refusals):
@@ -104,7 +104,7 @@ def insist(ask: Callable[[], object], refusals: tuple[type[Exception], ...]) -> 
 
 
 class _RunSearch:
-    """Lists the sandboxes of one run; callers that wait for a running list share the next one."""
+    """Lists the sandboxes of a run; callers during a running list share the next list."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
@@ -112,7 +112,7 @@ class _RunSearch:
         self._listed: tuple[int, Sequence[Found]] = 0, ()
 
     async def __call__(self, find: Callable[[], Awaitable[Sequence[Found]]]) -> Sequence[Found]:
-        number = self._begun + 1  # a list that begins from now on: an earlier one may lack the caller's sandbox
+        number = self._begun + 1  # the next list: an earlier list may lack the caller's sandbox
         async with self._lock:
             if self._listed[0] < number:
                 self._begun += 1
@@ -127,7 +127,7 @@ _SEARCHES: Final[WeakKeyDictionary[Substrate, dict[str, _RunSearch]]] = WeakKeyD
 async def find_together(substrate: Substrate, run_id: str) -> Sequence[Found]:
     """As ``Substrate.find``, for many failed creates at once: however many call, two lists are enough.
 
-    With 200 creates refused for lack of capacity, a list for each would throttle the other sandboxes' lookups.
+    With 200 creates refused for lack of capacity, a list for each would throttle the lookups of running sandboxes.
     """
     search = _SEARCHES.setdefault(substrate, {}).setdefault(run_id, _RunSearch())
     return await search(lambda: substrate.find(run_id))

@@ -32,17 +32,18 @@ def is_throttled(error: Exception) -> bool:
 
 
 def _ignore(wait_s: float) -> None:
-    """For callers that report no waits."""
+    """For callers without a report of waits."""
 
 
 class Retry:
     """Repeats a request until the provider accepts it; raises the last refusal when time or tries are used up.
 
-    A pause is as long as the provider advises (``Throttled.retry_after_s``), plus a little jitter. Without advice it
-    doubles from ``first_s`` to ``longest_s``, with much jitter: many sandboxes must not retry at the same instant.
+    A pause is as long as the provider advises (``Throttled.retry_after_s``), plus a little jitter. Without advice the
+    pause doubles from ``first_s`` to ``longest_s``, with much jitter: many sandboxes must not retry at the same
+    instant.
 
-    ``refusals`` counts the refusals in a row. ``queued_ns`` adds up the time of refused requests and of the pauses
-    after them. A caller with a loop of its own calls ``pause_s`` after a refusal and ``reset`` after a success.
+    ``refusals`` counts the refusals in a row. ``queued_ns`` adds up the time of refused requests and of the following
+    pauses. A caller with a private loop calls ``pause_s`` after a refusal and ``reset`` after a success.
     """
 
     def __init__(
@@ -62,9 +63,9 @@ class Retry:
         Args:
             first_s: first pause; ``FIRST_PAUSE_S`` by default.
             longest_s: longest pause; ``LONGEST_PAUSE_S`` by default.
-            within_s: no request begins later than this after the first one.
+            within_s: longest time from the first request to the beginning of the last.
             tries: most requests of one call.
-            on: the errors to retry; any other error is raised at once.
+            on: the errors to retry; every further error is raised at once.
             announce: receives each pause in seconds before it begins.
             source: of the jitter.
             clock: in nanoseconds.
@@ -83,7 +84,7 @@ class Retry:
     async def __call__(self, request: Callable[[], Awaitable[T]], *, resumes: bool = False) -> T:
         """The first answer to ``request``.
 
-        ``resumes``: a request continues where the refused one stopped, so that only the pauses count as throttled.
+        ``resumes``: a request continues the work of the refused request, and only the pauses count as throttled.
         """
         self.reset()
         first_ns = self._clock()
@@ -105,7 +106,7 @@ class Retry:
             self.queued_ns += self._clock() - began_ns
 
     def blocking(self, request: Callable[[], T]) -> T:
-        """As a call, for an SDK that blocks; for use in a thread."""
+        """As a call, for a blocking SDK; for use in a thread."""
         self.reset()
         first_ns = self._clock()
         while True:
@@ -154,7 +155,7 @@ async def find(request: Callable[[], Awaitable[T]]) -> T:
 
 
 class LookupThrottle:
-    """Throttled time of state lookups for many sandboxes: reported once, to the first sandbox that asks."""
+    """Throttled time of state lookups for many sandboxes: reported once, to the first caller."""
 
     def __init__(self) -> None:
         self._waited_ns = 0
@@ -175,21 +176,21 @@ class LookupThrottle:
 S = TypeVar("S")
 
 SOON_S: Final = 10.0
-"""Time limit for a state that explains a failure; while the provider throttles, the failure has no explanation."""
+"""Time limit of a lookup to explain a failure; under throttling the failure has no explanation."""
 
 
 class Lookup(NamedTuple, Generic[S]):
-    """A state, and its delay by throttling."""
+    """A state, and the delay by throttling."""
 
     state: S | None  # None: the provider does not know the sandbox, or not yet
     late_ns: int
 
 
 class StatePoller(Generic[S]):
-    """Looks up the states of all waiting sandboxes, in one request per interval and batch.
+    """Looks up the states of all waiting sandboxes, in a single request per interval and batch.
 
     Providers throttle by requests: 200 sandboxes with a request each per second would be refused, two batches are not.
-    A throttled request is repeated here: one pause for all waiting sandboxes.
+    A throttled request is repeated here: a single pause for all waiting sandboxes.
     """
 
     def __init__(
@@ -213,7 +214,7 @@ class StatePoller(Generic[S]):
         return await future
 
     def report_throttling(self, marks: Marks) -> None:
-        """Report the throttling since the last report as a notice, to the first sandbox that asks."""
+        """Report the throttling since the last report as a notice."""
         self._throttle.report(marks)
 
     async def soon(self, handle: str) -> Lookup[S] | None:
@@ -223,7 +224,7 @@ class StatePoller(Generic[S]):
         return None
 
     async def close(self) -> None:
-        """Stop, and cancel every ``next`` that still waits."""
+        """Stop, and cancel every waiting ``next``."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})

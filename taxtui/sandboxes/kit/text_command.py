@@ -1,10 +1,10 @@
-"""The shell program around each command of a provider that returns only text, and the reader of its answer.
+"""The shell program around each command of a text-only provider, and the reader of the answer.
 
-Daytona's toolbox and harnesses give a script to a shell (zsh, bash or sh) and return its streams as text, some as one
-stream. They wait for every process that has a stream open, and report no process id. Therefore the command writes to
-two files. Small plain text is returned unchanged, anything else in base64 with its length. A larger output is cut to
-the limits of ``kit.kept_output``. The command's mark is among its arguments and in the environment of all its
-processes, so that they are found and killed.
+Daytona's toolbox and harnesses give a script to a shell (zsh, bash or sh) and return both streams as text, some merged.
+The call waits for every process with an open stream, and reports no process id. Therefore the command writes to two
+files. Small plain text is returned unchanged, anything else in base64 with the length. A larger output is cut to the
+limits of ``kit.kept_output``. The command's mark is among the arguments and in the environment of all processes of the
+command, for the kill.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ARGUMENT: Final = 60_000  # characters; Linux takes no argument beyond 128 KiB
 _TEXT: Final = 65_536
 _DIGITS: Final = 18  # of any file's length
 
-# $1 the command, $2 and $3 the halves of the nonce. LC_ALL counts bytes and is only for what follows the command.
+# $1 the command, $2 and $3 the halves of the nonce. LC_ALL counts bytes, after the command.
 _RUN: Final = (
     r"""@BEGIN@; @FILES@
 ( eval "$1" ) >"$_o" 2>"$_e" <&4 4<&- @CLOSED@
@@ -58,7 +58,7 @@ fi""",
 
 
 class TextCommand(NamedTuple):
-    """The script to send, the script that kills the command, the mark of both, and the separator of the answer."""
+    """The script to send, the kill script, the mark of both, and the separator of the answer."""
 
     script: str
     kill: str
@@ -68,7 +68,7 @@ class TextCommand(NamedTuple):
 
 def wrap(command: Command, shell: str, env: Mapping[str, str], *, inside: bool = False) -> TextCommand:
     """The program around a command. ``inside``: the text is for ``shell`` itself, without another shell."""
-    # The nonce has a second half beside the mark: a command that lists its shell's variables prints no marker.
+    # The nonce has a second half besides the mark: a list of the shell's variables contains no marker.
     first_half, second_half = new_mark(), new_mark()
     files, remove = _FILES[shell]
     program = _RUN.replace("@FILES@", files).replace("@SAY@", _SAY[shell]).replace("@REMOVE@", remove)
@@ -94,7 +94,7 @@ def read(answer: str, nonce: str) -> ExecResult | None:
     """The command's result, or None if the program did not end.
 
     Raises:
-        ExecFailed: the program did not print this answer: a command can find its nonce, and forge an answer.
+        ExecFailed: the program did not print this answer: a command can find the nonce, and forge an answer.
     """
     _, marker, rest = answer.partition(nonce)
     code, _, rest = rest.partition("\n")

@@ -1,8 +1,8 @@
-"""The clock of taxtui's own shell wrappers: when the outermost one began and ended, in the sandbox's wall-clock time.
+"""The clock of taxtui's own shell wrappers: begin and end of the outermost wrapper, in the sandbox's wall-clock time.
 
 Each wrapper's first statement is :data:`BEGIN`. A subshell inherits the variable, and the innermost program, the
-runner's in-sandbox timer, prints it with its own two times. The wrapper's last line of output ends with :data:`NOW`.
-All four times are of one clock.
+runner's in-sandbox timer, prints the variable with two more times. The wrapper's last line of output ends with
+:data:`NOW`. All four times are of the same clock.
 """
 
 from __future__ import annotations

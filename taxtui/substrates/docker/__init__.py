@@ -12,6 +12,6 @@ class DockerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     runtime: str = "runc"
     image: str = DEFAULT_IMAGE
-    network: str = ""  # by default what the tier needs: none or bridge
+    network: str = ""  # by default as the tier needs: none or bridge
     user: str = ""  # by default the image's
     host: str = ""  # by default DOCKER_HOST or the current docker context, else the local socket

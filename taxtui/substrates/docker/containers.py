@@ -1,4 +1,4 @@
-"""The containers of one daemon, from create to removal, and their image."""
+"""The containers of a daemon, from create to removal, and their image."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ OUR_FOLDER: Final = "/sandbox"
 
 _ALREADY: Final = ("is already paused", "is not paused")
 _BUSY_S: Final = 0.01
-"""Pause before a second request for a removal that is already under way, by the deadline or by another process."""
+"""Pause before a second request, if the deadline or another process is removing the container."""
 
 
 class Image(NamedTuple):
     """An image's settings for the containers made from it."""
 
     folder: str  # the working directory
-    restored: str  # what a reset brings back: the home folder if the working directory is in it
-    home: str  # "" where the image does not say
+    restored: str  # restored by a reset: the home folder if the working directory is inside, else the working directory
+    home: str  # "" if unknown
     root: bool
     name: str = ""
 
@@ -62,7 +62,7 @@ class _Stats(msgspec.Struct, frozen=True):
 
 
 class Containers:
-    """Containers of one image."""
+    """Containers of an image."""
 
     endpoint: Address
     daemon: Daemon
@@ -74,7 +74,7 @@ class Containers:
         self._known_images: dict[str, Image] = {}
 
     async def open(self) -> None:
-        """Find the daemon and its version of the Engine API. Raises ``SubstrateUnavailable``."""
+        """Find the daemon and the version of the Engine API. Raises ``SubstrateUnavailable``."""
         self.endpoint = endpoint(self._options.host)
         self.daemon = Daemon(self.endpoint)
         try:
@@ -115,7 +115,7 @@ class Containers:
 
     @property
     def image_fix(self) -> str:
-        """The command that pulls or makes a missing image."""
+        """The command to pull or make a missing image."""
         image = self._options.image
         return "taxtui setup" if image == DEFAULT_IMAGE else f"docker pull {image}"
 
@@ -169,7 +169,7 @@ class Containers:
         await delete(self.daemon, f"container {container[:12]}", path, _BUSY_S)
 
     async def pause(self, container: str, verb: Literal["pause", "unpause"]) -> None:
-        """Pause or unpause a container; neither changes a container that already is. Raises as an exec."""
+        """Pause or unpause a container, unless already done. Raises as an exec."""
         reply = await self.daemon.request("POST", f"/containers/{container}/{verb}")
         if reply.status != 204 and not any(words in reply.message for words in _ALREADY):
             raise exec_refused(reply.status, reply.message)
@@ -183,12 +183,12 @@ class Containers:
         return Usage(memory_bytes=stats.memory_stats.usage, cpu_ns=stats.cpu_stats.cpu_usage.total_usage)
 
     async def discard(self, container: str) -> None:
-        """Remove a container without an owner; after a failure its deadline or ``taxtui clean`` removes it."""
+        """Remove a container without an owner; the deadline or ``taxtui clean`` repeats a failed removal."""
         with contextlib.suppress(CleanupFailed):
             await self.remove(container)
 
     async def pristine(self, labels: dict[str, str]) -> bytes:
-        """The folder that a reset restores, as a tar archive from a container that is never started."""
+        """The folder restored by a reset, as a tar archive of an unstarted container."""
         if self._pristine is None:
             self._pristine = await self._archive(labels)
         return self._pristine
@@ -214,7 +214,7 @@ class Containers:
 
 
 async def delete(daemon: Daemon, subject: str, path: str, first_s: float) -> None:
-    """Delete a container or an image, and return when it is gone. Raises ``CleanupFailed``."""
+    """Delete a container or an image, and return after the end. Raises ``CleanupFailed``."""
 
     async def ask() -> bool:
         try:

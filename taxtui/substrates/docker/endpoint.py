@@ -23,7 +23,8 @@ _UNIX: Final = "http+unix"
 
 
 def endpoint(host: str = "") -> Address:
-    """``host``, else DOCKER_CONTEXT, DOCKER_HOST, the current docker context, the local socket: the first one set.
+    """``host``, else DOCKER_CONTEXT, DOCKER_HOST, the current docker context, the local socket: the first setting
+    present.
 
     Raises ``SubstrateUnavailable``.
     """
@@ -57,7 +58,7 @@ def _context(name: str) -> tuple[str, TLSConfig | bool] | None:
             return None
         if context is not None and context.Host:
             return str(context.Host), context.TLSConfig or False
-    except Exception as error:  # the SDK raises Exception itself for a file that it cannot read
+    except Exception as error:  # the SDK raises Exception itself for an unreadable file
         problem = f"docker: a docker context cannot be read: {type(error).__name__}"
         raise SubstrateUnavailable(problem, fix=fix) from error
     problem = f"there is no docker context {name!r}" if name else "the current docker context is missing"

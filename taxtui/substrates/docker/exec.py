@@ -1,4 +1,4 @@
-"""One exec of one container, from the request to its exit code."""
+"""An exec of a container, from the request to the exit code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHOWS_WITHIN_S: Final = 0.1
 
 
 class _Made(msgspec.Struct):
-    Id: Annotated[str, msgspec.Meta(pattern="^[0-9A-Za-z]{1,128}$")]  # it becomes part of a path
+    Id: Annotated[str, msgspec.Meta(pattern="^[0-9A-Za-z]{1,128}$")]  # becomes part of a path
 
 
 class _State(msgspec.Struct):
@@ -45,7 +45,7 @@ class _Container(msgspec.Struct):
 
 
 class Exec:
-    """A program in a running container, with attached streams; its ``mark`` identifies its processes."""
+    """A program in a running container, with attached streams; ``mark`` identifies the processes."""
 
     def __init__(self, daemon: Daemon, container: str) -> None:
         self.mark = new_mark()
@@ -94,18 +94,18 @@ class Exec:
         await self._streams.write(data)
 
     def send(self, data: bytes) -> None:
-        """Send the whole standard input and its end, in the background."""
+        """Send the whole standard input and the end, in the background."""
         self._streams.send_all(data)
 
     async def output(self) -> tuple[KeptOutput, KeptOutput]:
-        """Both streams to their end, up to two seconds after the exit if a descendant has them open."""
+        """Both streams to their end, up to two seconds after the exit if a descendant has the streams open."""
         return await outputs(self)
 
     async def exit_code(self, stdout: bytes) -> int:
-        """The exit code of a program whose streams have ended; a runtime that cannot start it says so on ``stdout``.
+        """The exit code after the end of both streams; a runtime reports a failed start on ``stdout``.
 
         Raises:
-            NoSuchProgram, ExecFailed, SandboxLost: the program never ran, or its container ended.
+            NoSuchProgram, ExecFailed, SandboxLost: the program never ran, or the container ended.
         """
         give_up, pause_s = time.monotonic() + _SETTLES_WITHIN_S, _FIRST_POLL_S
         while (state := await self._state()).Running or state.ExitCode is None:
@@ -121,7 +121,7 @@ class Exec:
         return code
 
     async def _container_survives(self) -> bool:
-        """Whether the container outlives the end of a command or its stream; a container's end shows a little later."""
+        """Whether the container outlives a command or a stream; a container's end shows a little later."""
         give_up = time.monotonic() + _SHOWS_WITHIN_S
         while await self.container_runs():
             if time.monotonic() > give_up:
@@ -130,9 +130,9 @@ class Exec:
         return False
 
     async def has_begun(self) -> bool:
-        """Whether a process exists or existed: waits for a start that the daemon may still be working on.
+        """Whether a process exists or existed: waits for a start in progress.
 
-        Call it before ``release``: a daemon whose client is gone starts nothing, and does not say so.
+        Call this before ``release``: for a client that is gone the daemon starts nothing, without a report.
         """
         if self._connection is None:
             return False
@@ -140,7 +140,7 @@ class Exec:
         if self._stream is None:
             with contextlib.suppress(ExecFailed, TimeoutError):
                 async with asyncio.timeout(_SETTLES_WITHIN_S):
-                    if await self._daemon.answer(self._connection):  # it refused
+                    if await self._daemon.answer(self._connection):  # refused
                         return False
         while time.monotonic() < give_up:
             try:

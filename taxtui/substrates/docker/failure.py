@@ -24,7 +24,7 @@ class DaemonRefused(Refused):
     """The daemon answered a request about an exec with an error."""
 
     table: ClassVar[tuple[Meaning, ...]] = (
-        # 404 without the container, 409 after its stop, and during its removal a 500 with only these words.
+        # 404 without the container, 409 after the stop, and during the removal a 500 with only these words.
         Meaning(
             SandboxLost,
             lambda refusal: (
@@ -33,7 +33,7 @@ class DaemonRefused(Refused):
             ),
             says=lambda refusal, _: f"the container is gone: {refusal.message}",
         ),
-        # The daemon, or a proxy before it, is overloaded or only starting: that passes.
+        # The daemon, or a proxy, is overloaded or starting: a passing state.
         Meaning(
             Throttled,
             lambda refusal: refusal.status in _BUSY,
@@ -91,7 +91,7 @@ def reason(error: BaseException) -> str:
 
 
 def no_client(error: ExecFailed) -> SubstrateUnavailable:
-    """The error for a daemon that does not answer the first request, by the operating system's error behind it."""
+    """The error for a daemon without an answer to the first request, by the operating system's error."""
     cause = error.__cause__
     if isinstance(cause, PermissionError):
         problem = "no permission on the daemon's socket"
@@ -107,7 +107,7 @@ def no_client(error: ExecFailed) -> SubstrateUnavailable:
 
 
 def unusable(error: BaseException) -> SubstrateUnavailable:
-    """The error for a daemon that does not answer, or whose answer does not follow the Engine API."""
+    """The error for no answer, or for an answer outside the Engine API."""
     if isinstance(error, ExecFailed):
         return SubstrateUnavailable(f"docker: {error.problem.replace('the docker daemon', 'the daemon', 1)}")
     return SubstrateUnavailable(f"docker: the daemon's answer does not follow the Engine API ({type(error).__name__})")
@@ -119,20 +119,20 @@ def no_image(image: str, fix: str) -> SubstrateUnavailable:
 
 
 def create_refused(status: int, message: str, image: str, image_fix: str) -> SubstrateError:
-    """The error for a failed create: its image is missing, the daemon is busy, or it refused."""
+    """The error for a failed create: image missing, daemon busy, or refused."""
     if status == 404 and message.startswith("No such image"):
         return no_image(image, image_fix)
     return refused(status, message, "make a container")
 
 
 def refused(status: int, message: str, doing: str) -> SubstrateError:
-    """The error for a request that the daemon refused: it is busy, or it cannot."""
+    """The error for a refused request: daemon busy, or impossible."""
     if status in _BUSY:
         return Throttled(f"the docker daemon is busy: {message}")
     return CreateFailed(f"docker cannot {doing}: {message}")
 
 
-# ------------------------------------------------------------------ a program ends: its own failure, or its runtime's
+# ------------------------------------------------------------------ a program's failure, or the runtime's
 
 
 class NoSuchProgram(ExecFailed):
@@ -140,10 +140,9 @@ class NoSuchProgram(ExecFailed):
 
 
 def not_started(exit_code: int, stdout: bytes) -> SubstrateError | None:
-    """The reason why a program never ran; None if it ran.
+    """The reason why a program never ran; None if the program ran.
 
-    A runtime that cannot start a program prints the reason on the program's standard output, with an exit code of
-    shells.
+    A runtime prints the reason of a failed start on the program's standard output, with an exit code of shells.
     """
     if exit_code not in _NOT_STARTED or not stdout.startswith(_RUNTIME_SAYS):
         return None

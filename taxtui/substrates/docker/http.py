@@ -1,7 +1,7 @@
 """The client for the Engine API: asyncio and plain HTTP over Unix sockets and TCP, with or without TLS.
 
 Docker's SDK adds 2.5 ms to each exec of three requests and blocks a thread meanwhile. Kept-alive connections are
-reused; a started exec takes over its connection.
+reused; a started exec takes over a connection.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RAW_MAX_BYTES: Final = 1 << 30
 _OK: Final = 200
 _MESSAGE_MAX: Final = 500  # characters
 _API_VERSION: Final = re.compile(r"\d{1,3}\.\d{1,3}")
-_STREAMS: Final = {0: STDOUT, 1: STDOUT, 2: STDERR, 3: STDERR}  # 3: what the daemon itself has to say
+_STREAMS: Final = {0: STDOUT, 1: STDOUT, 2: STDERR, 3: STDERR}  # 3: messages of the daemon itself
 
 _T = TypeVar("_T")
 
@@ -41,7 +41,7 @@ class Address(NamedTuple):
 
 
 class Connection(NamedTuple):
-    """Both directions of one connection."""
+    """Both directions of a connection."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -70,11 +70,11 @@ class Reply(NamedTuple):
 
 
 class Daemon:
-    """A client for one daemon. Raises ``ExecFailed`` when it does not answer."""
+    """A client for one daemon. Raises ``ExecFailed`` without an answer."""
 
     def __init__(self, address: Address) -> None:
         self.api_version = ""
-        self.half_closes = address.tls is None  # TLS cannot end one direction: standard input could not end
+        self.half_closes = address.tls is None  # TLS cannot end a single direction: standard input could not end
         self._address = address
         self._host = "docker" if address.path else f"{_bracketed(address.host)}:{address.port}"
         self._idle: list[Connection] = []
@@ -95,7 +95,7 @@ class Daemon:
     async def request(
         self, method: str, path: str, body: Any = None, *, raw: bool = False, timeout_s: float = _REPLY_TIMEOUT_S
     ) -> Reply:
-        """One request on a kept-alive connection; sent again on a new one if the daemon had closed it.
+        """A request on a kept-alive connection, or on a new connection if the daemon had closed the old.
 
         ``body``: JSON, or bytes of a tar archive. ``raw``: the body of a success is bytes, not JSON.
         """
@@ -129,7 +129,7 @@ class Daemon:
             raise unusable(error) from error
 
     async def hijack(self, connection: Connection, path: str, body: Any) -> Reply | None:
-        """A POST that turns a new ``connection`` into a raw stream; a :class:`Reply` if the daemon refused.
+        """A POST to turn a new ``connection`` into a raw stream; a :class:`Reply` if the daemon refused.
 
         The caller drops the connection. Until then ``answer`` returns the answer to a cancelled request.
         """
@@ -137,7 +137,7 @@ class Daemon:
         return await self.answer(connection)
 
     async def answer(self, connection: Connection) -> Reply | None:
-        """The answer to ``hijack``, also to a cancelled one."""
+        """The answer to ``hijack``, also after a cancellation."""
         try:
             async with asyncio.timeout(_REPLY_TIMEOUT_S):
                 status, headers = await _head(connection.reader)
@@ -161,7 +161,7 @@ class Daemon:
         """Close idle connections."""
         while self._idle:
             self._idle.pop().drop()
-        await asyncio.sleep(0)  # a transport closes its socket in the loop's next turn
+        await asyncio.sleep(0)  # a transport closes the socket in the loop's next turn
 
     async def connect(self) -> Connection:
         """A new connection."""
@@ -218,7 +218,7 @@ class Multiplexed:
             raise cut(error) from error
 
     def send_all(self, data: bytes) -> None:
-        """Send to standard input and end it, in the background. Only where ``Daemon.half_closes``."""
+        """Send all of standard input and the end, in the background. Only where ``Daemon.half_closes``."""
         self._writer.write(data)
         self._writer.write_eof()
 

@@ -1,4 +1,4 @@
-"""Images that taxtui makes: snapshots of containers and builds, each with the labels of its run."""
+"""Images made by taxtui: snapshots of containers and builds, each with the labels of the run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ID_PREFIX: Final = "sha256:"
 """The beginning of an image's id; a container's id has none."""
 _BUILD_TIMEOUT_S: Final = 3600.0
 _BUILD_ENDS_S: Final = 1.0
-"""The daemon needs up to half a second to end a build whose client is gone, and may leave a labelled image then."""
+"""The daemon needs up to half a second to end a build without a client, and may then leave a labelled image."""
 _BUSY_S: Final = 0.05
 
 
@@ -46,9 +46,9 @@ async def commit(daemon: Daemon, container: str, name: str, image_labels: Mappin
 
 
 async def build(daemon: Daemon, name: str, dockerfile: str, image_labels: Mapping[str, str]) -> str:
-    """Build an image without a cache, and return its id. The daemon ends the build of a client that is gone.
+    """Build an image without a cache, and return the id. The daemon ends a build without a client.
 
-    The labels are the first instruction after each FROM: images of a failed build have them too.
+    The labels are the first instruction after each FROM: images of a failed build are labelled too.
     """
     query = urlencode({"t": name, "nocache": 1, "rm": 1, "forcerm": 1, "labels": json.dumps(dict(image_labels))})
     archive = _archive(_labelled(dockerfile, image_labels))
@@ -91,7 +91,7 @@ def _entry(row: dict[str, Any]) -> Found:
 
 
 async def remove(daemon: Daemon, image: str) -> None:
-    """Delete an image with all its tags, once no container uses it. Raises ``CleanupFailed``."""
+    """Delete an image with all tags, once no container uses the image. Raises ``CleanupFailed``."""
     await delete(daemon, f"image {image[:19]}", f"/images/{quote(image, safe=':')}?force=1", _BUSY_S)
 
 

@@ -1,4 +1,4 @@
-"""One container: commands, sessions, and the kill of processes."""
+"""A container: commands, sessions, and the kill of processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from taxtui.substrates.docker.failure import NoSuchProgram
 
 _OURS_TIMEOUT_S: Final = 30.0
 
-# $1 is the folder to restore; the archive on standard input is what the image has there.
+# $1 is the folder to restore; the archive on standard input has the image's files.
 _RESTORE: Final = """
 cd /
 set -- "$1" /tmp /var/tmp /dev/shm
@@ -78,7 +78,7 @@ class DockerSandbox:
     async def reset(self, marks: Marks) -> None:
         """Kill every process but the container's own, and restore the working folder from the image.
 
-        Other changes in the image's files stay: the runner's check looks for traces.
+        Changes of files elsewhere stay: the runner's check looks for traces.
         """
         killer = kill_script(f"{MARK}=", carried_by_all=SANDBOX_ENV)
         await self._ours(["sh", "-c", killer], "kill its processes")
@@ -98,7 +98,7 @@ class DockerSandbox:
         return await self._containers.usage(self.container)
 
     async def snapshot(self, name: str, labels: Mapping[str, str], marks: Marks) -> str:
-        """Commit the container; the daemon pauses it meanwhile."""
+        """Commit the container; the daemon pauses the container meanwhile."""
         committing = images.commit(self._containers.daemon, self.container, name, labels)
         return await finish_despite_cancel(committing)
 
@@ -125,7 +125,7 @@ class DockerSandbox:
                 result = await _completed(running, argv, stdin, user, folder)
         except TimeoutError:
             error = await kill_then_timeout(self._end(running), timeout_s)
-            if not await running.container_runs():  # runsc does not end the streams of a container that was OOM-killed
+            if not await running.container_runs():  # runsc does not end the streams of an OOM-killed container
                 raise SandboxLost("the container ended while a command ran") from None
             raise error from None
         except BaseException as broken:
@@ -135,7 +135,7 @@ class DockerSandbox:
         return result
 
     async def _ours(self, argv: list[str], purpose: str, stdin: bytes = b"", user: str = "") -> None:
-        """Run one of taxtui's own commands, which has to succeed, even without a working folder."""
+        """Run a command of taxtui's, even without a working folder. Raises ``ExecFailed`` after a failure."""
         self._require(await self._run(argv, stdin, _OURS_TIMEOUT_S, user, "/"), purpose)
 
     def _require(self, result: ExecResult, purpose: str) -> None:
@@ -144,9 +144,9 @@ class DockerSandbox:
             raise ExecFailed(f"{self.name}: cannot {purpose}: {' '.join(words) or f'exit {result.exit_code}'}")
 
     async def _end(self, running: Exec) -> None:
-        """Kill an exec with all its descendants, also an exec that the daemon is about to start.
+        """Kill an exec with all descendants, also an exec about to start.
 
-        A failed killer is not killed: its processes end with the container.
+        A failed killer is not killed: the processes end with the container.
         """
         try:
             if not await running.has_begun():
@@ -168,7 +168,7 @@ class DockerSandbox:
 async def _completed(
     running: Exec, argv: list[str], stdin: bytes = b"", user: str = "", folder: str = ""
 ) -> ExecResult:
-    """An exec from its start to its exit code; the caller handles errors."""
+    """An exec from start to exit code; the caller handles errors."""
     await running.start(argv, stdin=bool(stdin), user=user, folder=folder)
     if stdin:
         running.send(stdin)

@@ -3,8 +3,8 @@
 The SDK finds the daemon (endpoint.py: DOCKER_HOST, contexts, TLS). Every request goes to the daemon directly (http.py):
 the SDK's own path is slower than an exec.
 
-A container is a ``sleep`` of the sandbox's time to live under docker's init, removed by the daemon at its end: this is
-the deadline without taxtui. After an outage at that time the daemon removes the container late.
+A container is a ``sleep`` of the sandbox's time to live under docker's init, removed by the daemon afterwards: the
+deadline without taxtui. After an outage at the deadline the daemon removes the container late.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LIMITS: Final = {"memory": "MemoryLimit", "cpu": "CpuCfsQuota", "pids": "PidsLi
 
 
 class DockerSubstrate:
-    """Containers of one daemon and one runtime."""
+    """Containers of a daemon and a runtime."""
 
     name: ClassVar[str] = "docker"
     Options: ClassVar[type[msgspec.Struct]] = DockerOptions
@@ -108,7 +108,7 @@ class DockerSubstrate:
         )
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> DockerSandbox:
-        """As ``Substrate.create``: made and started. A cancelled create ends, and its container is removed."""
+        """As ``Substrate.create``: made and started. A cancelled create ends, and the container is removed."""
         return await undo_if_cancelled(
             self._make(spec, marks), lambda sandbox: self.containers.discard(sandbox.container)
         )
@@ -125,7 +125,7 @@ class DockerSubstrate:
     def _config(self, spec: SandboxSpec, image: Image) -> dict[str, Any]:
         """A container, as the Engine API takes it.
 
-        Its environment is the image's and this one: proxies in the client's configuration contain passwords.
+        The environment has no proxies of the client's configuration: proxies contain passwords.
         """
         memory = spec.limits.memory_mib << 20
         env = {"LANG": "C.UTF-8", "HOME": image.home or image.folder, **spec.env, SANDBOX_ENV: spec.name}

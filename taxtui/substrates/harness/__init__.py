@@ -9,18 +9,18 @@ import msgspec
 from taxtui.workloads.image import DEFAULT_IMAGE
 
 HARBOR_PRICE_SHEETS: Final = frozenset({"blaxel", "daytona", "e2b", "modal", "novita", "runloop", "vercel"})
-"""Environments of Harbor's that a shipped price sheet of the same name has prices of."""
+"""Harbor environments with a shipped price sheet of the same name."""
 HARBOR_FREE: Final = frozenset({"apple-container", "docker", "kata", "podman", "singularity"})
-"""Environments of Harbor's that run on this machine. All others may cost money."""
+"""Harbor environments on this machine. The rest may cost money."""
 
 
 class HarborOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``-s harbor:environment=NAME,image=NAME``."""
 
     environment: str = "docker"  # a name in Harbor's registry, or module:Class
-    image: str = ""  # with bash in it; taxtui's own where the environment is docker
+    image: str = ""  # with bash; by default taxtui's own for the environment docker
     settings: str = ""  # a JSON file with keyword arguments of the environment
-    network: Literal["own", "none"] = "own"  # own: as Harbor does, one for each sandbox
+    network: Literal["own", "none"] = "own"  # own: a network for each sandbox, as Harbor makes
     shell: Literal["bash", "sh"] = "bash"
 
 
@@ -36,5 +36,5 @@ class SwerexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``-s swerex:deployment=docker,image=NAME``."""
 
     deployment: Literal["local", "docker"] = "local"
-    image: str = ""  # with swe-rex in it; of deployment=docker
+    image: str = ""  # with swe-rex; for deployment=docker
     shell: Literal["bash", "sh"] = "bash"

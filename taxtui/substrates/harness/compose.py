@@ -1,4 +1,4 @@
-"""Sandboxes of a harness that are compose projects: a container, a folder with its compose file, maybe a network.
+"""Sandboxes of a harness as compose projects: a container, a folder with a compose file, possibly a network.
 
 The folder is made first and removed last: a name is used once, and the remains of a killed run are found.
 """
@@ -6,22 +6,20 @@ The folder is made first and removed last: a name is used once, and the remains 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from taxtui.errors import CleanupFailed, ExecFailed, SubstrateUnavailable, Throttled
+from taxtui.errors import SubstrateUnavailable
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
-from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
-from taxtui.sandboxes.kit.private_folder import delete
-from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.protocol import Availability, Found
-from taxtui.substrates.harness.containers import DockerRefused, HarnessContainers, docker
-from taxtui.substrates.harness.sites import Site, Surroundings
+from taxtui.substrates.harness.containers import DockerRefused, HarnessContainers, docker, remove_all
+from taxtui.substrates.harness.sites import Surroundings
 
 _OLDEST: Final = (2, 21)
 _FIX: Final = "install docker's compose plugin, 2.21 or newer"
@@ -29,10 +27,10 @@ _FILE: Final = "compose.json"
 
 
 class HarnessProjects(HarnessContainers):
-    """Compose projects of the daemon that docker's command line uses."""
+    """Compose projects of the daemon of docker's command line."""
 
     def __init__(self, kind: str, image: str, image_fix: str, pool: BlockingPool) -> None:
-        """``pool``: where files are worked on."""
+        """``pool``: for file operations."""
         super().__init__(kind, image, image_fix)
         self.pool = pool
         self.root: Path
@@ -44,31 +42,30 @@ class HarnessProjects(HarnessContainers):
 
     async def check(self) -> Availability:
         """As ``Sites.check``: docker, its compose plugin, the image."""
-        found = await super().check()
-        if not found.ok:
-            return found
+        availability = await super().check()
+        if not availability.ok:
+            return availability
         try:
-            said = (await docker("compose", "version", "--short")).strip()
+            compose_version = (await docker("compose", "version", "--short")).strip()
         except DockerRefused as error:
             return Availability(ok=False, detail=f"docker has no compose: {error}", fix=_FIX)
-        numbers = re.match(r"v?(\d+)\.(\d+)", said)
+        numbers = re.match(r"v?(\d+)\.(\d+)", compose_version)
         if numbers is None or (int(numbers[1]), int(numbers[2])) < _OLDEST:
-            return Availability(ok=False, detail=f"docker compose {said} is too old", fix=_FIX)
+            return Availability(ok=False, detail=f"docker compose {compose_version} is too old", fix=_FIX)
         return msgspec.structs.replace(
-            found, detail=f"{found.detail}, compose {said}", facts={**found.facts, "compose": said}
+            availability,
+            detail=f"{availability.detail}, compose {compose_version}",
+            facts={**availability.facts, "compose": compose_version},
         )
 
     async def add(self, spec: SandboxSpec) -> Surroundings:
         """As ``Sites.add``: the sandbox's folder."""
         around = await super().add(spec)
-        try:
-            private_folder.make(self.root, spec)
-        except OSError as error:
-            raise private_folder.not_made(spec, error) from error
+        private_folder.make(self.root, spec)
         return around
 
     def service(self, spec: SandboxSpec, around: Surroundings) -> dict[str, Any]:
-        """Settings of its container besides the harness's own: limits, labels, environment, as raw docker has it."""
+        """Settings of the container besides the harness's own: limits, labels, environment, as in docker's cells."""
         limits = spec.limits
         return {
             "labels": _plain(self.labels(spec)),
@@ -85,78 +82,42 @@ class HarnessProjects(HarnessContainers):
         }
 
     def network(self, spec: SandboxSpec) -> dict[str, Any]:
-        """The network that compose makes for a project, with labels by which it is found."""
+        """The compose network of a project, with labels for the search."""
         return {"default": {"labels": _plain(self.labels(spec))}}
 
     def written(self, spec: SandboxSpec, project: dict[str, Any]) -> Path:
-        """Its compose file. Raises ``OSError``."""
+        """Write the compose file. Raises ``OSError``."""
         path = self.root / spec.name / _FILE
         path.write_bytes(msgspec.json.encode(project))
         return path
 
-    def at(self, name: str) -> Site:
-        """As ``Sites.at``."""
-        return _Project(self, name, super().at(name))
+    async def remove(self, name: str) -> None:
+        """As ``Sites.remove``: the container, then the network, then the folder."""
+        await super().remove(name)
+
+        async def delete(row: Mapping[str, Any]) -> None:
+            await docker("network", "rm", row["Id"])
+
+        await remove_all(f"the network of sandbox {name}", partial(self.networks, self.of_name(name)), delete)
+        await private_folder.remove(self.root / name, self.pool)
 
     async def find(self, run_id: str | None) -> Sequence[Found]:
-        """As ``Sites.find``: what a killed run has left, down to a folder or a network alone."""
-        found = list(await super().find(run_id))
+        """As ``Sites.find``: remains of a killed run, also a lone folder or network."""
+        entries = list(await super().find(run_id))
         try:
-            found += [self.found(row) for row in await self.networks(self.of_run(run_id))]
+            entries += [self.entry(row) for row in await self.networks(self.of_run(run_id))]
         except DockerRefused as error:
             raise SubstrateUnavailable(f"{self.kind}: docker does not answer: {error}") from error
-        found += private_folder.found_in(self.root, run_id)
-        return list({each.name: each for each in reversed(found)}.values())
+        entries += private_folder.found_in(self.root, run_id)
+        return list({entry.name: entry for entry in reversed(entries)}.values())
 
     async def networks(self, label: str) -> list[dict[str, Any]]:
         """Networks with a label. Raises ``DockerRefused``."""
-        said = await docker("network", "ls", "--no-trunc", "--quiet", "--filter", f"label={label}")
-        looked = await docker("network", "inspect", *said.split(), complaints=False) if said.split() else ""
-        return [{**row, "Config": {"Labels": row.get("Labels")}} for row in msgspec.json.decode(looked or "[]")]
-
-
-class _Project(Site):
-    """The project that carries one name."""
-
-    def __init__(self, projects: HarnessProjects, name: str, container: Site) -> None:
-        self._projects = projects
-        self._name = name
-        self._container = container
-        self._label = projects.of_name(name)
-
-    async def kill(self, mark: str) -> None:
-        await self._container.kill(mark)
-
-    async def ended(self) -> bool:
-        return await self._container.ended()
-
-    async def remove(self) -> None:
-        await self._container.remove()
-        await remove(f"the network of sandbox {self._name}", self._ask, self._gone, look_s=0.1, first_s=0.2)
-        folder = self._projects.root / self._name
-        try:
-            await finish_despite_cancel(self._projects.pool.run(lambda: delete(folder)))
-        except ExecFailed as error:
-            raise CleanupFailed(f"{self._name}: its directory is still being deleted: {error}") from error
-        if folder.exists():
-            raise CleanupFailed(f"{self._name}: its directory cannot be deleted")
-
-    async def _ask(self) -> bool:
-        try:
-            rows = await self._projects.networks(self._label)
-            for row in rows:
-                await docker("network", "rm", row["Id"])
-        except DockerRefused as error:
-            raise Throttled(str(error)) from error
-        return bool(rows)
-
-    async def _gone(self) -> bool:
-        try:
-            return not await self._projects.networks(self._label)
-        except DockerRefused as error:
-            raise Throttled(str(error)) from error
+        ids = await docker("network", "ls", "--no-trunc", "--quiet", "--filter", f"label={label}")
+        answer = await docker("network", "inspect", *ids.split(), complaints=False) if ids.split() else ""
+        return [{**row, "Config": {"Labels": row.get("Labels")}} for row in msgspec.json.decode(answer or "[]")]
 
 
 def _plain(values: dict[str, str]) -> dict[str, str]:
-    """Compose puts variables in for every dollar sign."""
+    """Double every dollar sign: compose would insert variables."""
     return {key: value.replace("$", "$$") for key, value in values.items()}

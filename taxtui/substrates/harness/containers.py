@@ -1,6 +1,6 @@
-"""Sandboxes of a harness that are containers, seen through docker's command line, as harnesses themselves see them.
+"""Sandboxes of a harness as containers, by docker's command line, as harnesses themselves use.
 
-Labels have a prefix of the harness's: what a run's own docker cells look for is something else.
+Labels have the harness's name as a prefix: cells of the substrate docker do not find these containers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from taxtui.errors import CreateFailed, ExecFailed, SubstrateUnavailable, Throttled
@@ -23,7 +24,7 @@ from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.refusal import last_line
 from taxtui.sandboxes.kit.removal import remove
 from taxtui.sandboxes.protocol import Availability, Found
-from taxtui.substrates.harness.sites import Site, Sites, Surroundings
+from taxtui.substrates.harness.sites import Sites, Surroundings
 from taxtui.workloads.image import DIGEST, FIXTURES_LABEL
 
 _ANSWER_S: Final = 60.0
@@ -31,24 +32,24 @@ _NAME: Final = "taxtui.name"
 _CREATED: Final = "taxtui.created"
 _START: Final = "install or start docker"
 _ALREADY: Final = "already in progress"
-"""Docker's message for a removal that is already under way."""
+"""Docker's message for a second removal of the same container."""
 
 
 class DockerRefused(Exception):
-    """Docker's command line said no: its last words. Never leaves this package."""
+    """An error of docker's command line, with the last words. Never leaves this package."""
 
 
 class HarnessContainers(Sites):
-    """Containers of the daemon that docker's command line uses."""
+    """Containers of the daemon of docker's command line."""
 
     def __init__(self, kind: str, image: str, image_fix: str) -> None:
-        """``kind``: the harness's name, in the labels; ``image_fix``: what to do where there is no image."""
+        """``kind``: the harness's name, in the labels; ``image_fix``: the fix for a missing image."""
         self.kind = kind
         self.image = image
         self.image_fix = image_fix
 
     async def open(self) -> None:
-        """As ``Sites.open``: docker answers. A clean-up needs no image; ``check`` asks for it."""
+        """As ``Sites.open``: docker answers. A clean-up needs no image; ``check`` requires the image."""
         try:
             await docker("version", "--format", "{{.Server.Version}}")
         except DockerRefused as error:
@@ -65,23 +66,23 @@ class HarnessContainers(Sites):
         if not self.image:
             return Availability(ok=False, detail="no image is given", fix=f"{self.kind}:image=NAME; {self.image_fix}")
         try:
-            about = json.loads(await docker("image", "inspect", self.image))[0]
+            description = json.loads(await docker("image", "inspect", self.image))[0]
         except DockerRefused:
             return Availability(ok=False, detail=f"there is no image {self.image} here", fix=self.image_fix)
         return Availability(
             ok=True,
             detail=f"docker {version}",
             version=version,
-            image=about["Id"],
-            image_bytes=about.get("Size", -1),
+            image=description["Id"],
+            image_bytes=description.get("Size", -1),
             cache="node",
-            holds_fixtures=((about.get("Config") or {}).get("Labels") or {}).get(FIXTURES_LABEL) == DIGEST,
+            holds_fixtures=((description.get("Config") or {}).get("Labels") or {}).get(FIXTURES_LABEL) == DIGEST,
             limits="docker's",
             latency_ns=latency_ns,
         )
 
     async def add(self, spec: SandboxSpec) -> Surroundings:
-        """As ``Sites.add``: nothing is made, and a second one of its name is refused."""
+        """As ``Sites.add``: nothing is made, and a used name is refused."""
         try:
             if await self.listed(self.of_name(spec.name)):
                 raise CreateFailed(f"{spec.name} exists already")
@@ -90,23 +91,19 @@ class HarnessContainers(Sites):
         return Surroundings({"LANG": "C.UTF-8", **spec.env, SANDBOX_ENV: spec.name})
 
     def labels(self, spec: SandboxSpec) -> dict[str, str]:
-        """Labels of its container."""
+        """Labels of a container."""
         ours = {**spec.labels, _NAME: spec.name, _CREATED: str(int(time.time()))}
         return {self._key(key): value for key, value in ours.items()}
 
     def _key(self, key: str) -> str:
         return f"{self.kind}.{key}"
 
-    def at(self, name: str) -> Site:
-        """As ``Sites.at``."""
-        return _Container(self, name, self.of_name(name))
-
     def of_name(self, name: str) -> str:
-        """The label by which what belongs to one sandbox is filtered."""
+        """The label filter of a sandbox."""
         return f"{self._key(_NAME)}={name}"
 
     def of_run(self, run_id: str | None) -> str:
-        """The same for a run, or for all of them."""
+        """The label filter of a run, or of all runs."""
         key = self._key(LABEL_RUN)
         return key if run_id is None else f"{key}={run_id}"
 
@@ -116,78 +113,84 @@ class HarnessContainers(Sites):
             rows = await self.listed(self.of_run(run_id))
         except DockerRefused as error:
             raise SubstrateUnavailable(f"{self.kind}: docker does not answer: {error}") from error
-        return [self.found(row) for row in rows]
+        return [self.entry(row) for row in rows]
 
     async def listed(self, label: str) -> list[dict[str, Any]]:
         """Containers with a label, in any state. Raises ``DockerRefused``."""
-        said = await docker("ps", "--all", "--no-trunc", "--filter", f"label={label}", "--format", "{{.ID}} {{.State}}")
-        rows = [line.split() for line in said.splitlines()]
+        listing = await docker(
+            "ps", "--all", "--no-trunc", "--filter", f"label={label}", "--format", "{{.ID}} {{.State}}"
+        )
+        rows = [line.split() for line in listing.splitlines()]
         if not rows:
             return []
-        # A container that has gone since is left out; docker's complaint about it does not matter.
-        looked = await docker("inspect", *(row[0] for row in rows), complaints=False)
-        return list(json.loads(looked or "[]"))
+        # A container removed meanwhile is left out; docker's complaint does not matter.
+        answer = await docker("inspect", *(row[0] for row in rows), complaints=False)
+        return list(json.loads(answer or "[]"))
 
-    def found(self, row: Mapping[str, Any]) -> Found:
+    def entry(self, row: Mapping[str, Any]) -> Found:
         """The sandbox of a container with our labels, from docker's description."""
         prefix = f"{self.kind}."
-        said = (row.get("Config") or {}).get("Labels") or {}
-        ours = {key.removeprefix(prefix): value for key, value in said.items() if key.startswith(prefix)}
+        row_labels = (row.get("Config") or {}).get("Labels") or {}
+        ours = {key.removeprefix(prefix): value for key, value in row_labels.items() if key.startswith(prefix)}
         age_s = time.time() - (labels.unix_s(ours.get(_CREATED, "")) or time.time())
         return labels.found(ours, name=ours.get(_NAME, ""), handle=row["Id"], age_s=age_s)
 
-
-class _Container(Site):
-    """The container that carries one name."""
-
-    def __init__(self, containers: HarnessContainers, name: str, label: str) -> None:
-        self._containers = containers
-        self._name = name
-        self._label = label
-
-    async def kill(self, mark: str) -> None:
+    async def kill(self, name: str, mark: str) -> None:
         try:
-            for row in await self._running():
+            for row in await self._running(name):
                 await docker("exec", row["Id"], "sh", "-c", kill_script(mark))
         except DockerRefused as error:
-            if not await self.ended():
+            if not await self.ended(name):
                 raise ExecFailed(f"{LEFT}: {error}") from error
 
-    async def ended(self) -> bool:
+    async def ended(self, name: str) -> bool:
         try:
-            return not await self._running()
+            return not await self._running(name)
         except DockerRefused:
             return False
 
-    async def _running(self) -> list[dict[str, Any]]:
-        return [row for row in await self._containers.listed(self._label) if row["State"]["Running"]]
+    async def _running(self, name: str) -> list[dict[str, Any]]:
+        return [row for row in await self.listed(self.of_name(name)) if row["State"]["Running"]]
 
-    async def remove(self) -> None:
-        async def ask() -> bool:
-            try:
-                rows = await self._containers.listed(self._label)
-                for row in rows:
-                    await docker("rm", "--force", "--volumes", row["Id"])
-            except DockerRefused as error:
-                if _ALREADY in str(error):
-                    return True
-                raise Throttled(str(error)) from error
-            return bool(rows)
+    async def remove(self, name: str) -> None:
+        async def delete(row: Mapping[str, Any]) -> None:
+            await docker("rm", "--force", "--volumes", row["Id"])
 
-        async def ended() -> bool:
-            try:
-                return not await self._containers.listed(self._label)
-            except DockerRefused as error:
-                raise Throttled(str(error)) from error
+        await remove_all(f"sandbox {name}", partial(self.listed, self.of_name(name)), delete)
 
-        await remove(f"sandbox {self._name}", ask, ended, look_s=0.1, first_s=0.2)
+
+async def remove_all(
+    subject: str,
+    rows: Callable[[], Awaitable[Sequence[Mapping[str, Any]]]],
+    delete: Callable[[Mapping[str, Any]], Awaitable[object]],
+) -> None:
+    """Delete every row of docker's list until the list is empty. Raises ``CleanupFailed``."""
+
+    async def ask() -> bool:
+        try:
+            present = await rows()
+            for row in present:
+                await delete(row)
+        except DockerRefused as error:
+            if _ALREADY in str(error):
+                return True
+            raise Throttled(str(error)) from error
+        return bool(present)
+
+    async def ended() -> bool:
+        try:
+            return not await rows()
+        except DockerRefused as error:
+            raise Throttled(str(error)) from error
+
+    await remove(subject, ask, ended, look_s=0.1, first_s=0.2)
 
 
 async def docker(*words: str, complaints: bool = True) -> str:
-    """The output of docker's command line; without ``complaints`` also if it ends with an error.
+    """The output of docker's command line; without ``complaints`` also after an error.
 
     Raises:
-        DockerRefused: its last words, or that it is not there, or silent for a minute.
+        DockerRefused: the last words of an error, no such program, or no answer within a minute.
     """
     program = shutil.which("docker")
     if program is None:

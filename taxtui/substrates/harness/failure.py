@@ -33,7 +33,7 @@ FIXES: Final = {"harbor": _COMPOSE, "inspect_ai": _COMPOSE, "swe-rex": _SWEREX}
 
 
 def not_started(package: str, error: BaseException) -> CreateFailed | Throttled:
-    """The error for a sandbox that the harness could not start."""
+    """The error for a failed start."""
     if _throttled(error):
         return Throttled(f"{package}: {one_line(error)}")
     fix = next((fix for words, fix in FIXES[package].items() if words in str(error)), "")
@@ -41,14 +41,14 @@ def not_started(package: str, error: BaseException) -> CreateFailed | Throttled:
 
 
 def not_run(package: str, error: BaseException) -> ExecFailed | Throttled:
-    """The error for a command that the harness did not carry out."""
+    """The error for a command without a result."""
     if _throttled(error):
         return Throttled(f"{package}: {one_line(error)}")
     return ExecFailed(f"{package}: {one_line(error)}")
 
 
 def _throttled(error: BaseException | None) -> bool:
-    """Whether an SDK refused a request for its rate: by the HTTP status, or by the name of its exception."""
+    """Whether an SDK refused a request for the rate: by the HTTP status, or by the exception's name."""
     for _ in range(_CAUSES):
         if error is None:
             return False
@@ -62,13 +62,13 @@ def _throttled(error: BaseException | None) -> bool:
 def one_line(error: BaseException) -> str:
     """The last line of the message, or the exception's name where the message is empty.
 
-    Harbor puts its whole compose command before the output, and ``Stderr: None`` behind it. httpx adds a line with a
-    link. A group of exceptions is its first exception.
+    Harbor puts the whole compose command before the output, and ``Stderr: None`` behind. httpx adds a line with a
+    link. Of a group of exceptions the first counts.
     """
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     text = str(error).partition("\nFor more information check: ")[0]
-    _, found, output = text.partition(" Stdout: ")
-    if found:
+    _, separator, output = text.partition(" Stdout: ")
+    if separator:
         text = output.removesuffix(" ").removesuffix(" Stderr: None.").removesuffix(".").strip()
     return last_line(text) or type(error).__name__

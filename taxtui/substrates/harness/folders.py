@@ -1,4 +1,4 @@
-"""Sandboxes of a harness that are folders of this machine: no isolation, and the limits that can be had."""
+"""Sandboxes of a harness as folders of this machine: no isolation, and the best available limits."""
 
 from __future__ import annotations
 
@@ -8,26 +8,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from taxtui.errors import CleanupFailed, ExecFailed
 from taxtui.plan.spec import FIXTURES_ENV, SandboxSpec
 from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
-from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.kill import MARK, kill_marked
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV, Limiter, best_limiter
-from taxtui.sandboxes.kit.private_folder import delete
 from taxtui.sandboxes.protocol import Availability, Found
-from taxtui.substrates.harness.sites import Site, Sites, Surroundings
+from taxtui.substrates.harness.sites import Sites, Surroundings
 from taxtui.workloads import fixtures
 
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
 
 class HarnessFolders(Sites):
-    """One private folder with a folder for each."""
+    """A private folder, with a subfolder for each sandbox."""
 
     def __init__(self, kind: str, pool: BlockingPool) -> None:
-        """``kind``: the harness's name; ``pool``: where files are worked on."""
+        """``kind``: the harness's name; ``pool``: for file operations."""
         self.kind = kind
         self.pool = pool
         self.root: Path
@@ -52,9 +49,9 @@ class HarnessFolders(Sites):
         )
 
     async def add(self, spec: SandboxSpec) -> Surroundings:
-        """As ``Sites.add``: the folders that local sandboxes have, too."""
+        """As ``Sites.add``: the folders of local sandboxes, too."""
+        folder = private_folder.make(self.root, spec)
         try:
-            folder = private_folder.make(self.root, spec)
             for name in ("work", "home", "tmp"):
                 (folder / name).mkdir()
         except OSError as error:
@@ -71,36 +68,18 @@ class HarnessFolders(Sites):
         prologue = self.limiter.prepare(spec.name, spec.limits)
         return Surroundings(env, str(folder / "work"), prologue)
 
-    def at(self, name: str) -> Site:
-        """As ``Sites.at``."""
-        return _Folder(self, name)
+    async def kill(self, name: str, mark: str) -> None:
+        await kill_marked(f"{MARK}={mark}")
+
+    async def ended(self, name: str) -> bool:
+        return not (self.root / name / "work").is_dir()
+
+    async def remove(self, name: str) -> None:
+        await self.limiter.kill(name)
+        await kill_marked(f"{SANDBOX_ENV}={name}")
+        await self.limiter.remove(name)
+        await private_folder.remove(self.root / name, self.pool)
 
     async def find(self, run_id: str | None) -> Sequence[Found]:
         """As ``Sites.find``."""
         return private_folder.found_in(self.root, run_id)
-
-
-class _Folder(Site):
-    """One folder, and what this machine runs of it."""
-
-    def __init__(self, folders: HarnessFolders, name: str) -> None:
-        self._folders = folders
-        self._name = name
-        self._path = folders.root / name
-
-    async def kill(self, mark: str) -> None:
-        await kill_marked(f"{MARK}={mark}")
-
-    async def ended(self) -> bool:
-        return not (self._path / "work").is_dir()
-
-    async def remove(self) -> None:
-        await self._folders.limiter.kill(self._name)
-        await kill_marked(f"{SANDBOX_ENV}={self._name}")
-        await self._folders.limiter.remove(self._name)
-        try:
-            await finish_despite_cancel(self._folders.pool.run(lambda: delete(self._path)))
-        except ExecFailed as error:
-            raise CleanupFailed(f"{self._name}: its directory is still being deleted: {error}") from error
-        if self._path.exists():
-            raise CleanupFailed(f"{self._name}: its directory cannot be deleted")

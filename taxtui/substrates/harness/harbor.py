@@ -1,4 +1,4 @@
-"""Sandboxes by Harbor, the harness of Terminal-Bench 2: docker by the compose plugin, and every other environment."""
+"""Sandboxes by Harbor, the harness of Terminal-Bench 2: docker by the compose plugin, and further environments."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.harness import HARBOR_FREE, HarborOptions
 from taxtui.substrates.harness.compose import HarnessProjects
 from taxtui.substrates.harness.failure import not_run, not_started
-from taxtui.substrates.harness.harbor_environment import HarborEnvironments, known_environments
+from taxtui.substrates.harness.harbor_environment import HarborEnvironments, environment_names
 from taxtui.substrates.harness.harness import HarnessSubstrate
 from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
-from taxtui.substrates.harness.sites import Site, Sites, Surroundings
+from taxtui.substrates.harness.sites import Sites, Surroundings
 from taxtui.workloads.image import DEFAULT_IMAGE
 
 # Before the import: Harbor would fetch prices of models.
@@ -50,15 +50,15 @@ class HarborSandbox(HarnessedSandbox):
     def __init__(
         self,
         name: str,
-        place: Site,
+        sites: Sites,
         around: Surroundings,
         shell: str,
         environment: Any,
         folder: Path,
         pool: BlockingPool,
     ) -> None:
-        """``environment``: started; ``folder``: this machine's folder for it; ``pool``: for file operations."""
-        super().__init__(name, place, around, shell)
+        """``environment``: started; ``folder``: the sandbox's folder on this machine; ``pool``: for file operations."""
+        super().__init__(name, sites, around, shell)
         self._environment = environment
         self._folder = folder
         self._pool = pool
@@ -76,12 +76,12 @@ class HarborSandbox(HarnessedSandbox):
     async def write(self, path: str, text: str) -> None:
         """As ``HarnessedSandbox.write``."""
         try:
-            ours = await self._pool.run(lambda: self._kept(text))
-            await self._environment.upload_file(ours, path)
+            script_file = await self._pool.run(lambda: self._script_file(text))
+            await self._environment.upload_file(script_file, path)
         except Exception as error:  # as above
             raise not_run(_PACKAGE, error) from error
 
-    def _kept(self, text: str) -> Path:
+    def _script_file(self, text: str) -> Path:
         """Write the text to a file in the sandbox's folder on this machine. Blocking."""
         handle, path = tempfile.mkstemp(dir=self._folder, prefix="script-")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -122,10 +122,10 @@ class HarborSubstrate(HarnessSubstrate):
         """Nothing is looked for yet."""
         self.options = options = options or HarborOptions()
         environment = options.environment
-        known = known_environments()
-        if environment not in known and ":" not in environment:
-            close = difflib.get_close_matches(environment, known, 1)
-            fix = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+        names = environment_names()
+        if environment not in names and ":" not in environment:
+            close = difflib.get_close_matches(environment, names, 1)
+            fix = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
             raise UsageError(f"harbor has no environment {environment!r}", fix=fix)
         docker = environment == _DOCKER
         super().__init__(
@@ -148,8 +148,8 @@ class HarborSubstrate(HarnessSubstrate):
 
     async def begin(self, spec: SandboxSpec, around: Surroundings, marks: Marks) -> HarborSandbox:
         """As ``HarnessSubstrate.begin``."""
-        if isinstance(self.places, HarborEnvironments):
-            return await self._begin_remote(self.places, spec, around)
+        if isinstance(self.sites, HarborEnvironments):
+            return await self._begin_remote(self.sites, spec, around)
         try:
             environment = self._environment(spec, around)
             # In a thread: Harbor asks docker for the version and blocks.
@@ -159,31 +159,30 @@ class HarborSubstrate(HarnessSubstrate):
             )
         except Exception as error:  # any exception of docker and the compose plugin
             raise not_started(_PACKAGE, error) from error
-        place = self.places.at(spec.name)
         folder = environment.environment_dir.parent
-        return HarborSandbox(spec.name, place, around, self.options.shell, environment, folder, self.pool)
+        return HarborSandbox(spec.name, self.sites, around, self.options.shell, environment, folder, self.pool)
 
-    async def _begin_remote(self, places: HarborEnvironments, spec: SandboxSpec, around: Surroundings) -> HarborSandbox:
+    async def _begin_remote(self, sites: HarborEnvironments, spec: SandboxSpec, around: Surroundings) -> HarborSandbox:
         """Start the environment in this event loop: SDK clients are bound to a loop."""
-        environment = places.construct(spec, around)
+        environment = sites.construct(spec, around)
         try:
             await environment.start(force_build=False)
         except asyncio.CancelledError as cancelled:
-            await with_cleanup(places.at(spec.name).remove(), cancelled)
+            await with_cleanup(sites.remove(spec.name), cancelled)
             raise
         except (Exception, SystemExit) as error:  # any exception of an SDK
             raise not_started(_PACKAGE, error) from error
-        place, folder = places.at(spec.name), places.root / spec.name
-        return RemoteHarborSandbox(spec.name, place, around, self.options.shell, environment, folder, self.pool)
+        folder = sites.root / spec.name
+        return RemoteHarborSandbox(spec.name, self.sites, around, self.options.shell, environment, folder, self.pool)
 
     def _environment(self, spec: SandboxSpec, around: Surroundings) -> DockerEnvironment:
         """As for a task of an image alone; limits and labels come by a compose file behind Harbor's own."""
-        assert isinstance(self.places, HarnessProjects)
-        service = self.places.service(spec, around)
-        networks = {"networks": self.places.network(spec)}
+        assert isinstance(self.sites, HarnessProjects)
+        service = self.sites.service(spec, around)
+        networks = {"networks": self.sites.network(spec)}
         if self.options.network == "none":
             service, networks = {**service, "network_mode": "none"}, {}
-        extra = self.places.written(spec, {"services": {"main": {**service, "pull_policy": "never"}}, **networks})
+        extra = self.sites.written(spec, {"services": {"main": {**service, "pull_policy": "never"}}, **networks})
         folder = extra.parent / "environment"
         folder.mkdir()
         return DockerEnvironment(

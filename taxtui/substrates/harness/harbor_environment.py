@@ -27,11 +27,10 @@ from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.kill import LEFT, kill_script
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV
-from taxtui.sandboxes.kit.private_folder import delete
 from taxtui.sandboxes.protocol import Availability, Found
 from taxtui.substrates.harness import HARBOR_PRICE_SHEETS, HarborOptions
 from taxtui.substrates.harness.failure import one_line
-from taxtui.substrates.harness.sites import Site, Sites, Surroundings
+from taxtui.substrates.harness.sites import Sites, Surroundings
 
 _STOP_S: Final = 120.0
 _PROBE_S: Final = 10.0
@@ -46,7 +45,7 @@ class _Needs(NamedTuple):
 
 
 _WITH_DOCKERFILE: Final = ("ack", "gke")
-"""Environments that refuse a task without a Dockerfile, even where an image is given."""
+"""Environments with a mandatory Dockerfile, even for an image."""
 _UNCHECKED: Final[Mapping[str, _Needs]] = {
     "ack": _Needs(("KUBECONFIG",), ".kube/config"),
     "cwsandbox": _Needs(("CWSANDBOX_API_KEY", "WANDB_API_KEY")),
@@ -102,34 +101,31 @@ class HarborEnvironments(Sites):
             return Availability(ok=False, detail="no image is given", fix=fix)
         try:
             with tempfile.TemporaryDirectory() as folder:
-                made = self._construct("taxtui-check", Path(folder), Limits(), {})
+                environment = self._construct("taxtui-check", Path(folder), Limits(), {})
         except (Exception, SystemExit) as error:
             return _refused(name, error)
         return Availability(
             ok=True,
             detail=f"{self.label}, credentials not tried",
             image=hashlib.sha256(image.encode()).hexdigest(),
-            limits=_enforcement(made.resource_capabilities()),
+            limits=_enforcement(environment.resource_capabilities()),
             prices=name if name in HARBOR_PRICE_SHEETS else "",
         )
 
     async def add(self, spec: SandboxSpec) -> Surroundings:
         """As ``Sites.add``: make the sandbox's folder."""
-        try:
-            private_folder.make(self.root, spec)
-        except OSError as error:
-            raise private_folder.not_made(spec, error) from error
+        private_folder.make(self.root, spec)
         self.live[spec.name] = None
         return Surroundings({"LANG": "C.UTF-8", **spec.env, SANDBOX_ENV: spec.name})
 
     def construct(self, spec: SandboxSpec, around: Surroundings) -> Any:
         """Construct Harbor's object for a sandbox, without starting the sandbox. Raises ``CreateFailed``."""
         try:
-            made = self._construct(spec.name, self.root / spec.name, spec.limits, around.env)
+            environment = self._construct(spec.name, self.root / spec.name, spec.limits, around.env)
         except (Exception, SystemExit) as error:
             raise CreateFailed(f"harbor did not start it: {one_line(error)}") from error
-        self.live[spec.name] = made
-        return made
+        self.live[spec.name] = environment
+        return environment
 
     def _construct(self, name: str, folder: Path, limits: Limits, env: Mapping[str, str]) -> Any:
         from harbor.environments.factory import EnvironmentFactory
@@ -160,32 +156,16 @@ class HarborEnvironments(Sites):
             logger=self._logger,
         )
 
-    def at(self, name: str) -> Site:
-        """As ``Sites.at``."""
-        return _Remote(self, name)
-
-    async def find(self, run_id: str | None) -> Sequence[Found]:
-        """As ``Sites.find``: this user's sandboxes from this machine, as far as Harbor has not stopped them."""
-        return private_folder.found_in(self.root, run_id)
-
-
-class _Remote(Site):
-    """A sandbox behind Harbor."""
-
-    def __init__(self, sites: HarborEnvironments, name: str) -> None:
-        self._sites = sites
-        self._name = name
-
-    async def kill(self, mark: str) -> None:
+    async def kill(self, name: str, mark: str) -> None:
         try:
-            await self._sites.live[self._name].exec(kill_script(mark))
+            await self.live[name].exec(kill_script(mark))
         except Exception as error:  # any exception of the SDK
-            if not await self.ended():
+            if not await self.ended(name):
                 raise ExecFailed(f"{LEFT}: {one_line(error)}") from error
 
-    async def ended(self) -> bool:
+    async def ended(self, name: str) -> bool:
         """Whether ``true`` does not run within ten seconds: Harbor reports no state."""
-        environment = self._sites.live.get(self._name)
+        environment = self.live.get(name)
         if environment is None:
             return True
         try:
@@ -195,33 +175,32 @@ class _Remote(Site):
             return True
         return False
 
-    async def remove(self) -> None:
-        sites, name, folder = self._sites, self._name, self._sites.root / self._name
-        if name not in sites.live:
+    async def remove(self, name: str) -> None:
+        folder = self.root / name
+        if name not in self.live:
             if not folder.exists():
                 return
             raise CleanupFailed(
                 f"{name}: Harbor cannot stop a sandbox of another process; remove the sandbox of this "
-                f"name in {sites.label}, then delete {folder}"
+                f"name in {self.label}, then delete {folder}"
             )
-        if (environment := sites.live[name]) is not None:
+        if (environment := self.live[name]) is not None:
             try:
                 await finish_despite_cancel(environment.stop(delete=True), _STOP_S)
             except Exception as error:  # any exception of the SDK
                 reason = one_line(error)
-                raise CleanupFailed(f"{name}: {sites.label} did not stop the sandbox: {reason}") from error
-        try:
-            await finish_despite_cancel(sites.pool.run(lambda: delete(folder)))
-        except ExecFailed as error:
-            raise CleanupFailed(f"{name}: its directory is still being deleted: {error}") from error
-        if folder.exists():
-            raise CleanupFailed(f"{name}: its directory cannot be deleted")
-        sites.live.pop(name, None)
+                raise CleanupFailed(f"{name}: {self.label} did not stop the sandbox: {reason}") from error
+        await private_folder.remove(folder, self.pool)
+        self.live.pop(name, None)
+
+    async def find(self, run_id: str | None) -> Sequence[Found]:
+        """As ``Sites.find``: this user's sandboxes from this machine, unless stopped by Harbor."""
+        return private_folder.found_in(self.root, run_id)
 
 
-def known_environments() -> list[str]:
+def environment_names() -> list[str]:
     """The names in Harbor's registry."""
-    return [each.value for each in importlib.import_module("harbor.models.environment_type").EnvironmentType]
+    return [member.value for member in importlib.import_module("harbor.models.environment_type").EnvironmentType]
 
 
 def _kind(name: str) -> Any:
@@ -274,5 +253,5 @@ def _unmet(name: str, needs: _Needs) -> Availability | None:
     if any(map(os.environ.get, needs.variables)) or (needs.file and (Path.home() / needs.file).exists()):
         return None
     variables = " or ".join(needs.variables)
-    beside = f", or write ~/{needs.file}" if needs.file else ""
-    return Availability(ok=False, detail=f"{name} requires {variables}", fix=f"set {variables}{beside}")
+    or_file = f", or write ~/{needs.file}" if needs.file else ""
+    return Availability(ok=False, detail=f"{name} requires {variables}", fix=f"set {variables}{or_file}")

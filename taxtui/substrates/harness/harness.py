@@ -1,4 +1,4 @@
-"""The base class of substrates that measure a harness; each harness adds how it makes a sandbox."""
+"""The base class of substrates for harnesses; each harness adds the start of a sandbox."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from taxtui.substrates.harness.harnessed import HarnessedSandbox
 from taxtui.substrates.harness.sites import Sites, Surroundings
 
 AT_ONCE: Final = 64
-"""Sandboxes; each may have a command under way, and beside that one that starts or ends."""
+"""Concurrent sandboxes; each may have a running command, and a command in start or end."""
 
 
 class HarnessSubstrate(ABC):
@@ -29,16 +29,16 @@ class HarnessSubstrate(ABC):
     package: ClassVar[str]
     """The installed harness."""
     flavours: ClassVar[tuple[Mapping[str, str], ...]] = ()
-    """Options of each of its environments, for a clean-up without options."""
+    """Options of each environment, for a clean-up without options."""
 
     provenance: Literal["measured", "stand_in"] = "measured"
 
     def __init__(
         self, variant: str, *, bash: bool, idempotent: bool, confirms_gone: bool = True, paid: bool = False
     ) -> None:
-        """``variant``: which of the harness's environments; nothing is looked for yet."""
+        """``variant``: the harness's environment."""
         self.variant = variant
-        # No deadline: only taxtui removes what a harness's run has left. No sessions: a harness has none.
+        # No deadline: only taxtui removes leftovers of a harness. No sessions: a harness has none.
         self.capabilities = Capabilities(
             idempotent_create=idempotent,
             confirms_gone=confirms_gone,
@@ -48,19 +48,19 @@ class HarnessSubstrate(ABC):
             max_concurrency=AT_ONCE,
         )
         self.pool = BlockingPool(2 * AT_ONCE, self.name)
-        self.places = self.choose()
+        self.sites = self.choose()
 
     @abstractmethod
     def choose(self) -> Sites:
-        """The kind of place where its sandboxes run."""
+        """The kind of the sandboxes' sites."""
 
     @abstractmethod
     async def begin(self, spec: SandboxSpec, around: Surroundings, marks: Marks) -> HarnessedSandbox:
-        """Have the harness start one. Raises ``CreateFailed``, or is cancelled: then what there is, is removed."""
+        """Start a sandbox by the harness. Raises ``CreateFailed``. A cancellation removes the remains."""
 
     async def __aenter__(self) -> Self:
-        """See that sandboxes can be made. Raises ``SubstrateUnavailable``."""
-        await self.places.open()
+        """Open the sites. Raises ``SubstrateUnavailable``."""
+        await self.sites.open()
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -69,31 +69,31 @@ class HarnessSubstrate(ABC):
 
     async def check(self) -> Availability:
         """As ``Substrate.check``."""
-        found = await self.places.check()
-        if not found.ok:
-            return found
-        ours = version(self.package)
+        availability = await self.sites.check()
+        if not availability.ok:
+            return availability
+        package_version = version(self.package)
         return msgspec.structs.replace(
-            found,
-            detail=f"ready, {self.package} {ours}, {found.detail}",
-            version=" ".join(filter(None, (self.package, ours, found.version))),
-            facts={**found.facts, "harness": f"{self.package} {ours}"},
+            availability,
+            detail=f"ready, {self.package} {package_version}, {availability.detail}",
+            version=" ".join(filter(None, (self.package, package_version, availability.version))),
+            facts={**availability.facts, "harness": f"{self.package} {package_version}"},
         )
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> HarnessedSandbox:
-        """As ``Substrate.create``: returns when the harness says that it has started."""
-        around = await self.places.add(spec)
+        """As ``Substrate.create``: returns when the harness reports the start."""
+        around = await self.sites.add(spec)
         try:
             sandbox = await self.begin(spec, around, marks)
         except (CreateFailed, Throttled) as error:
-            raise await with_cleanup(self.places.at(spec.name).remove(), error) from error.__cause__
+            raise await with_cleanup(self.sites.remove(spec.name), error) from error.__cause__
         marks("started")
         return sandbox
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``."""
-        return await self.places.find(run_id)
+        return await self.sites.find(run_id)
 
-    async def reap(self, found: Found) -> None:
-        """As ``Substrate.reap``: beside the harness, which knows nothing of other processes'."""
-        await self.places.at(found.name).remove()
+    async def reap(self, entry: Found) -> None:
+        """As ``Substrate.reap``: without the harness, because a harness knows only the sandboxes of this process."""
+        await self.sites.remove(entry.name)

@@ -1,7 +1,7 @@
-"""One sandbox as its harness runs commands in it: each is a script of text, and what comes back is text.
+"""A sandbox of a harness: a command is a script of text, and the answer is text.
 
-The harness's own path carries the command and its answer. Two actions go through the sandbox's site instead: killing
-the processes of a command, and removing a sandbox in which one runs. No harness does them while it is busy.
+The harness's own path carries the command and the answer. Two actions go through the sandbox's site instead: the kill
+of a command, and the removal of a busy sandbox. A busy harness does neither.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from taxtui.sandboxes.kit.kill import LEFT, MARK, kill_until_done
 from taxtui.sandboxes.kit.limits import or_exit
 from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
-from taxtui.substrates.harness.sites import Site, Surroundings
+from taxtui.substrates.harness.sites import Sites, Surroundings
 
 _ARGUMENT: Final = 100_000  # bytes of a script; Linux takes no argument beyond 128 KiB
 _SIGNALLED: Final = 128
 _KILL_S: Final = 30.0
 _KILLED_S: Final = 0.3
-"""How long we wait for the end of what was killed, before we kill again: it may only just be starting."""
+"""Pause before a second kill: the command may only just be starting."""
 _STOP_S: Final = 30.0
 
 
 class Ran(NamedTuple):
-    """A harness's answer for a script that has ended; times are monotonic, taken around its own call."""
+    """A harness's answer; times are monotonic, from just around the harness's call."""
 
     text: str  # standard output
-    exit_code: int  # or minus the signal, as Python says it
+    exit_code: int  # or minus the signal, as in Python
     started_ns: int
     ended_ns: int
 
 
 class HarnessedSandbox(ABC):
-    """A sandbox that each harness knows how to run a script in, write a file to, and stop."""
+    """A sandbox; each harness adds running a script, writing a file, and stopping."""
 
     SHELLS: ClassVar[tuple[str, ...]] = ("bash", "sh")
-    """Shells that ``run`` gives a script to where they are the sandbox's; for every other one it gives it to sh."""
+    """Sandbox shells with scripts directly from ``run``; for the rest ``run`` starts sh."""
 
-    def __init__(self, name: str, place: Site, around: Surroundings, shell: str) -> None:
-        """One that stands."""
+    def __init__(self, name: str, sites: Sites, around: Surroundings, shell: str) -> None:
+        """``shell``: the sandbox's."""
         self.name = name
         self.around = around
-        self._place = place
+        self._sites = sites
         self._shell = shell
         self._busy = 0
         self._stopped = False
@@ -58,9 +58,9 @@ class HarnessedSandbox(ABC):
 
     @abstractmethod
     async def run(self, script: str, env: dict[str, str]) -> Ran:
-        """Run a script of the sandbox's shell by the harness's own command path; not cancelled.
+        """Run a script of the sandbox's shell by the harness's command path; not cancelled.
 
-        ``env``: all of its environment; empty where the place has one. Raises ``ExecFailed``, ``Throttled``.
+        ``env``: the whole environment; empty if the site has an environment. Raises ``ExecFailed``, ``Throttled``.
         """
 
     @abstractmethod
@@ -69,17 +69,17 @@ class HarnessedSandbox(ABC):
 
     @abstractmethod
     async def stop(self) -> None:
-        """End it as the harness does. Raises nothing: what it leaves is removed after it."""
+        """Stop the sandbox by the harness. Raises nothing: remains are removed afterwards."""
 
     async def wait_ready(self, marks: Marks) -> None:  # noqa: B027 - a harness's start waits until commands can be sent
         """There is nothing to wait for."""
 
     async def exec(self, command: Command) -> ExecResult:
-        """As ``Sandbox.exec``: one call of the harness's."""
+        """As ``Sandbox.exec``: a single call of the harness."""
         if self._stopped:
             raise SandboxLost("the sandbox was removed")
         wrapped = wrap(command, self._shell, {}, inside=self._shell in self.SHELLS)
-        # Shielded: a harness continues a command after its caller has gone.
+        # Shielded: a harness continues the command of a cancelled caller.
         sending = asyncio.ensure_future(self._send(wrapped))
         self._busy += 1
         sending.add_done_callback(self._sent)
@@ -93,8 +93,8 @@ class HarnessedSandbox(ABC):
             raise
         except ExecFailed as error:
             explained = await self._explained(error)
-            if explained is error:  # a harness that has given up may have left the command at work
-                await with_cleanup(self._place.kill(wrapped.mark), error)
+            if explained is error:  # after a harness's failure the command may still run
+                await with_cleanup(self._sites.kill(self.name, wrapped.mark), error)
             raise explained from error
         try:
             result = read(answer.text, wrapped.nonce)
@@ -103,8 +103,8 @@ class HarnessedSandbox(ABC):
         if result is not None:
             return msgspec.structs.replace(result, started_ns=answer.started_ns, ended_ns=answer.ended_ns)
         code = answer.exit_code if answer.exit_code >= 0 else _SIGNALLED - answer.exit_code
-        if code > _SIGNALLED:  # the command killed its own shell, or was killed with the whole sandbox
-            if self._stopped or await self._place.ended():
+        if code > _SIGNALLED:  # the command killed the shell, or was killed with the whole sandbox
+            if self._stopped or await self._sites.ended(self.name):
                 raise SandboxLost("the sandbox ended while a command ran")
             return ExecResult(code, b"", b"", answer.started_ns, answer.ended_ns)
         raise await self._explained(ExecFailed(f"no {self._shell} could be started in the sandbox: exit code {code}"))
@@ -113,21 +113,21 @@ class HarnessedSandbox(ABC):
         self._busy -= 1
 
     async def _send(self, wrapped: TextCommand) -> Ran:
-        """Run a script; one that is too long for an argument is written to a file first."""
+        """Run a script; a script too long for an argument is written to a file first."""
         script, env = wrapped.script, {}
         if self.around.folder:
             env = {**self.around.env, MARK: wrapped.mark}
         if len(script.encode()) > _ARGUMENT:
             path = f"{self.around.env.get('TMPDIR', '/tmp')}/.taxtui-{wrapped.mark}.sh"
             await self.write(path, script)
-            # A file that the harness wrote for another user stays, like the files of ``wrap``, until the sandbox goes.
+            # A file of another user stays, like the files of ``wrap``, until the end of the sandbox.
             script = f". {path}; _r=$?; rm -f {path} 2>/dev/null; exit $_r"
         return await self.run(f"{or_exit(self.around.prologue)}{script}", env)
 
     async def _end(self, sending: asyncio.Future[Ran], wrapped: TextCommand) -> None:
-        """Kill a command whose call is under way. Raises ``ExecFailed``."""
+        """Kill a running command. Raises ``ExecFailed``."""
         try:
-            kill = partial(self._place.kill, wrapped.mark)
+            kill = partial(self._sites.kill, self.name, wrapped.mark)
             await kill_until_done(kill, sending, within_s=_KILL_S, again_s=_KILLED_S)
         except SubstrateError as error:
             problem = str(error)
@@ -142,18 +142,18 @@ class HarnessedSandbox(ABC):
         raise ExecFailed(f"{self.name}: this kind of sandbox cannot be reset")
 
     async def destroy(self) -> None:
-        """As ``Sandbox.destroy``: by the harness, unless it still waits for a command; then what it has left."""
+        """As ``Sandbox.destroy``: by the harness, or by the site if a command still runs."""
         async with self._removing:
             if self._busy:
-                await self._place.remove()
+                await self._sites.remove(self.name)
             if not self._stopped:
-                with contextlib.suppress(ExecFailed):  # it takes too long: what is left is removed without it
+                with contextlib.suppress(ExecFailed):  # too slow: the site removes the rest
                     await finish_despite_cancel(self.stop(), _STOP_S)
                 self._stopped = True
-            await self._place.remove()
+            await self._sites.remove(self.name)
 
     async def _explained(self, error: SubstrateError) -> SubstrateError:
-        """``error``, or ``SandboxLost`` where the sandbox's own fate explains it."""
-        if self._stopped or await self._place.ended():
+        """``SandboxLost`` if the sandbox has ended, else ``error``."""
+        if self._stopped or await self._sites.ended(self.name):
             return SandboxLost("the sandbox ended")
         return error

@@ -27,35 +27,35 @@ from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.folders import HarnessFolders
 from taxtui.substrates.harness.harness import HarnessSubstrate
 from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
-from taxtui.substrates.harness.sites import Site, Sites, Surroundings
+from taxtui.substrates.harness.sites import Sites, Surroundings
 
 # Inspect logs our exceptions with logs of containers.
 logging.getLogger("inspect_ai").addHandler(logging.NullHandler())
 
-_TASK: Final = "taxtui"  # how Inspect calls its project, with six characters by chance
+_TASK: Final = "taxtui"  # Inspect's project name, before six random characters
 _IDLE: Final = ["tail", "-f", "/dev/null"]
 _PACKAGE: Final = "inspect_ai"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHELLS_OWN: Final = frozenset({"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"})
-"""Variables that a shell cannot unset: the shell would exit."""
+"""Read-only variables: ``unset`` would exit the shell."""
 
-# Both streams of an answer arrive as one text, in base64 where that is needed; Inspect keeps the last 10 MiB.
+# Both streams of an answer arrive as a single text, in base64 if needed; by default Inspect keeps the last 10 MiB.
 SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE = 64 * 2**20
 
 
 class InspectSandbox(HarnessedSandbox):
-    """One environment that has started."""
+    """A started environment."""
 
     def __init__(
-        self, name: str, place: Site, around: Surroundings, shell: str, environment: SandboxEnvironment
+        self, name: str, sites: Sites, around: Surroundings, shell: str, environment: SandboxEnvironment
     ) -> None:
-        """``environment``: the default one of its sample."""
-        super().__init__(name, place, around, shell)
+        """``environment``: the sample's default."""
+        super().__init__(name, sites, around, shell)
         self._environment = environment
 
     async def run(self, script: str, env: dict[str, str]) -> Ran:
         """As ``HarnessedSandbox.run``: ``exec`` without a timeout and without Inspect's queue."""
-        if env:  # Inspect adds to what this process has around it: nothing of that is for a sandbox
+        if env:  # Inspect adds this process's environment, which is not for a sandbox
             script = f"{_forgotten(env)}{script}"
         try:
             started_ns = time.monotonic_ns()
@@ -80,7 +80,7 @@ class InspectSandbox(HarnessedSandbox):
 
 
 async def ended(environment: SandboxEnvironment) -> None:
-    """End it as Inspect does after a sample; it raises nothing."""
+    """Stop the environment as Inspect does after a sample. Raises nothing."""
     try:
         await type(environment).sample_cleanup("taxtui", None, {"default": environment}, False)
     except asyncio.CancelledError:
@@ -90,7 +90,7 @@ async def ended(environment: SandboxEnvironment) -> None:
 
 
 def _forgotten(env: dict[str, str]) -> str:
-    """The beginning of a script that has only ``env`` around it."""
+    """The beginning of a script: unset every variable except ``env``."""
     names = [name for name in os.environ if name not in env and name not in _SHELLS_OWN and _NAME.fullmatch(name)]
     return f"unset {' '.join(names)}\n" if names else ""
 
@@ -115,45 +115,44 @@ class InspectSubstrate(HarnessSubstrate):
         return HarnessProjects(self.name, self.options.image, "taxtui setup", self.pool)
 
     async def begin(self, spec: SandboxSpec, around: Surroundings, marks: Marks) -> InspectSandbox:
-        """As ``HarnessSubstrate.begin``: what happens before each sample of a task."""
+        """As ``HarnessSubstrate.begin``: as before each sample of a task."""
         starting = asyncio.ensure_future(self._started(spec, around))
         try:
-            # Shielded: a compose command that is killed may go on in the daemon.
+            # Shielded: the daemon may continue a killed compose command.
             environment = await asyncio.shield(starting)
         except asyncio.CancelledError as cancelled:
             await with_cleanup(self._undone(spec, starting), cancelled)
             raise
         except Exception as error:  # any exception of docker, the compose plugin and Inspect
             raise not_started(_PACKAGE, error) from error
-        place = self.places.at(spec.name)
-        return InspectSandbox(spec.name, place, around, self.options.shell, environment)
+        return InspectSandbox(spec.name, self.sites, around, self.options.shell, environment)
 
     async def _started(self, spec: SandboxSpec, around: Surroundings) -> SandboxEnvironment:
-        if isinstance(self.places, HarnessFolders):
-            made = await LocalSandboxEnvironment.sample_init(_TASK, None, {})
-            environment = made["default"]
+        if isinstance(self.sites, HarnessFolders):
+            environments = await LocalSandboxEnvironment.sample_init(_TASK, None, {})
+            environment = environments["default"]
             assert isinstance(environment, LocalSandboxEnvironment)
-            environment.directory.cleanup()  # ours is another, which is found when we are killed
+            environment.directory.cleanup()  # taxtui's own folder is used, which is found after a kill
             return environment
-        made = await DockerSandboxEnvironment.sample_init(_TASK, self._compose_file(spec, around), {})
-        return made["default"]
+        environments = await DockerSandboxEnvironment.sample_init(_TASK, self._compose_file(spec, around), {})
+        return environments["default"]
 
     def _compose_file(self, spec: SandboxSpec, around: Surroundings) -> str:
-        """The file that Inspect writes for a task with an image only, with limits and labels."""
-        assert isinstance(self.places, HarnessProjects)
+        """Inspect's compose file for a task with an image only, with limits and labels."""
+        assert isinstance(self.sites, HarnessProjects)
         service = {
             "image": self.options.image,
             "pull_policy": "never",
             "command": _IDLE,
             "stop_grace_period": "1s",
             **({} if spec.network else {"network_mode": "none"}),
-            **self.places.service(spec, around),
+            **self.sites.service(spec, around),
         }
-        networks = {"networks": self.places.network(spec)} if spec.network else {}
-        return str(self.places.written(spec, {"services": {"default": service}, **networks}))
+        networks = {"networks": self.sites.network(spec)} if spec.network else {}
+        return str(self.sites.written(spec, {"services": {"default": service}, **networks}))
 
     async def _undone(self, spec: SandboxSpec, starting: asyncio.Future[SandboxEnvironment]) -> None:
         await asyncio.wait({starting})
         if not starting.cancelled() and starting.exception() is None:
             await ended(starting.result())
-        await self.places.at(spec.name).remove()
+        await self.sites.remove(spec.name)

@@ -1,6 +1,6 @@
 """Access to a harness's sandboxes without the harness: list them, kill their processes, remove them.
 
-A harness waits for a command that it has begun, and forgets its sandboxes when it dies.
+A harness waits for a running command, and a dead harness knows no sandboxes.
 """
 
 from __future__ import annotations
@@ -13,36 +13,20 @@ from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.protocol import Availability, Found
 
 
-class Site(ABC):
-    """The site of one sandbox."""
-
-    @abstractmethod
-    async def kill(self, mark: str) -> None:
-        """Kill what has this mark in it. Raises ``ExecFailed``, ``CleanupFailed``."""
-
-    @abstractmethod
-    async def ended(self) -> bool:
-        """Whether nothing can run in it any more."""
-
-    @abstractmethod
-    async def remove(self) -> None:
-        """Remove it with all that runs in it. Idempotent. Raises ``CleanupFailed``."""
-
-
 class Surroundings(NamedTuple):
-    """The surroundings of a command in one sandbox."""
+    """The surroundings of a command in a sandbox."""
 
-    env: dict[str, str]  # of a container when it is made, of a folder's commands all that there is
-    folder: str = ""  # to run in; "" where the place has its own
+    env: dict[str, str]  # of a new container, or the whole environment of a folder's commands
+    folder: str = ""  # the working folder; "" if the site has a default
     prologue: str = ""  # of every script, as ``Limiter.prepare`` says
 
 
 class Sites(ABC):
-    """All of one harness and one kind."""
+    """All sites of a harness and a kind."""
 
     @abstractmethod
     async def open(self) -> None:
-        """Get ready to make some. Raises ``SubstrateUnavailable``."""
+        """Open clients and folders. Raises ``SubstrateUnavailable``."""
 
     @abstractmethod
     async def check(self) -> Availability:
@@ -50,12 +34,20 @@ class Sites(ABC):
 
     @abstractmethod
     async def add(self, spec: SandboxSpec) -> Surroundings:
-        """Make what a new one needs before its harness begins. Raises ``CreateFailed``."""
+        """Prepare a new sandbox before the harness begins. Raises ``CreateFailed``."""
 
     @abstractmethod
-    def at(self, name: str) -> Site:
-        """The one of this name, which may not exist."""
+    async def kill(self, name: str, mark: str) -> None:
+        """Kill the processes of a sandbox with this mark. Raises ``ExecFailed``, ``CleanupFailed``."""
+
+    @abstractmethod
+    async def ended(self, name: str) -> bool:
+        """Whether no command can run in a sandbox any more."""
+
+    @abstractmethod
+    async def remove(self, name: str) -> None:
+        """Remove a sandbox with all processes. Idempotent. Raises ``CleanupFailed``."""
 
     @abstractmethod
     async def find(self, run_id: str | None) -> Sequence[Found]:
-        """All of one run or of all runs. Raises ``SubstrateUnavailable``."""
+        """All sandboxes of a run or of all runs. Raises ``SubstrateUnavailable``."""

@@ -1,4 +1,4 @@
-"""Sandboxes by SWE-ReX, the layer of SWE-agent and others between an agent and where its commands run.
+"""Sandboxes by SWE-ReX, the layer of SWE-agent and similar projects between an agent and sandboxes.
 
 ``local`` runs a command in this machine's own processes, ``docker`` through SWE-ReX's server in a container and HTTP.
 """
@@ -25,9 +25,9 @@ from taxtui.substrates.harness.failure import not_run, not_started
 from taxtui.substrates.harness.folders import HarnessFolders
 from taxtui.substrates.harness.harness import HarnessSubstrate
 from taxtui.substrates.harness.harnessed import HarnessedSandbox, Ran
-from taxtui.substrates.harness.sites import Site, Sites, Surroundings
+from taxtui.substrates.harness.sites import Sites, Surroundings
 
-# Before it is imported: it writes what it does to standard output, in colours.
+# Before the import: SWE-ReX logs to standard output, in colours.
 os.environ.setdefault("SWE_REX_LOG_STREAM_LEVEL", str(logging.CRITICAL + 1))
 
 from swerex.deployment.abstract import AbstractDeployment
@@ -43,24 +43,24 @@ _T = TypeVar("_T")
 
 
 class SwerexSandbox(HarnessedSandbox):
-    """One deployment that has started."""
+    """A started deployment."""
 
     def __init__(
         self,
         name: str,
-        place: Site,
+        sites: Sites,
         around: Surroundings,
         shell: str,
         deployment: AbstractDeployment,
         pool: BlockingPool,
     ) -> None:
-        """``pool``: its calls are coroutines that block, each has a thread and a loop of its own."""
-        super().__init__(name, place, around, shell)
+        """``pool``: for SWE-ReX's blocking coroutines, each with a thread and a loop."""
+        super().__init__(name, sites, around, shell)
         self._deployment = deployment
         self._pool = pool
 
     async def run(self, script: str, env: dict[str, str]) -> Ran:
-        """As ``HarnessedSandbox.run``: ``runtime.execute``, which has no timeout of its own then."""
+        """As ``HarnessedSandbox.run``: ``runtime.execute``, without a timeout."""
         wanted = Command(command=[self._shell, "-c", script], env=env or None, cwd=self.around.folder or None)
 
         async def execute() -> Ran:
@@ -111,7 +111,7 @@ class SwerexSubstrate(HarnessSubstrate):
     def __init__(self, options: SwerexOptions | None = None) -> None:
         """Nothing is looked for yet."""
         self.options = options = options or SwerexOptions()
-        # SWE-ReX gives its containers names of its own.
+        # SWE-ReX chooses the containers' names.
         super().__init__(options.deployment, bash=options.shell == "bash", idempotent=options.deployment == "local")
 
     def choose(self) -> Sites:
@@ -127,20 +127,19 @@ class SwerexSubstrate(HarnessSubstrate):
             await self.pool.run(lambda: asyncio.run(_started(deployment)), dispose=lambda _: _stop(deployment))
         except Exception as error:  # any exception of docker, HTTP and the server
             raise not_started(_PACKAGE, error) from error
-        place = self.places.at(spec.name)
-        return SwerexSandbox(spec.name, place, around, self.options.shell, deployment, self.pool)
+        return SwerexSandbox(spec.name, self.sites, around, self.options.shell, deployment, self.pool)
 
     def _deployment(self, spec: SandboxSpec, around: Surroundings) -> AbstractDeployment:
-        if isinstance(self.places, HarnessFolders):
+        if isinstance(self.sites, HarnessFolders):
             return _LeftAloneLocal(logger=_QUIET)
-        assert isinstance(self.places, HarnessContainers)
+        assert isinstance(self.sites, HarnessContainers)
         limits = spec.limits
         arguments = [
             *("--init", "--log-driver=none", "--hostname=sandbox"),
             *("--cap-drop=ALL", "--security-opt=no-new-privileges"),
             *(f"--cpus={limits.cpus:g}", f"--memory={limits.memory_mib}m", f"--memory-swap={limits.memory_mib}m"),
             f"--pids-limit={limits.pids}",
-            *(f"--label={key}={value}" for key, value in self.places.labels(spec).items()),
+            *(f"--label={key}={value}" for key, value in self.sites.labels(spec).items()),
             *(f"--env={key}={value}" for key, value in around.env.items()),
         ]
         return _LeftAloneDocker(logger=_QUIET, image=self.options.image, docker_args=arguments, pull="never")
@@ -151,5 +150,5 @@ async def _started(deployment: AbstractDeployment) -> None:
 
 
 def _stop(deployment: AbstractDeployment) -> None:
-    """Blocks: end what a cancelled create has started."""
+    """Blocks: stop the deployment of a cancelled create."""
     asyncio.run(deployment.stop())  # type: ignore[no-untyped-call]

@@ -12,14 +12,14 @@ class LocalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``-s local:isolation=plain,fixtures=PATH``."""
 
     isolation: Literal["auto", "bwrap", "plain"] = "auto"
-    disk_mib: int = 0  # of all that a sandbox may write, in memory; 0: what the machine's temporary folder has room for
-    fixtures: str = ""  # a folder with attrs.git and wheels/; by default those of `taxtui setup`, if built
+    disk_mib: int = 0  # limit of a sandbox's files, in memory; 0: the room of the temporary folder
+    fixtures: str = ""  # a folder with attrs.git and wheels/; by default the fixtures of `taxtui setup`
 
     def folder(self) -> Path | None:
         return Path(self.fixtures).expanduser().resolve() if self.fixtures else None
 
     def complaint(self) -> str:
-        """The problem with the options on this machine, and its fix; "" without one. Looks at files."""
+        """The problem with the options on this machine, and the fix; "" without one. Looks at files."""
         if self.disk_mib < 0:
             return f"disk_mib={self.disk_mib} is negative; 0 is no limit"
         if self.fixtures and not Path(self.fixtures).expanduser().is_dir():

@@ -1,12 +1,12 @@
-"""The bubblewrap command line: the files that a local sandbox sees, and its user.
+"""The bubblewrap command line: the visible files of a local sandbox, and the user.
 
 A sandbox sees, read-only, the folders of the system's programs (``_SYSTEM``; PATH finds python3 and git there, never in
-a home), its own ``/etc`` (:func:`furnish_etc`) and the fixtures; and its three folders. Homes, /root, /var, /run with
-its sockets, other users' temporary files and the host's processes are not there.
+a home), a private ``/etc`` (:func:`furnish_etc`) and the fixtures; and three writable folders. Homes, /root, /var, /run
+with sockets, temporary files of users and the host's processes are hidden.
 
-A sandbox runs as nobody. An ordinary user's sandbox is that user with another number, and may read what the user may.
-Root's sandbox could read everything, so ``setpriv`` inside really makes it nobody, without a user namespace. Files for
-the user nobody, such as a fixtures folder, must then be readable for all users.
+A sandbox runs as nobody. An ordinary user's sandbox is the same user with another number, and may read the same files.
+Root's sandbox could read everything, so ``setpriv`` inside really changes the user to nobody, without a user namespace.
+Files for the user nobody, such as a fixtures folder, must then be readable for all users.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from taxtui.sandboxes.kit.refusal import last_line
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 INSIDE: Final = Path("/sandbox")
-"""The sandbox's own folders, as paths inside it."""
+"""The sandbox's own folders, as paths inside."""
 FIXTURES_INSIDE: Final = Path("/fixtures")
 ETC: Final = "etc"
 """The folder for the sandbox's /etc."""
@@ -42,17 +42,17 @@ _ETC_MADE: Final = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 }
 _BECOMING_NOBODY: Final = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_DAC_READ_SEARCH")
-"""Capabilities that root keeps until then; the last one for entering a working folder of the user nobody."""
+"""Root's capabilities until the change of user; the last for entering a working folder of the user nobody."""
 _PROBE_TIMEOUT_S: Final = 10.0
 _LAUNCHERS: Final = (b"bwrap: ", b"setpriv: ")
 _LAUNCHER_FAILED: Final = 1
-"""The exit code of both. A command may end with it too; the first words on stderr decide."""
+"""The exit code of both, and possibly of a command: the first words on stderr decide."""
 
 
 def wrap(folder: Path, fixtures: Path | None, *, network: bool) -> list[str]:
-    """The arguments before a command in ``folder``, which has ``work``, ``home``, ``tmp`` and ETC.
+    """The arguments before a command in ``folder``, with ``work``, ``home``, ``tmp`` and ETC inside.
 
-    Each has its own mount: a sandbox could replace a subfolder by a link, and the next mount would follow the link out
+    Each is a mount: a sandbox could replace a subfolder by a link, and the next mount would follow the link out
     of the sandbox.
     """
     argv = [*_entered(network=network), "--hostname", "sandbox", *_system()]
@@ -70,7 +70,7 @@ def wrap(folder: Path, fixtures: Path | None, *, network: bool) -> list[str]:
 
 
 def furnish_etc(folder: Path) -> None:
-    """Make the /etc of a sandbox: its own users, and a short list of the host's files, none of them secret."""
+    """Make the /etc of a sandbox: two users, and a short list of the host's public files."""
     for name in _shown_folders():
         (folder / name).mkdir(parents=True)
     for name, content in _etc_files().items():
@@ -88,25 +88,25 @@ def hand_over(folder: Path) -> None:
 
 
 def not_started(exit_code: int, stderr: bytes) -> ExecFailed | None:
-    """The error for a program whose launcher failed, or None."""
+    """The error for a failed launcher, or None."""
     if exit_code != _LAUNCHER_FAILED or not stderr.startswith(_LAUNCHERS):
         return None
     return ExecFailed(stderr.decode(errors="replace").strip())
 
 
 def no_bubblewrap(exit_code: int, stderr: bytes) -> str:
-    """The reason why a probe of bubblewrap failed, by its last line; "" without one."""
+    """The reason why a probe of bubblewrap failed, by the last line; "" without one."""
     return f"bubblewrap does not work: {last_line(stderr) or exit_code}" if exit_code else ""
 
 
 @functools.cache
 def complaint() -> str:
-    """The reason why bubblewrap does not work here, by a trial; "" if it works."""
+    """The reason why bubblewrap does not work here, by a trial; "" without a problem."""
     if not shutil.which("bwrap", path=PATH):
         return "bubblewrap is not installed"
     if _root() and not shutil.which("setpriv", path=PATH):
-        return "setpriv (util-linux) is not installed, and as root bubblewrap isolates nothing without it"
-    # With a sandbox's own folders: of all that is mounted below /, a container's file system may go away meanwhile.
+        return "setpriv (util-linux) is not installed, and root's sandboxes require setpriv"
+    # Only with a sandbox's own folders: a container's file system below / may vanish meanwhile.
     probe = [*_entered(network=False), *_system(), "--proc", "/proc", "--dev", "/dev", "--", *_as_nobody()]
     try:
         result = subprocess.run([*probe, "true"], capture_output=True, timeout=_PROBE_TIMEOUT_S, check=False)
@@ -117,7 +117,7 @@ def complaint() -> str:
 
 @functools.cache
 def version() -> str:
-    """As bubblewrap prints it."""
+    """The version printed by bubblewrap."""
     return subprocess.run([_bwrap(), "--version"], capture_output=True, text=True, check=False).stdout.strip()
 
 
@@ -146,7 +146,7 @@ def _system() -> list[str]:
 
 
 def _as_nobody() -> list[str]:
-    """The prefix of a command that becomes the user nobody for good; empty if bubblewrap does it."""
+    """The prefix of a command, to become the user nobody for good; empty if bubblewrap changes the user."""
     if not _root():
         return []
     setpriv = shutil.which("setpriv", path=PATH) or "setpriv"

@@ -1,7 +1,7 @@
 """A limit for the files of a local sandbox: a file system of a given size in memory.
 
-A folder has no quota, and bubblewrap's own file systems end with each command. taxtui, as root, mounts one beside the
-sandbox's record until the removal. A removal looks for it with any options.
+A folder has no quota, and bubblewrap's own file systems end with each command. taxtui, as root, mounts a file system
+next to the sandbox's record until the removal. A removal looks for the mount with any options.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Final
 
 _NAME: Final = "disk"
 _NO_SETUID_NO_DEVICES: Final = 2 | 4
-_NOW_AND_HERE: Final = 2 | 8  # MNT_DETACH: only files that are still open remain; UMOUNT_NOFOLLOW
+_NOW_AND_HERE: Final = 2 | 8  # MNT_DETACH: only open files remain; UMOUNT_NOFOLLOW
 _FILES_PER_MIB: Final = 256
-"""One file per page, so that empty files are limited too."""
+"""A file per page: empty files are limited too."""
 _PROBE_MIB: Final = 1
 
 
@@ -37,7 +37,7 @@ def limited(folder: Path, size_mib: int) -> Path:
 
 
 def released(folder: Path) -> None:
-    """Blocking: unmount its file system, if any; after a failure the folder stays too."""
+    """Blocking: unmount the folder's file system, if any; after a failure the folder stays too."""
     inner = folder / _NAME
     while os.path.ismount(inner):
         if ctypes.CDLL(None).umount2(os.fsencode(inner), _NOW_AND_HERE):

@@ -1,4 +1,4 @@
-"""Stop and continue all processes of a sandbox on this machine, and read what they use.
+"""Stop and continue all processes of a sandbox on this machine, and read their usage.
 
 A cgroup of version 2 has a freezer. Elsewhere each process gets SIGSTOP, and SIGCONT to continue: a process can see
 both signals, and a shell with job control reports them.
@@ -24,7 +24,7 @@ SIGNALS: Final = "SIGSTOP and SIGCONT"
 _WITHIN_S: Final = 5.0
 _POLL_S: Final = 0.001
 _STOPPED: Final = frozenset("TtZX")
-"""States of a process that does not run: stopped, traced, ended."""
+"""States of a stopped, traced or ended process."""
 _MEMORY: Final = ("memory.current", "memory.usage_in_bytes")
 
 
@@ -53,12 +53,12 @@ async def continue_all(limiter: Limiter, name: str) -> None:
 
 
 def means(limiter: Limiter) -> str:
-    """The means that ``stop`` uses here."""
+    """The means of ``stop`` on this machine."""
     return FREEZER if limiter.label == "cgroup v2" else SIGNALS
 
 
 def usage(limiter: Limiter, name: str) -> Usage:
-    """Memory and CPU time of a sandbox, as far as its cgroup reports them."""
+    """Memory and CPU time of a sandbox, as far as the cgroup has reports."""
     memory_bytes = cpu_ns = UNKNOWN
     for group in limiter.groups(name):
         for file in _MEMORY:
@@ -92,7 +92,7 @@ def _send(pids: set[int] | list[int], number: signal.Signals) -> None:
 
 
 def _state(pid: int) -> str:
-    """The state of a process as one letter of /proc; ``X`` for a process that has ended."""
+    """The state of a process as one letter of /proc; ``X`` for an ended process."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

@@ -1,4 +1,4 @@
-"""One local sandbox: a directory and its processes."""
+"""A local sandbox: a directory and processes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from taxtui.errors import CleanupFailed, ExecFailed, SandboxLost
+from taxtui.errors import ExecFailed, SandboxLost
 from taxtui.plan.spec import FIXTURES_ENV, Command, SandboxSpec
+from taxtui.sandboxes.kit import private_folder
 from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import MARK, kill_marked, new_mark
 from taxtui.sandboxes.kit.limits import SANDBOX_ENV, Limiter, or_exit
-from taxtui.sandboxes.kit.private_folder import delete
 from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.shell.framed_shell import FramedShell, OwnedStream, launch_argv
 from taxtui.sandboxes.kit.wrapper_clock import BEGIN
@@ -30,7 +30,7 @@ _FOLDERS: Final = ("work", "home", "tmp")
 
 
 class SandboxFolders:
-    """The folders of this user's sandboxes; a limiter holds each to its limits."""
+    """The folders of this user's sandboxes; a limiter enforces limits."""
 
     def __init__(self, root: Path, limiter: Limiter, pool: BlockingPool, *, isolated: bool) -> None:
         """``isolated``: bubblewrap runs the processes; ``pool``: deletes files."""
@@ -42,31 +42,20 @@ class SandboxFolders:
     def furnish(self, folder: Path) -> None:
         """Blocking: make the writable folders of a sandbox, empty."""
         for name in _FOLDERS:
-            delete(folder / name)
+            private_folder.delete(folder / name)
             (folder / name).mkdir()
             if self.isolated:
                 local_bwrap.hand_over(folder / name)
 
     async def remove(self, name: str) -> None:
-        """Kill the processes of a sandbox, remove its limits, delete its files. Raises ``CleanupFailed``."""
+        """Kill the processes of a sandbox, remove the limits, delete the files. Raises ``CleanupFailed``."""
         await self.limiter.kill(name)
         await self.limiter.remove(name)
-        folder = self.root / name
-        try:
-            await finish_despite_cancel(self.pool.run(lambda: _delete(folder)))
-        except ExecFailed as error:
-            raise CleanupFailed(f"{name}: its directory is still being deleted: {error}") from error
-        if folder.exists():
-            raise CleanupFailed(f"{name}: its directory cannot be deleted")
-
-
-def _delete(folder: Path) -> None:
-    disk.released(folder)
-    delete(folder)
+        await private_folder.remove(self.root / name, self.pool, disk.released)
 
 
 class LocalSandbox:
-    """One directory and its processes."""
+    """A directory and processes."""
 
     def __init__(
         self, folders: SandboxFolders, spec: SandboxSpec, folder: Path, enter: str, fixtures: Path | None, shell: str
@@ -89,7 +78,7 @@ class LocalSandbox:
             SANDBOX_ENV: spec.name,
         }
         wrapped = local_bwrap.wrap(folder, fixtures, network=spec.network) if isolated else []
-        # The shell's PWD would name the runner's folder in the environment of bubblewrap, which a sandbox can read.
+        # The shell's PWD would name the runner's folder in bubblewrap's environment, readable by the sandbox.
         leave = "unset PWD && " if enter else ""
         go = leave if isolated else f"cd {shlex.quote(str(self._work))} && "
         prologue = f"{enter}{go}"
@@ -99,7 +88,7 @@ class LocalSandbox:
         self._suspended = False
         if not isolated and shell == "bash" and not any(map(_precedes_a_script, spec.env)):
             self._bash = shutil.which(shell, path=self._env["PATH"]) or ""
-        # It goes on the script's first line, so that the lines of the script keep their numbers.
+        # On the script's first line: the script's lines keep their numbers.
         self._entering = f"{BEGIN}; {or_exit(prologue)}"
 
     async def wait_ready(self, marks: Marks) -> None:
@@ -137,9 +126,9 @@ class LocalSandbox:
         return self._launch([self._shell, "-c", command.script], stdin=stdin)
 
     def _launch(self, argv: list[str], *, stdin: bool, enters: str = "") -> tuple[Process, str]:
-        """Start a program inside; return it with the mark of its processes.
+        """Start a program inside; return the process and the mark.
 
-        ``enters``: the program's path, if it enters the sandbox itself.
+        ``enters``: the program's path, if the program enters the sandbox itself.
         """
         if self._suspended:
             raise ExecFailed(f"{self.name} is suspended")

@@ -1,7 +1,7 @@
-"""Sandboxes on this machine: bubblewrap if it works, else plain subprocesses in a directory.
+"""Sandboxes on this machine: bubblewrap if available, else plain subprocesses in a directory.
 
-A sandbox is a directory under a private folder of this user, with ``work``, ``home`` and ``tmp``; each action is one
-process. Files are the only state between two actions. Under bubblewrap a background process ends with its action, and
+A sandbox is a directory under a private folder of this user, with ``work``, ``home`` and ``tmp``; each action is a
+process. Files are the only state between two actions. Under bubblewrap a background process ends with the action, and
 every process ends with taxtui.
 """
 
@@ -61,7 +61,7 @@ class LocalSubstrate:
         if complaint:
             raise SubstrateUnavailable(f"local: {complaint}", fix=fix)
         if self.fixtures is None:
-            # The run has had them built where a tier asks for them.
+            # The run has built the fixtures if a tier needs fixtures.
             self.fixtures = await self.pool.run(fixtures.cached)
         self.root = private_folder.private_folder(self.name)
         self.limiter = await best_limiter()
@@ -72,7 +72,7 @@ class LocalSubstrate:
         await self.pool.__aexit__(*exc)
 
     def _complaint(self) -> tuple[str, str]:
-        """The problem ("" without one) and its fix."""
+        """The problem ("" if none) and the fix."""
         if complaint := self._options.complaint():
             return complaint, ""
         if self._isolated and (complaint := local_bwrap.complaint()):
@@ -103,8 +103,8 @@ class LocalSubstrate:
         )
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> LocalSandbox:
+        folder = private_folder.make(self.root, spec)
         try:
-            folder = private_folder.make(self.root, spec)
             if self._options.disk_mib:
                 folder = disk.limited(folder, self._options.disk_mib)
             if self._isolated:

@@ -21,12 +21,12 @@ class SshOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     user: str = ""
     key: str = ""  # a file; else the agent's keys and the usual files
     known_hosts: str = ""  # a file; else ~/.ssh/known_hosts
-    folder: str = ""  # on the host, yours alone: where sandboxes are made; else /tmp/taxtui-ssh-UID
-    fixtures: str = ""  # on the host, for T1 and T2: what `taxtui setup` has made
+    folder: str = ""  # on the host, private: the sandboxes' folder; else /tmp/taxtui-ssh-UID
+    fixtures: str = ""  # on the host, for T1 and T2: the fixtures of `taxtui setup`
     logins: int = 8  # under way at once; sshd drops some of more than ten (MaxStartups)
 
     def complain(self) -> None:
-        """Check the options and the files in them. Blocking. Raises ``SubstrateUnavailable``."""
+        """Check the options and their files. Blocking. Raises ``SubstrateUnavailable``."""
         if not self.host:
             raise SubstrateUnavailable("ssh: option host is missing", fix="-s ssh:host=NAME")
         if not 0 <= self.port <= _PORT_MAX:
@@ -39,7 +39,7 @@ class SshOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                 raise SubstrateUnavailable(f"ssh: {name}={path} cannot be used", fix=fix)
         for name, path in (("key", self.key), ("known_hosts", self.known_hosts)):
             if path and not _whole(path).is_file():
-                raise SubstrateUnavailable(f"ssh: {name}={path} is not a file", fix=f"name one with {name}=FILE")
+                raise SubstrateUnavailable(f"ssh: {name}={path} is not a file", fix=f"set {name}=FILE")
 
     def login(self) -> dict[str, Any]:
         settings: dict[str, Any] = {"port": self.port, "username": self.user}

@@ -13,7 +13,7 @@ from taxtui.sandboxes.kit.refusal import is_named, last_line
 
 NOT_PRIVATE: Final = 3
 EXISTS: Final = 4
-"""Exit codes of taxtui's programs, besides 0 and those of failed programs in them."""
+"""Exit codes of taxtui's programs, besides 0 and codes of failed programs inside."""
 
 _DROPPED: Final = ("ConnectionLost", "ConnectionResetError", "BrokenPipeError")
 _KEY_FILE: Final = ("KeyImportError", "KeyEncryptionError")
@@ -43,9 +43,9 @@ def no_login(error: Exception, *, known: bool, before: bool) -> SubstrateError:
     if is_named(error, "ConfigParseError"):
         return SubstrateUnavailable(f"ssh: ~/.ssh/config cannot be read: {error}", fix="correct the line")
     if is_named(error, "gaierror"):
-        return SubstrateUnavailable("ssh: host name not found", fix="correct host=NAME, or name its address")
+        return SubstrateUnavailable("ssh: host name not found", fix="correct host=NAME, or set an address")
     if is_named(error, "ConnectionRefusedError"):
-        fix = "start sshd there, or name its port with port=NUMBER"
+        fix = "start sshd there, or set port=NUMBER"
         return SubstrateUnavailable("ssh: the host refuses the connection: no SSH server on that port", fix=fix)
     if dropped(error):
         if before:  # sshd does so to some of many at once
@@ -74,7 +74,7 @@ def not_made(name: str, run_id: str, exit_code: int, words: bytes) -> CreateFail
         return CreateFailed(f"{name} exists already", fix=f"taxtui clean --run {run_id} --force removes it")
     if exit_code == NOT_PRIVATE:
         return CreateFailed(
-            "the folder of the sandboxes is not yours alone", fix="remove it, or name one with folder=PATH"
+            "the folder of the sandboxes is not yours alone", fix="remove the folder, or set folder=PATH"
         )
     return CreateFailed(f"cannot make a folder for {name}: {_last(exit_code, words)}")
 

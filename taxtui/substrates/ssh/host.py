@@ -1,4 +1,4 @@
-"""One host: logins, and the connection for making, listing and removing sandboxes."""
+"""A host: logins, and the connection for making, listing and removing sandboxes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from taxtui.substrates.ssh.failure import dropped, no_login, not_looked
 from taxtui.substrates.ssh.scripts import HostFacts, facts, look
 
 ANSWER_TIMEOUT_S: Final = 60.0
-"""Time limit of one of taxtui's programs there; a removal may have many files to delete."""
+"""Time limit of a taxtui program there; a removal may have many files to delete."""
 FAILED: Final = (*CONNECTION_ERRORS, TimeoutError, ValueError)
-"""Exceptions of a login; ``ValueError`` for a key or a configuration that cannot be read."""
+"""Exceptions of a login; ``ValueError`` for an unreadable key or configuration."""
 _CHANNELS: Final = 8
-"""Channels of one connection at a time: sshd has ten by default (MaxSessions)."""
+"""Concurrent channels of a connection: sshd has ten by default (MaxSessions)."""
 _DRAIN_S: Final = 2.0
 
 
 class HostAnswer(NamedTuple):
-    """The end of one of taxtui's programs."""
+    """The end of a taxtui program."""
 
     code: int
     out: bytes
@@ -43,7 +43,7 @@ class SshHost:
         self._channels = asyncio.Semaphore(_CHANNELS)
         self._opening = asyncio.Lock()
         self._control: asyncssh.SSHClientConnection | None = None
-        self._connections: list[asyncssh.SSHClientConnection] = []  # that may be open
+        self._connections: list[asyncssh.SSHClientConnection] = []  # possibly open
         self._been_in = False
         self.facts: HostFacts
 
@@ -57,7 +57,7 @@ class SshHost:
             problem = f"ssh: the host has no {host_facts.missing[0]}"
             raise SubstrateUnavailable(problem, fix=f"install there: {', '.join(host_facts.missing)}")
         if not host_facts.base:
-            fix = "name one in a folder that is there with folder=PATH"
+            fix = "set folder=PATH to a path in an existing folder"
             raise SubstrateUnavailable("ssh: the folder of the sandboxes cannot be made there", fix=fix)
         self.facts = host_facts
 
@@ -69,12 +69,12 @@ class SshHost:
 
     @property
     def version(self) -> str:
-        """Name and version that its SSH server reports."""
+        """Name and version, reported by the SSH server."""
         banner = self._control.get_extra_info("server_version", "") if self._control else ""
         return str(banner).removeprefix("SSH-2.0-")
 
     async def log_in(self) -> tuple[asyncssh.SSHClientConnection, int]:
-        """A new connection, and its wait for a free login slot in ns.
+        """A new connection, and the wait for a free login slot in ns.
 
         Raises ``SubstrateUnavailable``, and ``Throttled`` if the host dropped the connection after earlier logins.
         """
@@ -94,7 +94,7 @@ class SshHost:
         return connection, waited_ns
 
     async def _other_kind(self) -> Exception | None:
-        """The error for a host key of a type that known_hosts lacks: sshd then drops the connection."""
+        """The error for a host key of a type missing from known_hosts: sshd then drops the connection."""
         try:
             connection = await log_in(self._options.host, **self._options.login(), server_host_key_algs="default")
         except FAILED as error:
@@ -114,10 +114,10 @@ class SshHost:
             return False
 
     async def run(self, line: str) -> HostAnswer:
-        """Run one of taxtui's programs on the host, over a shared connection that is reopened when lost.
+        """Run a taxtui program on the host, over a shared connection, reopened when lost.
 
         Raises ``SubstrateUnavailable``, ``Throttled``, ``SandboxLost`` if the connection broke, ``ExecFailed`` without
-        an answer in time. When cancelled, the program runs to its end.
+        an answer in time. After a cancellation the program runs to the end.
         """
         program = Program(_DRAIN_S)
         try:

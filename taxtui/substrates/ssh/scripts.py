@@ -1,6 +1,6 @@
 """Programs on the host, for any POSIX shell with the usual tools, and the parsers of their output.
 
-A sandbox is a folder with ``work``, ``home`` and ``tmp``, and a record with its labels and its creation by the host's
+A sandbox is a folder with ``work``, ``home`` and ``tmp``, and a record with the labels and the creation by the host's
 clock. Every process of the sandbox has a variable with the sandbox's name, and so has the process for the removal at
 the deadline.
 """
@@ -29,7 +29,7 @@ NEEDED: Final = (
 GREETING: Final = "taxtui"
 FOLDER: Final = re.compile(r"/[A-Za-z0-9/._-]*[A-Za-z0-9]")
 """Text without quotes in any shell, and without a special meaning for sed."""
-_LINES: Final = 4  # of what ``look`` prints before the programs
+_LINES: Final = 4  # of ``look``'s output before the programs
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _RECORD_MAX_BYTES: Final = 16_384
 
@@ -55,21 +55,21 @@ _LIST: Final = (
 
 
 class HostFacts(NamedTuple):
-    """Facts that a host reports."""
+    """Facts reported by a host."""
 
     kernel: str
-    missing: list[str]  # of what we need
-    base: str  # the folder that its sandboxes are in, without links; "" where nothing can be made there
+    missing: list[str]  # needed programs
+    base: str  # the sandboxes' folder, without links; "" if unusable
     tools: frozenset[str]
 
 
 def line_of(script: str, *arguments: str) -> str:
-    """A line for the login shell that runs a script."""
+    """A script as a line for the login shell."""
     return shlex.join(["sh", "-c", script, "sh", *arguments])
 
 
 def look(folder: str, fixtures: str) -> str:
-    """A line whose output ``facts`` parses; both arguments are options. Makes nothing."""
+    """A line with output for ``facts``; both arguments are options. Makes nothing."""
     return line_of(_LOOK, folder, " ".join(NEEDED), fixtures)
 
 
@@ -83,18 +83,18 @@ def facts(output: bytes) -> HostFacts | None:
 
 
 def mark_of(name: str) -> str:
-    """The value of ``SANDBOX_ENV`` in a sandbox: no other sandbox's value begins with it."""
+    """The value of ``SANDBOX_ENV`` in a sandbox: never the beginning of another sandbox's value."""
     return hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
 def make(folder: str, spec: SandboxSpec, ttl_s: int) -> str:
-    """A line that makes a sandbox; a process on the host removes it after ``ttl_s``."""
+    """A line to make a sandbox; a process on the host removes the sandbox after ``ttl_s``."""
     labels = msgspec.json.encode(spec.labels).decode()
     return line_of(_MAKE, folder, labels, mark_of(spec.name), str(ttl_s), f'sleep "$2"; {_removal(folder)}')
 
 
 def remove(folder: str) -> str:
-    """A line that kills the processes of a sandbox and deletes its folder. Idempotent; exits with 0 when done."""
+    """A line to kill the processes of a sandbox and delete the folder. Idempotent; exits with 0 when done."""
     return line_of(_removal(folder), folder)
 
 
@@ -105,17 +105,17 @@ def _removal(folder: str) -> str:
 
 
 def exists(folder: str) -> str:
-    """A line that exits with 0 if the sandbox's working folder exists, else with 1."""
+    """A line with exit code 0 if the sandbox's working folder exists, else 1."""
     return line_of('[ -d "$1" ]', f"{folder}/work")
 
 
 def list_all(base: str) -> str:
-    """A line whose output ``listed`` parses."""
+    """A line with output for ``listed``."""
     return line_of(_LIST, base)
 
 
 def listed(output: bytes, run_id: str | None) -> Sequence[Found]:
-    """The sandboxes in the output of ``list_all``, of one run or of all; the records are untrusted."""
+    """The sandboxes in the output of ``list_all``, of a run or of all runs; the records are untrusted."""
     now, *rows = output.decode(errors="replace").splitlines()
     all_found = [entry for row in rows if (entry := _entry(int(now), row)) is not None]
     return [entry for entry in all_found if run_id in (None, entry.run_id)]
@@ -138,6 +138,6 @@ def _entry(now_s: int, row: str) -> Found | None:
 
 
 def inside(folder: str, argv: Sequence[str], env: Mapping[str, str]) -> str:
-    """A line that runs ``argv`` in a sandbox with this environment and the login's PATH."""
+    """A line to run ``argv`` in a sandbox with this environment and the login's PATH."""
     variables = shlex.join([f"{key}={value}" for key, value in env.items()])
     return f'cd {folder}/work && exec env -i PATH="$PATH" {variables} {shlex.join(argv)}'

@@ -1,7 +1,7 @@
 """Sandboxes on a bare host: a folder each, processes over SSH, and no isolation.
 
 Measures SSH itself. The difference to ``local`` is the cost of network and login, a lower bound for every remote
-substrate. Every sandbox has its own connection.
+substrate. Every sandbox has a connection.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from taxtui.substrates.ssh.failure import not_listed, not_made, not_removed
 from taxtui.substrates.ssh.host import SshHost
 
 FIRST_PAUSE_S: Final = 0.5
-"""Before a removal is asked for again, where the host cannot be reached."""
+"""Pause before the second request for a removal from an unreachable host."""
 
 
 class SshSandbox(OverSsh):
-    """A folder, one connection and its processes; also another run's folder, to be removed."""
+    """A folder, a connection and processes; also another run's folder, for the removal."""
 
     def __init__(self, host: SshHost, name: str, folder: str = "") -> None:
         self.name = name
@@ -51,7 +51,7 @@ class SshSandbox(OverSsh):
         }
         try:
             code, out, err = await self._host.run(scripts.make(self._folder, spec, math.ceil(spec.ttl_s)))
-        except (SandboxLost, ExecFailed) as error:  # it may be made nevertheless, and is found by its name then
+        except (SandboxLost, ExecFailed) as error:  # a folder made nevertheless is found by name
             raise CreateFailed(f"{self.name} may exist or not: {error}") from error
         if code:
             raise not_made(spec.name, spec.labels.get(LABEL_RUN, ""), code, err or out)
@@ -70,11 +70,11 @@ class SshSandbox(OverSsh):
         marks.queued(waited_ns)
 
     def line(self, argv: Sequence[str], env: Mapping[str, str]) -> str:
-        """As ``OverSsh.line``: in its working folder, with its environment and the login's PATH."""
+        """As ``OverSsh.line``: in the working folder, with the sandbox's environment and the login's PATH."""
         return scripts.inside(self._folder, argv, {**self._env, **env})
 
     async def explained(self, error: SubstrateError) -> SubstrateError:
-        """As ``OverSsh.explained``: its folder is gone, if the host answers."""
+        """As ``OverSsh.explained``: the folder is gone, if the host answers."""
         try:
             answer = await self._host.run(scripts.exists(self._folder))
         except SubstrateError:
@@ -91,7 +91,7 @@ class SshSandbox(OverSsh):
         raise ExecFailed(f"{self.name}: this kind of sandbox cannot be reset")
 
     async def destroy(self) -> None:
-        """As ``Sandbox.destroy``: returns when its processes have ended and its folder is gone."""
+        """As ``Sandbox.destroy``: returns when the processes have ended and the folder is gone."""
         try:
             await remove(self.name, self._removed, first_s=FIRST_PAUSE_S)
         finally:
@@ -109,7 +109,7 @@ class SshSandbox(OverSsh):
 
 
 class SshSubstrate:
-    """Folders on one host."""
+    """Folders on a host."""
 
     name: ClassVar[str] = "ssh"
     Options: ClassVar[type[SshOptions]] = SshOptions

@@ -1,4 +1,4 @@
-"""The private thread pool: timestamps in the thread, cancellation that leaks nothing."""
+"""The private thread pool: waits for a thread, cancellation without leaks, closing despite hanging calls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import asyncio
 import subprocess
 import sys
 import threading
-import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -16,120 +17,88 @@ from taxtui.sandboxes.kit.blocking_pool import BlockingPool
 from tests.support.waiting import until
 
 
-async def test_a_call_behind_a_busy_thread_waits_and_is_counted() -> None:
-    order: list[str] = []
+class Held:
+    """A blocking call that waits for ``go``, and then returns or raises."""
 
-    def call(name: str) -> None:
-        order.append(f"{name} begins")
-        time.sleep(0.1)
-        order.append(f"{name} ends")
+    def __init__(self, result: object = None) -> None:
+        self.begun, self.go = threading.Event(), threading.Event()
+        self.result = result
 
-    before = BlockingPool.waits
-    async with BlockingPool(1) as pool:
-        await asyncio.gather(*(pool.run(lambda name=name: call(name)) for name in ("one", "two")))  # type: ignore[misc]
-        assert order == ["one begins", "one ends", "two begins", "two ends"]
-        assert BlockingPool.waits == before + 1
-        assert await pool.run(threading.get_ident) != threading.get_ident()
+    def __call__(self) -> object:
+        self.begun.set()
+        self.go.wait(60)
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result
+
+    async def running(self, pool: BlockingPool, dispose: Callable[[Any], object] | None = None) -> asyncio.Task[object]:
+        task = asyncio.create_task(pool.run(self, dispose=dispose))
+        await until(self.begun.is_set, "the call has begun")
+        return task
 
 
-async def test_as_many_calls_at_once_as_threads() -> None:
+async def cancelled(task: asyncio.Future[object]) -> None:
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_as_many_calls_at_once_as_threads_and_a_later_call_counts_as_a_wait() -> None:
     meeting, before = threading.Barrier(8), BlockingPool.waits
     async with BlockingPool(8) as pool:
         await asyncio.gather(*(pool.run(lambda: meeting.wait()) for _ in range(8)))
         assert BlockingPool.waits == before
-
-
-async def test_errors_arrive() -> None:
-    def fail() -> None:
-        raise ValueError("of the call")
-
     async with BlockingPool(1) as pool:
-        with pytest.raises(ValueError, match="of the call"):
-            await pool.run(fail)
+        held = Held("first")
+        first = await held.running(pool)
+        second = asyncio.create_task(pool.run(threading.get_ident))
+        await until(lambda: BlockingPool.waits == before + 1, "the wait")
+        held.go.set()
+        assert await first == "first"
+        assert await second != threading.get_ident()
 
 
-async def test_the_result_of_an_abandoned_call_is_disposed_of() -> None:
-    begun, go, disposed = threading.Event(), threading.Event(), []
-
-    def make() -> str:
-        begun.set()
-        go.wait()
-        return "made"
-
+@pytest.mark.parametrize(("result", "expected"), [("made", ["made"]), (ValueError("failed"), [])])
+async def test_the_result_of_an_abandoned_call_is_disposed_of(result: object, expected: list[object]) -> None:
+    held, disposed = Held(result), list[object]()
     async with BlockingPool(2) as pool:
-        task = asyncio.create_task(pool.run(make, dispose=disposed.append))
-        await until(begun.is_set, "the call has begun")
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+        await cancelled(await held.running(pool, disposed.append))
         assert disposed == []
-        go.set()
-    assert disposed == ["made"]
+        held.go.set()
+    assert disposed == expected
 
 
-async def test_an_abandoned_call_that_fails_has_nothing_to_dispose_of() -> None:
-    begun, go, disposed = threading.Event(), threading.Event(), []
-
-    def fail() -> str:
-        begun.set()
-        go.wait()
-        raise ValueError
-
+async def test_a_cancelled_call_without_a_thread_never_runs() -> None:
+    held, ran = Held(), list[object]()
     async with BlockingPool(1) as pool:
-        task = asyncio.create_task(pool.run(fail, dispose=disposed.append))
-        await until(begun.is_set, "the call has begun")
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        go.set()
-    assert disposed == []
-
-
-async def test_a_call_that_no_thread_has_begun_is_dropped() -> None:
-    begun, go, ran = threading.Event(), threading.Event(), []
-
-    def occupy() -> None:
-        begun.set()
-        go.wait()
-
-    async with BlockingPool(1) as pool:
-        busy = asyncio.create_task(pool.run(occupy))
-        await until(begun.is_set, "the thread is busy")
-        waiting = asyncio.create_task(pool.run(lambda: ran.append(True), dispose=ran.append))
-        await asyncio.sleep(0.02)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        go.set()
+        busy = await held.running(pool)
+        waiting = asyncio.create_task(pool.run(lambda: ran.append("ran"), dispose=ran.append))
+        await asyncio.sleep(0)
+        await cancelled(waiting)
+        held.go.set()
         await busy
     assert ran == []
 
 
-async def test_closing_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_closing_gives_up_a_hanging_call_and_cancels_queued_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocking_pool, "CLOSING_S", 0.05)
-    begun, go = threading.Event(), threading.Event()
-
-    def hang() -> None:
-        begun.set()
-        go.wait(60)
-
+    held = Held()
     async with BlockingPool(1) as pool:
-        hanging = asyncio.create_task(pool.run(hang))
+        hanging = await held.running(pool)
         waiting = asyncio.create_task(pool.run(lambda: None))
-        await until(begun.is_set, "it hangs")
+        await asyncio.sleep(0)
     assert not hanging.done()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    go.set()
+    held.go.set()
     await hanging
     with pytest.raises(RuntimeError, match="closed"):
         await pool.run(lambda: None)
 
 
-def test_a_call_that_hangs_does_not_hold_the_process() -> None:
+def test_a_hanging_call_does_not_delay_the_exit_of_the_process() -> None:
     script = """
 import asyncio, threading
-from taxtui.errors import ExecFailed
 from taxtui.sandboxes.kit import blocking_pool
 
 async def main():
@@ -145,22 +114,18 @@ print("ended")
     assert (done.stdout, done.stderr) == ("ended\n", "")
 
 
-async def test_where_no_more_threads_can_be_had_those_that_are_there_do_the_work(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    start, begun = threading.Thread.start, 0
+async def test_without_room_for_more_threads_the_present_threads_do_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, room = threading.Thread.start, [True]
 
-    def first_alone(thread: threading.Thread) -> None:
-        nonlocal begun
-        begun += 1
-        if begun > 1:
+    def limited(thread: threading.Thread) -> None:
+        if not room:
             raise RuntimeError("can't start new thread")
+        room.pop()
         start(thread)
 
-    monkeypatch.setattr(threading.Thread, "start", first_alone)
+    monkeypatch.setattr(threading.Thread, "start", limited)
     async with BlockingPool(4, "p") as pool:
-        found = await asyncio.gather(*(pool.run(threading.get_ident) for _ in range(3)))
-        assert len(set(found)) == 1
+        assert len(set(await asyncio.gather(*(pool.run(threading.get_ident) for _ in range(3))))) == 1
     async with BlockingPool(4, "p") as pool:
         with pytest.raises(ExecFailed, match="the pool p: can't start new thread"):
             await pool.run(threading.get_ident)

@@ -85,14 +85,6 @@ async def test_a_cancellation_is_passed_on_when_the_work_never_ends() -> None:
         await task
 
 
-async def test_work_that_cancels_itself() -> None:
-    async def work() -> None:
-        raise asyncio.CancelledError
-
-    with pytest.raises(asyncio.CancelledError):
-        await finish_despite_cancel(work())
-
-
 class CleanUp:
     """A clean-up that takes a moment, and may fail."""
 
@@ -105,22 +97,6 @@ class CleanUp:
         self.finished = True
         if self.failure:
             raise self.failure
-
-
-async def test_an_error_is_returned_after_its_clean_up() -> None:
-    clean_up, error = CleanUp(), CreateFailed("no room")
-    assert await with_cleanup(clean_up(), error) is error
-    assert clean_up.finished
-    assert str(error) == "no room"
-
-
-async def test_a_failed_clean_up_is_said_in_the_error() -> None:
-    assert str(await with_cleanup(CleanUp(ExecFailed("no answer"))(), CreateFailed("no room"))) == "no room; no answer"
-
-
-async def test_a_failed_clean_up_is_a_note_of_a_foreign_error() -> None:
-    error = await with_cleanup(CleanUp(ExecFailed("no answer"))(), asyncio.CancelledError())
-    assert error.__notes__ == ["no answer"]
 
 
 @pytest.mark.parametrize(
@@ -161,3 +137,24 @@ async def test_undoes_the_result_that_a_cancelled_caller_does_not_receive(fails:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert undone == ([] if fails else ["sandbox"])
+
+
+@pytest.mark.parametrize(
+    ("error", "failure", "text"),
+    [
+        (CreateFailed("no room"), None, "no room"),
+        (CreateFailed("no room"), ExecFailed("no answer"), "no room; no answer"),
+        (SandboxLost("gone: no answer"), ExecFailed("no answer"), "gone: no answer"),
+    ],
+)
+async def test_an_error_is_returned_after_its_clean_up_with_the_failure_of_the_clean_up(
+    error: SubstrateError, failure: SubstrateError | None, text: str
+) -> None:
+    clean_up = CleanUp(failure)
+    assert await with_cleanup(clean_up(), error) is error
+    assert (clean_up.finished, str(error)) == (True, text)
+
+
+async def test_a_cancellation_gets_a_failed_clean_up_as_a_note() -> None:
+    error = await with_cleanup(CleanUp(ExecFailed("no answer"))(), asyncio.CancelledError())
+    assert error.__notes__ == ["no answer"]

@@ -1,10 +1,11 @@
-"""The suite itself: each kind of broken promise is found, and the command line says so."""
+"""The conformance suite finds each kind of broken promise, and the command line reports the outcome."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import pytest
 from click.testing import CliRunner
@@ -21,28 +22,32 @@ from taxtui.substrates.local.substrate import LocalSubstrate
 
 pytestmark = pytest.mark.processes
 
-BY_NAME = {str(check): check for check in checks()}
+BY_NAME: Final = {str(check): check for check in checks()}
+END: Final = "taxtui.substrates.local.sandbox._end"
 
 
 class Broken(LocalSubstrate):
-    """Sound by itself; each test breaks one thing."""
+    """Sound by itself; each test breaks one promise."""
 
     def __init__(self) -> None:
         super().__init__(LocalOptions(isolation="plain"))
 
 
-def broken_exec(monkeypatch: pytest.MonkeyPatch, spoil: object) -> None:
+def break_exec(monkeypatch: pytest.MonkeyPatch, spoil: Callable[[ExecResult], ExecResult]) -> None:
     sound = LocalSandbox.exec
 
     async def exec_(self: LocalSandbox, command: Command) -> ExecResult:
-        return spoil(await sound(self, command))  # type: ignore[operator]
+        return spoil(await sound(self, command))
 
     monkeypatch.setattr(LocalSandbox, "exec", exec_)
 
 
-def test_names_are_unique_and_every_check_says_what_it_promises() -> None:
-    assert len(BY_NAME) == len(checks())
-    assert all(check.promise.endswith(".") for check in checks())
+async def do_nothing(*_: object) -> None:
+    pass
+
+
+async def end_group_alone(process: Process, mark: str) -> None:
+    await process.close()
 
 
 @pytest.mark.parametrize(
@@ -53,85 +58,63 @@ def test_names_are_unique_and_every_check_says_what_it_promises() -> None:
         ("exec: exact bytes", lambda r: ExecResult(r.exit_code, r.stdout.replace(b"\n", b"\r\n"), r.stderr)),
         ("exec: 5 MB output", lambda r: ExecResult(r.exit_code, r.stdout[:4_000_000], r.stderr)),
         ("exec: standard input", lambda r: ExecResult(r.exit_code, r.stdout.strip(), r.stderr)),
+        # A failed search for survivors is no proof.
+        ("session: closing", lambda r: ExecResult(137, b"0\n", b"") if r.stdout.strip() == b"0" else r),
     ],
 )
-async def test_spoilt_results(name: str, spoil: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken_exec(monkeypatch, spoil)
+async def test_a_spoilt_result(
+    name: str, spoil: Callable[[ExecResult], ExecResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_exec(monkeypatch, spoil)
     with pytest.raises(Violation):
         await BY_NAME[name](Broken)
 
 
-async def test_a_timeout_that_kills_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def spare(process: object, launch: str) -> None:
-        pass
-
-    monkeypatch.setattr("taxtui.substrates.local.sandbox._end", spare)
-    with pytest.raises(Violation, match="should be dead"):
-        await BY_NAME["exec: timeout"](Broken)
-
-
-async def test_looking_for_survivors_that_fails_is_no_proof_of_any(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken_exec(monkeypatch, lambda r: ExecResult(137, b"0\n", b"") if r.stdout.strip() == b"0" else r)
-    with pytest.raises(Violation, match="exit code of 'rm -f beat"):
-        await BY_NAME["session: closing"](Broken)
-
-
-@pytest.mark.parametrize("name", ["exec: timeout", "exec: cancel a command", "session: timeout", "session: closing"])
-async def test_a_kill_that_stops_at_the_process_group(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def group_alone(process: Process, mark: str) -> None:
-        await process.close()
-
-    monkeypatch.setattr("taxtui.substrates.local.sandbox._end", group_alone)
-    with pytest.raises(Violation, match="should be dead"):
+@pytest.mark.parametrize(
+    ("name", "target", "replacement", "complaint"),
+    [
+        ("exec: timeout", END, end_group_alone, "should be dead"),
+        ("exec: cancel a command", END, end_group_alone, "should be dead"),
+        ("session: timeout", END, end_group_alone, "should be dead"),
+        ("session: closing", END, end_group_alone, "should be dead"),
+        ("from create to destroy", f"{LocalSandbox.__module__}.LocalSandbox.destroy", do_nothing, "after destroy"),
+        ("reset", f"{LocalSandbox.__module__}.LocalSandbox.reset", do_nothing, "after the reset"),
+        ("suspend and resume", "taxtui.substrates.local.freezing.stop", do_nothing, "a sleep of 1 s took"),
+        ("a command while suspended", "taxtui.substrates.local.freezing.stop", do_nothing, "a command ended in a"),
+    ],
+)
+async def test_a_call_that_does_too_little(
+    name: str, target: str, replacement: Any, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(target, replacement)
+    with pytest.raises(Violation, match=complaint):
         await BY_NAME[name](Broken)
 
 
-async def test_a_cancellation_that_kills_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def spare(process: object, launch: str) -> None:
-        pass
-
-    monkeypatch.setattr("taxtui.substrates.local.sandbox._end", spare)
-    with pytest.raises(Violation, match="after cancelling"):
-        await BY_NAME["exec: cancel a command"](Broken)
-
-
-async def test_a_session_that_outlives_its_closing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def leave(self: object) -> None:
-        pass
-
-    monkeypatch.setattr("taxtui.substrates.local.sandbox.OwnedStream.close", leave)
-    with pytest.raises(Violation, match="after closing"):
-        await BY_NAME["session: closing"](Broken)
+async def test_a_resume_that_continues_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taxtui.substrates.local.freezing.continue_all", do_nothing)
+    with pytest.raises((Violation, TimeoutError)):
+        await BY_NAME["suspend and resume"](Broken, timeout_s=10)
 
 
 async def test_a_find_that_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked_for: set[str] = set()
+    run_ids: set[str] = set()
 
     async def nothing(self: LocalSubstrate, run_id: str | None = None) -> Sequence[Found]:
-        asked_for.add(str(run_id))
+        run_ids.add(str(run_id))
         return []
 
     with monkeypatch.context() as broken:
         broken.setattr(LocalSubstrate, "find", nothing)
-        with pytest.raises(Violation, match="what find lists"):
+        with pytest.raises(Violation, match="entries of find"):
             await BY_NAME["from create to destroy"](Broken)
-    # What is left of its own run, and no more: other workers have theirs in the same folder.
-    (run_id,) = asked_for
+    (run_id,) = run_ids
     async with Broken() as substrate:
-        for found in await substrate.find(run_id):
-            await substrate.reap(found)
+        for entry in await substrate.find(run_id):
+            await substrate.reap(entry)
 
 
-async def test_a_destroy_that_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nothing(self: LocalSandbox) -> None:
-        pass
-
-    monkeypatch.setattr(LocalSandbox, "destroy", nothing)
-    with pytest.raises(Violation, match="after destroy"):
-        await BY_NAME["from create to destroy"](Broken)
-
-
-async def test_a_clean_up_that_fails_as_well_is_said_beside_the_complaint(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_clean_up_is_added_to_the_complaint(monkeypatch: pytest.MonkeyPatch) -> None:
     sound = Bench.clear
 
     async def clear(self: Bench) -> None:
@@ -139,42 +122,13 @@ async def test_a_clean_up_that_fails_as_well_is_said_beside_the_complaint(monkey
         raise Violation("a sandbox is left")
 
     monkeypatch.setattr(Bench, "clear", clear)
-    broken_exec(monkeypatch, lambda r: ExecResult(0, r.stdout, r.stderr))
-    outcome = await _judge(BY_NAME["exec: exit codes"], Broken, None, 30, (), verbose=False)
-    assert outcome[0] == "FAIL"
-    assert outcome[1].endswith("; and then, cleaning up: a sandbox is left")
+    break_exec(monkeypatch, lambda r: ExecResult(0, r.stdout, r.stderr))
+    outcome = await _judge(BY_NAME["exec: exit codes"], Broken, None, 30, verbose=False)
+    assert outcome.word == "FAIL"
+    assert outcome.why.endswith("; and then, cleaning up: a sandbox is left")
 
 
-async def test_a_suspension_that_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nothing(limiter: object, name: str) -> None:
-        pass
-
-    monkeypatch.setattr("taxtui.substrates.local.freezing.stop", nothing)
-    with pytest.raises(Violation, match="a sleep of 1 s took"):
-        await BY_NAME["suspend and resume"](Broken)
-    with pytest.raises(Violation, match="a command ended in a suspended sandbox"):
-        await BY_NAME["a command while suspended"](Broken)
-
-
-async def test_a_resume_that_continues_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nothing(limiter: object, name: str) -> None:
-        pass
-
-    monkeypatch.setattr("taxtui.substrates.local.freezing.continue_all", nothing)
-    with pytest.raises((Violation, TimeoutError)):
-        await BY_NAME["suspend and resume"](Broken, timeout_s=10)
-
-
-async def test_a_reset_that_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nothing(self: LocalSandbox, marks: object) -> None:
-        pass
-
-    monkeypatch.setattr(LocalSandbox, "reset", nothing)
-    with pytest.raises(Violation, match="after the reset"):
-        await BY_NAME["reset"](Broken)
-
-
-async def test_what_is_not_promised_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_promises_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Broken, "capabilities", Capabilities(bash=False))
     for name in ("exec: bash", "deadline", "reset", "cancel reset"):
         with pytest.raises(NotApplicable):
@@ -196,32 +150,24 @@ class TestWalker:
         assert [number async for number in cancellations(three)] == [1, 2, 3]
         assert reached == [0, 1, 2]
 
-    async def test_a_swallowed_cancellation_is_a_violation(self) -> None:
+    async def test_a_swallowed_cancellation_and_another_error_are_violations(self) -> None:
         async def stubborn() -> str:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(1)
             return "done"
 
-        with pytest.raises(Violation, match="went on and returned"):
-            [number async for number in cancellations(stubborn)]
-
-    async def test_another_error_is_a_violation(self) -> None:
         async def confused() -> None:
             try:
                 await asyncio.sleep(1)
             except asyncio.CancelledError:
                 raise KeyError("lost") from None
 
+        with pytest.raises(Violation, match="went on and returned"):
+            [number async for number in cancellations(stubborn)]
         with pytest.raises(Violation, match="KeyError"):
             [number async for number in cancellations(confused, delay_s=0.01)]
 
-    async def test_a_coroutine_that_never_ends(self) -> None:
-        async def endless() -> None:
-            await asyncio.Event().wait()
-
-        assert [number async for number in cancellations(endless)] == [1, 2]
-
-    async def test_what_never_ends_is_cancelled_once_it_runs(self) -> None:
+    async def test_an_endless_coroutine_is_cancelled_once_it_runs(self) -> None:
         begun, cancelled = asyncio.Event(), []
 
         async def endless() -> None:
@@ -237,9 +183,9 @@ class TestWalker:
 
         async for _ in cancellations(endless, running=begun.wait):
             begun.clear()
-        assert cancelled == [False, True, True, True], "at its 2nd, 3rd and 4th suspension, and where it then stays"
+        assert cancelled == [False, True, True, True], "at its 2nd, 3rd and 4th suspension, and at the endless one"
 
-    async def test_nothing_goes_on_where_it_never_runs(self) -> None:
+    async def test_no_task_remains_of_a_coroutine_that_never_runs(self) -> None:
         tasks = asyncio.all_tasks()
 
         async def refused() -> None:
@@ -251,30 +197,16 @@ class TestWalker:
 
 
 class TestCommandLine:
-    def test_it_passes(self) -> None:
-        done = CliRunner().invoke(main, ["local:isolation=plain", "--only", "declarations"])
-        assert done.exit_code == 0, done.output
-        assert "1 ok" in done.output
+    @pytest.mark.parametrize(("sound", "code", "line"), [(True, 0, "1 ok"), (False, 1, "FAIL  exec: exit codes")])
+    def test_a_failed_check_is_the_exit_code(
+        self, sound: bool, code: int, line: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if not sound:
+            break_exec(monkeypatch, lambda r: ExecResult(0, r.stdout, r.stderr))
+        done = CliRunner().invoke(main, ["local:isolation=plain", "--only", "exec: exit codes"])
+        assert (done.exit_code, line in done.output) == (code, True)
 
-    def test_it_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        broken_exec(monkeypatch, lambda r: ExecResult(0, r.stdout, r.stderr))
-        arguments = ["local:isolation=plain", "--only", "exit codes", "--mode", "exec"]
-        done = CliRunner().invoke(main, arguments)
-        assert done.exit_code == 1
-        assert "FAIL  exec: exit codes" in done.output
-        allowed = CliRunner().invoke(main, [*arguments, "--known", "exec: exit codes"])
-        assert allowed.exit_code == 0
-        assert "known" in allowed.output
-
-    def test_it_lists(self) -> None:
-        done = CliRunner().invoke(main, ["anything", "--list"])
-        assert done.output.count("\n") == len(checks())
-
-    def test_an_unknown_check(self) -> None:
-        done = CliRunner().invoke(main, ["local", "--known", "no such check"])
-        assert done.exit_code == 2
-
-    def test_a_substrate_that_cannot_be_used(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_unusable_substrate(self, monkeypatch: pytest.MonkeyPatch) -> None:
         async def unusable(self: LocalSubstrate) -> Availability:
             return Availability(ok=False, detail="broken", fix="mend it")
 

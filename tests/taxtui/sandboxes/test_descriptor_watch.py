@@ -24,22 +24,6 @@ def two_pipes() -> Iterator[tuple[Pipe, Pipe]]:
         os.close(end)
 
 
-async def test_whoever_watches_is_told_until_it_no_longer_wants_to_be(two_pipes: tuple[Pipe, Pipe]) -> None:
-    watch = watch_of(asyncio.get_running_loop())
-    (reader, writer), _ = two_pipes
-    told: list[bytes] = []
-    watch.add_reader(reader, lambda: told.append(b"not this"))
-    watch.add_reader(reader, lambda: told.append(os.read(reader, 1)))  # in its place, as with an event loop
-    os.write(writer, b"ab")
-    await until(lambda: len(told) == 2, "two bytes")
-    watch.remove_reader(reader)
-    watch.remove_reader(reader)
-    os.write(writer, b"c")
-    for _ in range(3):
-        await asyncio.sleep(0)
-    assert told == [b"a", b"b"]
-
-
 async def test_one_that_another_has_removed_at_the_same_moment_is_not_told(two_pipes: tuple[Pipe, Pipe]) -> None:
     watch = watch_of(asyncio.get_running_loop())
     told: list[int] = []

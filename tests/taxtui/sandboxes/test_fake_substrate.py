@@ -33,10 +33,6 @@ async def sandbox_of(fake: FakeSubstrate) -> FakeSandbox:
     return await fake.create(SPEC, Marks())
 
 
-def test_the_suite_has_these_checks() -> None:
-    assert {check.name for check in checks()} >= WITHOUT_A_SHELL
-
-
 @pytest.mark.parametrize("check", [check for check in checks() if check.name in WITHOUT_A_SHELL], ids=str)
 async def test_conformance_where_no_shell_is_needed(check: Check) -> None:
     fake = FakeSubstrate()
@@ -75,13 +71,6 @@ async def test_a_command_that_takes_longer_than_its_timeout_is_killed_and_ends_i
         await session.exec(TRUE)
 
 
-async def test_a_timeout_that_the_test_asked_for_is_not_taken_for_the_commands() -> None:
-    fake = FakeSubstrate()
-    fake.fail("exec", TimeoutError("of the network"))
-    with pytest.raises(TimeoutError, match="of the network"):
-        await (await sandbox_of(fake)).exec(TRUE)
-
-
 async def test_a_sandbox_that_is_removed_loses_the_command_under_way() -> None:
     fake, began, go_on = FakeSubstrate(), asyncio.Event(), asyncio.Event()
 
@@ -97,16 +86,3 @@ async def test_a_sandbox_that_is_removed_loses_the_command_under_way() -> None:
     go_on.set()
     with pytest.raises(SandboxLost):
         await running
-
-
-async def test_of_what_is_gone_nothing_is_remembered() -> None:
-    fake = FakeSubstrate()
-    for number in range(3):
-        spec = SandboxSpec(name=f"taxtui-r-{number}", labels={LABEL_RUN: "r"}, limits=Limits(), ttl_s=60.0)
-        sandbox = await fake.create(spec, Marks())
-        if number:
-            await sandbox.destroy()
-    [left] = await fake.find("r")
-    assert set(fake._specs) == {left.name} == {"taxtui-r-0"}
-    await fake.reap(left)
-    assert (fake.alive, fake._specs) == ({}, {})

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit import kept_output
 from taxtui.sandboxes.kit.kept_output import KeptOutput
-from taxtui.sandboxes.kit.process import Process
 from taxtui.sandboxes.kit.shell.captured_command import Captured
 from taxtui.sandboxes.kit.shell.framed_shell import FramedShell
 from tests.taxtui.sandboxes.test_shell import shell_process
@@ -60,13 +59,6 @@ def test_a_captured_stream_is_not_held_as_a_whole() -> None:
     stream.feed(b"CE 4\n")
     output = stream.output()
     assert (stream.exit_code, output.length, output.kept[-4:]) == (4, 500_004, b"last")
-
-
-async def test_a_process_on_this_machine() -> None:
-    process = Process(["/bin/sh", "-c", "head -c 300000 /dev/zero; echo last"], {"PATH": "/usr/bin:/bin"}, stdin=False)
-    out, err = await process.output()
-    assert (out.length, len(out.kept), out.kept[-5:], err.length) == (300_005, 1100, b"last\n", 0)
-    await process.close()
 
 
 @pytest.mark.parametrize("size", [0, 1, 16_384, 16_385, 300_000])

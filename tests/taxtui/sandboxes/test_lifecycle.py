@@ -114,18 +114,6 @@ async def test_a_suspension_lies_in_the_pause_and_its_resume_in_the_gap() -> Non
     Causality().add(context.events)
 
 
-async def test_an_unknown_usage_leaves_no_mark() -> None:
-    context, substrate = context_of("suspend", actions=2, think=PAUSES)
-
-    async def unknown(sandbox: Sleeper) -> Usage:
-        return Usage()
-
-    substrate.kind.usage = unknown
-    await run(context)
-    assert context.ended.outcome == "ok"
-    assert not {mark.name for mark in context.of(Mark)} & {"suspending", "suspended", "held"}
-
-
 async def test_a_pause_below_the_threshold_suspends_nothing() -> None:
     context, substrate = context_of("suspend", think=ThinkTime(median_ns=5 * MS, suspend_after_ns=10 * MS))
     await run(context)

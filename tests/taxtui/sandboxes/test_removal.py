@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import botocore.exceptions
 import pytest
 
-from taxtui.errors import CleanupFailed, CreateFailed, SubstrateUnavailable, Throttled
+from taxtui.errors import CleanupFailed, Throttled
 from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.kit.removal import find_together, insist, remove
@@ -75,13 +75,6 @@ async def test_a_removal_has_a_deadline_and_says_what_is_left(
     monkeypatch.setattr(removal, "REMOVE_S", 0.05)
     with pytest.raises(CleanupFailed, match=rf"^task t1 may still exist after 0\.05 s: {words}$"):
         await gone(ask, ended)
-
-
-async def test_a_refusal_ends_it_at_once() -> None:
-    ask = Provider(CreateFailed("no such right"))
-    with pytest.raises(CleanupFailed, match="task t1 may still exist: no such right"):
-        await gone(ask)
-    assert ask.asked == 1
 
 
 async def test_what_can_no_longer_be_seen_is_asked_for_again() -> None:
@@ -151,15 +144,3 @@ async def test_many_failed_creates_share_two_lists_and_each_sees_its_own_sandbox
     assert len(lists) <= 2
     substrate.alive["late"] = "r1"
     assert "late" in {entry.name for entry in await find_together(substrate, "r1")}
-
-
-async def test_a_list_that_fails_is_not_shared() -> None:
-    class Failing(FakeSubstrate):
-        async def find(self, run_id: str | None = None) -> Sequence[Found]:
-            await self.passes("reap", 0.0)
-            return await super().find(run_id)
-
-    substrate = Failing()
-    substrate.fail("reap", SubstrateUnavailable("down"))
-    answers = await asyncio.gather(*(find_together(substrate, "r1") for _ in range(3)), return_exceptions=True)
-    assert [type(answer) for answer in answers] == [SubstrateUnavailable, list, list]

@@ -65,11 +65,6 @@ async def test_what_is_final_is_asked_once(refusal: Exception) -> None:
     assert provider.asked == 1
 
 
-async def test_without_a_deadline_there_is_no_end() -> None:
-    provider = Provider(*(throttled() for _ in range(5)))
-    assert await Retry(first_s=0.0)(provider) == "found"
-
-
 @pytest.mark.parametrize("within_s", [2.5, 4.5])
 async def test_no_request_begins_after_the_time_limit(within_s: float) -> None:
     provider = Provider(*(throttled(0.0) for _ in range(9)))
@@ -83,14 +78,6 @@ async def test_no_more_requests_than_tries() -> None:
     with pytest.raises(Throttled):
         await Retry(tries=4)(provider)
     assert provider.asked == 4
-
-
-async def test_only_chosen_errors_are_retried() -> None:
-    provider = Provider(CreateFailed("not known yet"), throttled())
-    known = Retry(first_s=0.0, on=lambda error: isinstance(error, CreateFailed))
-    with pytest.raises(Throttled):
-        await known(provider)
-    assert provider.asked == 2
 
 
 async def test_refused_requests_count_as_throttled_time_and_the_answered_one_does_not() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.cancellation import with_cleanup
 from taxtui.sandboxes.kit.shell.captured_command import Captured, wrap_command
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, ExplainedSession, FramedShell, OwnedStream
 
@@ -62,13 +61,6 @@ async def test_a_cancellation_stays_one_with_a_note() -> None:
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-
-
-async def test_what_was_said_is_not_said_again() -> None:
-    async def end() -> None:
-        raise ExecFailed("no answer")
-
-    assert str(await with_cleanup(end(), SandboxLost("gone: no answer"))) == "gone: no answer"
 
 
 class TestExplained:

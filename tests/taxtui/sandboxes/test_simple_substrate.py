@@ -136,14 +136,6 @@ async def test_without_a_list_a_process_finds_its_sandboxes_and_no_other(account
         assert await substrate.find() == []
 
 
-async def test_without_start_there_are_no_sessions(account: ExampleOptions) -> None:
-    async with Example(account) as substrate:
-        sandbox = await substrate.create(spec(), Marks())
-        with pytest.raises(ExecFailed, match="cannot open a session"):
-            await sandbox.open_session()
-        await sandbox.destroy()
-
-
 class NoAnswer(Example):
     async def connect(self) -> None:
         raise OSError("no route")

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -64,61 +65,73 @@ async def test_what_exists_already_is_removed_by_the_command_that_is_named() -> 
     assert (done.exit_code, f"removed local {name}" in done.output) == (0, True)
 
 
-class TestSubstrates:
+def rows(*args: str, exit_code: int = 0) -> list[dict[str, Any]]:
+    done = CliRunner().invoke(doctor.command, [*args, "--format", "json"], catch_exceptions=False)
+    assert done.exit_code == exit_code
+    parsed: list[dict[str, Any]] = json.loads(done.stdout)
+    return parsed
+
+
+class TestDoctor:
     def test_an_adapter_that_raises_against_the_protocol_is_a_row(self, monkeypatch: pytest.MonkeyPatch) -> None:
         async def check(_: LocalSubstrate) -> Availability:
             raise RuntimeError("boom")
 
         monkeypatch.setattr(LocalSubstrate, "check", check)
-        done = CliRunner().invoke(doctor.command, ["-s", "local", "--format", "json"])
-        [row] = json.loads(done.stdout)
-        assert (done.exit_code, row["ok"], row["fix"]) == (3, False, "report it to the adapter's author")
+        [row] = rows("-s", "local", exit_code=3)
+        assert (row["ok"], row["fix"]) == (False, "report it to the adapter's author")
         assert re.fullmatch(r"unexpected RuntimeError \(test_substrate_commands\.py:\d+\)", row["detail"])
 
-    def test_a_missing_extra_is_a_row_with_its_fix(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(installed, "is_installed", lambda package: package != "docker")
-        [row] = json.loads(CliRunner().invoke(doctor.command, ["-s", "docker", "--format", "json"]).stdout)
-        assert row == {
-            "name": "docker",
-            "ok": False,
-            "detail": "docker is not installed",
-            "fix": installed.extra_command("docker"),
-        }
-        checked = CliRunner().invoke(doctor.command, ["-s", "docker"])
-        assert f"unavailable  docker is not installed  →  {installed.extra_command('docker')}" in checked.stdout
-
     @pytest.mark.parametrize(
-        ("missing", "words"),
+        ("name", "missing", "detail"),
         [
-            ({"boto3", "asyncssh"}, "asyncssh and boto3 are not installed"),
-            ({"boto3", "asyncssh", "websockets"}, "asyncssh, boto3 and websockets are not installed"),
+            ("docker", {"docker"}, "docker is not installed"),
+            ("ec2", {"boto3", "asyncssh"}, "asyncssh and boto3 are not installed"),
+            ("ec2", {"boto3", "asyncssh", "websockets"}, "asyncssh, boto3 and websockets are not installed"),
         ],
     )
-    def test_several_missing_packages_are_a_plural(
-        self, monkeypatch: pytest.MonkeyPatch, missing: set[str], words: str
+    def test_a_missing_extra_is_a_row_with_its_fix(
+        self, monkeypatch: pytest.MonkeyPatch, name: str, missing: set[str], detail: str
     ) -> None:
         monkeypatch.setattr(installed, "is_installed", lambda package: package not in missing)
-        [row] = json.loads(CliRunner().invoke(doctor.command, ["-s", "ec2", "--format", "json"]).stdout)
-        assert row["detail"] == words
+        [row] = rows("-s", name, exit_code=3)
+        assert row["detail"] == detail
+        table = CliRunner().invoke(doctor.command, ["-s", name]).stdout
+        assert f"unavailable  {detail}  →  {row['fix']}" in table
 
-    def test_check_asks_each(self) -> None:
-        done = CliRunner().invoke(doctor.command, ["-s", "local", "--format", "json"])
-        assert done.exit_code == 0
-        [row] = json.loads(done.stdout)
-        assert row["ok"] is True
+    def test_a_substrate_is_checked_with_its_options_and_its_deadline(self) -> None:
+        [row] = rows("-s", PLAIN)
+        assert (row["name"], row["ok"], row["variant"]) == (PLAIN, True, "plain")
         assert row["limits"]
         assert row["capabilities"]["deadline"] == "none"
+        assert CliRunner().invoke(doctor.command, ["-s", PLAIN]).stdout.rstrip().endswith("; deadline: none")
 
-    def test_a_substrate_that_cannot_be_built(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def refuse(reference: object) -> None:
-            raise UsageError("local: no", fix="do this")
+    @pytest.mark.parametrize(
+        ("reference", "detail"),
+        [
+            ("local:isolated=plain", "local has no option 'isolated'"),
+            ("local:iso; lation=plain", "local has no option 'iso; lation'"),
+            ("local:isolation=no", "Invalid enum value 'no' - at `$.isolation`"),
+        ],
+    )
+    def test_an_invalid_option_is_a_row(self, reference: str, detail: str) -> None:
+        [row] = rows("-s", reference, exit_code=3)
+        assert (row["ok"], row["detail"]) == (False, detail)
 
-        monkeypatch.setattr("taxtui.sandboxes.registry.build", refuse)
-        rows = json.loads(CliRunner().invoke(doctor.command, ["-s", "local", "--format", "json"]).stdout)
-        assert {"name": "local", "ok": False, "detail": "no", "fix": "do this"} in rows
+    @pytest.mark.parametrize(
+        ("reference", "words"), [("docer", "unknown substrate 'docer'"), ("docker:runsc", "not an option")]
+    )
+    def test_an_unknown_substrate_is_refused(self, reference: str, words: str) -> None:
+        with pytest.raises(UsageError, match=words):
+            rows("-s", reference)
+
+    def test_one_unusable_substrate_of_two_is_the_exit_code_of_a_complete_table(self) -> None:
+        words = ["-s", PLAIN, "-s", "docker:host=unix:///nonexistent"]
+        done = CliRunner().invoke(doctor.command, words, catch_exceptions=False)
+        assert (done.exit_code, done.stdout.count("\n")) == (3, 2)
 
 
-class TestSweep:
+class TestClean:
     def test_dry_run_then_for_real(self) -> None:
         name = asyncio.run(leave_one(1))
         told = CliRunner().invoke(clean.command, ["-s", PLAIN, "--run", RUN, "--dry-run"])

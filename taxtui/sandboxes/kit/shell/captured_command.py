@@ -1,8 +1,8 @@
-"""The shell program around each command, and the reader of its output.
+"""The shell program around each command, and the reader of the output.
 
-The program prints its exit code last, on both streams: a provider delays the exit status of an exec while any process,
-for example in the background, has the streams open. The command's mark is among its arguments and in the environment of
-all its processes, so that they are found and killed.
+The program prints the exit code last, on both streams: a provider delays the exit status of an exec while any process,
+for example in the background, has the streams open. The command's mark is among the arguments and in the environment of
+all processes of the command, for the kill.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from taxtui.sandboxes.kit.shell.framed_shell import ENDED, Streams
 from taxtui.sandboxes.kit.shell.frames import LAST_LINE, STDERR, STDOUT, last_line
 from taxtui.sandboxes.kit.wrapper_clock import BEGIN, NOW, UNKNOWN
 
-# Quiet, or bash would comment on commands that die of a signal; what runs has the real stderr back as its own.
+# Quiet, or bash would comment on death by a signal; the command itself gets the real stderr.
 _PROGRAM: Final = r"""@BEGIN@; exec 3>&2 2>/dev/null; export @MARK@="$1"; _a=$1; _b=$2; shift 2
 @BODY@ 2>&3 3>&-
 _r=$?; printf '\1%s%s %d:%s\n' "$_a" "$_b" "$_r" "@NOW@" >&3; printf '\1%s%s %d:%s\n' "$_a" "$_b" "$_r" "@NOW@"; @END@
@@ -27,7 +27,7 @@ _URL_SCRIPT: Final = 4096  # a longer script goes through stdin: proxies limit t
 
 
 class CapturedProgram(NamedTuple):
-    """The program to start, its standard input, and the marker that begins the last line of both streams."""
+    """The program to start, the standard input, and the marker at the beginning of both streams' last line."""
 
     argv: list[str]
     stdin: bytes
@@ -36,13 +36,13 @@ class CapturedProgram(NamedTuple):
 
 
 def wrap_command(command: Command, shell: str) -> CapturedProgram:
-    """The program around a command. The API cannot announce the end of input before v5, so ``head`` counts it."""
+    """The program around a command. Before v5 the API cannot announce the end of input: ``head`` counts the bytes."""
     script, stdin = command.script, command.stdin
     if stdin:
         body = f'head -c {len(stdin)} | ( eval "$1" )'
     elif len(script) > _URL_SCRIPT:
         script, stdin = "", script.encode()
-        if shell == "bash":  # which reads it without a process; LC_ALL counts bytes
+        if shell == "bash":  # bash reads without a process; LC_ALL counts bytes
             body = f'IFS= LC_ALL=C read -rN {len(stdin)} _s; ( eval "$_s" ) </dev/null'
         else:
             body = f'( eval "$(head -c {len(stdin)})" </dev/null )'
@@ -52,12 +52,12 @@ def wrap_command(command: Command, shell: str) -> CapturedProgram:
 
 
 def wrap_program(argv: Sequence[str]) -> CapturedProgram:
-    """The program around a persistent shell: with the shell end all its processes."""
+    """The program around a persistent shell: all processes end with the shell."""
     return _wrapped("sh", '"$@"', "@KILL@; kill -KILL 0", argv, b"")
 
 
 def _wrapped(shell: str, body: str, end: str, argv: Sequence[str], stdin: bytes) -> CapturedProgram:
-    # The nonce has a second half beside the mark: a command that lists its shell's variables prints no marker.
+    # The nonce has a second half besides the mark: a list of the shell's variables contains no marker.
     first_half, second_half = new_mark(), new_mark()
     program = _PROGRAM.replace("@MARK@", MARK).replace("@BODY@", body).replace("@END@", end)
     program = program.replace("@KILL@", kill_script(first_half))
@@ -70,7 +70,7 @@ def _wrapped(shell: str, body: str, end: str, argv: Sequence[str], stdin: bytes)
 
 
 class Captured:
-    """One stream of a command up to its end marker; later bytes are not the command's."""
+    """A stream of a command up to the end marker; later bytes are dropped."""
 
     def __init__(self, marker: bytes) -> None:
         """``marker``: empty where none is to come."""
@@ -78,7 +78,7 @@ class Captured:
         self.wrapper_ended_ns = UNKNOWN
         self._marker = marker
         self._output = KeptOutput()
-        self._last = bytearray()  # what may be the beginning of the marker's line
+        self._last = bytearray()  # possibly the beginning of the marker's line
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes; the marker sets ``exit_code``.
@@ -115,7 +115,7 @@ class Captured:
 async def captured(stream: Streams, marker: bytes) -> tuple[Captured, Captured]:
     """Stdout and stderr up to their end markers, even while background processes have the streams open.
 
-    Without a marker up to the streams' end: the command has killed the shell around it, or the sandbox is gone.
+    Without a marker up to the streams' end: the command has killed the wrapper shell, or the sandbox is gone.
     """
     streams = {STDOUT: Captured(marker), STDERR: Captured(marker)}
     while any(captured_stream.exit_code is None for captured_stream in streams.values()):

@@ -1,9 +1,9 @@
 """The framed persistent shell behind every ``session`` mode, over any stream of bytes.
 
-A small program in the sandbox's own shell (:func:`launch_argv`) keeps a subshell ready for the next command, so that
-no command waits for a fork. The subshell takes one frame and evaluates it; when it has exited, the shell itself takes
-the next frame, and so on in turns. The frame for the subshell holds the command and prints a marker before it, on both
-streams; the one for the shell prints a marker after it, with the exit code::
+A small program in the sandbox's own shell (:func:`launch_argv`) keeps a subshell ready for the next command: no command
+waits for a fork. The subshell takes a frame, evaluates the text and exits; the shell itself takes the next frame, and
+so on in turns. The subshell's frame prints a marker on both streams and runs the command. The shell's frame prints a
+marker after the command, with the exit code::
 
     client → subshell ": 000000214 000000001
 " + that many bytes of shell, on that many lines
@@ -12,11 +12,10 @@ streams; the one for the shell prints a marker after it, with the exit code::
     shell → client    … noise … BEGIN{ the command's own bytes END}0:1700000000.123456
 
 
-The time after the exit code is that of the print, by bash's own clock: :mod:`taxtui.sandboxes.kit.wrapper_clock`.
+The time after the exit code is the time of the print, by bash's own clock: :mod:`taxtui.sandboxes.kit.wrapper_clock`.
 
-Both nonces are new for each command and are sent in two halves, so that neither an echo of the frames nor a command
-that prints its shell's variables can look like a marker. Output between two commands, for example of
-a background process, is dropped.
+Both nonces are new for each command and are sent in two halves, so neither an echo of the frames nor a print of the
+shell's variables looks like a marker. Output between two commands, for example of a background process, is dropped.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ OPEN_TIMEOUT_S: Final = 60.0
 _PRINTED_BYTES: Final = 16_384
 
 # bash reads exactly the announced bytes with a few large reads; without `read -N` (bash < 4.1, other shells) the
-# same frame is taken line by line, one byte per system call. LC_ALL is only looked at while the driver starts.
+# same frame is taken line by line, a byte per system call. LC_ALL is only looked at while the driver starts.
 _HEADER_BYTES: Final = 22
 _BASH_TAKES: Final = f"IFS= read -rN{_HEADER_BYTES} _n && IFS= read -rN$((10#${{_n:2:9}})) _c"
 _SH_TAKES: Final = (
@@ -51,7 +50,7 @@ _SH_TAKES: Final = (
 
 
 def _driver(takes: str) -> str:
-    """The shell's own frames and its subshells' in turns; ``set -e`` of a command needs its subshell to be no test."""
+    """The shell's and the subshells' frames in turns; a test of a subshell would disable a command's ``set -e``."""
     return f'while {takes}; do eval "$_c"; ( {takes} || exit; eval "$_c" ); _r=$?; done'
 
 
@@ -68,8 +67,7 @@ _RAW_TERMINAL: Final = "stty raw -echo 2>/dev/null; "
 def launch_argv(*, terminal: bool = False) -> list[str]:
     """The program for the provider to start; its standard streams are the :class:`ByteStream`.
 
-    ``terminal``: the streams are one pseudo-terminal; the program switches it to raw mode, so that bytes pass
-    unchanged.
+    ``terminal``: the streams are a single pseudo-terminal; the program switches to raw mode, and bytes pass unchanged.
     """
     return ["sh", "-c", (_RAW_TERMINAL if terminal else "") + _LAUNCHER, "sh", _BASH_DRIVER, _SH_DRIVER]
 
@@ -90,10 +88,10 @@ class Streams(Protocol):
 
 
 class ByteStream(Streams, Protocol):
-    """The streams of a running program, and the power to end it. A substrate writes one for its sessions."""
+    """The streams of a running program, and the end of the program. A substrate with sessions has an implementation."""
 
     async def close(self) -> None:
-        """Kill the program with all its processes, and close the connection. Idempotent."""
+        """Kill the program with all processes, and close the connection. Idempotent."""
         ...
 
 
@@ -116,7 +114,7 @@ class FramedShell:
 
     @classmethod
     async def open(cls, stream: ByteStream, *, merged: bool = False, timeout_s: float = OPEN_TIMEOUT_S) -> FramedShell:
-        """Wait until the shell that :func:`launch_argv` started has answered; on failure the stream is closed.
+        """Wait for the first answer of the shell of :func:`launch_argv`; on failure the stream is closed.
 
         Raises:
             ExecTimeout, SandboxLost: no answer.
@@ -126,7 +124,7 @@ class FramedShell:
         return shell
 
     async def exec(self, command: Command) -> ExecResult:
-        """Run one command in a subshell. After a timeout or a cancellation the session is closed.
+        """Run a command in a subshell. After a timeout or a cancellation the session is closed.
 
         Raises:
             ExecTimeout: the command was killed with all processes of this session.
@@ -136,7 +134,7 @@ class FramedShell:
         return await self._exchange(command, command.timeout_s)
 
     async def only(self, command: Command) -> ExecResult:
-        """Run one command and exit the shell, in one exchange; replaces ``open`` and ``exec``.
+        """Run a command and exit the shell, in a single exchange; replaces ``open`` and ``exec``.
 
         The owner of the stream ends it. Raises as ``exec``.
         """
@@ -144,7 +142,7 @@ class FramedShell:
         return await self._exchange(command, command.timeout_s, prologue=prologue, epilogue="exit\n")
 
     async def close(self) -> None:
-        """End the shell and all its processes. Idempotent."""
+        """End the shell with all processes. Idempotent."""
         self._closed = True
         await finish_despite_cancel(self._stream.close())
 
@@ -167,7 +165,7 @@ class FramedShell:
                         raise SandboxLost("the session's shell ended")  # the handler closes
                     frames.feed(channel, chunk)
             return frames.result()
-        except ValueError:  # a command can read its shell's input, with the nonce, and print a marker itself
+        except ValueError:  # a command can read the shell's input, with the nonce, and print a marker itself
             garbled = ExecFailed("the session's answer is garbled; the session is closed")
             raise await with_cleanup(self.close(), garbled) from None
         except TimeoutError:
@@ -178,7 +176,7 @@ class FramedShell:
 
 
 def farewell(line: str) -> bytes:
-    """The input that makes an idle shell run a last line; no marker follows."""
+    """The input for a last line of an idle shell; no marker follows."""
     return _framed("\n") + 2 * _framed(f"{line}\n")
 
 
@@ -202,19 +200,19 @@ def _evaluated(command: Command, *, merged: bool) -> tuple[str, str, bytes]:
         return run, "</dev/null", b""
     if not merged or len(command.stdin) <= _PRINTED_BYTES:
         return f"printf '{_printf_escaped(command.stdin)}' | {run}", "", b""
-    fed = base64.b64encode(command.stdin)  # the shell takes all bytes, also those that the command leaves unread
+    fed = base64.b64encode(command.stdin)  # the shell takes all bytes, also bytes left unread by the command
     decoded = f"{{ base64 -d 2>/dev/null | {run}; _r=$?; cat >/dev/null; exit $_r; }}"
     return f"head -c {len(fed)} | {decoded}", "", fed
 
 
 def quoted(script: str) -> str:
-    """A script as one word of ASCII for any POSIX shell, in any locale and through any terminal."""
+    """A script as a single word of ASCII for any POSIX shell, in any locale and through any terminal."""
     if script.isascii() and "\r" not in script and "\0" not in script:
         return "'" + script.replace("'", "'\\''") + "'"
     return f"\"$(printf '{_printf_escaped(script.encode())}')\""
 
 
-# Also a hyphen: a format that begins with one is taken for an option.
+# Also a hyphen: printf takes a leading hyphen for an option.
 _PRINTF: Final = [
     chr(byte) if 0x20 <= byte < 0x7F and chr(byte) not in "\\%'-" else f"\\{byte:03o}" for byte in range(256)
 ]
@@ -225,7 +223,7 @@ def _printf_escaped(data: bytes) -> str:
 
 
 class ExplainedSession:
-    """A persistent shell whose errors name the end of the sandbox, if there is one; a ``protocol.Session``."""
+    """A ``protocol.Session`` with errors that name the end of the sandbox."""
 
     def __init__(
         self,
@@ -236,7 +234,7 @@ class ExplainedSession:
     ) -> None:
         """``explain`` returns the cause of the connection's error, or the same error.
 
-        ``silent``: the connection does not report the sandbox's end, so that a timeout may have that cause.
+        ``silent``: the connection does not report the sandbox's end, so a timeout may have this cause.
         """
         self._shell = shell
         self._explain = explain
@@ -268,7 +266,7 @@ class ExplainedSession:
 
 
 class OwnedStream:
-    """A ``ByteStream`` with another way to end it, for example by killing all its processes."""
+    """A ``ByteStream`` with another ``close``, for example a kill of all processes."""
 
     def __init__(self, stream: Streams, end: Callable[[], Awaitable[None]]) -> None:
         """``end`` is called once, by the first ``close``."""

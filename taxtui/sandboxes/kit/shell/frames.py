@@ -1,9 +1,9 @@
-"""The output of a framed shell's command between its markers, on two streams or on one.
+"""The output of a framed shell's command between markers, on two streams or merged.
 
-bash stores the text of a here-document in a temporary file that it has already unlinked; at compatibility level 50 also
-a short text. A merged command writes to such a file through ``/proc/self/fd``. No program has to remove the file, and a
-process that the command leaves behind cannot reach the files of the next command. The file has the mode 0400, so only
-root may write to it. Other users and other shells need named files.
+bash stores the text of a here-document in an unlinked temporary file; at compatibility level 50 also a short text. A
+merged command writes to this file through ``/proc/self/fd``. No program has to remove the file, and a surviving process
+of the command cannot reach the files of the next command. The file has the mode 0400: only root may write. Ordinary
+users and POSIX shells need named files.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from taxtui.sandboxes.kit.wrapper_clock import BEGIN, LONGEST, NOW, epoch_ns
 from taxtui.sandboxes.protocol import ExecResult
 
 CLOSED: Final = "8<&- 9<&-"
-"""Redirections that hide the files from the command, once its streams are open."""
+"""Redirections to hide the files from the command, once the streams are open."""
 
 UNLINKED: Final = r"""BASH_COMPAT=50 eval "exec 8<<<'' 9<<<''"; _o=/proc/self/fd/8; _e=/proc/self/fd/9"""
 """bash: set ``$_o`` and ``$_e`` to the paths of two new, empty, unlinked files."""
 
 USABLE: Final = "[[ -f $_o && -w $_o && -f $_e && -w $_e ]]"
-"""bash: whether the files are usable. They are not without ``/proc``, or if a here-document is a pipe."""
+"""bash: whether the files are usable: not without ``/proc``, and not if a here-document is a pipe."""
 
 
 def is_plain(limit: int) -> str:
     """A condition of bash: the file ``$1`` is printable text of at most ``limit`` bytes; ``$_v`` then has the text.
 
-    ``read`` fails at the end of the file: the whole file was read, and no byte is NUL. The caller sets ``LC_ALL=C``, so
-    that bytes are counted.
+    ``read`` fails at the end of the file: the whole file was read, and no byte is NUL. The caller sets ``LC_ALL=C`` to
+    count bytes.
     """
     return rf"""! IFS= read -rd '' -n {limit} _v <"$1" && [[ $_v != *[^$'\t\n'\ -~]* ]]"""
 
@@ -38,11 +38,11 @@ def is_plain(limit: int) -> str:
 STDOUT: Final = 1
 STDERR: Final = 2
 LAST_LINE: Final = 3 + 1 + LONGEST
-"""Bytes at most between an end marker and the end of its line: the exit code, a colon, the wrapper's end."""
+"""Bytes at most between an end marker and the end of the line: the exit code, a colon, the wrapper's end."""
 
 
 class SplitFrames:
-    """Both streams of one command, each between its markers."""
+    """Both streams of a command, each between markers."""
 
     def __init__(self, begin: str, end: str) -> None:
         self._begin, self._end = begin, end
@@ -53,7 +53,7 @@ class SplitFrames:
         return self._frames[STDOUT].complete and self._frames[STDERR].complete
 
     def subshell(self, command: str, *, stdin: str) -> str:
-        """The subshell's program for ``command``, after its first markers."""
+        """The subshell's program for ``command``, after the first markers."""
         begin = f"printf '%s%s{{' {_halves(self._begin)}"
         return f"{BEGIN}; {begin}; {begin} >&3; exec {stdin} 2>&3 3>&-; {command}\n"
 
@@ -69,13 +69,13 @@ class SplitFrames:
         out, err = (self._frames[channel].payload for channel in (STDOUT, STDERR))
         assert isinstance(out, KeptOutput)
         assert isinstance(err, KeptOutput)
-        last = self._frames[STDOUT]  # the shell prints this marker after that of stderr
+        last = self._frames[STDOUT]  # the shell prints this marker last
         return exec_result(last.exit_code, out, err, last.wrapper_ended_ns)
 
 
 # A file is ``t`` and printable text without line ends and tabs, or ``b`` and base64; ``=.`` ends both. In the text,
-# ``=e`` is an equals sign, ``=n`` a line end, ``=t`` a tab. Base64 takes only the bytes that the file has at its start,
-# because a process in the background may write on.
+# ``=e`` is an equals sign, ``=n`` a line end, ``=t`` a tab. Base64 takes only the bytes present at the start, because a
+# background process may write on.
 _SAY_TEXT: Final = r"_v=${_v//=/=e}; _v=${_v//$'\n'/=n}; _v=${_v//$'\t'/=t}; " + """printf 't%s' "$_v\""""
 _SAY_BASE64: Final = 'printf b; head -c "$(exec wc -c <"$1")" <"$1" | base64'
 _TEXT_BYTES: Final = 8192  # of more, base64 is faster than bash
@@ -93,14 +93,14 @@ _SH: Final = f'{_NAMED}; _taxtui_say() {{ if [ -s "$1" ]; then {_SAY_BASE64}; el
 
 
 class MergedFrames:
-    """Both outputs on one stream: the command writes to two files, and the shell then prints them.
+    """Both outputs on a single stream: the command writes to two files, and the shell then prints the files.
 
-    The stream is a terminal, and some forwarders of terminals change bytes: they repair UTF-8 or line ends. Therefore
+    The stream is a terminal, and some forwarders of terminals repair UTF-8 or line ends. Therefore
     only printable characters encode the command's output.
     """
 
     PROLOGUE: Final = 'if [ -n "$BASH_VERSION" ]; then eval \'' + _BASH.replace("'", "'\\''") + f"'; else {_SH}; fi; "
-    """The shell's program before its first command."""
+    """The shell's program before the first command."""
 
     def __init__(self, begin: str, end: str) -> None:
         self._begin, self._end = begin, end
@@ -118,7 +118,7 @@ class MergedFrames:
     def shell(self, then: str = "_taxtui_files\n") -> str:
         """The shell's program after the subshell exited with ``$_r``: print both files between the markers.
 
-        ``then``: one more line, by default new files. A process that the command left running has the old files.
+        ``then``: a last line, by default new files. A surviving process of the command has the old files.
         """
         return (
             f'printf \'%s%s{{\' {_halves(self._begin)}; _taxtui_say "$_o"; _taxtui_say "$_e"; '
@@ -133,13 +133,13 @@ class MergedFrames:
 
 
 def _halves(nonce: str) -> str:
-    """A nonce as two words, so that the echo of the program does not look like the marker."""
+    """A nonce as two words: an echo of the program does not look like the marker."""
     middle = len(nonce) // 2
     return f"{nonce[:middle]} {nonce[middle:]}"
 
 
 _NOT_PRINTABLE: Final = bytes(set(range(256)) - set(range(0x20, 0x7F)))
-"""Line ends of base64, and bytes that a terminal inserts."""
+"""Line ends of base64, and bytes inserted by a terminal."""
 _ESCAPED: Final = {b"=e": b"=", b"=n": b"\n", b"=t": b"\t"}
 
 
@@ -149,11 +149,11 @@ class _Unmerged:
     def __init__(self) -> None:
         self._streams = KeptOutput(), KeptOutput()
         self._complete = 0  # streams
-        self._kind = b""  # of the next one; empty: it has not come yet
-        self._waiting = b""  # what is not decoded yet
+        self._kind = b""  # of the next stream; empty before the arrival
+        self._waiting = b""  # not decoded yet
 
     def add(self, data: bytes | bytearray | memoryview) -> None:
-        """The next bytes. Raises ``ValueError`` for bytes that the shell program does not print."""
+        """The next bytes. Raises ``ValueError`` for bytes from elsewhere than the shell program."""
         self._waiting += bytes(data).translate(None, _NOT_PRINTABLE)
         while self._waiting:
             if self._complete == len(self._streams):
@@ -161,7 +161,7 @@ class _Unmerged:
             if not self._kind:
                 self._kind, self._waiting = self._waiting[:1], self._waiting[1:]
             end = self._waiting.find(b"=.")
-            # Four digits of base64 belong together, and so do two characters that begin with "=".
+            # Four digits of base64 belong together, and so do "=" and the next character.
             length = end if end >= 0 else max(0, len(self._waiting) - 2) // 4 * 4
             if self._kind == b"t" and end < 0:
                 length = len(self._waiting) - self._waiting.endswith(b"=")
@@ -179,7 +179,7 @@ class _Unmerged:
         return re.sub(b"=.?", lambda escape: _unescaped(escape[0]), text) if b"=" in text else text
 
     def ended(self) -> tuple[KeptOutput, KeptOutput]:
-        """Both. Raises ``ValueError`` where something is missing."""
+        """Both streams. Raises ``ValueError``: a stream is missing."""
         if self._complete < len(self._streams):
             raise ValueError("a stream is missing")
         return self._streams
@@ -200,7 +200,7 @@ class _Sink(Protocol):
 def last_line(text: bytes | bytearray) -> tuple[int, int]:
     """The exit code after an end marker, and when the wrapper ended, or ``UNKNOWN``. Raises ``ValueError``.
 
-    A command can find the marker and print it.
+    A command can print a forged marker.
     """
     code, _, ended = bytes(text).partition(b":")
     if len(text) > LAST_LINE or len(code) > 3 or not code.isdigit():
@@ -209,7 +209,7 @@ def last_line(text: bytes | bytearray) -> tuple[int, int]:
 
 
 class _Frame:
-    """The bytes of one stream between ``BEGIN{`` and ``END}code:time\\n``, in chunks of any size."""
+    """The bytes of a stream between ``BEGIN{`` and ``END}code:time\\n``, in chunks of any size."""
 
     def __init__(self, begin: str, end: str, payload: _Sink | None = None) -> None:
         self._begin, self._end = f"{begin}{{".encode(), f"{end}}}".encode()
@@ -234,7 +234,7 @@ class _Frame:
             del self._buffer[: at + len(self._begin)]
             self._begun = True
         at = self._buffer.find(self._end)
-        safe = at if at >= 0 else max(0, len(self._buffer) - len(self._end))  # what can't be part of a marker
+        safe = at if at >= 0 else max(0, len(self._buffer) - len(self._end))  # not part of a marker
         self.payload.add(self._buffer[:safe])
         del self._buffer[:safe]
         if at < 0:

@@ -1,4 +1,4 @@
-"""Programs over one SSH connection: a channel each, with separate streams."""
+"""Programs over an SSH connection: a channel each, with separate streams."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _CONNECT_FAILED: Final = 2  # RFC 4254, 5.1: asyncssh reports a closed connectio
 
 
 async def log_in(address: str, **options: Any) -> asyncssh.SSHClientConnection:
-    """A connection that detects its death within a minute; ``options`` are ``asyncssh.connect``'s.
+    """A connection with its death detected within a minute; ``options`` are ``asyncssh.connect``'s.
 
     Raises :data:`CONNECTION_ERRORS`, or ``TimeoutError``.
     """
-    # asyncssh's own limit is a wait_for, which before Python 3.12 may swallow a cancellation: the next one is ours.
+    # asyncssh's own limit, a wait_for, may swallow a cancellation before Python 3.12: this timeout comes first.
     async with asyncio.timeout(LOGIN_TIMEOUT_S):
         return await asyncssh.connect(
             address,
@@ -53,14 +53,14 @@ async def log_in(address: str, **options: Any) -> asyncssh.SSHClientConnection:
 
 
 def no_channel(code: int, reason: str) -> SubstrateError:
-    """The reason why a connection takes no further command: it is gone, or sshd has too many channels."""
+    """The reason why a connection takes no further command: connection lost, or too many channels of sshd."""
     if code != _CONNECT_FAILED:
         return ExecFailed(f"sshd opens no further channel: {reason}")
     return SandboxLost(f"the SSH connection is gone: {reason}")
 
 
 class Program(asyncssh.SSHClientSession[bytes]):
-    """One program. Reads and writes as a ``ByteStream``; closing it kills no process."""
+    """A program, read and written as a ``ByteStream``; ``close`` kills no process."""
 
     def __init__(self, drain_s: float) -> None:
         """``drain_s``: how long output may follow the exit, where a descendant holds the streams."""
@@ -141,8 +141,8 @@ class Program(asyncssh.SSHClientSession[bytes]):
         return stream, data
 
     def feed(self, data: bytes) -> None:
-        """Send all of standard input and its end, whether or not the program reads it."""
-        with contextlib.suppress(BrokenPipeError):  # it has ended already
+        """Send all of standard input and the end, read by the program or not."""
+        with contextlib.suppress(BrokenPipeError):  # the program has ended already
             self._channel.write(data)
             self._channel.write_eof()
 
@@ -160,26 +160,26 @@ class Program(asyncssh.SSHClientSession[bytes]):
 
 
 DRAIN_S: Final = 2.0
-"""Wait for output after the exit of a command that killed its own shell, and so prints no end marker."""
+"""Wait for output after the exit of a command with a killed shell, without an end marker."""
 KILL_TIMEOUT_S: Final = 10.0
 
 
 class OverSsh(ABC):
-    """Commands and sessions of a sandbox over its SSH connection."""
+    """Commands and sessions of a sandbox over SSH."""
 
     connection: asyncssh.SSHClientConnection | None = None
     """The connection, open or not; None before the first login."""
 
     @abstractmethod
     def line(self, argv: Sequence[str], env: Mapping[str, str]) -> str:
-        """The login shell's line that runs ``argv`` in the working folder, with ``env`` and the sandbox's variables."""
+        """The login shell's line for ``argv`` in the working folder, with ``env`` and the sandbox's variables."""
 
     @abstractmethod
     async def explained(self, error: SubstrateError) -> SubstrateError:
-        """The cause of a failed connection: the end of its sandbox if that is the reason, else the same error."""
+        """The cause of a failed connection: the end of the sandbox if true, else the same error."""
 
     async def unanswered(self) -> None:  # noqa: B027 - most have nothing to look for
-        """Called after a command ended without a marker. Raises the reason unless the command killed its own shell."""
+        """Called after a command ended without a marker. Raises the reason unless the command killed the shell."""
 
     @property
     def _open(self) -> asyncssh.SSHClientConnection:
@@ -211,7 +211,7 @@ class OverSsh(ABC):
         stdout, stderr = await captured(program, marker)
         code = stdout.exit_code
         if code is None:
-            code = program.exit_code  # it has killed the shell around it
+            code = program.exit_code  # the command has killed the wrapper shell
             await self.unanswered()
         if code is None:
             raise SandboxLost("the SSH channel was closed while a command ran")

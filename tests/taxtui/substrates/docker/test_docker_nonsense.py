@@ -16,7 +16,6 @@ from taxtui.sandboxes.kit.shell.framed_shell import ENDED, outputs
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.exec import Exec
-from taxtui.substrates.docker.failure import unusable
 from taxtui.substrates.docker.http import Address, Connection, Daemon, Multiplexed
 from taxtui.substrates.docker.substrate import DockerSubstrate
 from tests.support.sandboxes import spec
@@ -233,18 +232,3 @@ async def test_a_daemon_without_a_version_is_one_line(kind: bytes, tmp_path: Pat
         assert not found.ok
         assert found.fix == "check DOCKER_HOST and the daemon"
         assert "\n" not in found.detail
-
-
-async def test_a_daemon_that_describes_itself_in_another_shape_is_one_line(tmp_path: Path) -> None:
-    answers = [answer(b'{"ApiVersion": "1.47"}'), answer(b"OK"), answer(b"[]"), answer(b"{}")]
-    async with daemon(tmp_path, *answers) as client:
-        found = await DockerSubstrate(DockerOptions(host=f"unix://{client._address.path}")).check()
-    assert (found.ok, found.fix) == (False, "restart it")
-    assert "does not follow the Engine API" in found.detail
-
-
-def test_what_is_no_sdk_error_is_said_by_its_class_alone() -> None:
-    assert (
-        unusable(KeyError("password=x")).problem
-        == "docker: the daemon's answer does not follow the Engine API (KeyError)"
-    )

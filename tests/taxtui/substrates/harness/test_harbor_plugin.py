@@ -58,12 +58,6 @@ def test_a_timed_command_prints_and_returns_what_it_would_have(script: str, shel
         assert run_ns == UNKNOWN
 
 
-def test_in_sandbox_time_is_the_commands_own() -> None:
-    timed = timer.wrap("sleep 0.2")
-    _, _, err = run(timed.script)
-    assert timer.unwrap(err, timed)[1] >= 0.2e9
-
-
 @pytest.mark.parametrize("script", ["exec true", "trap 'echo mine' EXIT", "if then"])
 def test_a_command_that_replaces_its_shell_or_trap_has_no_in_sandbox_time(script: str) -> None:
     timed = timer.wrap(script)
@@ -287,21 +281,6 @@ async def test_an_error_of_the_plug_in_is_one_line_and_reaches_no_trial(
         "taxtui: the job continues, but the recording is incomplete: unexpected ZeroDivisionError ("
     )
     assert second == "taxtui: no trial has ended, so there is no recording"
-
-
-async def test_without_room_for_trials_a_job_begins_all_the_same(
-    tmp_path: Path, factory: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def full(*_: Any, **__: Any) -> Any:
-        raise OSError("no space left")
-
-    monkeypatch.setattr("taxtui.importers.spool.tempfile.TemporaryFile", full)
-    job, measuring = FakeJob(tmp_path), HarborPlugin()
-    await measuring.on_job_start(job)
-    await job.end("t__1")
-    await measuring.on_job_end(None)
-    [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("taxtui: the job continues, but the recording is incomplete: unexpected OSError (")
 
 
 def test_harbor_finds_it_by_its_entry_point() -> None:

@@ -14,83 +14,45 @@ from taxtui.substrates.harness.failure import not_run, not_started
 
 POOLS = "could not find an available, non-overlapping IPv4 address pool among the defaults to assign to the network"
 FEWER = "fewer at once, or more address pools for docker"
+NO_IMAGE = "Error response from daemon: No such image: x:1"
+COMPOSE = "Docker compose command failed for environment taxtui. Command: docker compose up. Return code: 1. Stdout: "
+NO_PLUGIN = "unknown shorthand flag: 'p' in -p"
+TAKEN = "docker: Error response from daemon: Bind for 0.0.0.0:1 failed: port is already allocated"
 
 
 @pytest.mark.parametrize(
-    ("said", "problem", "fix"),
+    ("package", "message", "problem", "fix"),
     [
+        ("inspect_ai", f"No services started.\nCompose up stderr:  default\n{NO_IMAGE}\n", NO_IMAGE, "taxtui setup"),
+        ("inspect_ai", f"No services started.\n{POOLS}", POOLS, FEWER),
+        ("inspect_ai", "", "RuntimeError", ""),
+        ("harbor", f"{COMPOSE} Network x  Creating\nfailed: {POOLS}\n. Stderr: None. ", f"failed: {POOLS}", FEWER),
         (
-            "No services started.\nCompose up stderr:  default\nError response from daemon: No such image: x:1\n",
-            "inspect_ai did not start it: Error response from daemon: No such image: x:1",
-            "taxtui setup",
-        ),
-        (f"No services started.\n{POOLS}", f"inspect_ai did not start it: {POOLS}", FEWER),
-        ("", "inspect_ai did not start it: RuntimeError", ""),
-    ],
-)
-def test_what_inspect_did_not_start(said: str, problem: str, fix: str) -> None:
-    told = not_started("inspect_ai", RuntimeError(said))
-    assert (told.problem, told.fix) == (problem, fix)
-
-
-@pytest.mark.parametrize(
-    ("said", "problem", "fix"),
-    [
-        (
-            "Docker compose command failed for environment taxtui. Command: docker compose up. Return code: 1. "
-            f"Stdout:  Network x-default  Creating\nfailed to create network x-default: {POOLS}\n. Stderr: None. ",
-            f"harbor did not start it: failed to create network x-default: {POOLS}",
-            FEWER,
-        ),
-        (
-            "Docker compose command failed for environment taxtui. Command: docker compose up. Return code: 125. "
-            "Stdout: unknown shorthand flag: 'p' in -p\n. Stderr: None. ",
-            "harbor did not start it: unknown shorthand flag: 'p' in -p",
+            "harbor",
+            f"{COMPOSE}{NO_PLUGIN}\n. Stderr: None. ",
+            NO_PLUGIN,
             "install docker's compose plugin, 2.21 or newer",
         ),
-        ("no such file", "harbor did not start it: no such file", ""),
-    ],
-)
-def test_what_harbor_did_not_start(said: str, problem: str, fix: str) -> None:
-    told = not_started("harbor", RuntimeError(said))
-    assert (told.problem, told.fix) == (problem, fix)
-
-
-@pytest.mark.parametrize(
-    ("said", "problem", "fix"),
-    [
+        ("harbor", "no such file", "no such file", ""),
         (
+            "swe-rex",
             "Container process terminated.\nstdout:\n\nstderr:\n/bin/sh: 1: swerex-remote: not found\n",
-            "swe-rex did not start it: /bin/sh: 1: swerex-remote: not found",
+            "/bin/sh: 1: swerex-remote: not found",
             "install swe-rex in the image: docs/substrates/harnesses.md",
         ),
-        (
-            "docker: Error response from daemon: Bind for 0.0.0.0:1 failed: port is already allocated",
-            "swe-rex did not start it: docker: Error response from daemon: Bind for 0.0.0.0:1 failed: "
-            "port is already allocated",
-            "another program took the port first; try again",
-        ),
-        ("something else", "swe-rex did not start it: something else", ""),
-        ("", "swe-rex did not start it: RuntimeError", ""),
+        ("swe-rex", TAKEN, TAKEN, "another program took the port first; try again"),
     ],
 )
-def test_what_swerex_did_not_start(said: str, problem: str, fix: str) -> None:
-    told = not_started("swe-rex", RuntimeError(said))
-    assert (told.problem, told.fix) == (problem, fix)
+def test_a_failed_start_has_the_reason_and_a_fix(package: str, message: str, problem: str, fix: str) -> None:
+    error = not_started(package, RuntimeError(message))
+    assert (error.problem, error.fix) == (f"{package} did not start it: {problem}", fix)
 
 
-def test_a_command_that_was_not_carried_out() -> None:
+def test_the_reason_of_a_failed_command_is_one_line() -> None:
     assert str(not_run("inspect_ai", TimeoutError())) == "inspect_ai: TimeoutError"
-    assert str(not_run("harbor", OSError("Too many open files"))) == "harbor: Too many open files"
-    assert str(not_run("swe-rex", TimeoutError())) == "swe-rex: TimeoutError"
-    assert str(not_run("swe-rex", OSError("Server disconnected"))) == "swe-rex: Server disconnected"
-
-
-def test_a_link_and_a_group_of_exceptions_are_not_the_reason() -> None:
     status = RuntimeError("Client error '401' for url 'x'\nFor more information check: https://example.org/401")
-    assert (
-        str(not_run("harbor", ExceptionGroup("unhandled errors", [status]))) == "harbor: Client error '401' for url 'x'"
-    )
+    group = ExceptionGroup("unhandled errors", [status])
+    assert str(not_run("harbor", group)) == "harbor: Client error '401' for url 'x'"
 
 
 class RateLimitError(Exception):

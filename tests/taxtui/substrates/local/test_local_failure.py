@@ -4,38 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from taxtui.errors import CreateFailed, SubstrateError
-from taxtui.plan.spec import Limits, SandboxSpec
-from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.sandboxes.kit.private_folder import not_made
 from taxtui.substrates.local.bubblewrap import no_bubblewrap, not_started
 
-SPEC = SandboxSpec(name="taxtui-r-1", labels={LABEL_RUN: "r"}, limits=Limits(), ttl_s=60.0)
-FULL = OSError(28, "No space left on device")
 USERNS = b"bwrap: setting up uid map: Permission denied\n"
 SETPRIV = b"setpriv: setgroups failed: Operation not permitted\n"
-
-
-@pytest.mark.parametrize(
-    ("error", "kind", "text"),
-    [
-        # A run of the same name that was killed: its sandboxes wait for a sweep.
-        (
-            not_made(SPEC, FileExistsError(17, "File exists")),
-            CreateFailed,
-            "taxtui-r-1 exists already; taxtui clean --run r --force removes it",
-        ),
-        (
-            not_made(SPEC, FULL),
-            CreateFailed,
-            "cannot make a directory for taxtui-r-1: No space left on device",
-        ),
-    ],
-)
-def test_a_refusal_of_this_machine_becomes_one_of_our_errors(
-    error: SubstrateError, kind: type[SubstrateError], text: str
-) -> None:
-    assert (type(error), str(error)) == (kind, text)
 
 
 @pytest.mark.parametrize(
