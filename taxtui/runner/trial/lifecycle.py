@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from costmodel import events
 from taxtui.errors import ExecFailed, SubstrateError
 from taxtui.plan.spec import Command, Operation, SandboxSpec
-from taxtui.sandboxes.lifecycle import Builds, Snapshots, Suspends, Usage, fork
+from taxtui.sandboxes.lifecycle import SNAPSHOT, Builds, Snapshots, Suspends, Usage
 from taxtui.sandboxes.protocol import Marks, Sandbox, Substrate
 
 
@@ -39,13 +39,17 @@ async def measure_copies(
     sandbox: Sandbox,
     spec: SandboxSpec,
     marks: Marks,
-    record: Callable[[str, Callable[[], Awaitable[None]]], Awaitable[object]],
+    record: Callable[..., Awaitable[object]],
 ) -> None:
     """Take a snapshot, fork the snapshot, and build an image, by ``operations``.
 
-    ``record`` runs a call as a phase. The copies have the trial's name with a suffix, and the trial's labels.
+    ``record(phase, call, resumes=…)`` runs a call as a phase, and again after a throttle; ``resumes``: the next run of
+    the call continues where the throttled run stopped. The copies have the trial's name with a suffix, and the trial's
+    labels.
     """
     reference = ""
+    copy: Sandbox | None = None
+    ready = False
 
     async def snapshot() -> None:
         nonlocal reference
@@ -53,7 +57,13 @@ async def measure_copies(
         reference = await sandbox.snapshot(f"{spec.name}.snapshot", spec.labels, marks)
 
     async def forked() -> None:
-        copy = await fork(substrate, reference, replace(spec, name=f"{spec.name}.fork"), marks)
+        nonlocal copy, ready
+        if copy is None:
+            acquire = f"{SNAPSHOT}:{reference}"
+            copy = await substrate.create(replace(spec, name=f"{spec.name}.fork", acquire=acquire), marks)
+        if not ready:
+            await copy.wait_ready(marks)
+            ready = True
         if (await copy.exec(Command(script="true"))).exit_code:
             raise ExecFailed("the first no-op in a fork failed")
 
@@ -63,6 +73,6 @@ async def measure_copies(
 
     if "snapshot" in operations:
         await record(events.SNAPSHOT, snapshot)
-        await record(events.FORK, forked)
+        await record(events.FORK, forked, resumes=True)
     if "build" in operations:
         await record(events.BUILD, build)

@@ -236,13 +236,16 @@ class TrialTrajectory:
             assert self.sandbox is not None
             self.session = await self.sandbox.open_session()
 
-    async def _call(self, phase: str, call: Callable[[], Awaitable[None]]) -> int:
-        """Run and record a call of the life cycle, within the time limit of a create; return the end."""
+    async def _call(self, phase: str, call: Callable[[], Awaitable[None]], *, resumes: bool = False) -> int:
+        """Run and record a call of the life cycle, within the time limit of a create; return the end.
+
+        ``resumes``: as ``Retry``.
+        """
         limit_s = self._cell.create_timeout_s
 
         async def in_time() -> None:
             async with asyncio.timeout(limit_s):
-                await self.retry(call)
+                await self.retry(call, resumes=resumes)
 
         return await self._recorded(phase, in_time())
 

@@ -26,7 +26,7 @@ from taxtui.substrates.aws.failure import classified, code_of, redacted
 T = TypeVar("T")
 
 MAX_CALLS: Final = 256
-"""Threads and connections of a substrate, so that no call of as many sandboxes queues in this process."""
+"""Threads and connections of a substrate, so that calls of as many sandboxes do not queue in this process."""
 
 
 SDK_ERRORS: Final = (
@@ -38,9 +38,9 @@ SDK_ERRORS: Final = (
 
 
 def open_clients(services: Sequence[str], options: AwsOptions) -> dict[str, Any]:
-    """A client for each service, all of one session, so that shared files are read once. Blocks while they load.
+    """A client for each service, without retries of the SDK: a retry would hide in a latency. Blocks.
 
-    They never retry by themselves, because a retry would hide in a latency.
+    All clients have one session, so that shared files are read once.
 
     Raises:
         SubstrateUnavailable: no region, no credentials, no such profile; the message names the first service.
@@ -64,10 +64,10 @@ def open_clients(services: Sequence[str], options: AwsOptions) -> dict[str, Any]
 
 
 def provenance(endpoint_url: str) -> Literal["measured", "stand_in"]:
-    """Only AWS's own domains are AWS; any other endpoint is emulated."""
+    """``measured`` for AWS's own domains; any other endpoint is an emulator."""
     host = urlsplit(endpoint_url).hostname or ""
-    ours = host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
-    return "measured" if ours else "stand_in"
+    is_aws = host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
+    return "measured" if is_aws else "stand_in"
 
 
 class AwsIdentity(NamedTuple):
@@ -78,9 +78,7 @@ class AwsIdentity(NamedTuple):
 
 
 def identify(client: Any) -> AwsIdentity:
-    """Ask STS for the caller's identity, twice: the first call opens the connection. Blocks; raises what botocore
-    raises.
-    """
+    """The caller's identity by STS. The first of two calls opens the connection. Blocks; raises botocore's errors."""
     client.get_caller_identity()
     began = time.monotonic_ns()
     arn = str(client.get_caller_identity()["Arn"])
@@ -102,9 +100,9 @@ def labelled(tags: Sequence[Mapping[str, str]], handle: str, created_unix_s: flo
 
 
 async def once_known(call: Callable[[], Awaitable[T]], unknown: str, *, first_s: float) -> T:
-    """The answer about a new resource, requested again while AWS does not know it yet.
+    """The answer about a new resource, requested again while AWS does not know the resource.
 
-    ``unknown`` is the code of that refusal, raised if it lasts longer than ``removal.SETTLING_S``.
+    ``unknown``: the code of this refusal, raised after ``removal.SETTLING_S``.
     """
     retry = Retry(
         first_s=first_s,
@@ -121,7 +119,7 @@ class AwsApi(Generic[S]):
     """One account and region, with a client for each of ``services``; each call takes a thread of the pool."""
 
     services: ClassVar[tuple[str, ...]]
-    """The first makes the sandboxes and names failures; "sts" reports the identity."""
+    """The first service provides the sandboxes and its name begins error messages; "sts" reports the identity."""
 
     def __init__(self, options: AwsOptions, poller: StatePoller[S]) -> None:
         self.poller = poller
@@ -166,7 +164,7 @@ class AwsApi(Generic[S]):
         dispose: Callable[[Any], object] | None = None,
         **parameters: Any,
     ) -> Any:
-        """One operation of the first client, as ``_in_thread``."""
+        """The answer of an operation of the first client. Raises as ``_in_thread``."""
         operate = getattr(self._client, operation)
         return await self._in_thread(doing, partial(operate, **parameters), otherwise, dispose)
 

@@ -1,7 +1,7 @@
 """Errors for the refusals of all AWS services. Plain data in, nothing is called, botocore is not imported.
 
 Source of the words: the error codes in the API references of EC2, ECS, SSM and STS. Services share few codes, and
-sometimes only the message has the reason; so patterns match a code together with its message.
+sometimes only the message has the reason; therefore patterns match code and message together.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class CapacityUnavailable(CreateFailed):
 
 
 class AccessDenied(SubstrateUnavailable):
-    """The credentials in use lack a permission; the message names it."""
+    """The credentials in use lack the permission in the message."""
 
 
 class AgentNeverConnected(ReadyTimeout):
@@ -50,40 +50,40 @@ _QUOTA: Final = re.compile(r"LimitExceeded|limit on the number of|QuotaExceeded"
 
 
 class AwsRefused(Refused):
-    """AWS refused, or did not answer; ``reason`` is its code, empty without an answer."""
+    """AWS refused, or did not answer; ``reason`` is AWS's code, empty without an answer."""
 
     table: ClassVar[tuple[Meaning, ...]] = (
-        # First, because a request above the rate is refused as a "limit exceeded" too. Calls of ECS to other services
-        # in our name are refused with a general code; only the message is specific.
+        # First, because a request above the rate is refused as "limit exceeded" too. A refused call of ECS to another
+        # service has a general code; only the message is specific.
         Meaning(
             Throttled,
             lambda refusal: _THROTTLED.search(refusal.words),
             says=lambda refusal, doing: f"{doing}: {refusal.reason or 'throttled'}",
         ),
-        # The code decides: other messages mention permissions too.
+        # By code: messages of unrelated refusals mention permissions too.
         Meaning(
             AccessDenied,
             lambda refusal: _DENIED.search(refusal.reason),
-            fix="add it to the identity's policy",
+            fix="add the permission to the identity's policy",
             says=lambda refusal, doing: f"{doing}: {_permission(refusal.message)} is not allowed",
         ),
         Meaning(
             SubstrateUnavailable,
             lambda refusal: _CREDENTIALS.search(refusal.reason),
-            fix="renew them",
+            fix="renew the credentials",
             says=lambda refusal, doing: f"{doing}: AWS does not accept the credentials ({refusal.reason})",
         ),
-        # The market's limits on spot instances are among them: an on-demand instance may be had at once.
+        # Including limits of the spot market: an on-demand instance may be available at once.
         Meaning(
             CapacityUnavailable,
             lambda refusal: _CAPACITY.search(refusal.words),
-            fix="try another zone, size or on-demand instead of spot",
+            fix="try another zone or size, or on-demand instead of spot",
             says=lambda refusal, doing: f"{doing}: AWS has no capacity ({refusal.reason or refusal.message})",
         ),
         Meaning(
             QuotaExceeded,
             lambda refusal: _QUOTA.search(refusal.words),
-            fix="ask for more in Service Quotas or lower the concurrency",
+            fix="request a higher quota in Service Quotas, or lower the concurrency",
             says=lambda refusal, doing: f"{doing}: {refusal.reason}: {refusal.message}",
         ),
     )
@@ -93,14 +93,14 @@ class AwsRefused(Refused):
         return f"{self.reason} {self.message}"
 
     def describe(self, doing: str) -> str:
-        """Without the code, because botocore's message has it already."""
+        """As ``Refused.describe``, without the code: botocore's message contains the code."""
         return f"{doing}: {self.message}"
 
 
 def classified(error: Exception, doing: str, otherwise: type[SubstrateError]) -> SubstrateError:
     """taxtui's error for an SDK's exception. ``doing`` begins the message.
 
-    Connection failures are ``otherwise`` too: they say nothing about the provider.
+    A connection failure is ``otherwise`` too.
     """
     about = _answer(error).get("ResponseMetadata", {})
     status = int(about.get("HTTPStatusCode", 0))
@@ -122,7 +122,7 @@ def redacted(text: str) -> str:
 
 
 def _answer(error: BaseException | None) -> Mapping[str, Any]:
-    """The answer in a ``ClientError`` of botocore; other errors have none."""
+    """The answer in botocore's ``ClientError``; empty for any other error."""
     answer = getattr(error, "response", None)
     return answer if isinstance(answer, Mapping) else {}
 

@@ -9,12 +9,17 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, Literal
 
-from daytona_api_client_async import CreateSandboxSnapshot
+from daytona_api_client_async import CreateSandboxSnapshot, SnapshotDto
 from daytona_toolbox_api_client_async import ExecuteRequest
 
 from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.cancellation import finish_despite_cancel, kill_then_timeout, with_cleanup
+from taxtui.sandboxes.kit.cancellation import (
+    finish_despite_cancel,
+    kill_then_timeout,
+    undo_if_cancelled,
+    with_cleanup,
+)
 from taxtui.sandboxes.kit.kill import LEFT, kill_until_done, require_killed
 from taxtui.sandboxes.kit.refusal import connecting
 from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShell
@@ -25,7 +30,7 @@ from taxtui.substrates.daytona import failure, snapshots
 from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
 from taxtui.substrates.daytona.failure import BROKEN, GONE, DaytonaRefused
 from taxtui.substrates.daytona.pty import Terminal
-from taxtui.substrates.daytona.removal import remove_sandbox
+from taxtui.substrates.daytona.removal import remove_sandbox, remove_snapshot
 from taxtui.substrates.daytona.states import STARTED, States
 
 SIGNALLED: Final = 128
@@ -34,14 +39,14 @@ KILLED_S: Final = 0.3
 """Wait for the end of killed processes before the next kill: the command may only be starting."""
 SERVER_GRACE_S: Final = 15.0
 """taxtui ends a command at its timeout; the toolbox this much later, in whole seconds."""
-LOOK_S: Final = 0.2
-"""Between two looks at a sandbox that is stopping or starting, where no event comes."""
-KEPT_WHEN_STOPPED: Final = -1
-"""The auto-delete interval that deletes no stopped sandbox."""
+AGAIN_S: Final = 0.2
+"""Wait before a refused change of the state is requested again, and between two lookups of a new snapshot."""
+NO_AUTO_DELETE: Final = -1
+"""The auto-delete interval of a sandbox that stays after its stop."""
 CHANGING: Final = (400, 409)
-"""Refusals of a request while another change of the state is under way: it is looked at again."""
+"""Refusals of a request during another change of the state."""
 LOST_S: Final = 1.0
-"""A connection breaks before the state says why: how long we wait for the reason."""
+"""Wait for a state that explains a broken connection."""
 
 
 class DaytonaSandbox:
@@ -98,13 +103,14 @@ class DaytonaSandbox:
     async def wait_ready(self, marks: Marks) -> None:
         """As ``Sandbox.wait_ready``; a sandbox in the state ``error`` is a ``CreateFailed``."""
         self._marks = marks
-        while self._state != STARTED:
-            self._news.clear()
-            if broken := failure.broken(self._state, self._reason):
-                raise CreateFailed(broken)
-            if lost := self._lost():
-                raise SandboxLost(lost)
-            await self._news.wait()
+        with self._states.watched(self.id):
+            while self._state != STARTED:
+                self._news.clear()
+                if broken := failure.broken(self._state, self._reason):
+                    raise CreateFailed(broken)
+                if lost := self._lost():
+                    raise SandboxLost(lost)
+                await self._news.wait()
         self._states.report_throttling(marks)
 
     async def exec(self, command: Command) -> ExecResult:
@@ -179,19 +185,25 @@ class DaytonaSandbox:
         """As ``Sandbox.open_session``: a pseudo-terminal behind one websocket."""
         if lost := self._lost():
             raise SandboxLost(lost)
-        terminal = Terminal(self._clients, self._process, self._base_url)
         token = connecting.set(self._marks)
-        # Shielded: a request that is abandoned half-way could leave a terminal that nobody knows of.
-        opening = asyncio.ensure_future(terminal.open(self._env))
-        connecting.reset(token)
         try:
-            await asyncio.shield(opening)
-            return ExplainedSession(await FramedShell.open(terminal, merged=True), self._explained)
-        except (DaytonaRefused, SandboxLost) as error:
-            ours = error.as_error(ExecFailed, "opening a terminal") if isinstance(error, DaytonaRefused) else error
-            raise await self._explained(await with_cleanup(terminal.close(), ours)) from error
-        except asyncio.CancelledError as cancelled:
-            await with_cleanup(_abandon(opening, terminal), cancelled)
+            # A request that is cancelled half-way could leave an unknown terminal.
+            shell = await undo_if_cancelled(self._open_shell(), FramedShell.close)
+        except DaytonaRefused as error:
+            raise await self._explained(error.as_error(ExecFailed, "opening a terminal")) from error
+        except SandboxLost as error:
+            raise await self._explained(error) from error
+        finally:
+            connecting.reset(token)
+        return ExplainedSession(shell, self._explained)
+
+    async def _open_shell(self) -> FramedShell:
+        terminal = Terminal(self._clients, self._process, self._base_url)
+        try:
+            await terminal.open(self._env)
+            return await FramedShell.open(terminal, merged=True)
+        except BaseException as error:
+            await with_cleanup(terminal.close(), error)
             raise
 
     async def suspend(self, marks: Marks) -> None:
@@ -202,7 +214,7 @@ class DaytonaSandbox:
         sandboxes = self._clients.sandboxes
 
         async def stop() -> None:
-            await ask(sandboxes.set_auto_delete_interval(self.id, KEPT_WHEN_STOPPED, _request_timeout=REQUEST_S))
+            await ask(sandboxes.set_auto_delete_interval(self.id, NO_AUTO_DELETE, _request_timeout=REQUEST_S))
             await ask(sandboxes.stop_sandbox(self.id, _request_timeout=REQUEST_S))
 
         async def archive() -> None:
@@ -226,48 +238,54 @@ class DaytonaSandbox:
         return Usage()
 
     async def snapshot(self, name: str, labels: Mapping[str, str], marks: Marks) -> str:
-        """Create a snapshot of the sandbox's files. A cancelled call waits until Daytona lists it."""
-        copying = asyncio.ensure_future(self._copy(snapshots.full_name(name, labels)))
-        try:
-            return await asyncio.shield(copying)
-        except asyncio.CancelledError as cancelled:
-            await with_cleanup(_end_of(copying), cancelled)
-            raise
+        """Create a snapshot of the sandbox's files. After a cancellation the finished snapshot is deleted."""
+        reference = snapshots.full_name(name, labels)
+        await undo_if_cancelled(
+            self._create_snapshot(reference), lambda snapshot: remove_snapshot(self._clients, name, snapshot.id)
+        )
+        return reference
 
-    async def _copy(self, reference: str) -> str:
-        """Request a snapshot, and return once it is active and the sandbox takes commands again."""
-        wanted = CreateSandboxSnapshot(name=reference)
+    async def _create_snapshot(self, reference: str) -> SnapshotDto:
+        """The snapshot, once it is active and the sandbox takes commands again."""
+        request = CreateSandboxSnapshot(name=reference)
         sandboxes = self._clients.sandboxes
         try:
-            await ask(sandboxes.create_sandbox_snapshot(self.id, wanted, _request_timeout=REQUEST_S))
+            await ask(sandboxes.create_sandbox_snapshot(self.id, request, _request_timeout=REQUEST_S))
         except DaytonaRefused as error:
             raise error.as_error(CreateFailed, "the sandbox can't be copied") from error
-        while True:
+        with self._states.watched(self.id):
             await self._states.look(self.id)
-            if lost := self._lost():
-                raise SandboxLost(lost)
-            if self._state == STARTED and await snapshots.is_active(self._clients, reference):
-                return reference
-            await asyncio.sleep(LOOK_S)
+            while True:
+                self._news.clear()
+                if lost := self._lost():
+                    raise SandboxLost(lost)
+                if self._state == STARTED and (snapshot := await snapshots.active(self._states, reference)):
+                    return snapshot
+                await self._wait_for_news(AGAIN_S)
 
-    async def _reach(self, wanted: str, moves: Mapping[str, Callable[[], Coroutine[Any, Any, None]]]) -> None:
-        """Make the request of each state on the way, and return once an event or a look reports ``wanted``."""
-        while True:
+    async def _reach(self, target: str, changes: Mapping[str, Callable[[], Coroutine[Any, Any, None]]]) -> None:
+        """Request the change of each state on the way, and return once the state is ``target``."""
+        with self._states.watched(self.id):
             await self._states.look(self.id)
-            if self._state == wanted:
-                return
-            if self._state in (GONE, "destroying", *BROKEN):
-                raise SandboxLost(self._lost() or f"the sandbox is {self._state}")
-            self._news.clear()
-            if move := moves.get(self._state):
-                try:
-                    await finish_despite_cancel(move())
-                except DaytonaRefused as error:
-                    if error.status not in CHANGING:
-                        raise error.as_error(ExecFailed, f"the sandbox cannot become {wanted}") from error
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_S):
-                    await self._news.wait()
+            while self._state != target:
+                self._news.clear()
+                if self._state in (GONE, "destroying", *BROKEN):
+                    raise SandboxLost(self._lost() or f"the sandbox is {self._state}")
+                accepted = True
+                if change := changes.get(self._state):
+                    try:
+                        await finish_despite_cancel(change())
+                    except DaytonaRefused as error:
+                        if error.status not in CHANGING:
+                            raise error.as_error(ExecFailed, f"the sandbox cannot become {target}") from error
+                        accepted = False
+                await self._wait_for_news(None if accepted else AGAIN_S)
+
+    async def _wait_for_news(self, within_s: float | None) -> None:
+        """Wait for another state; return without one after ``within_s``."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._news.wait()
 
     async def reset(self, marks: Marks) -> None:
         """Not among the capabilities: Daytona cannot restore a snapshot in place."""
@@ -297,15 +315,3 @@ class DaytonaSandbox:
                 return self._lost()
         await self._states.look(self.id)
         return self._lost()
-
-
-async def _end_of(copying: asyncio.Future[str]) -> None:
-    await asyncio.gather(copying, return_exceptions=True)
-
-
-async def _abandon(opening: asyncio.Future[None], terminal: Terminal) -> None:
-    """Wait for a cancelled opening, and close its terminal."""
-    await asyncio.wait({opening}, timeout=KILL_S)
-    opening.cancel()
-    await asyncio.gather(opening, return_exceptions=True)
-    await terminal.close()

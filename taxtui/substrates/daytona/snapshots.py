@@ -7,12 +7,15 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
+from daytona_api_client_async import SnapshotDto
+
 from taxtui.errors import CreateFailed
 from taxtui.sandboxes.kit import labels
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN
 from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
 from taxtui.substrates.daytona.failure import BROKEN, DaytonaRefused
+from taxtui.substrates.daytona.states import States
 
 NAMES: Final = "taxtui-"
 """The prefix of every name; Daytona can filter by a part of a name, but not by a label of any value."""
@@ -27,18 +30,19 @@ def full_name(name: str, run_labels: Mapping[str, str]) -> str:
     return f"{name}.run.{run_labels.get(LABEL_RUN, '')}.until.{run_labels.get(LABEL_DEADLINE, '')}"
 
 
-async def is_active(clients: Clients, reference: str) -> bool:
-    """Whether sandboxes can be created from a snapshot. Raises ``CreateFailed``: it went to ``error``."""
+async def active(states: States, reference: str) -> SnapshotDto | None:
+    """The snapshot if sandboxes can be created from it, else None. Raises ``CreateFailed``: the state is ``error``."""
+    get = states.clients.snapshots.get_snapshot
     try:
-        snapshot = await ask(clients.snapshots.get_snapshot(reference, _request_timeout=REQUEST_S))
+        snapshot = await states.lookup(lambda: get(reference, _request_timeout=REQUEST_S))
     except DaytonaRefused as error:
         if error.status in (0, 404, 429):
-            return False
+            return None
         raise error.as_error(CreateFailed, "the snapshot can't be read") from error
     if snapshot.state.value in BROKEN:
         reason = snapshot.error_reason or "no reason given"
         raise CreateFailed(f"the snapshot went to {snapshot.state.value}: {reason}")
-    return snapshot.state.value == "active"
+    return snapshot if snapshot.state.value == "active" else None
 
 
 async def list_snapshots(clients: Clients, run_id: str | None) -> list[Found]:

@@ -13,24 +13,24 @@ class Ec2Options(AwsOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """``-s ec2:subnet=subnet-1,instance_type=m7i.large``."""
 
     poll_s: float = 0.5
-    ami: str = "/aws/service/debian/release/12/latest/amd64"  # an id, or a public parameter of Systems Manager
+    ami: str = "/aws/service/debian/release/12/latest/amd64"  # id, or public parameter of Systems Manager
     instance_type: str = "m7i.large"
     disk_gib: int = DISK_GIB
     subnet: str = ""  # required
-    security_group: str = ""  # else one is made per run, open to this machine only, and removed with it
-    allow_from: str = ""  # the addresses that it is open to, as a CIDR; else this machine's own
+    security_group: str = ""  # else a new group per run, open to this machine only
+    allow_from: str = ""  # CIDR of the addresses that may connect; else this machine's
     address: Literal["public", "private"] = "public"
     port: int = 22
-    user: str = ""  # else one that is made for the purpose
-    spot: bool = False  # an interruption is its own outcome
-    login_timeout_s: float = 180.0  # from the instance's running to its first command
+    user: str = ""  # else a new user
+    spot: bool = False  # an interruption is an outcome of its own
+    login_timeout_s: float = 180.0  # from the state running to the first command
 
     @property
     def variant(self) -> str:
         """The options that distinguish one measurement from another."""
-        spot, way = "spot" if self.spot else "", "private" if self.address == "private" else ""
+        spot, address = "spot" if self.spot else "", "private" if self.address == "private" else ""
         disk = "" if self.disk_gib == DISK_GIB else f"{self.disk_gib}GiB"
-        return " ".join(filter(None, (self.instance_type, spot, way, disk)))
+        return " ".join(filter(None, (self.instance_type, spot, address, disk)))
 
     @property
     def problem(self) -> tuple[str, str]:

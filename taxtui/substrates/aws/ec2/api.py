@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
 from datetime import datetime
@@ -12,12 +11,12 @@ from taxtui.errors import CleanupFailed, CreateFailed, SubstrateError, Substrate
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.kit.removal import remove
-from taxtui.sandboxes.kit.retry import Retry, StatePoller, find
+from taxtui.sandboxes.kit.retry import StatePoller, find
 from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.aws.connection import AwsApi, labelled, tag_list
 from taxtui.substrates.aws.ec2 import Ec2Options
-from taxtui.substrates.aws.ec2.instance import InstanceState
-from taxtui.substrates.aws.failure import code_of, redacted
+from taxtui.substrates.aws.ec2.instance import ImageState, InstanceState
+from taxtui.substrates.aws.failure import code_of
 
 ALIVE: Final = ("pending", "running", "stopping", "stopped")
 """States in which an instance, or at least its volume, still costs money."""
@@ -25,7 +24,7 @@ ALIVE: Final = ("pending", "running", "stopping", "stopped")
 
 IMAGE: Final = "ami-"
 SNAPSHOT: Final = "snap-"
-"""The beginnings of the ids of an image, and of the snapshot of its disk."""
+"""The beginnings of the ids of images and of disk snapshots."""
 _OWNER: Final[Mapping[str, Any]] = {"images": {"Owners": ["self"]}, "snapshots": {"OwnerIds": ["self"]}}
 _LISTS: Final = {
     "instances": "Reservations",
@@ -37,20 +36,24 @@ _LISTS: Final = {
 
 
 def _literal(value: str) -> str:
-    """A filter's value without wildcards: EC2 reads ``*`` and ``?`` as such."""
+    """A filter's value without wildcards, which are ``*`` and ``?``."""
     return re.sub(r"[*?\\]", r"\\\g<0>", value)
 
 
 class Ec2Api(AwsApi[InstanceState]):
-    """The instances of one account and region, with their volumes and security groups."""
+    """The instances, volumes, images and security groups of one account and region."""
 
     services = ("ec2", "ssm", "sts")
 
     def __init__(self, options: Ec2Options) -> None:
-        """Nothing is opened yet."""
         super().__init__(options, StatePoller(self._describe, options.poll_s))
+        self._image_poller = StatePoller(self._describe_images, options.poll_s)
         self.options = options
         self._images: dict[str, tuple[str, str]] = {}  # id and root device, by id or parameter
+
+    async def close(self) -> None:
+        await self._image_poller.close()
+        await super().close()
 
     async def image(self, image_id: str = "") -> tuple[str, str]:
         """The id and the root device of an image, by default the option's. Raises ``SubstrateUnavailable``."""
@@ -67,11 +70,11 @@ class Ec2Api(AwsApi[InstanceState]):
                 raise SubstrateUnavailable(
                     f"ec2: there is no image {image_id} in this region", fix="choose another ami"
                 )
-            self._images[wanted] = image_id, str(images[0].get("RootDeviceName", "/dev/xvda"))
+            self._images[wanted] = image_id, ImageState.of(images[0]).root_device
         return self._images[wanted]
 
     async def create_image(self, instance: str, name: str, labels: Mapping[str, str]) -> str:
-        """Copy an instance's disk into an image without a reboot, and return its id once it is available.
+        """Copy an instance's disk into an image without a reboot, and return the id of the available image.
 
         Raises ``CreateFailed``, and the errors of ``AwsRefused``.
         """
@@ -86,22 +89,23 @@ class Ec2Api(AwsApi[InstanceState]):
             TagSpecifications=tags,
         )
         image = str((await finish_despite_cancel(creating))["ImageId"])
-        look = Retry(first_s=self.options.poll_s)
-        # By filter: a lookup by id is refused while EC2 does not know the new image.
-        by_id = {"Name": "image-id", "Values": [image]}
         while True:
-            answer = await look(lambda: self.call("looking up the image", "describe_images", Filters=[by_id]))
-            for item in answer["Images"]:
-                if item["State"] == "available":
-                    self._images[image] = image, str(item.get("RootDeviceName", "/dev/xvda"))
-                    return image
-                if item["State"] != "pending":
-                    reason = redacted(item.get("StateReason", {}).get("Message", "no reason given"))
-                    raise CreateFailed(f"ec2: the image is {item['State']}: {reason}")
-            await asyncio.sleep(self.options.poll_s)
+            state = (await self._image_poller.next(image)).state
+            if state is None or state.status == "pending":
+                continue
+            if state.status != "available":
+                raise CreateFailed(f"ec2: the image is {state.status}: {state.reason}")
+            self._images[image] = image, state.root_device
+            return image
+
+    async def _describe_images(self, images: list[str]) -> Mapping[str, ImageState]:
+        # By filter: a lookup by id is refused while EC2 does not know the new image.
+        by_id = {"Name": "image-id", "Values": images}
+        answer = await self.call("looking up images", "describe_images", Filters=[by_id])
+        return {item["ImageId"]: ImageState.of(item) for item in answer["Images"]}
 
     async def copies(self, run_id: str | None) -> list[Found]:
-        """The images of sandboxes, and snapshots whose image is gone. Raises ``SubstrateUnavailable``."""
+        """The images of sandboxes, and snapshots without an image. Raises ``SubstrateUnavailable``."""
         images = [
             labelled(item["Tags"], item["ImageId"], datetime.fromisoformat(item["CreationDate"]).timestamp())
             for item in await self.tagged("images", run_id)
@@ -155,7 +159,7 @@ class Ec2Api(AwsApi[InstanceState]):
         return await self._in_thread(f"listing {kind.replace('_', ' ')}", pages)
 
     async def _describe(self, instances: list[str]) -> Mapping[str, InstanceState]:
-        # By filter: asked by id, one that is not known yet would spoil the answer for all.
+        # By filter: a lookup by id is refused if EC2 does not know one of the instances yet.
         answer = await self.call(
             "describing instances", "describe_instances", Filters=[{"Name": "instance-id", "Values": instances}]
         )
@@ -167,13 +171,11 @@ class Ec2Api(AwsApi[InstanceState]):
         }
 
     def terminate(self, instance: str) -> object:
-        """Blocks: request the end of an instance. Raises what botocore raises."""
+        """Request the end of an instance. Blocks; raises botocore's errors."""
         return self._client.terminate_instances(InstanceIds=[instance])
 
     async def delete(self, kind: str, handle: str, operation: str, gone: str, **parameters: Any) -> None:
-        """Delete a resource that is gone once AWS has answered. Waits out throttling. Idempotent. Raises
-        ``CleanupFailed``.
-        """
+        """Delete a resource, gone after AWS's answer. Waits out throttling. Idempotent. Raises ``CleanupFailed``."""
         await remove(
             f"{kind} {handle}",
             lambda: self._removes(gone, f"deleting a {kind}", operation, **parameters),
@@ -199,12 +201,12 @@ class Ec2Api(AwsApi[InstanceState]):
         )
 
     async def _removes(self, unknown: str, doing: str, operation: str, **parameters: Any) -> bool:
-        """Make a call that removes a resource; False if EC2 does not know the resource."""
+        """Make a call to remove a resource; False if EC2 does not know the resource."""
         try:
             await self.call(doing, operation, CleanupFailed, **parameters)
         except SubstrateError as error:
             code = code_of(error.__cause__)
-            if code == "InvalidSnapshot.InUse":  # its image was deregistered a moment ago
+            if code == "InvalidSnapshot.InUse":  # the image was deregistered a moment ago
                 raise Throttled(str(error)) from error
             if not code.startswith(unknown):
                 raise

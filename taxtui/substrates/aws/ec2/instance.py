@@ -1,4 +1,4 @@
-"""EC2 instances as plain data: requests, and the meaning of the answers. Nothing is called here."""
+"""EC2 instances as plain data: requests, and the meaning of answers, without calls."""
 
 from __future__ import annotations
 
@@ -12,41 +12,42 @@ from taxtui.errors import CreateFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import SandboxSpec
 from taxtui.sandboxes.kit.refusal import is_named
 from taxtui.substrates.aws.connection import tag_list
+from taxtui.substrates.aws.ec2 import Ec2Options
 from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted, redacted
 
 _NEVER_STARTED: Final = ("VolumeLimitExceeded", "InternalError", "InvalidSnapshot")
 
 
 def ended(status: str, code: str, reason: str) -> SubstrateError:
-    """The error for an ending instance, by its state and the code and message of its ``StateReason``."""
+    """The error for an ending instance, by state, and code and message of the ``StateReason``."""
     if "Spot" in code:  # Server.SpotInstanceTermination, Server.SpotInstanceShutdown
-        return SpotInterrupted(f"AWS took the spot instance back ({code})", fix="use on-demand to avoid it")
-    if "InsufficientInstanceCapacity" in code:  # accepted, and only then found to have no host
+        return SpotInterrupted(f"AWS took the spot instance back ({code})", fix="use on-demand instances")
+    if "InsufficientInstanceCapacity" in code:  # found after the request was accepted
         return CapacityUnavailable("AWS has no capacity for this instance type here", fix="try another zone or type")
-    if any(name in code for name in _NEVER_STARTED):  # accepted, but its volume could not be made
+    if any(name in code for name in _NEVER_STARTED):  # accepted, but without a volume
         return CreateFailed(f"the instance could not start: {code}: {reason}")
     return SandboxLost(f"the instance is {status}: {reason or code or 'no reason given'}")
 
 
 def no_login(error: Exception) -> str:
-    """The reason why logins fail. An unfinished cloud-init looks the same."""
+    """The reason why a login fails. An unfinished cloud-init has the same effect."""
     if is_named(error, "HostKeyNotVerifiable"):
-        return "sshd shows another host key than the one in its user data; does the image have cloud-init?"
+        return "sshd has another host key than the user data; does the image have cloud-init?"
     if is_named(error, "PermissionDenied"):
-        return "the login is refused; does the image have cloud-init, and did it make the user?"
+        return "the login is refused; does the image have cloud-init, and did cloud-init make the user?"
     return f"no login: {str(error) or type(error).__name__}"
 
 
 USER: Final = "taxtui"
-"""The login: a new user with an empty home, because every command pays for a .bashrc."""
+"""The login: a new user with an empty home, because a .bashrc would delay every command."""
 
 PER_BOOT: Final = "/var/lib/cloud/scripts/per-boot/taxtui-deadline"
 TAGGED: Final = ("instance", "volume", "network-interface")
-"""Resources of RunInstances, tagged in the same request, so that ``find`` lists each at any time."""
+"""Resources that RunInstances tags in the same request: ``find`` lists each at any time."""
 
 
 class KeyPair(NamedTuple):
-    """In OpenSSH's text formats."""
+    """A key in OpenSSH's text formats."""
 
     private: str
     public: str
@@ -57,7 +58,7 @@ def user_data(spec: SandboxSpec, *, host_key: KeyPair, client_public_key: str) -
     shutdown = ["shutdown", "-P", f"+{max(1, math.ceil(spec.ttl_s / 60))}"]
     config = {
         "ssh_deletekeys": True,
-        # With keys given cloud-init makes none. To say so by an empty ssh_genkeytypes breaks its schema.
+        # With these keys cloud-init makes no key. An empty ssh_genkeytypes would break cloud-init's schema.
         "ssh_keys": {"ed25519_private": host_key.private, "ed25519_public": host_key.public},
         "ssh_pwauth": False,
         "disable_root": True,
@@ -72,7 +73,7 @@ def user_data(spec: SandboxSpec, *, host_key: KeyPair, client_public_key: str) -
                 "ssh_authorized_keys": [client_public_key],
             }
         ],
-        # Whole minutes, rounded up. With InstanceInitiatedShutdownBehavior=terminate it ends the bill too.
+        # Whole minutes, rounded up. With InstanceInitiatedShutdownBehavior=terminate the bill ends too.
         "runcmd": [shutdown],
         # A stop forgets the shutdown: cloud-init runs this script after every boot, also after a resume.
         "write_files": [
@@ -83,42 +84,32 @@ def user_data(spec: SandboxSpec, *, host_key: KeyPair, client_public_key: str) -
 
 
 def run_request(
-    spec: SandboxSpec,
-    *,
-    image_id: str,
-    root_device: str,
-    disk_gib: int,
-    instance_type: str,
-    subnet: str,
-    security_group: str,
-    public_address: bool,
-    spot: bool,
-    user_data: str,
+    spec: SandboxSpec, options: Ec2Options, *, image_id: str, root_device: str, security_group: str, user_data: str
 ) -> dict[str, Any]:
     """The request of RunInstances for one sandbox. Equal names give equal tokens: a repeat makes no second instance."""
     interface: dict[str, Any] = {
         "DeviceIndex": 0,
-        "SubnetId": subnet,
+        "SubnetId": options.subnet,
         "Groups": [security_group],
-        "AssociatePublicIpAddress": public_address,
+        "AssociatePublicIpAddress": options.address == "public",
         "DeleteOnTermination": True,
     }
-    disk = {"VolumeSize": disk_gib, "VolumeType": "gp3", "DeleteOnTermination": True}
+    disk = {"VolumeSize": options.disk_gib, "VolumeType": "gp3", "DeleteOnTermination": True}
     request: dict[str, Any] = {
         "ImageId": image_id,
-        "InstanceType": instance_type,
+        "InstanceType": options.instance_type,
         "MinCount": 1,
         "MaxCount": 1,
         "ClientToken": hashlib.sha256(spec.name.encode()).hexdigest(),
         "NetworkInterfaces": [interface],
         "InstanceInitiatedShutdownBehavior": "terminate",
-        # Commands in the sandbox are an agent's: they must not get at the instance's role through a proxy.
+        # Commands of an agent must not reach the instance's role through a proxy.
         "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1},
         "BlockDeviceMappings": [{"DeviceName": root_device, "Ebs": disk}],
         "TagSpecifications": [{"ResourceType": kind, "Tags": tag_list(spec.name, spec.labels)} for kind in TAGGED],
         "UserData": user_data,
     }
-    if spot:
+    if options.spot:
         request["InstanceMarketOptions"] = {
             "MarketType": "spot",
             "SpotOptions": {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"},
@@ -126,11 +117,25 @@ def run_request(
     return request
 
 
+class ImageState(NamedTuple):
+    """The used fields of a described image."""
+
+    status: str  # pending → available
+    reason: str
+    root_device: str
+
+    @classmethod
+    def of(cls, image: Mapping[str, Any]) -> ImageState:
+        """From an element of DescribeImages."""
+        reason = redacted(image.get("StateReason", {}).get("Message", "no reason given"))
+        return cls(image["State"], reason, image.get("RootDeviceName", "/dev/xvda"))
+
+
 class InstanceState(NamedTuple):
     """The used fields of a described instance."""
 
     status: str  # pending → running → shutting-down → terminated
-    address: str  # "" before there is one
+    address: str  # "" before there is an address
     code: str
     reason: str
 

@@ -1,4 +1,4 @@
-"""The security group through which only this machine reaches the instances of a run."""
+"""The security group that opens the instances of a run to this machine only."""
 
 from __future__ import annotations
 
@@ -22,24 +22,23 @@ from taxtui.substrates.aws.ec2.api import Ec2Api
 from taxtui.substrates.aws.failure import code_of
 
 CREATED: Final = "taxtui.created"
-"""Tag: Unix seconds. EC2 does not say when a group was made."""
+"""Tag: Unix seconds. EC2 does not report when a group was made."""
 
 UNKNOWN: Final = "InvalidGroup.NotFound"
-"""Also the answer about a new group from a part of EC2 that does not know it yet."""
+"""Also the answer about a new group from a part of EC2 without news of the group."""
 
 ADDRESS_SERVICE: Final = "https://checkip.amazonaws.com"
 DETACH_TIMEOUT_S: Final = 10.0
-"""Wait for the network interface of a terminated instance to leave its group."""
+"""Wait for the network interface of a terminated instance to leave the group."""
 
 
 class Network:
-    """One group per run, made by ``prepare`` or the first create; or the option's group, which stays unchanged."""
+    """A group per run, made by ``prepare`` or the first create; or the group of the option, unchanged."""
 
     def __init__(self, api: Ec2Api) -> None:
-        """Nothing is made yet."""
         self._api = api
         self._groups: dict[str, str] = {}  # run → group
-        self._reachable: set[str] = set()  # those of them whose port is open
+        self._reachable: set[str] = set()  # groups with an open port
 
     async def group(self, run_id: str) -> str:
         """The group for a run's instances. Raises ``CreateFailed`` and the errors of ``AwsRefused``."""
@@ -55,13 +54,13 @@ class Network:
                 "create_security_group",
                 CreateFailed,
                 GroupName=name,
-                Description="taxtui: SSH from the machine that measures",
+                Description="taxtui: SSH from the measuring machine",
                 VpcId=looked_up["Subnets"][0]["VpcId"],
                 TagSpecifications=[{"ResourceType": "security-group", "Tags": tag_list(name, ours)}],
             )
             self._groups[run_id] = str(answer["GroupId"])
         group = self._groups[run_id]
-        if group not in self._reachable:  # also one whose opening was refused before: it is completed, not used
+        if group not in self._reachable:  # also after a refused request to open the group
             await self._open(group, await self._allowed())
             self._reachable.add(group)
         return group
@@ -84,7 +83,7 @@ class Network:
         try:
             await once_known(authorize, UNKNOWN, first_s=self._api.options.poll_s)
         except CreateFailed as error:
-            if code_of(error.__cause__) != "InvalidPermission.Duplicate":  # opened by a request whose answer was lost
+            if code_of(error.__cause__) != "InvalidPermission.Duplicate":  # opened by a request without an answer
                 raise
 
     async def _allowed(self) -> str:
@@ -96,7 +95,7 @@ class Network:
             ask = _public_address if options.address == "public" else _private_address
             return str(ipaddress.ip_network(await asyncio.to_thread(ask)))
         except (OSError, ValueError) as error:
-            raise SubstrateUnavailable(f"ec2: no address to let in ({error})", fix="set allow_from=CIDR") from error
+            raise SubstrateUnavailable(f"ec2: no address to admit ({error})", fix="set allow_from=CIDR") from error
 
     async def unused(self, busy: Collection[str], run_id: str | None) -> list[Found]:
         """Groups of runs without instances, except the groups of this open substrate."""

@@ -1,4 +1,4 @@
-"""One EC2 instance as a sandbox: accepted, running, logged in; its commands and its end."""
+"""One EC2 instance as a sandbox: wait until ready, suspend, copy, remove."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def new_key() -> tuple[asyncssh.SSHKey, KeyPair]:
 async def connect(
     address: str, port: int, user: str, client_key: asyncssh.SSHKey, host_key: asyncssh.SSHKey
 ) -> asyncssh.SSHClientConnection:
-    """Log in to the one host with ``host_key``. Raises as ``log_in``."""
+    """Log in, only to a host with ``host_key``. Raises as ``log_in``."""
     return await log_in(
         address,
         port=port,
@@ -46,7 +46,7 @@ async def connect(
 
 
 def remote_command(argv: Sequence[str], env: Mapping[str, str]) -> str:
-    """A line for the user's login shell that runs ``argv`` in the home directory."""
+    """A line for the user's login shell: run ``argv`` in the home directory."""
     variables = [f"{key}={value}" for key, value in env.items()]
     return f"cd && exec env {shlex.join([*variables, *argv])}"
 
@@ -68,14 +68,13 @@ class Ec2Sandbox(OverSsh):
         client_key: asyncssh.SSHKey,
         host_key: asyncssh.SSHKey,
     ) -> None:
-        """For an instance that EC2 has accepted."""
         self.name = name
         self._api = api
         self._instance = instance
         self._env = env
         self._client_key, self._host_key = client_key, host_key
         self._launched_s = time.monotonic()
-        self._late_ns = 0  # how late throttling made the look that saw it running, if that held anything up
+        self._late_ns = 0  # the delay of the state running by throttling, if sshd was up by then
         self._suspended = False
 
     async def wait_ready(self, marks: Marks) -> None:
@@ -91,7 +90,7 @@ class Ec2Sandbox(OverSsh):
             except SandboxLost:
                 if attempt == 2:
                     raise
-                continue  # cloud-init restarts sshd once it has put our host key in place
+                continue  # cloud-init restarts sshd after the change of the host key
             if first.exit_code != 0:
                 raise ExecFailed(f"the first command in the instance ended with exit code {first.exit_code}")
             marks("first exec")
@@ -105,9 +104,9 @@ class Ec2Sandbox(OverSsh):
             state, late_ns = await poller.next(self._instance)
             poller.report_throttling(marks)
             if state is None:
-                continue  # RunInstances has answered, DescribeInstances does not know of it yet
+                continue  # RunInstances has answered, DescribeInstances does not know the instance yet
             if self._suspended and state.status in _STOPPED:
-                continue  # StartInstances has answered, DescribeInstances does not know of it yet
+                continue  # StartInstances has answered, DescribeInstances does not know the start yet
             if state.ending:
                 raise state.failure()
             if state.status not in seen:
@@ -142,7 +141,7 @@ class Ec2Sandbox(OverSsh):
         """Until cloud-init has made the user and put the host key in place; both take their time after the port."""
         options = self._api.options
         if self.connection is not None:
-            self.connection.abort()  # of a wait that was cancelled, or cut off by cloud-init
+            self.connection.abort()  # of a cancelled wait, or cut by cloud-init
         while True:
             try:
                 self.connection = await connect(address, options.port, options.user, self._client_key, self._host_key)
@@ -158,11 +157,10 @@ class Ec2Sandbox(OverSsh):
             raise AgentNeverConnected(
                 f"the instance runs, but takes no login after {self._api.options.login_timeout_s:g} s: {why}"
             )
-        self._late_ns = 0  # it has not booted yet: knocking earlier would only have been in vain
+        self._late_ns = 0  # the instance is still booting: an earlier login would have failed
         await asyncio.sleep(KNOCK_S)
 
     def line(self, argv: Sequence[str], env: Mapping[str, str]) -> str:
-        """As ``OverSsh.line``: in the home directory."""
         return remote_command(argv, {**self._env, **env})
 
     async def explained(self, error: SubstrateError) -> SubstrateError:
@@ -175,7 +173,7 @@ class Ec2Sandbox(OverSsh):
         return seen.state.failure() if seen.state.ending else error
 
     async def suspend(self, marks: Marks) -> None:
-        """Stop the instance: its volume stays and costs money, its processes end."""
+        """Stop the instance: the volume stays and costs money, processes end."""
         self._suspended = True
         if self.connection is not None:
             self.connection.abort()
@@ -183,7 +181,7 @@ class Ec2Sandbox(OverSsh):
         await self._settled("stopped")
 
     async def resume(self, marks: Marks) -> None:
-        """Start the instance and log in; it may have another address."""
+        """Start the instance and log in; the address may be another."""
         if not self._suspended:
             return
         if await self._settled("stopped", "running") == "stopped":
@@ -192,13 +190,13 @@ class Ec2Sandbox(OverSsh):
         self._suspended = False
 
     async def usage(self) -> Usage:
-        """Unknown: EC2 reports none."""
+        """Unknown: EC2 reports no usage."""
         return Usage()
 
     async def snapshot(self, name: str, labels: Mapping[str, str], marks: Marks) -> str:
-        """Create an image of the instance while it runs: files written before are in it, open files may be torn."""
+        """Create an image of the running instance, with all files written before; open files may be torn."""
         if (await self.exec(Command(script="sync"))).exit_code != 0:
-            raise ExecFailed("the instance cannot write its files to disk: sync failed")
+            raise ExecFailed("sync failed: the instance cannot write files to disk")
         return await self._api.create_image(self._instance, name, labels)
 
     async def _request(self, doing: str, operation: str) -> None:
@@ -214,11 +212,9 @@ class Ec2Sandbox(OverSsh):
                 raise state.failure()
 
     async def reset(self, marks: Marks) -> None:
-        """Not among the capabilities."""
         raise ExecFailed("ec2 cannot reset a sandbox")
 
     async def destroy(self) -> None:
-        """As ``Sandbox.destroy``: returns when the instance is terminated."""
         if self.connection is not None:
             self.connection.abort()
         await self._api.remove(self._instance, self._launched_s)

@@ -1,7 +1,7 @@
-"""Sandboxes on Amazon EC2: one instance each, commands over one SSH connection.
+"""Sandboxes on Amazon EC2: an instance per sandbox, commands over one SSH connection.
 
-User data gives every instance its own host key and the run's login key: the first connection is already verified, and
-the account keeps no key pair. ``exec`` mode opens a channel per command.
+User data contains a host key per instance and the run's login key: the first connection is verified, and the account
+keeps no key pair. ``exec`` mode opens a channel per command.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ class Ec2Substrate:
     Options: ClassVar[type[AwsOptions]] = Ec2Options
 
     def __init__(self, options: Ec2Options | None = None) -> None:
-        """Nothing is opened yet."""
         self.options = options or Ec2Options()
         self.variant = self.options.variant
         self.provenance: Literal["measured", "stand_in"] = "stand_in" if self.options.endpoint_url else "measured"
@@ -63,7 +62,7 @@ class Ec2Substrate:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Remove the run's security group, unless it still has instances."""
+        """Remove the run's security group, unless instances still use the group."""
         await self._network.close()
         await self.api.close()
 
@@ -76,7 +75,7 @@ class Ec2Substrate:
                 async with type(self)(self.options) as opened:
                     return await opened.check()
             except SubstrateError as error:
-                return Availability.refused(error, "aws sts get-caller-identity shows who you are")
+                return Availability.refused(error, "aws sts get-caller-identity shows the identity")
         options, region = self.options, self.api.region
         facts = {"boto3.botocore": botocore.__version__, "asyncssh": asyncssh.__version__}
         problem, fix = options.problem
@@ -92,7 +91,7 @@ class Ec2Substrate:
         return Availability(
             ok=True,
             detail=f"ready as {identity.name!r} in {region}, {self.variant}; billed by the second, a minute at least, "
-            "no price sheet of it is shipped: --prices FILE",
+            "without a shipped price sheet: --prices FILE",
             version=options.instance_type,
             image=image_id,
             cache="cold",
@@ -122,14 +121,16 @@ class Ec2Substrate:
             "Subnets"
         ]
         spec = SandboxSpec(name="taxtui-check", labels={LABEL_RUN: "check"}, limits=Limits(), ttl_s=60)
-        group = self.options.security_group
-        if not group:
+        group = self.options.security_group or "sg-00000000"
+        if not self.options.security_group:
             await self._dry_run(
                 "create_security_group", GroupName="taxtui-check", Description="taxtui", VpcId=subnet["VpcId"]
             )
-        request = self._request(spec, image_id, root_device, group or "sg-00000000", "")
-        if not group:
-            del request["NetworkInterfaces"][0]["Groups"]  # the one that would be made does not exist yet
+        request = run_request(
+            spec, self.options, image_id=image_id, root_device=root_device, security_group=group, user_data=""
+        )
+        if not self.options.security_group:
+            del request["NetworkInterfaces"][0]["Groups"]  # the new group does not exist yet
         await self._dry_run("run_instances", **request)
         await self.api.call("listing instances", "describe_instances", MaxResults=5)
         await self.api.call("listing volumes", "describe_volumes", MaxResults=5)
@@ -154,7 +155,7 @@ class Ec2Substrate:
         problem, fix = self.options.problem
         if problem:
             raise SubstrateUnavailable(f"ec2: {problem}", fix=fix)
-        async with self._preparing:  # the first of several concurrent creates does it for all
+        async with self._preparing:  # once for several concurrent creates
             image_id, root_device = await self.api.image()
             group = await finish_despite_cancel(self._network.group(run_id))
             if self._login is None:
@@ -162,14 +163,19 @@ class Ec2Substrate:
         return image_id, root_device, group, *self._login
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> Ec2Sandbox:
-        """As ``Substrate.create``."""
         reference = reference_of(spec.acquire)
         image_id, root_device, group, client_key, client_pair = await self._prepared(spec.labels[LABEL_RUN])
         if reference:
             image_id, root_device = await self.api.image(reference)
-        host_key, host_pair = new_key()  # per instance: commands in an instance can read its host key
-        data = user_data(spec, host_key=host_pair, client_public_key=client_pair.public)
-        request = self._request(spec, image_id, root_device, group, data)
+        host_key, host_pair = new_key()  # per instance: commands can read the host key
+        request = run_request(
+            spec,
+            self.options,
+            image_id=image_id,
+            root_device=root_device,
+            security_group=group,
+            user_data=user_data(spec, host_key=host_pair, client_public_key=client_pair.public),
+        )
         answer = await once_known(partial(self._run, request), UNKNOWN, first_s=self.options.poll_s)
         marks("accepted")
         instance = str(answer["Instances"][0]["InstanceId"])
@@ -186,27 +192,12 @@ class Ec2Substrate:
             **request,
         )
 
-    def _request(self, spec: SandboxSpec, image_id: str, root_device: str, group: str, data: str) -> dict[str, Any]:
-        options = self.options
-        return run_request(
-            spec,
-            image_id=image_id,
-            root_device=root_device,
-            disk_gib=options.disk_gib,
-            instance_type=options.instance_type,
-            subnet=options.subnet,
-            security_group=group,
-            public_address=options.address == "public",
-            spot=options.spot,
-            user_data=data,
-        )
-
     # -- finding and removing
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
         """As ``Substrate.find``: instances, images, orphaned volumes and snapshots, unused security groups.
 
-        An instance that is shutting down is not listed: its end is certain.
+        An instance in the state shutting-down is not listed: the end is certain.
         """
         return await retry.find(partial(self._find, run_id))
 
@@ -221,7 +212,6 @@ class Ec2Substrate:
         return [*ours, *await self.api.copies(run_id), *unused]
 
     async def reap(self, entry: Found) -> None:
-        """As ``Substrate.reap``."""
         if entry.handle.startswith("vol-"):
             await self.api.delete(
                 "volume", entry.handle, "delete_volume", "InvalidVolume.NotFound", VolumeId=entry.handle

@@ -17,22 +17,22 @@ class EcsOptions(AwsOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     task_role: str = ""  # name or ARN; allows ssmmessages to the session agent
     execution_role: str = ""  # only for private images
     launch_type: Literal["FARGATE", "EC2"] = "FARGATE"
-    spot: bool = False  # Fargate Spot; an interruption is its own outcome
+    spot: bool = False  # Fargate Spot; an interruption is an outcome of its own
     arch: Literal["X86_64", "ARM64"] = "X86_64"
     subnets: str = ""  # required on Fargate
     security_groups: str = ""  # else the VPC's default; only outbound HTTPS is needed
-    public_address: bool = True  # the way to the registry and to ssmmessages, unless there is NAT or an endpoint
-    sessions: Annotated[int, msgspec.Meta(ge=1)] = 2  # that a container's agent takes at the same time
-    agent_timeout_s: float = 60.0  # from the task's running to its session agent's
+    public_address: bool = True  # for the registry and ssmmessages, unless there is NAT or an endpoint
+    sessions: Annotated[int, msgspec.Meta(ge=1)] = 2  # concurrent sessions of a container's agent
+    agent_timeout_s: float = 60.0  # from the task's state RUNNING to the session agent's
 
     @property
     def variant(self) -> str:
         kind = "fargate_spot" if self.spot else self.launch_type.lower()
         arch = "" if self.arch == "X86_64" else self.arch.lower()
-        way = "" if self.public_address or self.launch_type == "EC2" else "private"  # to the registry, and in the bill
-        return " ".join(filter(None, (kind, arch, way)))
+        address = "" if self.public_address or self.launch_type == "EC2" else "private"  # also in the bill
+        return " ".join(filter(None, (kind, arch, address)))
 
 
 def listed(joined: str) -> list[str]:
-    """The values of an option that are joined with ``+``."""
+    """The values of an option, joined with ``+``."""
     return [value for value in joined.split("+") if value]

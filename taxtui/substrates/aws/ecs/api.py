@@ -28,7 +28,7 @@ class EcsApi(AwsApi[TaskState]):
         self.options = options
 
     async def clusters(self) -> list[Mapping[str, Any]]:
-        """The cluster of this name with its configuration, if it exists. Raises ``SubstrateUnavailable``."""
+        """The cluster of the option with its configuration, or an empty list. Raises ``SubstrateUnavailable``."""
         answer = await self.call(
             "describing the cluster",
             "describe_clusters",
@@ -47,7 +47,7 @@ class EcsApi(AwsApi[TaskState]):
         return str(answer["taskDefinition"]["taskDefinitionArn"])
 
     async def deregister(self, arn: str) -> None:
-        """Deregister a task definition; running tasks do not need it. Raises ``SubstrateUnavailable``."""
+        """Deregister a task definition; running tasks continue. Raises ``SubstrateUnavailable``."""
         await self.call("deregistering", "deregister_task_definition", taskDefinition=arn)
 
     async def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -24,40 +24,40 @@ BUFFERED_BYTES: Final = 8 * 2**20
 
 
 def leaders(mark: str) -> str:
-    """The mark of a session's leader. It is killed last: its end hangs up on the other processes."""
+    """The mark of a session's leader, which is killed last: the end of the leader hangs up on all processes."""
     return mark[::-1]
 
 
 def entry_command(directory: str, mark: str) -> tuple[str, bytes]:
-    """The command for ECS and the input after it that start the framed shell in ``directory``, with a mark.
+    """The command for ECS and the later input that start the framed shell in ``directory``, with a mark.
 
-    The agent splits a command like a shell but runs none, and documents no newlines. Therefore the entry is short. It
-    switches the terminal to raw, prints a line (input before it is lost), and reads the rest.
+    The agent splits a command into words without a shell, and newlines are undocumented. Therefore the command is
+    short: switch the terminal to raw, print a line (earlier input is lost), read the rest.
 
-    bash reads a terminal byte by byte, 20 times as slow, so ``dd`` copies it into a pipe. BusyBox's ``cat`` uses
+    bash reads a terminal byte by byte, 20 times as slow, so ``dd`` copies the input into a pipe. BusyBox's ``cat`` uses
     sendfile, which never returns from a terminal. ``dd`` outlives the shell and would keep the session open: the end of
-    the session's leader, ``$$``, hangs up on it.
+    the session's leader, ``$$``, ends ``dd``.
     """
-    program = shlex.join(launch_argv())  # what it reads from is a pipe
+    program = shlex.join(launch_argv())  # reads from a pipe
     feed, folder = "dd bs=65536 2>/dev/null", f'"{directory}"'
-    into = f"{{ cd {folder} 2>/dev/null || {{ mkdir -p {folder} && cd {folder}; }}; }}"
-    typed = f"{into} && {feed} | {{ {MARK}={mark} {program}; kill -9 $$; }}\n".encode()
+    enter = f"{{ cd {folder} 2>/dev/null || {{ mkdir -p {folder} && cd {folder}; }}; }}"
+    typed = f"{enter} && {feed} | {{ {MARK}={mark} {program}; kill -9 $$; }}\n".encode()
     entry = f': {leaders(mark)}; stty raw -echo 2>/dev/null; echo; eval "$(dd bs=1 count={len(typed)} 2>/dev/null)"'
     return f"/bin/sh -c {shlex.quote(entry)}", typed
 
 
 class DataChannel:
-    """A ``framed_shell.ByteStream``. The terminal merges both streams, so its shell must be opened as merged."""
+    """A ``framed_shell.ByteStream``. The terminal merges both streams: open the shell as merged."""
 
     def __init__(self, socket: websockets.ClientConnection, channel: Channel, session: str) -> None:
         self.session = session
-        self.doubtful = asyncio.Event()  # the service hints that the agent is gone
+        self.doubtful = asyncio.Event()  # the service hints at a dead agent
         self._socket = socket
         self._channel = channel
         self._output = bytearray()
-        self._arrived = asyncio.Event()  # there is output, or the channel is over
+        self._arrived = asyncio.Event()  # there is output, or the channel has ended
         self._room = asyncio.Event()
-        self._unacknowledged = asyncio.Event()  # wakes the resender while it has nothing to wait for
+        self._unacknowledged = asyncio.Event()  # wakes the resender
         self._dropping = False
         self._receiving = asyncio.create_task(self._receive())
         self._resending = asyncio.create_task(self._resend())
@@ -94,7 +94,7 @@ class DataChannel:
         return stream
 
     async def read(self) -> tuple[int, bytes]:
-        """The next output; after all output raises the reason of the channel's end."""
+        """The next output; after all output, raises the reason of the channel's end."""
         while not self._output:
             self._raise_end()
             self._arrived.clear()
@@ -105,13 +105,13 @@ class DataChannel:
         return STDOUT, chunk
 
     async def write(self, data: bytes) -> None:
-        """Send input; returns before its arrival."""
+        """Send input; returns before the arrival."""
         self._raise_end()
         self._channel.write(data, time.monotonic_ns())
         await self._flush()
 
     async def ended(self, within_s: float) -> bool:
-        """Whether the session ends within that time. Further output is dropped."""
+        """Whether the session ends within this time. Further output is dropped."""
         self._dropping = True
         self._room.set()
         await asyncio.wait({self._receiving}, timeout=within_s)
@@ -119,11 +119,11 @@ class DataChannel:
 
     @property
     def fate(self) -> SubstrateError | None:
-        """The reason of its end, if it has ended."""
+        """The reason of the channel's end, or None."""
         return self._channel.end
 
     def fail(self, error: SubstrateError) -> None:
-        """End the channel for a reason that its connection does not report."""
+        """End the channel for a reason unknown to the connection."""
         self._channel.end = self._channel.end or error
         self._receiving.cancel()
         self._arrived.set()
@@ -131,7 +131,7 @@ class DataChannel:
     async def close(self) -> bool:
         """Have a running session terminated, and hang up. Idempotent.
 
-        Returns whether the session is known to have ended; if not, its agent and its processes may continue.
+        Returns whether the session has ended; if not, agent and processes may continue.
         """
         try:
             if self._channel.end is None:
@@ -139,7 +139,7 @@ class DataChannel:
                 await self._flush()
                 await self.ended(END_TIMEOUT_S)
             over = self._channel.end is not None and not isinstance(self._channel.end, SessionCut | ExecFailed)
-            self._channel.lost("it was closed")
+            self._channel.lost("closed by taxtui")
             self._resending.cancel()
             await self._socket.close()
         finally:
@@ -148,8 +148,8 @@ class DataChannel:
         return over
 
     def drop(self) -> None:
-        """Drop the connection at once, without a message to the other end. Idempotent."""
-        self._channel.lost("it was dropped")
+        """Drop the connection at once, without a message. Idempotent."""
+        self._channel.lost("dropped by taxtui")
         self._receiving.cancel()
         self._resending.cancel()
         self._socket.transport.abort()

@@ -1,15 +1,15 @@
-"""The Session Manager data channel that ECS Exec runs over, without I/O: frames and instants in, frames and bytes out.
+"""The Session Manager data channel of ECS Exec, without I/O: frames and instants in, frames and bytes out.
 
-A channel carries one terminal. Both directions number their stream messages from 0. The receiver acknowledges each
-message, and the sender repeats a message until then. If the network drops, doubles, delays or reorders messages, bytes
-are still delivered once and in order, or the channel ends with an error that says why.
+A channel carries one terminal. Both directions number stream messages from 0. The receiver acknowledges each message,
+and the sender repeats a message until the acknowledgement. Bytes are delivered once and in order although the network
+drops, doubles, delays or reorders messages; or the channel ends with the reason.
 
 ::
 
     writer --write--> waiting --(open, window)--> unacked --take--> socket
     reader <--bytes-- expected <-- early <-------- receive <------- socket
 
-Instants are nanoseconds of any monotonic clock that the caller sticks to. ``channel.py`` connects it to a socket.
+Instants are nanoseconds of any monotonic clock. ``channel.py`` connects the protocol to a socket.
 """
 
 from __future__ import annotations
@@ -52,21 +52,20 @@ _S: Final = 1_000_000_000
 CHUNK: Final = 1024
 """Bytes per frame; as agents use."""
 WINDOW: Final = 128
-"""Unacknowledged frames at most. An agent drops frames before its terminal exists; lost frames are resent one by one.
-"""
+"""Unacknowledged frames at most. An agent without a terminal drops frames, and lost frames are resent singly."""
 EARLY_LIMIT: Final = 10_000
-"""Limit of frames that arrived before their turn."""
+"""Frames that arrived early, at most."""
 
 RTO_FLOOR_NS: Final = 100 * _MS
 RTO_START_NS: Final = 200 * _MS
 RTO_CEILING_NS: Final = 1 * _S
 SRTT_START_NS: Final = 100 * _MS
 RESENDS: Final = 3000
-"""Attempts to send one frame before the channel is given up: five minutes or more."""
+"""Attempts to send a frame before the channel ends: five minutes or more."""
 
 
 class SessionCut(SandboxLost):
-    """The connection of a session broke; its container may still run."""
+    """The connection of a session broke; the container may still run."""
 
 
 class _Sent(msgspec.Struct):
@@ -95,16 +94,15 @@ class _Closed(msgspec.Struct, rename="pascal"):
 
 
 class RetransmissionTimer:
-    """How long to wait for an acknowledgement, from the round trips seen: mean plus four deviations."""
+    """The wait for an acknowledgement, from earlier round trips: mean plus four deviations."""
 
     def __init__(self) -> None:
-        """Begin with the agent's own starting values."""
         self.rto_ns = RTO_START_NS
         self._mean_ns = SRTT_START_NS
         self._deviation_ns = 0
 
     def sample(self, rtt_ns: int) -> None:
-        """Learn from the round trip of a frame that was sent once."""
+        """Learn from the round trip of a frame without repetition."""
         self._deviation_ns = (3 * self._deviation_ns + abs(self._mean_ns - rtt_ns)) // 4
         self._mean_ns = (7 * self._mean_ns + rtt_ns) // 8
         wait_ns = self._mean_ns + max(10 * _MS, 4 * self._deviation_ns)
@@ -114,14 +112,14 @@ class RetransmissionTimer:
 class Channel:
     """The client's end of one data channel.
 
-    Input waits until the agent's first message: an agent acknowledges and discards input before the end of a handshake,
-    and only that message shows whether there is one. Therefore the command of a session must print at once. Agents
-    shake hands if KMS encrypts sessions; those sessions are refused.
+    Input waits for the agent's first message: an agent acknowledges and discards input before the end of a handshake,
+    and only the first message shows whether a handshake comes. Therefore the command of a session must print at once.
+    Agents shake hands if KMS encrypts sessions; taxtui refuses encrypted sessions.
 
     Attributes:
         end: the reason of the channel's end, or None: :class:`SandboxLost` when the session ended, :class:`SessionCut`,
             :class:`ExecFailed` when the agent never acknowledged or is unintelligible,
-            :class:`SubstrateUnavailable` when it wants the session encrypted.
+            :class:`SubstrateUnavailable` for an encrypted session.
         malformed: number of unreadable frames; their sender repeats them.
         pauses: number of requests for a pause in a row: repeated requests may be the only sign of a dead agent.
     """
@@ -143,7 +141,7 @@ class Channel:
         self._early: dict[int, Frame] = {}
 
     def greeting(self) -> str:
-        """The text message before any frame; its token is the channel's only credential."""
+        """The text message before any frame; the token is the only credential of the channel."""
         return json.dumps(
             {
                 "MessageSchemaVersion": "1.0",
@@ -175,7 +173,7 @@ class Channel:
 
     @property
     def wake_at_ns(self) -> int | None:
-        """When :meth:`tick` next has something to do, or None."""
+        """The time of the next due :meth:`tick`, or None."""
         return self._oldest().at_ns + self._timer.rto_ns if self._unacked else None
 
     def tick(self, now_ns: int) -> None:
@@ -187,7 +185,8 @@ class Channel:
             return
         if oldest.resends >= RESENDS:
             self.end = ExecFailed(
-                f"the session agent acknowledged nothing after {RESENDS} attempts", fix="is it alive?"
+                f"the session agent acknowledged nothing after {RESENDS} attempts",
+                fix="check the session agent of the task",
             )
             return
         oldest.at_ns = now_ns
@@ -220,7 +219,7 @@ class Channel:
 
     def _on_output(self, frame: Frame, now_ns: int) -> bytes:
         if frame.sequence >= self._expected + EARLY_LIMIT:
-            return b""  # no room: without an acknowledgement it comes again
+            return b""  # no room: without an acknowledgement the agent repeats the frame
         self._acknowledge(frame, now_ns)
         if frame.sequence < self._expected:
             return b""
@@ -242,11 +241,11 @@ class Channel:
 
     def _answer_handshake(self, frame: Frame, now_ns: int) -> None:
         try:
-            wanted = [action.action_type for action in _parse(frame, _HandshakeRequest).requested_client_actions]
+            actions = [action.action_type for action in _parse(frame, _HandshakeRequest).requested_client_actions]
         except FrameError as error:
             self.end = ExecFailed(f"the session agent's handshake cannot be read: {error}")
             return
-        refused = [action for action in wanted if action != "SessionType"]
+        refused = [action for action in actions if action != "SessionType"]
         answer = {
             "ClientVersion": CLIENT_VERSION,
             "ProcessedClientActions": [
@@ -256,7 +255,7 @@ class Channel:
                     "ActionResult": None,
                     "Error": "unsupported" if action in refused else "",
                 }
-                for action in wanted
+                for action in actions
             ],
             "Errors": [f"{action} is unsupported" for action in refused],
         }
@@ -268,7 +267,7 @@ class Channel:
         sent = self._unacked.pop(_parse(frame, _Acknowledgement).acknowledged_message_sequence_number, None)
         if sent is None:
             return
-        if sent.resends == 0:  # the acknowledgement of a frame sent twice belongs to either
+        if sent.resends == 0:  # an acknowledgement does not tell which repetition arrived
             self._timer.sample(now_ns - sent.at_ns)
         self._release(now_ns)
 

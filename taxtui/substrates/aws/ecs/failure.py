@@ -1,8 +1,8 @@
 """Errors for a task that ended or never started, and for a session agent's requests. Plain data in.
 
 Source of the words: ``stopCode`` and ``stoppedReason`` ("Stopped tasks error messages", ECS Developer Guide), the
-``failures`` of RunTask ("API failure reasons"), and the actions that a session agent asks of its client. Refusals
-of ECS's API are in ``aws/failure.py``.
+``failures`` of RunTask ("API failure reasons"), and the requested actions of a session agent. Refusals by ECS's API are
+in ``aws/failure.py``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ def ended(stop_code: str, reason: str) -> SubstrateError:
     """The error for a stopping task, before or during its use."""
     why = reason or stop_code or "no reason given"
     if stop_code == "SpotInterruption":
-        return SpotInterrupted("AWS took the Fargate Spot task back", fix="use on-demand to avoid it")
-    if "OutOfMemory" in why:  # in use: it was running when it was killed
+        return SpotInterrupted("AWS took the Fargate Spot task back", fix="use on-demand tasks")
+    if "OutOfMemory" in why:  # the task was in use
         return SandboxLost(f"the task ran out of memory ({why})", fix="raise limits.memory_mib")
     if "CannotPull" in why:
         return CreateFailed(
@@ -28,7 +28,7 @@ def ended(stop_code: str, reason: str) -> SubstrateError:
         )
     if "ResourceInitializationError" in why:
         return CreateFailed(f"the task could not be set up ({why})", fix="check execution_role and the subnet's routes")
-    if "apacity is unavailable" in why:  # with and without a capital: it may come in the midst of a sentence
+    if "apacity is unavailable" in why:  # also within a sentence, without a capital
         return CapacityUnavailable(f"Fargate has no capacity ({why})", fix="try subnets in other zones")
     if stop_code == "TaskFailedToStart":  # any other reason
         return CreateFailed(f"the task failed to start: {why}")
@@ -36,19 +36,17 @@ def ended(stop_code: str, reason: str) -> SubstrateError:
 
 
 def agent_ended(reason: str) -> SandboxLost:
-    """The error for a task that runs without a session agent."""
+    """The error for a running task without a session agent."""
     return SandboxLost(f"the task's session agent has stopped: {reason or 'no reason given'}")
 
 
 def not_started(failures: Sequence[Mapping[str, str]]) -> SubstrateError:
-    """Why RunTask answered without a task."""
+    """The error for an answer of RunTask without a task."""
     why = redacted(
         "; ".join(f"{refusal.get('reason', '')} {refusal.get('detail', '')}".strip() for refusal in failures)
     )
     if "apacity is unavailable" in why or "RESOURCE:" in why:
-        return CapacityUnavailable(
-            f"ECS has no room for the task ({why})", fix="add container instances or other subnets"
-        )
+        return CapacityUnavailable(f"ECS has no room for the task ({why})", fix="add container instances or subnets")
     if "AGENT" in why:
         return SubstrateUnavailable(f"the cluster's container instances have no agent connected ({why})")
     return CreateFailed(f"ECS did not start the task: {why or 'no reason given'}")
@@ -58,7 +56,7 @@ def unspoken(actions: Sequence[str]) -> SubstrateError:
     """The error for a handshake with unsupported actions; encryption is a setting of the cluster."""
     if "KMSEncryption" in actions:
         return SubstrateUnavailable(
-            "the cluster's executeCommandConfiguration encrypts sessions with KMS, which taxtui does not support",
-            fix="remove its kmsKeyId or use another cluster",
+            "taxtui does not support the cluster's executeCommandConfiguration: it encrypts sessions with KMS",
+            fix="remove the kmsKeyId or use another cluster",
         )
-    return ExecFailed(f"the session agent asks for {', '.join(actions)}, which taxtui does not support")
+    return ExecFailed(f"taxtui does not support an action of the session agent: {', '.join(actions)}")

@@ -19,7 +19,7 @@ CHANNEL_CLOSED: Final = "channel_closed"
 RESUMED: Final = "start_publication"
 PAUSED: Final = "pause_publication"
 UNCHECKED: Final = frozenset({RESUMED, PAUSED})
-"""Messages of the service to agents. A client sees them too; they may be short, without a valid digest."""
+"""Messages of the service to agents, also sent to clients. May be short, without a valid digest."""
 
 OUTPUT: Final = 1
 HANDSHAKE_REQUEST: Final = 5
@@ -29,18 +29,18 @@ FLAG: Final = 10
 STDERR: Final = 11
 
 TERMINATE: Final = struct.pack(">I", 2)
-"""Payload of a ``FLAG`` message that asks the agent to end the session."""
+"""Payload of a ``FLAG`` message: the agent must end the session."""
 
 _HEADER: Final = struct.Struct(">I32sIQqQ16s32sI")
 _LENGTH: Final = struct.Struct(">I")
 
 
 class FrameError(ValueError):
-    """The bytes are not a frame of this protocol; the only exception that :meth:`Frame.decode` raises."""
+    """The bytes are not a frame of this protocol."""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """One message; stream messages are numbered, all others have ``sequence`` 0."""
+    """One message; only stream messages are numbered."""
 
     kind: str
     created_ms: int  # Unix time
@@ -66,7 +66,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def decode(cls, data: bytes) -> Frame:
-        """The frame in ``data``, its digest verified. Raises :class:`FrameError`."""
+        """The frame in ``data``, with a valid digest. Raises :class:`FrameError`, and no other exception."""
         if len(data) < _HEADER.size + _LENGTH.size:
             raise FrameError(f"{len(data)} bytes are too few for a header")
         size, kind, _, created_ms, sequence, flags, id_, digest, payload_type = _HEADER.unpack_from(data)
@@ -74,11 +74,11 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
             raise FrameError(f"header length {size} in a frame of {len(data)} bytes")
         payload = data[size + _LENGTH.size :]  # a later version may have a longer header
         if _LENGTH.unpack_from(data, size) != (len(payload),):
-            raise FrameError(f"the payload has {len(payload)} bytes, not what its header says")
+            raise FrameError(f"the payload has {len(payload)} bytes, unlike the header's length")
         if payload and hashlib.sha256(payload).digest() != digest:
-            raise FrameError("the payload does not match its digest")
+            raise FrameError("the payload does not match the digest")
         if created_ms == 0 or not kind.isascii():
-            raise FrameError("no creation date" if kind.isascii() else "a message type that is not ASCII")
+            raise FrameError("no creation date" if kind.isascii() else "the message type is not ASCII")
         return cls(
             kind=kind_of(data),
             created_ms=created_ms,
@@ -91,10 +91,10 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _swap(id_: bytes) -> bytes:
-    """UUIDs travel with their low half first."""
+    """A UUID as sent: the low half first."""
     return id_[8:] + id_[:8]
 
 
 def kind_of(data: bytes) -> str:
-    """The message type of a frame, possibly malformed; writers pad it with spaces or NULs."""
+    """The message type of a frame, possibly malformed, padded with spaces or NULs."""
     return data[4:36].strip(b" \0").decode("ascii", "replace")

@@ -1,4 +1,4 @@
-"""One ECS task as a sandbox: accepted, running, connected; its commands and its end."""
+"""One ECS task as a sandbox: wait until ready, run commands, stop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from taxtui.substrates.aws.ecs.terminal import TaskTerminal
 from taxtui.substrates.aws.failure import AgentNeverConnected
 
 _LEAST_S: Final = 0.1
-"""The least timeout of a command after its session is open."""
+"""The least timeout of a command in an open session."""
 
 
 class EcsSandbox:
@@ -30,12 +30,12 @@ class EcsSandbox:
         self._api = api
         self._arn = arn
         self._sessions = asyncio.Semaphore(api.options.sessions)
-        self._terminals: set[TaskTerminal] = set()  # in use, or left behind by a command that was cancelled
+        self._terminals: set[TaskTerminal] = set()  # in use, or remains of a cancelled command
         self._marks: Marks | None = None
         self._launched_s = time.monotonic()
 
     async def wait_ready(self, marks: Marks) -> None:
-        """As ``Sandbox.wait_ready``: running, and later with a running session agent."""
+        """As ``Sandbox.wait_ready``: until the session agent of the running task runs."""
         marks.cold()  # a session is a new connection to the service
         poller, agent_timeout_s = self._api.poller, self._api.options.agent_timeout_s
         seen = {name for name, _, _ in marks.seen}
@@ -44,7 +44,7 @@ class EcsSandbox:
             state, late_ns = await poller.next(self._arn)
             poller.report_throttling(marks)
             if state is None:
-                continue  # RunTask has answered, DescribeTasks does not know of it yet
+                continue  # RunTask has answered, DescribeTasks does not know the task yet
             if (failure := state.failure()) is not None:
                 raise failure
             for name in (state.status.lower(), "agent running" if state.agent == "RUNNING" else ""):
@@ -55,17 +55,17 @@ class EcsSandbox:
                 running_ns = running_ns or time.monotonic_ns()
                 if state.agent == "RUNNING":
                     self._marks = marks
-                    marks.queued(late_ns)  # of this look alone: while those before it waited, the task went on booting
+                    marks.queued(late_ns)  # only of the last lookup: during earlier waits the task was booting
                     return
                 if time.monotonic_ns() - running_ns > agent_timeout_s * 1e9:
                     raise AgentNeverConnected(
                         f"the task runs, but its session agent does not after {agent_timeout_s:g} s",
-                        fix="does task_role allow ssmmessages, and is there a route to it (public address, NAT or "
-                        "endpoint)?",
+                        fix="check that task_role allows ssmmessages, and the route there (public address, NAT or "
+                        "endpoint)",
                     )
 
     async def exec(self, command: Command) -> ExecResult:
-        """As ``Sandbox.exec``: a new session from its request to its end."""
+        """As ``Sandbox.exec``: a new session, from request to end."""
         began_s = time.monotonic()
         try:
             async with asyncio.timeout(command.timeout_s):
@@ -104,13 +104,13 @@ class EcsSandbox:
         return terminal
 
     def _opened(self, terminal: TaskTerminal) -> None:
-        """Milestones of the first session, which is part of the cold start."""
+        """Record the first session, a part of the cold start, as a milestone."""
         marks, self._marks = self._marks, None
         if marks is not None:
-            marks("session open", at_ns=terminal.spoke_ns)
+            marks("session open", at_ns=terminal.first_output_ns)
 
     async def explained(self, error: SubstrateError) -> SubstrateError:
-        """The cause of a session's failure: the end of its task, if that is the reason."""
+        """``error``, or the end of the task as the cause."""
         seen = await self._api.poller.soon(self._arn)
         if seen is None:
             return error

@@ -1,8 +1,8 @@
-"""Sandboxes on Amazon ECS: one task each, on Fargate or on container instances, commands through ECS Exec.
+"""Sandboxes on Amazon ECS: a task per sandbox, on Fargate or on container instances, commands through ECS Exec.
 
-No plug-in binary is needed: ``channel.py`` speaks the sessions' protocol. ``exec`` mode opens a session per command, as
-``aws ecs execute-command`` does, and waits for its end, because a container takes only two at a time. The agent alone
-needs 1 s before its first output. ``session`` mode opens one session.
+No plug-in binary is needed: ``channel.py`` has the sessions' protocol. ``exec`` mode opens a session per command, as
+``aws ecs execute-command`` does, and waits for the end of the session, because a container takes only two sessions at
+a time. The agent alone needs 1 s before the first output. ``session`` mode opens one session.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.protocol import Availability, Capabilities, Effective, Found, Marks
 from taxtui.substrates.aws import AwsOptions
 from taxtui.substrates.aws.connection import MAX_CALLS, labelled
-from taxtui.substrates.aws.ecs import EcsOptions, listed
+from taxtui.substrates.aws.ecs import EcsOptions
 from taxtui.substrates.aws.ecs.api import DESCRIBE_BATCH, EcsApi
 from taxtui.substrates.aws.ecs.failure import not_started
 from taxtui.substrates.aws.ecs.sandbox import EcsSandbox
@@ -44,7 +44,7 @@ class EcsSubstrate:
         self.capabilities = Capabilities(deadline="guest", paid=True, max_concurrency=MAX_CALLS)
         self.api = EcsApi(self.options)
         self._definitions: dict[str, str] = {}  # family → ARN
-        self._registered: set[str] = set()  # by us, so that we take them away again
+        self._registered: set[str] = set()  # by this substrate, which deregisters them
         self._registering = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -53,7 +53,7 @@ class EcsSubstrate:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Deregister this run's task definitions; running tasks do not need them."""
+        """Deregister this run's task definitions; running tasks continue."""
         for arn in sorted(self._registered):
             with contextlib.suppress(SubstrateError):  # a definition costs nothing
                 await self.api.deregister(arn)
@@ -67,7 +67,7 @@ class EcsSubstrate:
                 async with type(self)(options) as opened:
                     return await opened.check()
             except SubstrateError as error:
-                return Availability.refused(error, "aws sts get-caller-identity shows who you are")
+                return Availability.refused(error, "aws sts get-caller-identity shows the identity")
         facts = {"boto3.botocore": botocore.__version__}
         region = self.api.region
         try:
@@ -108,11 +108,11 @@ class EcsSubstrate:
             return f"no active cluster {options.cluster!r}", f"aws ecs create-cluster --cluster-name {options.cluster}"
         if active[0].get("configuration", {}).get("executeCommandConfiguration", {}).get("kmsKeyId"):
             return (
-                f"cluster {options.cluster!r} encrypts sessions with KMS, which taxtui does not support",
-                "remove kmsKeyId from its executeCommandConfiguration, or use another cluster",
+                f"cluster {options.cluster!r} encrypts sessions with KMS, unsupported by taxtui",
+                "remove kmsKeyId from executeCommandConfiguration, or use another cluster",
             )
         if not options.task_role:
-            return "option task_role is missing", "make the task role of docs/substrates/paid.md and name it"
+            return "option task_role is missing", "create the task role of docs/substrates/paid.md"
         if options.launch_type == "FARGATE" and not options.subnets:
             return "option subnets is missing", "aws ec2 describe-subnets lists them; join several with '+'"
         if options.spot and "FARGATE_SPOT" not in active[0].get("capacityProviders", []):
@@ -122,7 +122,7 @@ class EcsSubstrate:
                 "FARGATE_SPOT --default-capacity-provider-strategy []",
             )
         if options.launch_type == "EC2" and not active[0].get("registeredContainerInstancesCount"):
-            return "the cluster has no container instances", "register one, or use launch_type=FARGATE"
+            return "the cluster has no container instances", "register a container instance, or use launch_type=FARGATE"
         return "", ""
 
     async def prepare(self, run_id: str, limits: Limits) -> None:
@@ -130,18 +130,8 @@ class EcsSubstrate:
         await self._definition(limits)
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> EcsSandbox:
-        options = self.options
-        request = run_request(
-            spec,
-            cluster=options.cluster,
-            task_definition=await self._definition(spec.limits),
-            launch_type=options.launch_type,
-            spot=options.spot,
-            subnets=listed(options.subnets),
-            security_groups=listed(options.security_groups),
-            public_address=options.public_address,
-        )
-        answer = await self.api.run(request)
+        definition_arn = await self._definition(spec.limits)
+        answer = await self.api.run(run_request(spec, self.options, definition_arn))
         if not answer["tasks"]:
             raise not_started(answer.get("failures", []))
         marks("accepted")
@@ -149,29 +139,20 @@ class EcsSubstrate:
 
     async def _definition(self, limits: Limits) -> str:
         """The ARN of a task definition for these limits, registered on first use."""
-        options = self.options
-        wanted = definition(
-            image=options.image,
-            size=fargate_size(limits),
-            launch_type=options.launch_type,
-            in_vpc=bool(options.subnets),
-            task_role=options.task_role,
-            execution_role=options.execution_role,
-            arch=options.arch,
-        )
-        family = wanted["family"]
+        request = definition(self.options, fargate_size(limits))
+        family = request["family"]
         async with self._registering:
             if family not in self._definitions:
-                self._definitions[family] = await finish_despite_cancel(self._register(wanted))
+                self._definitions[family] = await finish_despite_cancel(self._register(request))
         return self._definitions[family]
 
-    async def _register(self, wanted: Mapping[str, Any]) -> str:
-        arn = await self.api.register(wanted)
+    async def _register(self, request: Mapping[str, Any]) -> str:
+        arn = await self.api.register(request)
         self._registered.add(arn)
         return arn
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
-        """As ``Substrate.find``. A task with an accepted stop is not listed: its end is certain."""
+        """As ``Substrate.find``. A task with an accepted stop is not listed: the end is certain."""
         return await retry.find(partial(self._find, run_id))
 
     async def _find(self, run_id: str | None) -> Sequence[Found]:
@@ -195,7 +176,7 @@ class EcsSubstrate:
 def _cost(prices: str, variant: str) -> str:
     """The price of a sandbox with default limits by a shipped price sheet, in words."""
     if not prices:
-        return "billed by the second, no price sheet of it is shipped: --prices FILE"
+        return "billed by the second, without a shipped price sheet: --prices FILE"
     limits = Limits()
     identity = priced_cell("ecs", variant, limits.cpus, limits.memory_mib)
     price = load_prices(prices).sandbox(identity)

@@ -1,4 +1,4 @@
-"""ECS tasks as plain data: requests, and the meaning of the answers. Nothing is called here."""
+"""ECS tasks as plain data: requests, and the meaning of answers, without calls."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from taxtui.errors import CreateFailed, SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.substrates.aws.connection import tag_list
+from taxtui.substrates.aws.ecs import EcsOptions, listed
 from taxtui.substrates.aws.ecs.failure import agent_ended, ended
 from taxtui.substrates.aws.failure import redacted
 
@@ -37,52 +38,38 @@ def fargate_size(limits: Limits) -> TaskSize:
     return TaskSize(round(size.cpu_milli * 1.024), size.memory_mib)
 
 
-def definition(
-    *, image: str, size: TaskSize, launch_type: str, in_vpc: bool, task_role: str, execution_role: str, arch: str
-) -> dict[str, Any]:
-    """The request of RegisterTaskDefinition. Its family is a digest of the rest, so that equal definitions share a
-    family.
-    """
+def definition(options: EcsOptions, size: TaskSize) -> dict[str, Any]:
+    """The request of RegisterTaskDefinition. The family is a digest of the rest: equal definitions share a family."""
     body: dict[str, Any] = {
-        "networkMode": "awsvpc" if in_vpc else "bridge",
-        "requiresCompatibilities": [launch_type],
+        "networkMode": "awsvpc" if options.subnets else "bridge",
+        "requiresCompatibilities": [options.launch_type],
         "cpu": str(size.cpu_units),
         "memory": str(size.memory_mib),
-        "taskRoleArn": task_role,
+        "taskRoleArn": options.task_role,
         "containerDefinitions": [
             {
                 "name": CONTAINER,
-                "image": image,
+                "image": options.image,
                 "essential": True,
                 "entryPoint": ["/bin/sh", "-c"],
-                "command": ["sleep 60"],  # each task brings its own, with its own deadline
-                "linuxParameters": {"initProcessEnabled": True},  # reaps what sessions leave behind
+                "command": ["sleep 60"],  # each task overrides the command, with a deadline
+                "linuxParameters": {"initProcessEnabled": True},  # reaps the remaining processes of sessions
                 "stopTimeout": 2,
             }
         ],
     }
-    if launch_type == "FARGATE":
-        body["runtimePlatform"] = {"cpuArchitecture": arch, "operatingSystemFamily": "LINUX"}
-    if execution_role:
-        body["executionRoleArn"] = execution_role
+    if options.launch_type == "FARGATE":
+        body["runtimePlatform"] = {"cpuArchitecture": options.arch, "operatingSystemFamily": "LINUX"}
+    if options.execution_role:
+        body["executionRoleArn"] = options.execution_role
     digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:12]
     return {"family": f"taxtui-{digest}", "tags": tag_list("taxtui", DEFINITION_LABEL, "key", "value"), **body}
 
 
-def run_request(
-    spec: SandboxSpec,
-    *,
-    cluster: str,
-    task_definition: str,
-    launch_type: str,
-    spot: bool,
-    subnets: list[str],
-    security_groups: list[str],
-    public_address: bool,
-) -> dict[str, Any]:
+def run_request(spec: SandboxSpec, options: EcsOptions, task_definition: str) -> dict[str, Any]:
     """The request of RunTask for one sandbox. Equal names give equal tokens: a repeat makes no second task."""
     request: dict[str, Any] = {
-        "cluster": cluster,
+        "cluster": options.cluster,
         "taskDefinition": task_definition,
         "count": 1,
         "enableExecuteCommand": True,
@@ -93,27 +80,30 @@ def run_request(
             "containerOverrides": [
                 {
                     "name": CONTAINER,
-                    # The container's end is the task's end: the deadline needs only ECS.
+                    # The end of the container is the end of the task: the deadline needs only ECS.
                     "command": [f"exec sleep {max(1, round(spec.ttl_s))}"],
                     "environment": [{"name": key, "value": value} for key, value in sorted(spec.env.items())],
                 }
             ]
         },
     }
-    if spot:
+    if options.spot:
         request["capacityProviderStrategy"] = [{"capacityProvider": "FARGATE_SPOT", "weight": 1}]
     else:
-        request["launchType"] = launch_type
-    if subnets:
-        network: dict[str, Any] = {"subnets": subnets, "securityGroups": security_groups}
-        if launch_type == "FARGATE":
-            network["assignPublicIp"] = "ENABLED" if public_address else "DISABLED"
+        request["launchType"] = options.launch_type
+    if options.subnets:
+        network: dict[str, Any] = {
+            "subnets": listed(options.subnets),
+            "securityGroups": listed(options.security_groups),
+        }
+        if options.launch_type == "FARGATE":
+            network["assignPublicIp"] = "ENABLED" if options.public_address else "DISABLED"
         request["networkConfiguration"] = {"awsvpcConfiguration": network}
     return request
 
 
 def started_by(run_id: str) -> str:
-    """The value by which ListTasks filters a run's tasks."""
+    """The value in ListTasks' filter for the tasks of a run."""
     return f"taxtui-{run_id}"
 
 
@@ -121,7 +111,7 @@ class TaskState(NamedTuple):
     """The used fields of a described task."""
 
     status: str  # PROVISIONING → PENDING → ACTIVATING → RUNNING → … → STOPPED
-    agent: str  # PENDING, RUNNING, STOPPED, or "" before there is one
+    agent: str  # PENDING, RUNNING, STOPPED, or "" without an agent
     stopping: bool
     stop_code: str
     reason: str
@@ -142,7 +132,7 @@ class TaskState(NamedTuple):
         )
 
     def failure(self) -> SubstrateError | None:
-        """The reason why the task takes no commands, before or after its use; None if it may still start."""
+        """The reason why the task takes no commands; None if the task runs or may still start."""
         if self.stopping or self.status == "STOPPED":
             return ended(self.stop_code, self.reason)
         return agent_ended(self.reason) if self.agent == "STOPPED" else None

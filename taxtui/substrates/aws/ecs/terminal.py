@@ -1,7 +1,7 @@
-"""A session's terminal in a task's container, and its end: on the connection, in the service and in the container.
+"""A session's terminal in a task's container, and the end of both: connection, session and processes.
 
-An agent takes few sessions at a time, and keeps a session after its connection is lost. A slot is free again only when
-the session is known to have ended: it reported its end, or the service accepted a request to end it.
+An agent takes few sessions at a time, and keeps a session without a connection. A slot is free again only after the
+end of the session: the session reported the end, or the service accepted a request for the end.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from taxtui.substrates.aws.ecs.exec import SessionCut
 from taxtui.substrates.aws.ecs.task import TaskState
 
 POLLS: Final = 5
-"""Intervals of the poller between two looks: a session may idle for hours, and AWS throttles by calls."""
+"""Intervals of the poller between two lookups: a session may idle for hours, and AWS throttles by calls."""
 
 
 @contextlib.asynccontextmanager
 async def watched(poller: StatePoller[TaskState], arn: str, channel: DataChannel) -> AsyncIterator[None]:
-    """During the block, end the channel with the reason as soon as its task has ended."""
+    """During the block, end the channel with the reason as soon as the task has ended."""
     watching = asyncio.ensure_future(watch(poller, arn, channel))
     try:
         yield
@@ -48,7 +48,7 @@ async def watch(poller: StatePoller[TaskState], arn: str, channel: DataChannel) 
         try:
             state = (await poller.next(arn)).state
         except SubstrateError:
-            continue  # a look that is refused says nothing of the task
+            continue  # a refused lookup is no state of the task
         if state is not None and (failure := state.failure()) is not None:
             channel.fail(failure)
             return
@@ -57,11 +57,11 @@ async def watch(poller: StatePoller[TaskState], arn: str, channel: DataChannel) 
 LEAVE_TIMEOUT_S: Final = 0.5
 """Wait for an idle shell to exit. A busy shell does not read the request."""
 KILL_S: Final = 15.0
-"""Time limit of a session that kills, and of the wait for its slot; an agent takes one second to begin."""
-TOLD_S: Final = 5.0
-"""For the service to take the request to end a session, throttling included."""
-LET_GO_S: Final = 3.0
-"""Wait for an agent to leave a terminated session; it takes 2 s."""
+"""Time limit of a session for a kill, and of the wait for a slot; an agent needs one second to begin."""
+TERMINATE_S: Final = 5.0
+"""Time limit of the request to end a session, throttling included."""
+LEAVING_S: Final = 3.0
+"""Wait for an agent to leave a terminated session; agents need 2 s."""
 
 
 class TaskTerminal:
@@ -77,15 +77,13 @@ class TaskTerminal:
         self._watch = contextlib.AsyncExitStack()
         self._typed = False
         self.closed = False  # or being closed
-        self._stale = False  # its agent may still hold its slot
-        self.spoke_ns = 0  # when its agent first did
+        self._stale = False  # the agent may still occupy the slot
+        self.first_output_ns = 0
 
     async def open(self, directory: str) -> None:
         """Have the framed shell started in ``directory``. Raises ``ExecFailed``, ``SandboxLost``."""
         entry, typed = entry_command(directory, self._mark)
-        await finish_despite_cancel(
-            self._connect(entry)
-        )  # the agent counts a session from our request on: it must be ended
+        await finish_despite_cancel(self._connect(entry))  # from the request on, a session occupies a slot
         assert self._channel is not None
         await self._watch.enter_async_context(watched(self._api.poller, self._arn, self._channel))
         self._typed = True
@@ -97,7 +95,7 @@ class TaskTerminal:
     async def read(self) -> tuple[int, bytes]:
         assert self._channel is not None
         item = await self._channel.read()
-        self.spoke_ns = self.spoke_ns or time.monotonic_ns()
+        self.first_output_ns = self.first_output_ns or time.monotonic_ns()
         return item
 
     async def write(self, data: bytes) -> None:
@@ -105,7 +103,7 @@ class TaskTerminal:
         await self._channel.write(data)
 
     async def leave(self) -> None:
-        """Close the terminal of an exited shell; its background processes may continue."""
+        """Close the terminal of an exited shell; background processes may continue."""
         await self._end("")
 
     async def close(self) -> None:
@@ -113,7 +111,7 @@ class TaskTerminal:
         await self._end(f"{kill_script(self._mark)}; exit", kill=True)
 
     async def _end(self, last: str, *, kill: bool = False) -> None:
-        """End the session, and by another session the processes of a busy shell or a lost connection."""
+        """End the session; a second session kills the processes of a busy shell or a lost connection."""
         if self.closed:
             return
         self.closed = True
@@ -126,7 +124,7 @@ class TaskTerminal:
                 async with self._slot():
                     await _kill(self._api, self._arn, self._mark)
         finally:
-            self.drop()  # a farewell that was cancelled has not got to hanging up
+            self.drop()  # after a cancelled farewell the connection is still open
             self._slots.release()
 
     def drop(self) -> None:
@@ -142,12 +140,12 @@ class TaskTerminal:
             if last:
                 await self._channel.write(farewell(last))
             return await self._channel.ended(LEAVE_TIMEOUT_S)
-        except SubstrateError as error:  # it had ended: by its shell's exit, or because it was cut
+        except SubstrateError as error:  # ended earlier, by the shell's exit or a cut
             return not isinstance(error, SessionCut)
 
     @contextlib.asynccontextmanager
     async def _slot(self) -> AsyncIterator[None]:
-        """The session's own slot; another of the task's if the lost session may still occupy it."""
+        """The session's slot, or a second slot if the lost session may still occupy the first."""
         if not self._stale:
             yield
             return
@@ -155,7 +153,7 @@ class TaskTerminal:
             async with asyncio.timeout(KILL_S):
                 await self._slots.acquire()
         except TimeoutError as error:
-            raise ExecFailed("a session's processes may still run in the task: its agent is busy") from error
+            raise ExecFailed("a session's processes may still run in the task: the agent is busy") from error
         try:
             yield
         finally:
@@ -163,15 +161,15 @@ class TaskTerminal:
 
 
 async def hang_up(api: EcsApi, channel: DataChannel) -> bool:
-    """Close a channel; return whether its session has ended or the service accepted a request to end it."""
+    """Close a channel; return whether the session has ended or the service accepted a request for the end."""
     if await channel.close():
         return True
     try:
-        async with asyncio.timeout(TOLD_S):
+        async with asyncio.timeout(TERMINATE_S):
             await Retry()(lambda: api.end_session(channel.session))
     except (SubstrateError, TimeoutError):  # the right to do so is optional
         return False
-    await asyncio.sleep(LET_GO_S)
+    await asyncio.sleep(LEAVING_S)
     return True
 
 

@@ -7,11 +7,13 @@ import botocore.parsers
 import pytest
 
 from taxtui.errors import CreateFailed, ExecFailed, QuotaExceeded, SubstrateError, SubstrateUnavailable, Throttled
+from taxtui.substrates.aws import AwsOptions
+from taxtui.substrates.aws.connection import open_clients, provenance
 from taxtui.substrates.aws.failure import AccessDenied, CapacityUnavailable, classified, code_of, redacted
 
-QUOTA = "ask for more in Service Quotas or lower the concurrency"
-ELSEWHERE = "try another zone, size or on-demand instead of spot"
-POLICY = "add it to the identity's policy"
+QUOTA = "request a higher quota in Service Quotas, or lower the concurrency"
+ELSEWHERE = "try another zone or size, or on-demand instead of spot"
+POLICY = "add the permission to the identity's policy"
 FRAMED = "An error occurred ({code}) when calling the RunTask operation: "
 
 
@@ -26,7 +28,6 @@ def refusal(code: str, message: str = "", **headers: str) -> botocore.exceptions
         # Over the rate, in every spelling that a service has for it.
         ("RequestLimitExceeded", "Request limit exceeded.", Throttled, "RequestLimitExceeded"),
         ("ThrottlingException", "Rate exceeded", Throttled, "ThrottlingException"),
-        ("Throttling", "", Throttled, "Throttling"),
         ("TooManyRequestsException", "", Throttled, "TooManyRequestsException"),
         # A service that is refused in our name: the code may mean anything, the message does not.
         ("ClientException", "Rate exceeded while launching", Throttled, "ClientException"),
@@ -48,21 +49,14 @@ def refusal(code: str, message: str = "", **headers: str) -> botocore.exceptions
             "ExpiredTokenException",
             "",
             SubstrateUnavailable,
-            "AWS does not accept the credentials (ExpiredTokenException); renew them",
+            "AWS does not accept the credentials (ExpiredTokenException); renew the credentials",
         ),
-        ("AuthFailure", "", SubstrateUnavailable, "AWS does not accept the credentials (AuthFailure); renew them"),
         # No room there and then, which no quota would change.
         (
             "InsufficientInstanceCapacity",
             "",
             CapacityUnavailable,
             f"AWS has no capacity (InsufficientInstanceCapacity); {ELSEWHERE}",
-        ),
-        (
-            "InsufficientHostCapacity",
-            "",
-            CapacityUnavailable,
-            f"AWS has no capacity (InsufficientHostCapacity); {ELSEWHERE}",
         ),
         ("SpotMaxPriceTooLow", "", CapacityUnavailable, f"AWS has no capacity (SpotMaxPriceTooLow); {ELSEWHERE}"),
         # An account's quota; "more vCPU capacity" in the message makes no lack of room of it.
@@ -72,12 +66,6 @@ def refusal(code: str, message: str = "", **headers: str) -> botocore.exceptions
             QuotaExceeded,
             f"VcpuLimitExceeded: {FRAMED.format(code='VcpuLimitExceeded')}You have requested more vCPU capacity; "
             f"{QUOTA}",
-        ),
-        (
-            "InstanceLimitExceeded",
-            "",
-            QuotaExceeded,
-            f"InstanceLimitExceeded: {FRAMED.format(code='InstanceLimitExceeded').strip()}; {QUOTA}",
         ),
         (
             "ClientException",
@@ -147,3 +135,32 @@ def test_a_broken_connection_is_the_callers_own_kind(broken: Exception) -> None:
 def test_a_code_is_of_what_aws_has_answered_alone() -> None:
     assert code_of(refusal("DryRunOperation")) == "DryRunOperation"
     assert code_of(None) == code_of(ValueError("DryRunOperation")) == ""
+
+
+@pytest.mark.parametrize(
+    ("url", "whose"),
+    [
+        ("https://ecs.us-east-1.amazonaws.com", "measured"),
+        ("https://ec2.cn-north-1.amazonaws.com.cn", "measured"),
+        ("https://ecs.us-east-1.api.aws", "measured"),
+        ("https://vpce-1.ecs.us-east-1.vpce.amazonaws.com", "measured"),
+        ("http://127.0.0.1:5000", "stand_in"),
+        ("http://localhost.localstack.cloud:4566", "stand_in"),
+        ("https://amazonaws.com.example.org", "stand_in"),
+        ("", "stand_in"),
+    ],
+)
+def test_only_aws_is_aws(url: str, whose: str) -> None:
+    assert provenance(url) == whose
+
+
+def test_without_credentials_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(key, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+    with pytest.raises(SubstrateUnavailable, match="aws configure"):
+        open_clients(["ecs"], AwsOptions(region="us-east-1"))
+    with pytest.raises(SubstrateUnavailable, match="nobody"):
+        open_clients(["ecs"], AwsOptions(region="us-east-1", profile="nobody"))

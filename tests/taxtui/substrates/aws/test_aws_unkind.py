@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +14,7 @@ from taxtui.errors import CleanupFailed, CreateFailed, Throttled
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit import removal
 from taxtui.sandboxes.protocol import Found, Marks
+from taxtui.substrates.aws import connection
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from taxtui.substrates.aws.failure import AccessDenied
@@ -31,24 +31,6 @@ if TYPE_CHECKING:
 
 EC2_THROTTLE = "RequestLimitExceeded"
 ECS_THROTTLE = "ThrottlingException"
-
-
-@pytest.fixture(autouse=True)
-def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    for key, value in CREDENTIALS.items():
-        monkeypatch.setenv(key, value)
-
-
-@pytest.fixture
-def ecs() -> Iterator[EcsStandin]:
-    with ecs_standin_setup.standin() as running:
-        yield running
-
-
-@pytest.fixture
-def ec2() -> Iterator[Ec2Standin]:
-    with ec2_standin_setup.standin() as running:
-        yield running
 
 
 async def until_looked(standin: Any, operation: str, times: int) -> None:
@@ -109,14 +91,6 @@ async def test_a_throttle_while_an_instance_boots_holds_nothing_up(ec2: Ec2Stand
         await waiting
         assert marks.queued_ns == 0
         await made.destroy()
-
-
-@pytest.mark.sshd
-async def test_twenty_that_wait_are_throttled_once(ec2: Ec2Standin) -> None:
-    async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
-        ec2.refuse("DescribeInstances", EC2_THROTTLE)
-        await asyncio.gather(*(substrate.api.poller.next(f"i-{number}") for number in range(20)))
-    assert ec2.calls["DescribeInstances"] == 2
 
 
 # -- a security group that is half made
@@ -235,3 +209,59 @@ async def test_removing_a_task_has_an_end_while_ecs_throttles(
         ecs.faults.clear()
         await made.destroy()
     assert ecs.running() == []
+
+
+UNKNOWN = "InvalidGroup.NotFound"
+
+
+@pytest.mark.sshd
+async def test_a_group_that_is_not_known_yet_is_asked_about_again(ec2: Ec2Standin) -> None:
+    ec2.refuse("AuthorizeSecurityGroupIngress", UNKNOWN, times=2)
+    ec2.refuse("RunInstances", UNKNOWN, times=2)
+    async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
+        marks = Marks()
+        made = await substrate.create(spec(), marks)
+        await made.wait_ready(marks)
+        assert (await made.exec(Command(script="true"))).exit_code == 0
+        await made.destroy()
+    assert (ec2.calls["CreateSecurityGroup"], ec2.calls["RunInstances"]) == (1, 3)
+    assert marks.queued_ns == 0  # nobody throttled
+    assert not any(ec2.leftovers().values()), ec2.leftovers()
+
+
+@pytest.mark.sshd
+async def test_a_wait_that_is_begun_again_leaves_no_connection_behind(ec2: Ec2Standin) -> None:
+    async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
+        made = await substrate.create(spec(), Marks())
+        await made.wait_ready(Marks())
+        first = made._open
+        await made.wait_ready(Marks())
+        assert first.is_closed()
+        await made.destroy()
+
+
+@pytest.mark.sshd
+async def test_a_group_that_never_comes_is_the_creates_failure(
+    ec2: Ec2Standin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "SETTLING_S", 0.2)
+    ec2.refuse("RunInstances", UNKNOWN, times=99)
+    async with Ec2Substrate(ec2_standin_setup.options(ec2)) as substrate:
+        with pytest.raises(CreateFailed, match=UNKNOWN):
+            await substrate.create(spec(), Marks())
+    assert not any(ec2.leftovers().values()), ec2.leftovers()
+
+
+async def test_a_throttle_that_the_poller_waits_out_is_one_notice(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key, value in CREDENTIALS.items():
+        monkeypatch.setenv(key, value)
+    with ecs_standin_setup.standin() as ecs:
+        async with EcsSubstrate(ecs_standin_setup.options(ecs)) as substrate:
+            marks = [Marks() for _ in range(3)]
+            made = [await substrate.create(spec(f"taxtui-r1-{number}"), Marks()) for number in range(3)]
+            ecs.refuse("DescribeTasks", "ThrottlingException", times=2)
+            await asyncio.gather(*(one.wait_ready(its) for one, its in zip(made, marks, strict=True)))
+            await asyncio.gather(*(one.destroy() for one in made))
+    told = [text for its in marks for text in its.notices]
+    assert len(told) == 1, told
+    assert told[0].startswith("throttled while looking up states, waited ")

@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import asyncssh
 import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
-from taxtui.errors import CreateFailed, SandboxLost, SubstrateError
+from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
-from taxtui.substrates.aws.ec2.instance import InstanceState, KeyPair, run_request, user_data
-from taxtui.substrates.aws.ec2.sandbox import new_key, remote_command
+from taxtui.sandboxes.kit.shell.over_ssh import no_channel
+from taxtui.substrates.aws.ec2 import Ec2Options
+from taxtui.substrates.aws.ec2.api import Ec2Api
+from taxtui.substrates.aws.ec2.instance import InstanceState, KeyPair, ended, no_login, run_request, user_data
+from taxtui.substrates.aws.ec2.sandbox import connect, new_key, remote_command
 from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted
+from tests.support.standins.ecs_standin_setup import spec
 
 MODEL = botocore.session.get_session().get_service_model("ec2")
 SPEC = SandboxSpec(name="taxtui-r-1", labels={LABEL_RUN: "r"}, limits=Limits(), ttl_s=90.4)
 
 
 def requested(**changed: Any) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "image_id": "ami-1",
-        "root_device": "/dev/xvda",
-        "disk_gib": 16,
-        "instance_type": "m7i.large",
-        "subnet": "subnet-1",
-        "security_group": "sg-1",
-        "public_address": True,
-        "spot": False,
-        "user_data": "#cloud-config\n",
-    }
-    return run_request(SPEC, **{**fields, **changed})
+    options = Ec2Options(subnet="subnet-1", **changed)
+    return run_request(
+        SPEC, options, image_id="ami-1", root_device="/dev/xvda", security_group="sg-1", user_data="#cloud-config\n"
+    )
 
 
 @pytest.mark.parametrize("spot", [False, True])
@@ -69,30 +70,6 @@ def test_user_data_brings_both_keys_and_a_shutdown_that_needs_nobody() -> None:
     assert len(text.encode()) < 16 * 1024  # what EC2 takes
 
 
-def test_every_instance_has_keys_of_its_own() -> None:
-    pairs = [new_key()[1] for _ in range(2)]
-    assert pairs[0].private != pairs[1].private
-    assert all(pair.public.startswith("ssh-ed25519 ") and "\n" not in pair.public for pair in pairs)
-
-
-@pytest.mark.parametrize(
-    ("code", "kind", "advice"),
-    [
-        ("Server.SpotInstanceTermination", SpotInterrupted, "on-demand"),
-        ("Server.InsufficientInstanceCapacity", CapacityUnavailable, "another zone"),
-        ("Client.VolumeLimitExceeded", CreateFailed, "VolumeLimitExceeded"),
-        ("Server.InternalError", CreateFailed, "InternalError"),
-        ("Client.UserInitiatedShutdown", SandboxLost, "UserInitiated"),
-        ("", SandboxLost, "no reason given"),
-    ],
-)
-def test_every_end_of_an_instance_has_its_own_message(code: str, kind: type[SubstrateError], advice: str) -> None:
-    state = InstanceState.of({"State": {"Name": "terminated"}, "StateReason": {"Code": code}}, public=True)
-    assert state.ending
-    assert type(state.failure()) is kind
-    assert advice in str(state.failure())
-
-
 def test_the_address_is_the_one_that_was_asked_for() -> None:
     instance = {"State": {"Name": "running"}, "PublicIpAddress": "192.0.2.1", "PrivateIpAddress": "10.0.0.1"}
     assert InstanceState.of(instance, public=True).address == "192.0.2.1"
@@ -104,3 +81,162 @@ def test_a_remote_command_survives_the_login_shell() -> None:
     assert remote_command(["bash", "-c", "echo 'a b'"], {"X": "1 2"}) == (
         "cd && exec env 'X=1 2' bash -c 'echo '\"'\"'a b'\"'\"''"
     )
+
+
+FULL = "Client.VolumeLimitExceeded: Volume limit exceeded"
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "reason", "kind", "text"),
+    [
+        # AWS's own doing, and an outcome of its own.
+        (
+            "shutting-down",
+            "Server.SpotInstanceTermination",
+            "Server.SpotInstanceTermination: Spot instance termination",
+            SpotInterrupted,
+            "AWS took the spot instance back (Server.SpotInstanceTermination); use on-demand instances",
+        ),
+        # Accepted, and only then found to have no host: it never ran.
+        (
+            "terminated",
+            "Server.InsufficientInstanceCapacity",
+            "",
+            CapacityUnavailable,
+            "AWS has no capacity for this instance type here; try another zone or type",
+        ),
+        # Accepted, but without a volume: it never ran either.
+        (
+            "terminated",
+            "Client.VolumeLimitExceeded",
+            FULL,
+            CreateFailed,
+            f"the instance could not start: Client.VolumeLimitExceeded: {FULL}",
+        ),
+        (
+            "terminated",
+            "Server.InternalError",
+            "",
+            CreateFailed,
+            "the instance could not start: Server.InternalError: ",
+        ),
+        # Somebody's doing, or its own time to live's: it was in use.
+        (
+            "shutting-down",
+            "Client.UserInitiatedShutdown",
+            "User initiated (2026-01-01)",
+            SandboxLost,
+            "the instance is shutting-down: User initiated (2026-01-01)",
+        ),
+        ("stopped", "", "", SandboxLost, "the instance is stopped: no reason given"),
+    ],
+)
+def test_every_end_of_an_instance_has_its_own_message(
+    status: str, code: str, reason: str, kind: type[SubstrateError], text: str
+) -> None:
+    error = ended(status, code, reason)
+    assert (type(error), str(error)) == (kind, text)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        # sshd is up before cloud-init has put our host key in place, or cloud-init never does.
+        (
+            asyncssh.HostKeyNotVerifiable("Host key is not trusted"),
+            "sshd has another host key than the user data; does the image have cloud-init?",
+        ),
+        # Our host key, but not yet our user.
+        (
+            asyncssh.PermissionDenied("Permission denied"),
+            "the login is refused; does the image have cloud-init, and did cloud-init make the user?",
+        ),
+        (ConnectionResetError("reset"), "no login: reset"),
+        (TimeoutError(), "no login: TimeoutError"),
+    ],
+)
+def test_why_nobody_can_log_in_yet(error: Exception, text: str) -> None:
+    assert no_login(error) == text
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "text"),
+    [
+        # The connection has closed while the channel was asked for.
+        (asyncssh.OPEN_CONNECT_FAILED, SandboxLost, "the SSH connection is gone: SSH connection closed"),
+        # sshd's MaxSessions: the instance is well.
+        (asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, ExecFailed, "sshd opens no further channel: SSH connection closed"),
+        (asyncssh.OPEN_RESOURCE_SHORTAGE, ExecFailed, "sshd opens no further channel: SSH connection closed"),
+    ],
+)
+def test_a_connection_that_takes_no_more_is_told_from_one_that_is_gone(
+    code: int, kind: type[SubstrateError], text: str
+) -> None:
+    error = no_channel(code, "SSH connection closed")
+    assert (type(error), str(error)) == (kind, text)
+
+
+class Client:
+    """Keeps the filters that it was asked with."""
+
+    def __init__(self) -> None:
+        self.filters: list[Mapping[str, Any]] = []
+
+    def get_paginator(self, operation: str) -> Client:
+        return self
+
+    def paginate(self, *, Filters: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:  # noqa: N803
+        self.filters = list(Filters)
+        return iter([{"Volumes": []}])
+
+
+@pytest.mark.parametrize(
+    ("run_id", "asked"),
+    [
+        (None, {"Name": "tag-key", "Values": ["taxtui.run"]}),
+        ("", {"Name": "tag:taxtui.run", "Values": [""]}),
+        ("r-1", {"Name": "tag:taxtui.run", "Values": ["r-1"]}),
+        ("*", {"Name": "tag:taxtui.run", "Values": [r"\*"]}),
+        (r"2026?\x", {"Name": "tag:taxtui.run", "Values": [r"2026\?\\x"]}),
+    ],
+)
+async def test_a_run_chooses_itself_alone(run_id: str | None, asked: Mapping[str, Any]) -> None:
+    api, client = Ec2Api(Ec2Options(subnet="subnet-1")), Client()
+    api._clients = {"ec2": client}
+    try:
+        assert await api.tagged("volumes", run_id) == []
+    finally:
+        await api.close()
+    assert client.filters == [asked]
+
+
+async def test_a_login_that_is_cancelled_the_moment_it_is_done_goes_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def connected(*_: object) -> None:
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_soon(task.cancel)
+
+    async def log_in() -> None:
+        await connect("127.0.0.1", 22, "", client, host)
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(asyncssh.connection, "_connect", connected)
+    (client, _), (host, _) = new_key(), new_key()
+    task = asyncio.create_task(log_in())
+    await asyncio.wait({task})
+    assert task.cancelled()
+
+
+@pytest.mark.cloud_init
+def test_cloud_init_takes_the_user_data(tmp_path: Path) -> None:
+    """By the schema that cloud-init itself ships, which finds keys of the wrong type and empty lists too."""
+    _, host = new_key()
+    _, client = new_key()
+    given = tmp_path / "user-data"
+    given.write_text(user_data(spec(ttl_s=5400), host_key=host, client_public_key=client.public))
+    found = subprocess.run(
+        ["cloud-init", "schema", "--config-file", given], capture_output=True, text=True, check=False
+    )
+    assert (found.returncode, found.stderr.strip()) == (0, ""), found.stdout + found.stderr
+    broken = given.read_text().replace('"ssh_pwauth": false', '"ssh_pwauth": false, "ssh_genkeytypes": []')
+    given.write_text(broken)
+    assert subprocess.run(["cloud-init", "schema", "--config-file", given], capture_output=True, check=False).returncode

@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from taxtui.errors import ExecTimeout, SandboxLost, SubstrateUnavailable
 from taxtui.plan.spec import Command
-from taxtui.substrates.aws.ecs.channel import DataChannel
 from taxtui.substrates.aws.ecs.exec import SessionCut
 from tests.support.standins.ecs_peer_pty import Behaviour
 from tests.support.standins.ecs_standin import EcsStandin
-from tests.support.standins.ecs_standin_setup import CREDENTIALS, sandbox, standin
+from tests.support.standins.ecs_standin_setup import sandbox
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
-
-
-@pytest.fixture(autouse=True)
-def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    for key, value in CREDENTIALS.items():
-        monkeypatch.setenv(key, value)
-
-
-@pytest.fixture
-def ecs() -> Iterator[EcsStandin]:
-    with standin() as running:
-        yield running
 
 
 def quick(**changed: object) -> Behaviour:
@@ -41,11 +26,8 @@ def quick(**changed: object) -> Behaviour:
     "behaviour",
     [
         quick(drop=0.05, duplicate=0.05, seed=1),
-        quick(reorder=0.3, seed=2),
-        quick(delay_s=0.03, seed=3),
         quick(drop=0.05, duplicate=0.1, reorder=0.1, delay_s=0.01, seed=4),
         quick(terminal_after_s=0.5),
-        quick(handshake="plain"),
         quick(handshake="plain", drop=0.1, seed=5),
     ],
     ids=lambda behaviour: " ".join(f"{k}={v}" for k, v in vars(behaviour).items() if v and k != "seed"),
@@ -59,16 +41,6 @@ async def test_every_command_arrives_once_and_whole(ecs: EcsStandin, behaviour: 
             assert (result.exit_code, result.stdout) == (number, b"%d\n" % number)
         lines = (await session.exec(Command(script="cat log"))).stdout.split()
         assert lines == [b"%d" % number for number in range(15)]
-        await session.close()
-
-
-async def test_five_megabytes_of_anything_arrive_intact(ecs: EcsStandin) -> None:
-    async with sandbox(ecs) as made:
-        session = await made.open_session()
-        result = await session.exec(Command(script="head -c 5000000 /dev/urandom | tee f"))
-        digest = (await session.exec(Command(script="sha256sum f"))).stdout.split()[0].decode()
-        assert hashlib.sha256(result.stdout).hexdigest() == digest
-        assert len(result.stdout) == 5_000_000
         await session.close()
 
 
@@ -118,20 +90,6 @@ async def test_kms_is_refused_with_what_to_change(ecs: EcsStandin) -> None:
         for _ in range(2):
             with pytest.raises(SubstrateUnavailable, match="kmsKeyId"):
                 await made.exec(Command(script="true"))
-
-
-async def test_a_wrong_token_is_an_error_with_a_name(ecs: EcsStandin) -> None:
-    async with sandbox(ecs) as made:
-        channel = await made._api.open_channel(made._arn, "/bin/sh")
-        await channel.close()
-        id_ = next(iter(ecs._sessions))
-        ecs._sessions[id_]._killed = False
-        stranger = await DataChannel.open(
-            f"ws://127.0.0.1:{ecs.port}/v1/data-channel/{id_}?role=publish_subscribe", "no"
-        )
-        with pytest.raises(SessionCut):
-            await stranger.read()
-        await stranger.close()
 
 
 async def test_closing_twice_and_while_cancelled_leaves_no_task(ecs: EcsStandin, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from taxtui.substrates.aws.ecs.exec import SessionCut
 from taxtui.substrates.aws.ecs.sandbox import EcsSandbox
 from tests.support.standins.ecs_peer_pty import Behaviour
 from tests.support.standins.ecs_standin import EcsStandin
-from tests.support.standins.ecs_standin_setup import CREDENTIALS, sandbox, standin
+from tests.support.standins.ecs_standin_setup import sandbox
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
@@ -28,16 +27,8 @@ LATER_S = 600.0  # no timeout ends it: a command whose sandbox died is told so l
 
 
 @pytest.fixture(autouse=True)
-def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    for key, value in CREDENTIALS.items():
-        monkeypatch.setenv(key, value)
-    monkeypatch.setattr(terminal, "LET_GO_S", 0.1)
-
-
-@pytest.fixture
-def ecs() -> Iterator[EcsStandin]:
-    with standin() as running:
-        yield running
+def _quick_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "LEAVING_S", 0.1)
 
 
 def quick(**changed: object) -> Behaviour:
@@ -72,19 +63,6 @@ async def test_a_container_that_dies_under_a_command_is_lost_long_before_its_tim
             await running
         with pytest.raises(SandboxLost):
             await made.exec(TRUE)
-
-
-async def test_what_falls_silent_does_not_silence_others(ecs: EcsStandin, tmp_path: Path) -> None:
-    """The stand-in's next connection has the number of the terminal that died."""
-    async with sandbox(ecs) as made:
-        running = asyncio.ensure_future(run(made, "exec", Command(script=f"touch {tmp_path}/begun; sleep 600")))
-        await until((tmp_path / "begun").exists, "the command runs")
-        [session] = ecs.sessions()
-        ecs.kill_agent(ecs.running()[0])
-        await until(lambda: session.over, "its death")
-        assert await asyncio.to_thread(ecs.hears_itself)
-        with pytest.raises(SandboxLost, match="session agent has stopped"):
-            await running
 
 
 @pytest.mark.parametrize("mode", ["exec", "session"])

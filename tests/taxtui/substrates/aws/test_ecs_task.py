@@ -8,9 +8,11 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
-from taxtui.errors import CreateFailed, SandboxLost, SubstrateError
+from taxtui.errors import CreateFailed, ExecFailed, SandboxLost, SubstrateError, SubstrateUnavailable
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.substrates.aws.ecs import EcsOptions
+from taxtui.substrates.aws.ecs.failure import ended, not_started, unspoken
 from taxtui.substrates.aws.ecs.task import TaskState, definition, fargate_size, run_request
 from taxtui.substrates.aws.failure import CapacityUnavailable, SpotInterrupted
 
@@ -24,30 +26,16 @@ def valid(operation: str, request: dict[str, Any]) -> bool:
     return True
 
 
+def options(**changed: Any) -> EcsOptions:
+    return EcsOptions(**{"task_role": "r", "subnets": "subnet-1", **changed})
+
+
 def defined(**changed: Any) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "image": "i",
-        "size": fargate_size(Limits()),
-        "launch_type": "FARGATE",
-        "in_vpc": True,
-        "task_role": "r",
-        "execution_role": "",
-        "arch": "X86_64",
-    }
-    return definition(**{**fields, **changed})
+    return definition(options(**changed), fargate_size(Limits()))
 
 
 def requested(**changed: Any) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "cluster": "c",
-        "task_definition": "d",
-        "launch_type": "FARGATE",
-        "spot": False,
-        "subnets": ["subnet-1"],
-        "security_groups": [],
-        "public_address": True,
-    }
-    return run_request(SPEC, **{**fields, **changed})
+    return run_request(SPEC, options(**changed), "d")
 
 
 @pytest.mark.parametrize(
@@ -65,10 +53,10 @@ def test_a_size_that_is_not_on_sale_is_refused() -> None:
 
 def test_requests_are_what_the_model_allows() -> None:
     assert valid("RegisterTaskDefinition", defined())
-    assert valid("RegisterTaskDefinition", defined(launch_type="EC2", in_vpc=False, execution_role="e"))
+    assert valid("RegisterTaskDefinition", defined(launch_type="EC2", subnets="", execution_role="e"))
     assert valid("RunTask", requested())
     assert valid("RunTask", requested(spot=True))
-    assert valid("RunTask", requested(launch_type="EC2", subnets=[]))
+    assert valid("RunTask", requested(launch_type="EC2", subnets=""))
 
 
 def test_a_family_is_its_content() -> None:
@@ -88,27 +76,109 @@ def test_the_guards_are_in_the_request() -> None:
     assert "launchType" not in requested(spot=True)  # ECS refuses both together
 
 
-@pytest.mark.parametrize(
-    ("task", "kind", "advice"),
-    [
-        ({"stopCode": "SpotInterruption"}, SpotInterrupted, "on-demand"),
-        ({"stoppedReason": "OutOfMemoryError: Container killed"}, SandboxLost, "memory_mib"),
-        ({"stoppedReason": "CannotPullContainerError: x"}, CreateFailed, "route to the registry"),
-        ({"stoppedReason": "ResourceInitializationError: y"}, CreateFailed, "execution_role"),
-        ({"stoppedReason": "Capacity is unavailable at this time"}, CapacityUnavailable, "zones"),
-        ({"stopCode": "TaskFailedToStart", "stoppedReason": "z"}, CreateFailed, "failed to start: z"),
-        ({"stopCode": "EssentialContainerExited"}, SandboxLost, "EssentialContainerExited"),
-        ({}, SandboxLost, "no reason given"),
-    ],
-)
-def test_every_end_of_a_task_has_its_own_message(task: dict[str, Any], kind: type[SubstrateError], advice: str) -> None:
-    failure = TaskState.of({"lastStatus": "STOPPED", "desiredStatus": "STOPPED", **task}).failure()
-    assert type(failure) is kind
-    assert advice in str(failure)
-
-
 def test_the_agents_state_is_its_own() -> None:
     container = {"name": "sandbox", "managedAgents": [{"name": "ExecuteCommandAgent", "lastStatus": "PENDING"}]}
     state = TaskState.of({"lastStatus": "RUNNING", "desiredStatus": "RUNNING", "containers": [container]})
     assert (state.status, state.agent, state.stopping) == ("RUNNING", "PENDING", False)
     assert TaskState.of({"lastStatus": "PROVISIONING"}).agent == ""
+
+
+OOM = "OutOfMemoryError: Container killed due to memory usage"
+PULL = "CannotPullContainerError: pull image manifest has been retried 1 time(s)"
+SET_UP = "ResourceInitializationError: unable to pull secrets or registry auth"
+NO_ROOM = "Capacity is unavailable at this time. Please try again later or in a different availability zone"
+
+
+@pytest.mark.parametrize(
+    ("stop_code", "reason", "kind", "text"),
+    [
+        # AWS's own doing, and an outcome of its own.
+        (
+            "SpotInterruption",
+            "Your Spot Task was interrupted.",
+            SpotInterrupted,
+            "AWS took the Fargate Spot task back; use on-demand tasks",
+        ),
+        # It was in use, and a command has used up what the task was given.
+        (
+            "EssentialContainerExited",
+            OOM,
+            SandboxLost,
+            f"the task ran out of memory ({OOM}); raise limits.memory_mib",
+        ),
+        # It never ran: what is wrong is the image, a role or a route.
+        (
+            "TaskFailedToStart",
+            PULL,
+            CreateFailed,
+            f"the image could not be pulled ({PULL}); the subnet needs a route to the registry (public address, NAT or "
+            "endpoints), and private images an execution_role",
+        ),
+        (
+            "TaskFailedToStart",
+            SET_UP,
+            CreateFailed,
+            f"the task could not be set up ({SET_UP}); check execution_role and the subnet's routes",
+        ),
+        # It never ran, and it was nobody's fault.
+        (
+            "TaskFailedToStart",
+            NO_ROOM,
+            CapacityUnavailable,
+            f"Fargate has no capacity ({NO_ROOM}); try subnets in other zones",
+        ),
+        ("TaskFailedToStart", "something new", CreateFailed, "the task failed to start: something new"),
+        # Its time to live, or its own process: it was in use.
+        ("EssentialContainerExited", "", SandboxLost, "the task has stopped: EssentialContainerExited"),
+        ("UserInitiated", "stopped by hand", SandboxLost, "the task has stopped: stopped by hand"),
+        ("", "", SandboxLost, "the task has stopped: no reason given"),
+    ],
+)
+def test_every_end_of_a_task_has_its_own_message(
+    stop_code: str, reason: str, kind: type[SubstrateError], text: str
+) -> None:
+    error = ended(stop_code, reason)
+    assert (type(error), str(error)) == (kind, text)
+
+
+@pytest.mark.parametrize(
+    ("failures", "kind", "text"),
+    [
+        (
+            [{"reason": NO_ROOM}],
+            CapacityUnavailable,
+            f"ECS has no room for the task ({NO_ROOM}); add container instances or subnets",
+        ),
+        # Of several container instances each says why not; they are not named.
+        (
+            [{"arn": "arn:x", "reason": "RESOURCE:MEMORY"}, {"reason": "RESOURCE:CPU", "detail": "none left"}],
+            CapacityUnavailable,
+            "ECS has no room for the task (RESOURCE:MEMORY; RESOURCE:CPU none left); add container instances or "
+            "subnets",
+        ),
+        # The set-up's: no instance can take any task.
+        (
+            [{"reason": "AGENT"}],
+            SubstrateUnavailable,
+            "the cluster's container instances have no agent connected (AGENT)",
+        ),
+        ([{"reason": "ATTRIBUTE"}], CreateFailed, "ECS did not start the task: ATTRIBUTE"),
+        ([], CreateFailed, "ECS did not start the task: no reason given"),
+    ],
+)
+def test_every_reason_not_to_start_a_task_has_its_own_message(
+    failures: list[dict[str, str]], kind: type[SubstrateError], text: str
+) -> None:
+    error = not_started(failures)
+    assert (type(error), str(error)) == (kind, text)
+
+
+def test_encryption_is_the_clusters_setting_and_anything_else_the_sessions_failure() -> None:
+    encrypted = unspoken(["KMSEncryption"])
+    assert type(encrypted) is SubstrateUnavailable
+    assert "remove the kmsKeyId" in str(encrypted)
+    other = unspoken(["A", "B"])
+    assert (type(other), str(other)) == (
+        ExecFailed,
+        "taxtui does not support an action of the session agent: A, B",
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from costmodel import NoPrice, PriceError, load_prices
-from costmodel.pricing.instance_sizes import SIZES, sold_size
+from costmodel.pricing.instance_sizes import sold_size
 from costmodel.pricing.sheet import priced_cell
 from taxtui.errors import CreateFailed
 from taxtui.plan.spec import Limits
@@ -84,17 +84,6 @@ def test_an_instances_disk_and_address_are_in_its_variant_and_in_its_bill(tmp_pa
     assert load_prices(sheet).sandbox(identity).usd_hour(identity) == pytest.approx(0.1068)
     with pytest.raises(NoPrice, match="100GiB"):
         load_prices(sheet).sandbox(priced_cell("ec2", Ec2Options(disk_gib=100).variant, 2.0, 8192))
-
-
-def test_sizes_that_are_unknown_are_said_where_they_stand(tmp_path: Path) -> None:
-    sheet = tmp_path / "ours.toml"
-    sheet.write_text(
-        'date = 2026-01-01\n[[sandbox]]\nsubstrate = "x"\nsizes = "lambda"\nusd_per_hour = 1\nminimum_s = 1\n'
-        'increment_s = 1\nsource = "x"\n'
-    )
-    with pytest.raises(PriceError, match=r"sandbox\[1\]: unknown sizes 'lambda'; known: fargate"):
-        load_prices(sheet)
-    assert list(SIZES) == ["fargate", "vercel"]
 
 
 def test_a_limit_counts_by_the_same_rate(monkeypatch: pytest.MonkeyPatch) -> None:

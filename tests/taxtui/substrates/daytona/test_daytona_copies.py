@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import cast
 
 import pytest
 
 from taxtui.errors import CleanupFailed, CreateFailed, SubstrateUnavailable
 from taxtui.plan.spec import Command, Limits, SandboxSpec
+from taxtui.runner.trial.lifecycle import measure_copies
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN
+from taxtui.sandboxes.kit.retry import Retry
 from taxtui.sandboxes.lifecycle import fork
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.daytona import DaytonaOptions, snapshots
 from taxtui.substrates.daytona.sandbox import DaytonaSandbox
+from taxtui.substrates.daytona.states import LOOKS_PER_S
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
 from tests.support.standins.daytona_standin import KEY, DaytonaStandin
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
 
@@ -34,8 +39,8 @@ def spec(name: str) -> SandboxSpec:
     return SandboxSpec(name=name, labels=LABELS, limits=Limits(), ttl_s=60.0)
 
 
-async def ready(substrate: DaytonaSubstrate) -> DaytonaSandbox:
-    sandbox = cast(DaytonaSandbox, await substrate.create(spec("taxtui-r.1-1"), Marks()))
+async def ready(substrate: DaytonaSubstrate, name: str = "taxtui-r.1-1") -> DaytonaSandbox:
+    sandbox = cast(DaytonaSandbox, await substrate.create(spec(name), Marks()))
     await sandbox.wait_ready(Marks())
     return sandbox
 
@@ -104,3 +109,44 @@ async def test_an_archived_sandbox_starts_with_its_files(standin: DaytonaStandin
         assert row["state"] == "archived"
         await sandbox.resume(Marks())
         assert (await sandbox.exec(Command(script="cat note"))).stdout == b"x\n"
+
+
+async def test_a_throttled_command_in_a_fork_is_repeated_without_the_fork(standin: DaytonaStandin) -> None:
+    async def call(phase: str, work: Callable[[], Awaitable[None]], *, resumes: bool = False) -> None:
+        await Retry()(work, resumes=resumes)
+
+    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url)) as substrate:
+        sandbox = await ready(substrate)
+        standin.fail("exec", status=429, retry_after_s=1)
+        await measure_copies(("snapshot",), substrate, sandbox, spec(sandbox.name), Marks(), call)
+    assert (standin.faults.struck, standin.requests.count("create")) == (1, 2)
+
+
+async def test_suspensions_of_many_sandboxes_stay_within_the_budget_of_requests(standin: DaytonaStandin) -> None:
+    standin.start_s = 1.0
+    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url, events=False)) as substrate:
+        sandboxes = await asyncio.gather(*(ready(substrate, f"taxtui-r.1-{number}") for number in range(20)))
+        standin.requests.clear()
+        began_s = time.monotonic()
+        await asyncio.gather(*(sandbox.suspend(Marks()) for sandbox in sandboxes))
+        assert standin.requests.count("get") <= LOOKS_PER_S * (time.monotonic() - began_s) + 1
+
+
+async def test_a_throttled_lookup_pauses_all_lookups_of_a_suspension(standin: DaytonaStandin) -> None:
+    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url, events=False)) as substrate:
+        sandbox = await ready(substrate)
+        standin.requests.clear()
+        standin.fail("get", skip=1, status=429, retry_after_s=2)
+        await sandbox.suspend(Marks())
+        assert (standin.faults.struck, standin.requests.count("get")) == (1, 3)
+
+
+async def test_a_cancelled_snapshot_is_deleted(standin: DaytonaStandin) -> None:
+    async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url)) as substrate:
+        sandbox = await ready(substrate)
+        copying = asyncio.ensure_future(sandbox.snapshot("taxtui-r.1-1.copy", LABELS, Marks()))
+        await until(lambda: "copy" in standin.requests, "the snapshot is requested")
+        copying.cancel()
+        await asyncio.wait({copying})
+        assert copying.cancelled()
+        assert standin.snapshots == {}

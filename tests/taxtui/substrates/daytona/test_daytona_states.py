@@ -38,8 +38,8 @@ async def test_a_payload_that_is_no_event_changes_nothing(payload: Any) -> None:
     unused: Any = None
     states, follower = States(unused, events=False), Follower()
     states.follow("s", follower)
-    await states._heard(payload)
+    await states._on_event(payload)
     assert follower.states == []
-    await states._heard({"sandbox": {"id": "s", "state": "started"}})
-    await states._heard({"id": "s", "newState": "stopped"})
+    await states._on_event({"sandbox": {"id": "s", "state": "started"}})
+    await states._on_event({"id": "s", "newState": "stopped"})
     assert follower.states == ["started", "stopped"]
