@@ -15,7 +15,7 @@ import msgspec
 
 from taxtui.errors import TaxtuiError, located
 from taxtui.harbor_plugin.watch import Watch, Watching
-from taxtui.importers.harbor import Executions, trial_of
+from taxtui.importers.formats.harbor import Executions, trial_of
 from taxtui.importers.importing import missing_quantities
 from taxtui.importers.names import Names
 from taxtui.importers.spool import Spool

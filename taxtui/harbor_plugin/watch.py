@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from costmodel import events
 from taxtui.harbor_plugin import timer
-from taxtui.importers.harbor import Execution
+from taxtui.importers.formats.harbor import Execution
 
 _CREATE: Final = "create_environment_from_config"
 _inside: ContextVar[bool] = ContextVar("taxtui_inside_exec", default=False)

@@ -9,13 +9,13 @@ from typing import Any, Final, NamedTuple
 
 from costmodel import open_regular
 from taxtui.errors import UsageError
-from taxtui.importers import inspect, mini_swe_agent, swe_agent
 from taxtui.importers.files import document
-from taxtui.importers.harbor import HarborReader
-from taxtui.importers.inspect import InspectReader
-from taxtui.importers.mini_swe_agent import MiniSweAgentReader
+from taxtui.importers.formats import inspect, mini_swe_agent, swe_agent
+from taxtui.importers.formats.harbor import HarborReader
+from taxtui.importers.formats.inspect import InspectReader
+from taxtui.importers.formats.mini_swe_agent import MiniSweAgentReader
+from taxtui.importers.formats.swe_agent import SweAgentReader
 from taxtui.importers.protocol import HEAD_BYTES, Unreadable
-from taxtui.importers.swe_agent import SweAgentReader
 from taxtui.importers.values import at, instant_ns, integer, items, maps, number, text
 from taxtui.workloads.trajectory import Called
 

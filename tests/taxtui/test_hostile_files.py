@@ -236,7 +236,7 @@ def test_other_compressions_are_not_unpacked(tmp_path: Path) -> None:
 
 
 def test_rows_of_one_trial_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taxtui.importers.csv_rows.MOST_ROWS", 3)
+    monkeypatch.setattr("taxtui.importers.formats.csv_rows.MOST_ROWS", 3)
     path = tmp_path / "x.csv"
     path.write_text("trial,phase,duration_s\n" + "a,action,1\n" * 4 + "b,action,1\n" * 3)
     done = import_files(registry.load("csv"), [path], tmp_path / "out", Asked())
@@ -245,7 +245,7 @@ def test_rows_of_one_trial_are_bounded(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_line_of_csv_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taxtui.importers.csv_rows.MOST_LINE", 100)
+    monkeypatch.setattr("taxtui.importers.formats.csv_rows.MOST_LINE", 100)
     (tmp_path / "x.csv").write_text("trial,phase,duration_s\n" + "a," * 60 + "\n")
     assert "line 2 has more than 100 characters" in reasons("csv", tmp_path / "x.csv")
 

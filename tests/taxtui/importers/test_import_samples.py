@@ -10,7 +10,7 @@ import pytest
 
 from costmodel.recording.events import TrialEnded
 from taxtui.errors import RecordingError
-from taxtui.importers import atif
+from taxtui.importers.formats import atif
 from tests.support.importing import SAMPLES, actions_s, cell_of, held_s, imported, of, phases_s, starts
 
 JOB = SAMPLES / "harbor" / "job"

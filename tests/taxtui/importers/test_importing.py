@@ -138,7 +138,7 @@ def test_an_interrupt_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_reader_against_the_protocol_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taxtui.importers.harbor.HarborReader.trials", lambda *_: 1 / 0)
+    monkeypatch.setattr("taxtui.importers.formats.harbor.HarborReader.trials", lambda *_: 1 / 0)
     with pytest.raises(RecordingError, match=r"unexpected ZeroDivisionError \(test_importing\.py:\d+\): report it"):
         imported("harbor", HARBOR, tmp_path / "out")
 

@@ -20,7 +20,7 @@ from taxtui.harbor_plugin import plugin as plugin_module
 from taxtui.harbor_plugin import timer
 from taxtui.harbor_plugin.plugin import HarborPlugin
 from taxtui.harbor_plugin.watch import Watch
-from taxtui.importers.harbor import Execution, Executions, trial_of
+from taxtui.importers.formats.harbor import Execution, Executions, trial_of
 from taxtui.importers.protocol import ACTIONS, RUN, THINK
 from tests.support.importing import SAMPLES, events_of, of, starts
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from costmodel import HARNESS, SANDBOX, VERIFIER, events
-from taxtui.importers import harbor
 from taxtui.importers.files import decoded, lines, walk
+from taxtui.importers.formats import harbor
 from taxtui.importers.protocol import (
     ACTIONS,
     EXIT,

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from costmodel import cause_of, events
-from taxtui.importers import atif
 from taxtui.importers.files import document, walk
+from taxtui.importers.formats import atif
 from taxtui.importers.protocol import (
     ACTIONS,
     AGENT_LIMITS,
