@@ -5,13 +5,14 @@
     import costmodel
 
     result = costmodel.compare([costmodel.load("before.msgpack")], [costmodel.load("after.msgpack")])
-    [(one.metric.name, one.change, one.verdict) for one in result.comparisons]
+    [(row.metric.name, row.change, row.verdict) for row in result.comparisons]
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from statistics import NormalDist
 from typing import Final, NamedTuple
 
 from costmodel.analysis.baseline import peer
@@ -26,8 +27,8 @@ from costmodel.analysis.compared_metrics import (
 )
 from costmodel.errors import TrainingRunError
 from costmodel.recording.reader import CellIdentity, Recording
-from costmodel.statistics.intervals import Interval
-from costmodel.statistics.repetitions import Basis
+from costmodel.statistics.intervals import LEVEL, Interval, student_t
+from costmodel.statistics.repetitions import NORMAL, Basis
 from costmodel.statistics.verdict import repetitions_needed
 from costmodel.workload.pool import Pool, pools
 
@@ -40,6 +41,9 @@ COMPARISON_VERDICTS: Final = (WORSE, INCONCLUSIVE, BETTER, NO_DIFFERENCE)
 
 DISTURBED: Final = "disturbed: measure again on an idle machine"
 TOO_FEW: Final = "too few independent values for an interval"
+
+FALSE_ALARMS: Final = 1 - LEVEL
+"""Largest share of checks of two equal sides with a metric beyond its limit."""
 
 SURROUNDINGS: Final = ("environment", "substrate_version", "image")
 """Fields of a cell's identity that may differ between the sides, possibly as the judged change."""
@@ -55,17 +59,30 @@ class Comparison(NamedTuple):
     now: ComparedSide
     change: Interval | None  # relative; for ``failure_rate`` the difference of the two shares
     verdict: str  # of ``COMPARISON_VERDICTS``
-    reason: str = ""  # reason of INCONCLUSIVE
+    reason: str = ""  # reason of INCONCLUSIVE, or of ``by_chance``
     bases: tuple[Basis, ...] = ()  # source of the between-repetition part of the interval
     needs: int | None = None  # repetitions per side for a change of the limit; None: none needed, or unknown
+    by_chance: bool = False  # worse, but among so many metrics chance alone shows such a change too often
+
+    @property
+    def repetitions(self) -> tuple[int, int]:
+        """Repetitions before and after."""
+        return len(self.before.runs), len(self.after.runs)
+
+    @property
+    def measured(self) -> bool:
+        """Whether these repetitions show how much repetitions differ; else an sd is assumed."""
+        return any(basis.measured for basis in self.bases)
 
     @property
     def beyond(self) -> bool | None:
         """Whether the metric is worse by more than its limit. None: the data cannot tell.
 
-        True where it is worse and its change is above the limit. False where the whole interval is at or below it.
+        True where the metric is worse, not ``by_chance``, and its change is above the limit. False where the whole
+        interval is at or below the limit.
         """
-        if self.verdict == WORSE and self.change is not None and self.change.value > self.metric.limit:
+        above = self.change is not None and self.change.value > self.metric.limit
+        if self.verdict == WORSE and above and not self.by_chance:
             return True
         high = None if self.change is None else self.change.high
         within = self.verdict == NO_DIFFERENCE or (high is not None and high <= self.metric.limit)
@@ -128,7 +145,7 @@ def compare(
         more = "" if pair_all else ", or pair other cells of a tier and length: --pair-all"
         raise TrainingRunError(f"{names[1]} and {names[0]} share no cell: record the same scenario on both sides{more}")
     chosen = [parse_metric(name) for name in DEFAULT_METRICS] if metrics is None else metrics
-    comparisons = [_compared(*pair, metric, run_sd) for pair in pairs for metric in chosen]
+    comparisons = _together([_compared(*pair, metric, run_sd) for pair in pairs for metric in chosen])
     paired = {id(pool) for pair in pairs for pool in pair}
     only = [[pool for pool in side if id(pool) not in paired] for side in (then, now)]
     identities = {pool.identity for pair in pairs for pool in pair}
@@ -163,7 +180,6 @@ def _values_of(side: Sequence[Recording], identities: set[CellIdentity], field: 
 
 def _compared(before: Pool, after: Pool, metric: Metric, run_sd: float | None) -> Comparison:
     then, now, change, reason, bases = change_of(before, after, metric, run_sd)
-    needs = None
     if change is None:
         verdict = INCONCLUSIVE
     elif metric.quantity != FAILURE_RATE and (before.disturbed or after.disturbed):
@@ -172,11 +188,8 @@ def _compared(before: Pool, after: Pool, metric: Metric, run_sd: float | None) -
         verdict, reason = _judged(change, metric.limit)
         if verdict == INCONCLUSIVE and metric.quantity == FAILURE_RATE and after.succeeded == len(after.trials):
             verdict, reason = NO_DIFFERENCE, ""  # however few trials: nothing speaks for more failures
-        elif verdict == INCONCLUSIVE:
-            measured = any(basis.measured for basis in bases)
-            counts = len(before.runs), len(after.runs)
-            needs = repetitions_needed(change, counts, metric.limit or METRIC_LIMIT, measured=measured)
-    return Comparison(before, after, metric, then, now, change, verdict, reason, bases, needs)
+    comparison = Comparison(before, after, metric, then, now, change, verdict, reason, bases)
+    return comparison._replace(needs=_needs(comparison)) if verdict == INCONCLUSIVE else comparison
 
 
 def _judged(change: Interval, limit: float) -> tuple[str, str]:
@@ -189,3 +202,51 @@ def _judged(change: Interval, limit: float) -> tuple[str, str]:
     if -limit <= low and high <= limit:
         return NO_DIFFERENCE, ""
     return INCONCLUSIVE, TOO_FEW if math.isinf(high - low) else "the interval is wider than the limit"
+
+
+def _needs(comparison: Comparison, level: float = LEVEL) -> int | None:
+    """Return the repetitions per side for a change of the limit, with intervals of this ``level``."""
+    if comparison.change is None:
+        return None
+    sides, difference = comparison.repetitions, comparison.metric.limit or METRIC_LIMIT
+    return repetitions_needed(comparison.change, sides, difference, measured=comparison.measured, level=level)
+
+
+def _together(comparisons: list[Comparison]) -> list[Comparison]:
+    """Mark metrics that are worse by themselves, but not among all tested metrics.
+
+    The error of each is at most ``FALSE_ALARMS`` divided by the number of tests, on the side of worse (C. E.
+    Bonferroni, 1936). For one test or two the 95 % interval has that error.
+    """
+    tests = sum(_can_be_worse(comparison) for comparison in comparisons)
+    level = max(LEVEL, 1 - 2 * FALSE_ALARMS / max(1, tests))
+    reason = f"chance alone shows such a change among {tests} metrics"
+    return [
+        comparison._replace(by_chance=True, reason=reason, needs=_needs(comparison, level))
+        if comparison.verdict == WORSE and not _worse_at(comparison, level)
+        else comparison
+        for comparison in comparisons
+    ]
+
+
+def _can_be_worse(comparison: Comparison) -> bool:
+    """Whether the change has a lower limit, and a failure rate has a failure."""
+    if comparison.change is None or comparison.change.low is None:
+        return False
+    return comparison.metric.quantity != FAILURE_RATE or comparison.after.succeeded < len(comparison.after.trials)
+
+
+def _worse_at(comparison: Comparison, level: float) -> bool:
+    """Whether an interval of this level, wider than that of 95 %, is above 0."""
+    change = comparison.change
+    assert change is not None
+    assert change.low is not None
+    value, low = change.value, change.low
+    if comparison.metric.quantity != FAILURE_RATE:  # the limits of a ratio are even on a logarithmic scale
+        value, low = math.log1p(value), math.log1p(low)
+    if comparison.measured:
+        freedom = sum(comparison.repetitions) - 2
+        wider = student_t(freedom, level) / student_t(freedom)
+    else:
+        wider = NormalDist().inv_cdf((1 + level) / 2) / NORMAL
+    return value > wider * (value - low)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from costmodel.statistics.intervals import MIN_TRIALS, Interval, correlation_time, difference, student_t
+from costmodel.statistics.intervals import LEVEL, MIN_TRIALS, Interval, correlation_time, difference, student_t
 from costmodel.statistics.repetitions import (
     MIN_RUNS,
     NORMAL,
@@ -230,12 +230,16 @@ def _summed(deviations: Sequence[float], stretches: int, factor: float) -> list[
     return sums
 
 
-def repetitions_needed(change: Interval, sides: tuple[int, int], difference: float, *, measured: bool) -> int | None:
+def repetitions_needed(
+    change: Interval, sides: tuple[int, int], difference: float, *, measured: bool, level: float = LEVEL
+) -> int | None:
     """Return the number of repetitions per side that detect a true ``difference`` with probability ``POWER``.
 
     The standard error shrinks with the square root of the repetitions, all with as many trials as those of ``sides``.
-    ``measured``: the limits of ``change`` are Student's t, else normal. None: more than ``MOST_REPETITIONS``, or no
-    limits. J. Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, chapter 2.
+    ``measured``: the limits of ``change`` are Student's t, else normal. ``level`` is the level of the future interval.
+    None: more than ``MOST_REPETITIONS``, or no limits.
+
+    J. Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, chapter 2.
     """
     if change.low is None or change.high is None or difference <= 0:
         return None
@@ -243,6 +247,6 @@ def repetitions_needed(change: Interval, sides: tuple[int, int], difference: flo
     sd = (change.high - change.low) / (2 * quantile) / math.sqrt(sum(1 / count for count in sides))
     for count in range(MIN_RUNS, MOST_REPETITIONS + 1):
         freedom = 2 * count - 2
-        if (student_t(freedom) + student_t(freedom, 2 * POWER - 1)) * sd * math.sqrt(2 / count) <= difference:
+        if (student_t(freedom, level) + student_t(freedom, 2 * POWER - 1)) * sd * math.sqrt(2 / count) <= difference:
             return count
     return None

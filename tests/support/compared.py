@@ -36,6 +36,7 @@ class Rates(NamedTuple):
     too_little: float
     comparisons: int
     worse: float
+    any_worse: float  # share of checks
 
     @property
     def line(self) -> str:
@@ -50,7 +51,9 @@ def rates(pairs: Iterator[tuple[Recording, Recording]], metrics: Sequence[Metric
     states = [result.beyond for result in results]
     verdicts = [comparison.verdict for result in results for comparison in result.comparisons]
     passed, regressed, too_little = (states.count(state) / len(states) for state in (False, True, None))
-    return Rates(len(states), passed, regressed, too_little, len(verdicts), verdicts.count(WORSE) / len(verdicts))
+    any_worse = sum(any(row.verdict == WORSE for row in result.comparisons) for result in results) / len(results)
+    worse = verdicts.count(WORSE) / len(verdicts)
+    return Rates(len(states), passed, regressed, too_little, len(verdicts), worse, any_worse)
 
 
 def metrics(limit: float, *names: str) -> list[Metric]:
@@ -114,6 +117,20 @@ def noisy(rng: Random, repetitions: int, sd: float, slower: float, name: str) ->
     return recording_of(rng, runs, name)
 
 
+def noisy_cells(rng: Random, repetitions: int, sd: float, slower: float, name: str, cells: int) -> Recording:
+    """Return ``cells`` such cells, the first ``slower``; half of the variance between repetitions is common to all."""
+    common = [rng.gauss(0, sd * math.sqrt(0.5)) for _ in range(repetitions)]
+    recording = _recording(name)
+    for number in range(cells):
+        factor = 1.0 if number else slower
+        effects = [factor * math.exp(shared + rng.gauss(0, sd * math.sqrt(0.5))) for shared in common]
+        runs = [[effect * rng.lognormvariate(0, 0.3) for _ in range(30)] for effect in effects]
+        [cell] = recording_of(rng, runs, name).cells
+        cell.identity = cell.identity._replace(tier=f"T{number}")
+        recording.cells.append(cell)
+    return recording
+
+
 def recording_of(rng: Random, runs: Sequence[Sequence[float]], name: str) -> Recording:
     """A recording of one cell with trials of these durations in seconds, by repetition."""
     cell, trials_of = RecordedCell(_CELL), list[RecordedTrial]()
@@ -143,6 +160,18 @@ def noisy_rates(rounds: int, repetitions: int, sd: float, slower: float, limit: 
         calls += comparison.verdict in (WORSE, BETTER)
         needs += [comparison.needs] if comparison.needs is not None else []
     return calls / rounds, median(needs) if needs else math.nan
+
+
+def noisy_checks(rounds: int, repetitions: int, sd: float, slower: float, cells: int, limit: float = 0.0) -> Rates:
+    """Check pairs of recordings of ``cells``, of which one is ``slower``, by the default metrics."""
+
+    def pairs() -> Iterator[tuple[Recording, Recording]]:
+        for seed in range(rounds):
+            rng = Random(f"{repetitions} {sd} {cells} {seed}")
+            before = noisy_cells(rng, repetitions, sd, 1.0, "before", cells)
+            yield noisy_cells(rng, repetitions, sd, slower, "after", cells), before
+
+    return rates(pairs(), metrics(limit))
 
 
 def simulated_pairs(

@@ -118,6 +118,8 @@ class ComparisonTable:
             notes.append(f"failure_rate: no trial failed on either side in {quiet} of the cells, which are not shown.")
         if (by_chance := len(self.ordered) // ONE_IN) > 0:
             notes.append(f"Without any real change, {by_chance} of so many comparisons may be worse by chance.")
+        if left_out := sum(comparison.by_chance for comparison in self.ordered):
+            notes.append(f"--fail-above does not count {left_out} of those that are worse: chance explains them.")
         if self.result.differing:
             fields = ", ".join(field.replace("_", " ") for field in self.result.differing)
             notes.append(f"Not the same on both sides: {fields}.")

@@ -147,6 +147,20 @@ def test_the_number_of_repetitions_has_the_power_that_it_claims() -> None:
     assert repetitions_needed(change, (3, 3), 1e-4, measured=True) is None
 
 
+def test_among_many_metrics_a_small_change_for_the_worse_is_no_failure(tmp_path: Path) -> None:
+    """Each metric by itself is worse; chance shows such a change in one of so many metrics too often."""
+    before, after = base(tmp_path), new(tmp_path, 1.07)
+    names = ("mean:trajectory", "mean:action", "mean:create", "mean:held_per_success", "mean:cold_start")
+    alone = checked(tmp_path, after, before, "--metric", names[0], "--fail-above", "0%")
+    assert isinstance(alone.exception, Regressed)
+    options = [option for name in names for option in ("--metric", name)]
+    together = checked(tmp_path, after, before, *options, "--fail-above", "0%")
+    assert isinstance(together.exception, TooLittleData)
+    text = " ".join(together.stdout.split())
+    assert "--fail-above does not count 3 of those that are worse" in text
+    assert " needs " in text.split("--fail-above")[0]
+
+
 def test_failures_count_in_points_and_none_passes_however_few_trials(tmp_path: Path) -> None:
     before = base(tmp_path)
     broken = checked(tmp_path, new(tmp_path, failing=6), before, "--metric", "failure_rate", "--format", "json")
