@@ -88,7 +88,8 @@ def project(
     groups = [
         group for group in ([[item] for item in cells] if each_level else by_levels(cells)) if needed(group[0].identity)
     ]
-    shared = replace(training_run, effort=training_run.effort * min(1.0, SIMULATED_ROWS / max(1, len(groups))))
+    precision = training_run.precision.share(min(1.0, SIMULATED_ROWS / max(1, len(groups))))
+    shared = replace(training_run, precision=precision)
     alternatives = [
         item for item in _thought_of(groups, cells, providers, shared, prices) if needed(item.value.identity)
     ]

@@ -172,7 +172,7 @@ class Replications:
         self._repetitions = len(pool.runs) if draws_runs(len(pool.runs), spread) else 0
         self._drawn: list[tuple[int, Sequence[int], float]] = []  # each world's seed, weights of trials, factor
         for number in range(sampling.plain):
-            seed = counterfactuals.training_run.seed + (number + 1 << 32)
+            seed = counterfactuals.training_run.precision.seed + (number + 1 << 32)
             self._drawn.append((seed, [1] * len(pool.trials), 1.0))
             if number < sampling.twins:
                 rng = Random(seed + (sampling.salt << 64))
@@ -213,7 +213,7 @@ class Replications:
         looks = (frozenset[str](), *([] if as_it_is else [*alone, everything, everything | {THINK}]))
         ones = [1] * len(pool.trials)
         counterfactuals = Counterfactuals(training_run, trials, law, looks, bill_of(pool, prices), {}, {})
-        first, rules = world_of(counterfactuals, ones, training_run.seed), counterfactuals.rules(frozenset())
+        first, rules = world_of(counterfactuals, ones, training_run.precision.seed), counterfactuals.rules(frozenset())
         cost_per_rollout = (
             len(looks) / chance_of_success(counterfactuals, first) * (1 if rules.workers_only else SHARED)
         )
@@ -224,7 +224,10 @@ class Replications:
         )
         if scale > 1:
             counterfactuals = counterfactuals._replace(training_run=training_run, ruled={})
-            first, rules = world_of(counterfactuals, ones, training_run.seed), counterfactuals.rules(frozenset())
+            first, rules = (
+                world_of(counterfactuals, ones, training_run.precision.seed),
+                counterfactuals.rules(frozenset()),
+            )
         if sampling is None:
             count = WORLDS[effort >= ROUGH]
             highest = int(min(1.0, effort) * FIRST / (len(CAUSES) * rules.launched(rules.size) * 2 * count))

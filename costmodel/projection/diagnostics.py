@@ -74,11 +74,13 @@ def reasons(
     ``share_beyond``: possible error of actions beyond the recorded ones, as a share of occupied time.
     """
     tally, run = timed.tally, timed.run
-    sample, recorded = tally.attempts, pool.columns.actions
-    columns = zip(sample.ok, sample.actions, sample.trial, strict=True)
-    beyond = sample.actions is not recorded and any(ok and actions > recorded[trial] for ok, actions, trial in columns)
+    sample = tally.attempts
+    beyond = any(attempt.ok and attempt.actions > len(pool.trials[attempt.trial].durations_ns) for attempt in sample)
     simulated = run.rollouts.method == "simulation" and training_run.over_provision == 0
-    loose = run.rollouts.method == "bounds" and run.rollouts.error_ns > training_run.tolerance * run.rollouts.value_ns
+    loose = (
+        run.rollouts.method == "bounds"
+        and run.rollouts.error_ns > training_run.precision.tolerance * run.rollouts.value_ns
+    )
     conditions = {
         warnings.FIRST_CYCLE: beyond and doubt(pool.trials, pool.cycle).first_only,
         warnings.BEYOND_LENGTH: beyond,
@@ -115,12 +117,10 @@ def beyond_recorded_ns(tally: Tally, pool: Pool) -> Margin:
 
 
 _ALL: Final = frozenset(one.name for one in fields(TrainingRun))
-_BY_ONE_LATENCY: Final = frozenset(
-    {"trajectories", "workers", "actions", "baseline", "quota", "tolerance", "seed", "effort"}
-)
-"""The length must be the published one; nothing is simulated, so tolerance, seed and effort have no effect."""
+_BY_ONE_LATENCY: Final = frozenset({"trajectories", "workers", "actions", "baseline", "quota", "precision"})
+"""The length must be the published one; nothing is simulated, so precision has no effect."""
 _UNPUBLISHED: Final = frozenset({"include_cleanup"})
-"""How long ends take nobody published."""
+"""No provider publishes clean-up times."""
 KINDS: Final = (warnings.MEASURED, warnings.STAND_IN, warnings.IMPORTED, warnings.PUBLISHED, warnings.COMPOSED)
 """The provenances of rows."""
 
@@ -160,7 +160,7 @@ def option(field: str) -> str:
 def untold(pool: Pool, tally: Tally, training_run: TrainingRun) -> tuple[str, ...]:
     """Return the options set in the training run whose data this pool's source lacks."""
     lacking = {
-        "include_cleanup": all(ns == UNKNOWN for ns in pool.columns.cleanup_ns),
+        "include_cleanup": all(trial.measures.cleanup_ns is None for trial in pool.trials),
         "full_speed": not tally.run_known,
         "warm_pool": not any(tally.attempts.cold_ns) and "create" in pool.untold,
     }

@@ -211,7 +211,7 @@ def _stress(timed: TimedRun, training_run: TrainingRun, worker_hours: Interval) 
 
     run = run_in_time(
         law.mixed(STRESS_SHARE - 1, law.scaled(STRESS_FACTOR, 1), 1),
-        replace(training_run, effort=training_run.effort * ENDS),
+        replace(training_run, precision=training_run.precision.share(ENDS)),
         stressed,
         failing=timed.tally.failure > 0,
     )

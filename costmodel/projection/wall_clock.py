@@ -59,7 +59,7 @@ class TimedRun(NamedTuple):
 def timed_run(sample: Sequence[Attempt], pool: Pool, training_run: TrainingRun) -> TimedRun | None:
     """None where no attempt succeeds in time."""
     if training_run.create_rate is not None:
-        sample = Sample.of(sample).unthrottled()
+        sample = [attempt.unthrottled() for attempt in sample]
     killed = _killed(sample, training_run)
     tallied = _tallied(killed, pool, training_run, None)
     if tallied is None:
@@ -108,7 +108,7 @@ def _tallied(
         # A pool may change which attempts fail; the simulation decides.
         retries = retries._replace(simulated=Fraction(outcome.attempts.value / training_run.trajectories))
     backoff_ns = round(training_run.backoff_s * NS_PER_S)
-    law = retried(success, tally.held_times(ok=False), retries, backoff_ns, training_run.seed)
+    law = retried(success, tally.held_times(ok=False), retries, backoff_ns, training_run.precision.seed)
     return tally, retries, law
 
 
@@ -166,7 +166,7 @@ def _closed_form(law: Distribution, training_run: TrainingRun, *, failing: bool)
     low, high = makespan_bounds(
         law, training_run.step_rollouts or training_run.trajectories, training_run.usable_workers
     )
-    return high - low <= 2 * training_run.tolerance * low
+    return high - low <= 2 * training_run.precision.tolerance * low
 
 
 def _simulated(law: Distribution, training_run: TrainingRun, outcome: SimulatedRun) -> WholeRun:
@@ -299,7 +299,7 @@ def _limits(run: WholeRun, makespan: Makespan, training_run: TrainingRun, size: 
         jobs,
         training_run.usable_workers,
         makespan.value_ns,
-        tolerance=training_run.tolerance,
+        tolerance=training_run.precision.tolerance,
         excess=jobs - size,
         timeout=timeout,
     )
@@ -312,11 +312,4 @@ def _limits(run: WholeRun, makespan: Makespan, training_run: TrainingRun, size: 
 
 
 def _makespan(law: Distribution, training_run: TrainingRun, jobs: int) -> Makespan:
-    return expected_makespan(
-        law,
-        jobs,
-        training_run.usable_workers,
-        tolerance=training_run.tolerance,
-        seed=training_run.seed,
-        effort=training_run.effort,
-    )
+    return expected_makespan(law, jobs, training_run.usable_workers, training_run.precision)

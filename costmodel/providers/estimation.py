@@ -74,7 +74,7 @@ def elsewhere(pool: Pool, provider: Provider, training_run: TrainingRun, prices:
     good = [trial for trial in pool.trials if trial.ok]
     at_a_time = starts_at_a_time(limited, provider, good)
     laws = provider.start_laws(at_a_time)
-    low, value, high = (_pool(pool, provider, good, end, laws[end], training_run.seed) for end in (0, 1, 2))
+    low, value, high = (_pool(pool, provider, good, end, laws[end], training_run.precision.seed) for end in (0, 1, 2))
     assumptions, doubts = _sources(pool, provider, training_run, at_a_time)
     return Alternatives(
         value=value,
@@ -97,7 +97,7 @@ def estimated_at(
     limited = _limited(training_run, provider)
     good = [trial for trial in pool.trials if trial.ok]
     assumptions, doubts = _sources(pool, provider, training_run, starts_at_a_time(limited, provider, good))
-    value = _pool(pool, provider, good, 1, law, training_run.seed, image_s)
+    value = _pool(pool, provider, good, 1, law, training_run.precision.seed, image_s)
     return Alternatives(
         value=value, training_run=limited, prices=_sheets(prices, provider), assumptions=assumptions, flags=doubts
     )

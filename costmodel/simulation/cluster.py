@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple, Self
 
-from costmodel.training.images import GB_PER_GIB
 from costmodel.training.run import COLOCATED, PREFETCHED, PREPULLED, TrainingRun
 
 _SHIFT = 24
@@ -64,7 +63,7 @@ class NodeSet(NamedTuple):
             ahead=ahead,
             pull_ns=tuple(round(size / training_run.pull_gb_s * 1e9) for size in training_run.images.sizes_gb),
             sizes_gb=training_run.images.sizes_gb,
-            disk_gb=math.inf if training_run.node_disk_gib is None else training_run.node_disk_gib * GB_PER_GIB,
+            disk_gb=training_run.disk_gb,
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import cmath
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from heapq import heapify, heapreplace
 from itertools import islice, pairwise
 from random import Random
@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from costmodel.errors import TrainingRunError
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import student_t
+from costmodel.training.precision import USUAL, Precision
 from costmodel.training.run import check_counts
 
 DRAWS: Final = 400_000
@@ -71,29 +72,21 @@ def random_makespan(law: Distribution, jobs: int, workers: int, rng: Random) -> 
     return list_makespan(rng.choices(law.values, cum_weights=law.cumulative, k=jobs), workers)
 
 
-def expected_makespan(
-    sample_ns: Sequence[float] | Distribution,
-    trajectories: int,
-    workers: int,
-    *,
-    tolerance: float = 2e-3,
-    seed: int = 0,
-    effort: float = 1.0,
-) -> Makespan:
-    """Return E[makespan] of ``trajectories`` jobs drawn from the sample, within ``error_ns`` and guaranteed bounds.
+def expected_makespan(law: Distribution, trajectories: int, workers: int, precision: Precision = USUAL) -> Makespan:
+    """Return E[makespan] of ``trajectories`` jobs with this distribution, within ``error_ns`` and guaranteed bounds.
 
-    Aims at a relative error of ``tolerance``, and accepts a larger error where a simulation would exceed about a
-    second. ``effort`` is a share of this time. O(distinct durations) usually, never O(trajectories).
+    Accepts a larger error than the tolerance where a simulation would exceed about a second at an effort of 1.
+    O(distinct durations) usually, never O(trajectories).
 
     Raises:
-        TrainingRunError: trajectories below 0, workers below 1, or a sample that is empty, negative or not finite.
+        TrainingRunError: trajectories below 0, or workers below 1.
     """
     check_counts(trajectories, workers)
-    law = sample_ns if isinstance(sample_ns, Distribution) else Distribution.of(sample_ns)
     if trajectories == 0 or law.mean == 0:
         return Makespan(0.0, 0.0, "order-statistic")
     if trajectories <= workers:
         return Makespan(expected_max(law, trajectories), 0.0, "order-statistic")
+    tolerance = precision.tolerance
     low, high = makespan_bounds(law, trajectories, workers)
     middle = Makespan((low + high) / 2, (high - low) / 2, "bounds")
     if middle.error_ns <= tolerance / 10 * low:
@@ -103,7 +96,7 @@ def expected_makespan(
         return Makespan(value, min(tolerance * value, high - low), "renewal")
     if middle.error_ns <= tolerance * low:
         return middle
-    replicates, rng = min(MAX_REPLICATES, int(effort * DRAWS / trajectories)), Random(seed)
+    replicates, rng = min(MAX_REPLICATES, int(precision.effort * DRAWS / trajectories)), Random(precision.seed)
     if replicates < MIN_REPLICATES:
         return middle
     ends = [random_makespan(law, trajectories, workers, rng) for _ in range(replicates)]

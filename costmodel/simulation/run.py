@@ -80,7 +80,7 @@ def simulate_run(
     ``law`` is the distribution of a worker's busy time per trajectory. ``attempt_ns`` is the mean occupied time of an
     attempt, with a new sandbox and with a sandbox of the pool; None: unknown.
     """
-    scale, plans = _plans(trials, training_run, law, max(WORLDS, training_run.effort * ATTEMPTS))
+    scale, plans = _plans(trials, training_run, law, max(WORLDS, training_run.precision.effort * ATTEMPTS))
     thinking = None
     if training_run.think is not None:
         thinking = ThinkQuantiles(
@@ -94,7 +94,7 @@ def simulate_run(
     spent = 0.0
     controlled = attempt_ns is not None and training_run.over_provision == 0
     while True:
-        seed = training_run.seed + (len(worlds_found) + 1 << 32)
+        seed = training_run.precision.seed + (len(worlds_found) + 1 << 32)
         world = World(training_run, trials.successes, trials.failures, weights, thinking, seed)
         view = View(world, successes, failures)
         totals = [0.0] * (3 + len(_COUNTED))
@@ -109,12 +109,14 @@ def simulate_run(
         worlds_found.append(totals)
         off.append(noise)
         looks = len(worlds_found) % WORLDS == 0 and (len(worlds_found) // WORLDS).bit_count() == 1
-        full = spent >= training_run.effort * ATTEMPTS or len(worlds_found) >= MOST_WORLDS
-        if len(worlds_found) >= WORLDS and (full or (looks and ENOUGH * spent >= training_run.effort * ATTEMPTS)):
+        full = spent >= training_run.precision.effort * ATTEMPTS or len(worlds_found) >= MOST_WORLDS
+        if len(worlds_found) >= WORLDS and (
+            full or (looks and ENOUGH * spent >= training_run.precision.effort * ATTEMPTS)
+        ):
             values = [expected(column, off if controlled else None) for column in zip(*worlds_found, strict=True)]
             wall, step, rollouts, *counted = values
             wall = _rare(wall, [world[0] for world in worlds_found], law)
-            if full or wall.error <= training_run.tolerance / 2 * wall.value:
+            if full or wall.error <= training_run.precision.tolerance / 2 * wall.value:
                 break
     mean_clocks = {ns: times / len(worlds_found) for ns, times in clocks.items()}
     outcome = SimulatedRun(wall, step, rollouts, **dict(zip(_COUNTED, counted, strict=True)), clocks=mean_clocks)

@@ -7,26 +7,23 @@ from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
 from costmodel.errors import TrainingRunError
-from costmodel.training import life_cycle
+from costmodel.training.combinations import STEP_MODEL, check_combinations
 from costmodel.training.images import GB_PER_GIB, Images
 from costmodel.training.length import Length
 from costmodel.training.life_cycle import Suspension
 from costmodel.training.policies import ASYNC, POLICIES, SYNC, Policy
+from costmodel.training.precision import USUAL, Precision
 
 SPREAD, COLOCATED, PREPULLED, PREFETCHED = PLACEMENTS = ("spread", "colocated", "prepulled", "prefetched")
 """Choice of a sandbox's node and of the time of its image pull: docs/simulation.md."""
 RETRY, MASK, RESAMPLE, KEEP = ON_FAILURE = ("retry", "mask", "resample", "keep")
 """Retry in place, drop the rollout, redo all rollouts of the prompt, or deliver with reward 0."""
 
-STEP_MODEL: Final = (  # noqa: SIM905
-    "staleness instant_claim think_correlation nodes images failure_rate failure_hazard failure_burst on_failure "
-    "suspend_after_s fork_s recycle_s build_s"
-).split()
 _COUNTS: Final = (  # noqa: SIM905
     "max_attempts quota create_burst warm_pool group_size batch prompts staleness gpus nodes pods_per_node "
     "failure_burst builders"
 ).split()
-_ABOVE_0: Final = "timeout_s create_rate refill_s refill_rate node_disk_gib pull_gb_s tolerance effort".split()  # noqa: SIM905
+_ABOVE_0: Final = "timeout_s create_rate refill_s refill_rate node_disk_gib pull_gb_s".split()  # noqa: SIM905
 _AT_LEAST_0: Final = (  # noqa: SIM905
     "backoff_s train_s over_provision gpu_usd_hour node_usd_hour failure_rate failure_hazard run_sd suspend_after_s "
     "suspend_s resume_s suspended_usd_hour fork_s recycle_s build_s built_images"
@@ -124,14 +121,12 @@ class TrainingRun:
     built_images: int = 0  # images that are built before the run
 
     run_sd: float | None = None  # relative sd between runs; None: measured from three runs on, else the shipped sd
-    tolerance: float = 2e-3  # relative, of the makespan
-    seed: int = 0
-    effort: float = 1.0  # share of a simulation's effort, for answers of many rows
+    precision: Precision = USUAL
 
     def __post_init__(self) -> None:
         check_counts(self.trajectories, self.workers)
         self._check_numbers()
-        self._check_combinations()
+        check_combinations(self)
 
     def _check_numbers(self) -> None:
         counted = ["actions"] * (not isinstance(self.actions, Length))
@@ -159,125 +154,13 @@ class TrainingRun:
             if getattr(self, name) not in (None, *choices):
                 raise TrainingRunError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)}")
 
-    def _check_combinations(self) -> None:
-        by_step = self.train_s > 0 or self.over_provision > 0 or self.partial_rollouts or self.gpus is not None
-        if self.step_rollouts is None and (by_step or self.effective_policy.barrier):
-            raise TrainingRunError("training steps, GPUs and over-provisioning need a batch: add --batch B")
-        if self.gpu_usd_hour is not None and self.gpus is None:
-            raise TrainingRunError("a GPU price needs a number of GPUs: add --gpus G")
-        self._check_groups()
-        if self.step_rollouts is not None and self.step_rollouts > self.trajectories > 0:
-            raise TrainingRunError(
-                f"a batch of {self.step_rollouts} is more than the {self.trajectories} trajectories of the run"
-            )
-        if (self.over_provision > 0 or self.partial_rollouts) and not self.effective_policy.barrier:
-            raise TrainingRunError(
-                f"over-provisioning is about the barrier of a step, which --policy {self.policy} does not have"
-            )
-        if self.partial_rollouts and self.over_provision == 0:
-            raise TrainingRunError(
-                "partial rollouts carry over what was launched in excess: add --over-provision SHARE"
-            )
-        if self.create_burst > 1 and self.create_rate is None:
-            raise TrainingRunError("a burst is an exception to a rate: add --create-rate R")
-        self._check_pool()
-        if self.step_rollouts is None and (is_set := self.step_model):
-            raise TrainingRunError(
-                f"{is_set[0]} is answered step by step: add --prompts P --group-size G, or --batch B"
-            )
-        self._check_nodes()
-        self._check_failures()
-        life_cycle.check(self)
-
-    def _check_groups(self) -> None:
-        if self.prompts is not None and self.group_size is None:
-            raise TrainingRunError("a step of so many prompts needs the rollouts of each: add --group-size G")
-        if self.prompts is not None and self.batch not in (None, self.step_rollouts):
-            raise TrainingRunError(
-                f"{self.prompts} prompts of {self.group_size} rollouts are a batch of {self.step_rollouts}, "
-                f"not {self.batch}; leave --batch out"
-            )
-        if self.group_size is not None and self.step_rollouts is None and self.warm_pool is None:
-            raise TrainingRunError("a group needs steps or a pool: add --prompts P (or --batch B), or --warm-pool P")
-        if self.think_correlation and (self.think is None or not self.think.sigma or self.group_size is None):
-            raise TrainingRunError(
-                "think_correlation needs think times that differ and prompts: add --think lognormal:8s,0.6 "
-                "and --prompts P --group-size G"
-            )
-        if self.staleness is not None and (self.effective_policy.barrier or self.step_rollouts is None):
-            raise TrainingRunError("staleness says how far async rollouts may run ahead: add --policy async --batch B")
-
-    def _check_pool(self) -> None:
-        refills = [value for value in (self.refill_s, self.refill_rate) if value is not None]
-        if self.warm_pool is None and refills:
-            raise TrainingRunError("a refill describes a warm pool: add --warm-pool P")
-        if self.warm_pool is not None:
-            rules = len(refills) + (self.group_size is not None and (self.prompts is None or not refills))
-            if rules != 1:
-                raise TrainingRunError(
-                    "a warm pool needs exactly one of --refill-seconds S, --refill-rate R and --group-size G"
-                )
-        if self.instant_claim and not refills:
-            raise TrainingRunError("an instant claim takes what a pool is making: add --warm-pool P --refill-seconds S")
-        if self.images is not None and refills:
-            raise TrainingRunError(
-                "what is refilled is of one image: leave --images out, or --refill-seconds and -rate"
-            )
-
-    def _check_nodes(self) -> None:
-        if (self.nodes is None) != (self.pods_per_node is None):
-            raise TrainingRunError("nodes are so many with so many pods each: give --nodes N and --pods-per-node P")
-        if self.nodes is None and self.node_usd_hour is not None:
-            raise TrainingRunError("a price per node needs their number: add --nodes N --pods-per-node P")
-        if self.pods is not None and self.group_size is not None and self.pods < self.group_size:
-            raise TrainingRunError(
-                f"{self.nodes} nodes of {self.pods_per_node} pods cannot hold one group of {self.group_size} rollouts"
-            )
-        if self.images is None:
-            for name in ("placement", "pull_gb_s", "node_disk_gib"):
-                if getattr(self, name) is not None:
-                    raise TrainingRunError(f"{name} is about images: add --images")
-            return
-        if self.nodes is None or self.group_size is None:
-            raise TrainingRunError(
-                "images lie on nodes, one for each prompt: add --nodes N --pods-per-node P --prompts P --group-size G"
-            )
-        if (self.pull_gb_s is None) != (self.effective_placement == PREPULLED):
-            raise TrainingRunError("images are pulled at a rate, or lie there: give one of --pull-gb-s and prepulled")
-        disk_gb = math.inf if self.node_disk_gib is None else self.node_disk_gib * GB_PER_GIB
-        if self.images.largest_gb > disk_gb:
-            raise TrainingRunError(f"an image of {self.images.largest_gb:g} GB does not fit a disk of {disk_gb:g} GB")
-        if self.effective_placement == PREPULLED and self.images.total_gb > disk_gb:
-            raise TrainingRunError(f"{self.images.total_gb:g} GB of images do not fit a disk of {disk_gb:g} GB")
-
-    def _check_failures(self) -> None:
-        if self.failure_rate is not None and self.failure_hazard is not None:
-            raise TrainingRunError(
-                "failures come per attempt or per hour: give one of --failure-rate and --failure-hazard"
-            )
-        if self.failure_burst > 1 and not self.failure_rate:
-            raise TrainingRunError("a burst is of failures at a rate: add --failure-rate SHARE")
-        if self.on_failure in (MASK, KEEP) and (self.max_attempts is not None or self.backoff_s):
-            does = "drops a rollout" if self.on_failure == MASK else "delivers a rollout with reward 0"
-            raise TrainingRunError(
-                f"{self.on_failure} {does} when it fails: leave --max-attempts and --backoff-seconds out"
-            )
-        if self.on_failure != RESAMPLE:
-            return
-        if self.group_size is None:
-            raise TrainingRunError("resample redoes a whole group: add --prompts P --group-size G")
-        if self.backoff_s:
-            raise TrainingRunError("a group that is redone does not wait: leave --backoff-seconds out")
-        if self.over_provision or not self.effective_policy.barrier or self.warm_pool is not None:
-            raise TrainingRunError("resample does not go with over-provisioning, async or a warm pool: leave them out")
-
     @property
     def step_model(self) -> list[str]:
         """Fields in use that need the simulation of steps."""
         return [
             field.name
             for field in fields(self)
-            if field.name in STEP_MODEL and getattr(self, field.name) != field.default
+            if field.name in STEP_MODEL.split() and getattr(self, field.name) != field.default
         ]
 
     @property
@@ -293,8 +176,17 @@ class TrainingRun:
         return None if self.nodes is None or self.pods_per_node is None else self.nodes * self.pods_per_node
 
     @property
+    def disk_gb(self) -> float:
+        """Disk of a node for images; infinite if unset."""
+        return math.inf if self.node_disk_gib is None else self.node_disk_gib * GB_PER_GIB
+
+    @property
     def effective_placement(self) -> str:
         return self.placement or SPREAD
+
+    @property
+    def is_prepulled(self) -> bool:
+        return self.effective_placement == PREPULLED
 
     @property
     def effective_on_failure(self) -> str:
@@ -306,6 +198,16 @@ class TrainingRun:
         if self.suspend_after_s is None:
             return None
         return Suspension(*(round(s * 1e9) for s in (self.suspend_after_s, self.suspend_s, self.resume_s)))
+
+    @property
+    def refill_rules(self) -> int:
+        """Number of rules that refill the warm pool; a pool for each image is a rule, too."""
+        refills = sum(value is not None for value in (self.refill_s, self.refill_rate))
+        return refills + (self.group_size is not None and (self.prompts is None or not refills))
+
+    @property
+    def think_varies(self) -> bool:
+        return self.think is not None and self.think.sigma > 0
 
     @property
     def image_pool(self) -> bool:
@@ -321,6 +223,11 @@ class TrainingRun:
     @property
     def effective_policy(self) -> Policy:
         return POLICIES[self.policy] if self.policy else ASYNC if self.step_rollouts is None else SYNC
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether no step waits for its last rollout."""
+        return not self.effective_policy.barrier
 
     @property
     def usable_workers(self) -> int:

@@ -1,8 +1,8 @@
-"""Attempts at trajectories of the length of the training run, as rows and as columns."""
+"""Attempts at trajectories of the length of the training run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter, mul
 from typing import Final, overload
 
@@ -10,7 +10,6 @@ import msgspec
 from msgspec.structs import replace
 
 from costmodel.recording.breakdown import UNKNOWN
-from costmodel.recording.trial import TrialColumns
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False):
@@ -53,91 +52,32 @@ FIELDS: Final = Attempt.__struct_fields__
 
 
 class Sample(Sequence[Attempt]):
-    """Attempts as a sequence and as one column per field; each form is derived from the other on demand.
+    """Attempts, with the values of each field as a column: ``sample.held_ns`` is the occupied time of all attempts."""
 
-    ``sample.held_ns`` is the occupied time of all attempts, in their order.
-    """
-
-    __slots__ = ("_all_ok", "_attempts", "_columns", "_count", "one_each")
+    __slots__ = ("_attempts", "_columns")
 
     def __init__(self, attempts: Sequence[Attempt]) -> None:
-        self._attempts: Sequence[Attempt] | None = attempts
-        self._columns: dict[str, Sequence[int]] = {}
-        self._count = len(attempts)
-        self._all_ok: bool | None = None
-        self.one_each = False  # True: known to be one attempt of weight 1 per trial, in order
+        self._attempts = attempts
+        self._columns: dict[str, list[int]] = {}
 
     @classmethod
     def of(cls, attempts: Sequence[Attempt]) -> Sample:
         return attempts if isinstance(attempts, Sample) else cls(attempts)
 
-    @classmethod
-    def recorded(cls, trials: TrialColumns, contended: float | None) -> Sample:
-        """Return each trial as the attempt that it was; ``contended``: share of the waiting that is contention."""
-        count = len(trials.ok)
-        none = bytes(count)
-        waits = trials.waiting_ns
-        sample = cls(())
-        sample._attempts, sample._count, sample.one_each = None, count, True
-        sample._columns = {
-            **{name: getattr(trials, name) for name in FIELDS if name in TrialColumns._fields},
-            "trial": range(count),
-            "weight": b"\1" * count,
-            "contention_ns": [round(max(0, ns) * contended) for ns in waits] if contended else none,
-            "cleanup_ns": none,
-            "continued_ns": none,
-        }
-        return sample
-
-    def with_cleanup(self, cleanups_ns: Sequence[int]) -> Sample:
-        """Add the clean-up to the occupied time of a ``recorded`` sample; UNKNOWN counts as 0."""
-        cleanups = [max(0, ns) for ns in cleanups_ns]
-        held = [ns + more for ns, more in zip(self.held_ns, cleanups, strict=True)]
-        return self._with({"held_ns": held, "cleanup_ns": cleanups})
-
-    def unthrottled(self) -> Sample:
-        """Remove the waits that throttles imposed when the trials were recorded."""
-        if not self.one_each:
-            return Sample([attempt.unthrottled() for attempt in self])
-        held = [ns - queued for ns, queued in zip(self.held_ns, self.queued_ns, strict=True)]
-        return self._with({"held_ns": held, "queued_ns": bytes(self._count)})
-
-    def _with(self, columns: Mapping[str, Sequence[int]]) -> Sample:
-        sample = Sample(())
-        sample._attempts, sample._count, sample.one_each = None, self._count, self.one_each
-        sample._columns = {**{name: getattr(self, name) for name in FIELDS}, **columns}
-        return sample
-
-    def __getattr__(self, name: str) -> Sequence[int]:
+    def __getattr__(self, name: str) -> list[int]:
         """Return the column of a field."""
         if name not in FIELDS:
             raise AttributeError(name)
         if (column := self._columns.get(name)) is None:
-            column = self._columns[name] = list(map(attrgetter(name), self.listed))
+            column = self._columns[name] = list(map(attrgetter(name), self._attempts))
         return column
 
-    @property
-    def listed(self) -> Sequence[Attempt]:
-        if self._attempts is None:
-            columns = {name: self._columns[name] for name in FIELDS}
-            columns["ok"] = list(map(bool, columns["ok"]))
-            self._attempts = list(map(Attempt, *columns.values()))
-        return self._attempts
-
-    @property
-    def all_ok(self) -> bool:
-        if self._all_ok is None:
-            self._all_ok = all(self.ok)
-        return self._all_ok
-
-    def of_successes(self, column: Sequence[int]) -> Sequence[int]:
+    def of_successes(self, column: Sequence[int]) -> list[int]:
         """Return a column with 0 for failures."""
-        return column if self.all_ok else list(map(mul, column, self.ok))
+        return list(map(mul, column, self.ok))
 
-    def of_failures(self, column: Sequence[int]) -> Sequence[int]:
+    def of_failures(self, column: Sequence[int]) -> list[int]:
         """Return a column with 0 for successes."""
-        if self.all_ok:
-            return bytes(self._count)
         return [0 if ok else value for value, ok in zip(column, self.ok, strict=True)]
 
     @property
@@ -167,10 +107,10 @@ class Sample(Sequence[Attempt]):
         return UNKNOWN not in self.of_successes(self.run_ns)
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._attempts)
 
     def __iter__(self) -> Iterator[Attempt]:
-        return iter(self.listed)
+        return iter(self._attempts)
 
     @overload
     def __getitem__(self, index: int) -> Attempt: ...
@@ -179,5 +119,4 @@ class Sample(Sequence[Attempt]):
     def __getitem__(self, index: slice) -> Sequence[Attempt]: ...
 
     def __getitem__(self, index: int | slice) -> Attempt | Sequence[Attempt]:
-        """One by its place, or some."""
-        return self.listed[index]
+        return self._attempts[index]

@@ -7,13 +7,13 @@ absolute limits decide instead (``runner_health``).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from statistics import median
 from typing import NamedTuple
 
 from costmodel.recording.runner_health import DISTURBED_SHARE
-from costmodel.recording.trial import TrialColumns
+from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.intervals import Interval, mean_interval
-from costmodel.workload.attempts import Sample
 
 
 class Exposure(NamedTuple):
@@ -42,17 +42,13 @@ class Exposure(NamedTuple):
         return low is None or high is None or abs(self.difference_ns) > (high - low) / 2
 
 
-def exposure(trials: TrialColumns) -> Exposure | None:
+def exposure(trials: Iterable[RecordedTrial]) -> Exposure | None:
     """Measure the effect of bad seconds; None: no success overlaps a bad second."""
-    if not any(trials.exposed):
-        return None
-    shares = [share for share, ok in zip(trials.exposed, trials.ok, strict=True) if ok]
-    exposed = sum(share > 0 for share in shares)
+    successes = [trial for trial in trials if trial.ok]
+    exposed = sum(trial.exposed > 0 for trial in successes)
     if not exposed:
         return None
-    limit = median(shares)
-    good = [ns for ns, ok in zip(Sample.recorded(trials, None).trajectory_ns, trials.ok, strict=True) if ok]
-    every, clean = (
-        mean_interval(some) for some in (good, [ns for ns, share in zip(good, shares, strict=True) if share <= limit])
-    )
-    return Exposure(exposed, len(good), every, clean, limit)
+    limit = median(trial.exposed for trial in successes)
+    every = mean_interval([trial.measures.trajectory_ns for trial in successes])
+    clean = mean_interval([trial.measures.trajectory_ns for trial in successes if trial.exposed <= limit])
+    return Exposure(exposed, len(successes), every, clean, limit)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
-from operator import eq, mul
+from operator import mul
 from typing import NamedTuple
 
 from costmodel.recording.trial import RecordedTrial, origins_of
@@ -48,23 +48,15 @@ class Tally:
         self.assume = assume
         self._origins: list[Origin] = origins_of(trials)
         self.weight = Fraction(sum(sample.weight), len(trials) or 1)  # of a trial
-        self._one_each = len(sample) == len(trials) and all(map(eq, sample.trial, range(len(trials))))
-        self._plain = self._one_each and all(map((1).__eq__, sample.weight))
         self._ok = self.by_trial(lambda sample: sample.ok)
-        self._estimates: list[tuple[Sequence[int], Estimate]] = []
         self.successes = Fraction(sum(self._ok)) / self.weight if attempts else Fraction(0)
 
     def by_trial(self, value: Value) -> Sequence[int]:
         """Return the weighted sum of ``value`` for each trial."""
-        column, sample = value(self.attempts), self.attempts
-        if self._plain:
-            return column
-        weighted = map(mul, sample.weight, column)
-        if self._one_each:
-            return list(weighted)
+        sample = self.attempts
         sums = [0] * len(self.trials)
-        for trial, amount in zip(sample.trial, weighted, strict=True):
-            sums[trial] += amount
+        for trial, weight, amount in zip(sample.trial, sample.weight, value(sample), strict=True):
+            sums[trial] += weight * amount
         return sums
 
     def total(self, value: Value) -> Fraction:
@@ -74,14 +66,7 @@ class Tally:
     def estimate(self, value: Value, idle: Value | None = None) -> Estimate:
         """Return Σ value over all attempts / successes; ``idle`` is the part that no run can change."""
         still = 0.0 if idle is None else float(self.total(idle) / self.successes)
-        column = self.by_trial(value)
-        # Without think time, throttles and failures, held time is trajectory time.
-        for estimated_column, result in self._estimates:
-            if all(map(eq, column, estimated_column)):
-                return result._replace(moving=abs(result.value - still))
-        result = estimate(column, self._ok, self._origins, still)
-        self._estimates.append((column, result))
-        return result
+        return estimate(self.by_trial(value), self._ok, self._origins, still)
 
     def per_success(self, value: Value, idle: Value | None = None) -> Interval:
         """Return ``estimate`` with its interval, over trials and runs."""
@@ -113,11 +98,6 @@ class Tally:
         """Return trajectories by run and successful trial, with versions of a trial by weight."""
         by_run: dict[RunKey, list[list[int]]] = {}
         sample = self.attempts
-        if self._plain:
-            for (run, _), ok, value in zip(self._origins, sample.ok, sample.trajectory_ns, strict=True):
-                if ok:
-                    by_run.setdefault(run, []).append([value])
-            return list(by_run.values())
         versions_of: dict[int, dict[int, int]] = {}
         for trial, ok, value, weight in zip(sample.trial, sample.ok, sample.trajectory_ns, sample.weight, strict=True):
             if ok:
@@ -142,15 +122,8 @@ class Tally:
     def held_times(self, ok: bool) -> Distribution | None:
         """Return the distribution of occupied times of successes, or of failures; None without one."""
         sample = self.attempts
-        if self._plain:
-            if ok and sample.all_ok:
-                weights = Counter(sample.held_ns)
-            else:
-                weights = Counter(
-                    [held for held, success in zip(sample.held_ns, sample.ok, strict=True) if bool(success) == ok]
-                )
-            return _reduced(weights, weights.total()) if weights else None
-        weights, trials = Counter(), set()
+        weights: Counter[int] = Counter()
+        trials = set()
         for trial, success, held, weight in zip(sample.trial, sample.ok, sample.held_ns, sample.weight, strict=True):
             if bool(success) == ok:
                 weights[held] += weight

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from costmodel.errors import SourceError
 from costmodel.recording.breakdown import OPEN, UNKNOWN, Split, contended
 from costmodel.recording.reader import CellIdentity, RecordedCell, Recording
-from costmodel.recording.trial import RecordedTrial, TrialColumns
+from costmodel.recording.trial import RecordedTrial
 from costmodel.statistics.lognormal_sum import strata_of_sum
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH, Length
@@ -33,7 +33,6 @@ class Pool:
     """The trials of one cell from all its recordings."""
 
     __slots__ = (
-        "_columns",
         "contended",
         "cycle",
         "identity",
@@ -53,7 +52,6 @@ class Pool:
         self.resolution_ns = cell.resolution_ns  # of the coarsest clock
         self.untold = cell.untold  # quantities that no source reports
         self.trials: Sequence[RecordedTrial] = ()
-        self._columns: tuple[Sequence[RecordedTrial], TrialColumns] | None = None
         self.recordings: list[Recording] = []
         self.contended: float | None = None  # share of the waiting that is contention; None: unknown
 
@@ -68,7 +66,7 @@ class Pool:
     @property
     def exposure(self) -> Exposure | None:
         """Effect of seconds in which the measuring process was late; None: no effect."""
-        return exposure(self.columns)
+        return exposure(self.trials)
 
     @property
     def distorted(self) -> bool:
@@ -83,49 +81,41 @@ class Pool:
         return exposure is not None and exposure.throughout
 
     @property
-    def columns(self) -> TrialColumns:
-        """Columns of the trials, cached."""
-        if self._columns is None or self._columns[0] is not self.trials:
-            self._columns = self.trials, TrialColumns.of(self.trials)
-        return self._columns[1]
-
-    @property
     def runs(self) -> set[RunKey]:
-        return self.columns.runs
-
-    @property
-    def succeeded(self) -> int:
-        """Number of successes."""
-        return sum(self.columns.ok)
-
-    @property
-    def run_known(self) -> bool:
-        """Whether the in-sandbox time of every success is known."""
-        return not any(ok and run == UNKNOWN for ok, run in zip(self.columns.ok, self.columns.run_ns, strict=True))
-
-    @property
-    def cleanup_ns(self) -> float:
-        """Mean clean-up of a success; an unmeasured clean-up counts as 0."""
-        columns = zip(self.columns.cleanup_ns, self.columns.ok, strict=True)
-        return sum(ns for ns, ok in columns if ok and ns != UNKNOWN) / (self.succeeded or 1)
+        return {trial.run for trial in self.trials}
 
     @property
     def successes(self) -> list[RecordedTrial]:
         return [trial for trial in self.trials if trial.ok]
 
     @property
+    def succeeded(self) -> int:
+        """Number of successes."""
+        return len(self.successes)
+
+    @property
+    def run_known(self) -> bool:
+        """Whether the in-sandbox time of every success is known."""
+        return all(trial.measures.known for trial in self.successes)
+
+    @property
+    def cleanup_ns(self) -> float:
+        """Mean clean-up of a success; an unmeasured clean-up counts as 0."""
+        return sum(trial.measures.cleanup_ns or 0 for trial in self.successes) / (self.succeeded or 1)
+
+    @property
     def length(self) -> Length:
         """Lengths of successes, or of all trials without a success."""
         if self.identity.length == FIXED_LENGTH or not self.trials:
             return Length.constant(self.identity.actions)
-        ended = [actions for actions, ok in zip(self.columns.actions, self.columns.ok, strict=True) if ok]
-        return Length.of(ended or self.columns.actions)
+        return Length.of(len(trial.durations_ns) for trial in self.successes or self.trials)
 
     @property
     def waiting_ns(self) -> float | None:
         """Mean waiting of commands inside the sandbox over successes; None: CPU time is unknown."""
-        waits = [wait for wait, ok in zip(self.columns.waiting_ns, self.columns.ok, strict=True) if ok]
-        return sum(waits) / len(waits) if waits and UNKNOWN not in waits else None
+        waits = [trial.measures.waiting_ns for trial in self.successes]
+        known_waits = [ns for ns in waits if ns is not None]
+        return sum(known_waits) / len(waits) if waits and len(known_waits) == len(waits) else None
 
     @property
     def contention_unknown(self) -> bool:
@@ -220,15 +210,10 @@ def one_per_level(pools: Sequence[Pool]) -> list[Pool]:
 
 def attempts(pool: Pool, length: Length | None, training_run: TrainingRun) -> Sample:
     """Return all trials at a length (None: as recorded), with the training run's think time and clean-up."""
-    if _recorded(pool, length):
-        whole = Sample.recorded(pool.columns, pool.contended)
-        if training_run.include_cleanup:
-            whole = whole.with_cleanup(pool.columns.cleanup_ns)
-        return whole if training_run.think is None else Sample(_with_think(whole, training_run.think))
     if length is None:
         lengths: list[tuple[tuple[int, int], ...]] = [((len(trial.durations_ns), 1),) for trial in pool.trials]
     else:
-        lengths = [law.weights for law in _dealt(length, len(pool.trials), Random(training_run.seed))]
+        lengths = [law.weights for law in _dealt(length, len(pool.trials), Random(training_run.precision.seed))]
     longest = max(pool.trials, key=lambda trial: len(trial.durations_ns), default=None)
     versions = [
         at_length(trial, index, actions, pool.cycle, pool.contended, longest, weight)
@@ -237,23 +222,13 @@ def attempts(pool: Pool, length: Length | None, training_run: TrainingRun) -> Sa
     ]
     if training_run.include_cleanup:
         cleanups = [trial.measures.cleanup_ns or 0 for trial in pool.trials]
-        versions = [replace(a, held_ns=a.held_ns + cleanups[a.trial], cleanup_ns=cleanups[a.trial]) for a in versions]
+        versions = [
+            replace(version, held_ns=version.held_ns + cleanups[version.trial], cleanup_ns=cleanups[version.trial])
+            for version in versions
+        ]
     if training_run.think is not None:
         versions = _with_think(versions, training_run.think)
     return Sample(versions)
-
-
-def _recorded(pool: Pool, length: Length | None) -> bool:
-    """Return whether all trials have the requested length as recorded."""
-    if not pool.columns.consistent:  # rescaled trials
-        return False
-    if length is None:
-        return True
-    [(actions, weight), *further] = length.weights
-    lengths = zip(pool.columns.actions, pool.columns.ok, strict=True)
-    if further or weight != 1:
-        return False
-    return all(recorded == actions or (recorded < actions and not ok) for recorded, ok in lengths)
 
 
 def _dealt(length: Length, trials: int, rng: Random) -> list[Length]:
@@ -309,7 +284,7 @@ def at_length(
     if not ok:
         actions = recorded
     cut = min(actions, recorded)
-    like = trial if recorded or longest is None else longest
+    like = trial if recorded or actions == cut or longest is None else longest
     if cut == recorded:
         split, gap_ns, think_ns = trial.actions, trial.gap_ns, measured.think_ns
     else:

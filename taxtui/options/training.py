@@ -323,7 +323,7 @@ def training_run_of(asked: dict[str, Any]) -> TrainingRun:
         UsageError: a length, a think time or a change cannot be read.
         costmodel.errors.TrainingRunError: a profile is unknown, or the options contradict each other.
     """
-    from costmodel import Think, TrainingRun, TrainingRunError
+    from costmodel import Precision, Think, TrainingRun, TrainingRunError
     from taxtui.plan.notation import parse_images, parse_length, parse_think
 
     file = asked.pop("file")
@@ -340,6 +340,8 @@ def training_run_of(asked: dict[str, Any]) -> TrainingRun:
     if (think := asked.pop("think", None)) is not None:
         parsed = parse_think(think)
         asked["think"] = Think(parsed.median_ns, parsed.sigma)
+    if (seed := asked.pop("seed", None)) is not None:
+        asked["precision"] = Precision(seed=seed)
     if (images := asked.pop("images", None)) is not None:
         asked["images"] = parse_images(images)
     if (profile := asked.pop("profile", None)) is not None:

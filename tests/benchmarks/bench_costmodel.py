@@ -116,8 +116,8 @@ def main() -> str:
         ("closed form (renewal)", 5_000, lambda: renewal_makespan(law, JOBS, WORKERS)),
         ("worker-hours, from the sum", 100_000, lambda: JOBS * held / SIZE),
         ("worker-hours, from the trials", None, lambda: worker_hours(trials)),
-        ("expected_makespan, choice and checks", None, lambda: expected_makespan(values, JOBS, WORKERS)),
-        ("... of 1e15 jobs on 100,000 workers", None, lambda: expected_makespan(values, 10**15, 100_000)),
+        ("expected_makespan, choice and checks", None, lambda: expected_makespan(law, JOBS, WORKERS)),
+        ("... of 1e15 jobs on 100,000 workers", None, lambda: expected_makespan(law, 10**15, 100_000)),
         ("NumPy (cumsum, partition)", None, lambda: with_numpy(values, JOBS, WORKERS, np.random.default_rng(2))),
         (f"SimPy ({SIMPY_JOBS:,} jobs, scaled)", None, lambda: with_simpy(values, SIMPY_JOBS, WORKERS, rng)),
     ]

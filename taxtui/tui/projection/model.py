@@ -41,7 +41,7 @@ Works = tuple[str | int, ...]
 QUICK: Final = frozenset(
     {
         *("trajectories", "workers", "actions", "baseline", "full_speed", "max_attempts", "backoff_s", "timeout_s"),
-        *("think", "include_cleanup", "quota", "run_sd", "tolerance", "seed", "effort"),
+        *("think", "include_cleanup", "quota", "run_sd", "precision"),
     }
 )
 """Fields of a training run that are answered without a simulation."""

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from click.testing import CliRunner
 
-from costmodel import TrainingRun
+from costmodel import Precision, TrainingRun
 from costmodel.analysis.decision import CANNOT_TELL, MOVE, STAY, Decision, decide_between
 from costmodel.analysis.thresholds import input_effects
 from costmodel.recording.reader import Recording
@@ -31,7 +31,7 @@ ORDER = {STAY: 0, CANNOT_TELL: 1, MOVE: 2}
 """From the verdict against moving to the verdict for it."""
 KNOWN = "slowdown=1,dispatch=100ms"
 STATED = frozenset({"create_rate", "failure_rate"})
-ASKED = replace(RUN, failure_rate=0.05, node_usd_hour=40.0, seed=3)
+ASKED = replace(RUN, failure_rate=0.05, node_usd_hour=40.0, precision=Precision(seed=3))
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_only_the_unmeasured_side_is_varied(recording: Recording) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_a_worse_provider_never_makes_the_verdict_surer_to_move(recording: Recording, seed: int) -> None:
     rng = Random(seed)
-    training_run = replace(ASKED, node_usd_hour=rng.choice([0.5, 1.5, 4.0]), seed=seed)
+    training_run = replace(ASKED, node_usd_hour=rng.choice([0.5, 1.5, 4.0]), precision=Precision(seed=seed))
     better = KNOWN, {"failure_rate": 0.02}
     worse = [
         ("slowdown=1,dispatch=1s", {"failure_rate": 0.02}),

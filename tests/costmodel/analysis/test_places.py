@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from costmodel import Recording, TrainingRun, load, project
+from costmodel import Precision, Recording, TrainingRun, load, project
 from costmodel.analysis.per_substrate import PlaceAsked, only, project_places, runs_of
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 from tests.support.cost_model.every_digit import every_digit
 
-HERE = TrainingRun(trajectories=100, workers=4, batch=20, tolerance=0.2, effort=0.05)
-THERE = TrainingRun(trajectories=100, workers=4, batch=20, tolerance=0.2, effort=0.05, train_s=30.0)
+COARSE = Precision(tolerance=0.2, effort=0.05)
+HERE = TrainingRun(trajectories=100, workers=4, batch=20, precision=COARSE)
+THERE = TrainingRun(trajectories=100, workers=4, batch=20, precision=COARSE, train_s=30.0)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def test_each_place_is_asked_its_own_and_the_last_one_is_for_all_others(recordin
 
 
 def test_all_are_compared_with_the_baseline_of_the_last(recording: Recording) -> None:
-    common = TrainingRun(trajectories=100, workers=4, batch=20, tolerance=0.2, effort=0.05, baseline="docker")
+    common = TrainingRun(trajectories=100, workers=4, batch=20, precision=COARSE, baseline="docker")
     rows = project_places([recording], [PlaceAsked("local", THERE, None), PlaceAsked("", common, None)])
     [local] = [row for row in rows if row.identity.substrate == "local" and row.identity.tier == "T2"]
     assert local.versus is not None

@@ -135,7 +135,7 @@ def test_an_option_is_used_by_a_published_row_or_refused_by_name(tmp_path: Path,
         return
     rows, before = project(sources, training_run)[-5:], project(sources, TrainingRun(**usual))[-5:]
     # the printed length is the only one; nothing is simulated
-    assert (rows == before) == (name in ("actions", "tolerance", "seed", "effort"))
+    assert (rows == before) == (name in ("actions", "precision"))
 
 
 def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:

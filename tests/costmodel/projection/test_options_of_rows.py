@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from costmodel import Recording, Row, TrainingRun, TrainingRunError, load, project
+from costmodel import Precision, Recording, Row, TrainingRun, TrainingRunError, load, project
 from costmodel.projection.diagnostics import KINDS, option, used_by
 from costmodel.providers.provider import load_provider
 from tests.support.cost_model.asked_training_runs import ASKED, STEP_MODEL_ASKED
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 ALL = ASKED | STEP_MODEL_ASKED
-USUAL: dict[str, Any] = {"trajectories": 120, "workers": 6, "tolerance": 0.1}
+USUAL: dict[str, Any] = {"trajectories": 120, "workers": 6, "precision": Precision(tolerance=0.1)}
 SOME_FAIL = {"measured": 8.00000004, "composed": 5.65}
 """After which time some are killed and some are not."""
-UNCHANGED = {"tolerance", "seed", "effort"}
-"""A table of its own; how finely and by which numbers something is simulated, where anything is."""
+UNCHANGED = {"precision"}
+"""It changes the simulation, where anything is simulated."""
 LIMITS = ("include_cleanup", "quota", "create_rate", "create_burst", "max_attempts", "timeout_s", "think", "actions")
 """What composed rows treat in a way of their own; the rest they share with measured ones."""
 

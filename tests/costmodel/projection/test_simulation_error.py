@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from costmodel import Attribution, Images, Recording, Row, Think, TrainingRun, load, project
+from costmodel import Attribution, Images, Precision, Recording, Row, Think, TrainingRun, load, project
 from costmodel.analysis.decision import Side, decide_between
 from costmodel.attribution import replications
 from costmodel.attribution.paired_comparison import RunInSteps
@@ -82,7 +82,9 @@ def told(row: Row) -> Attribution:
 @pytest.mark.slow
 def test_ten_seeds_give_one_answer(recording: Recording) -> None:
     """With 3 of 1,000 steps simulated, one seed's value was outside of another's 95 % interval in every third case."""
-    found = [told(rows(recording, "docker", effort=0.02, seed=seed, **NODES)[0]) for seed in range(10)]
+    found = [
+        told(rows(recording, "docker", effort=0.02, precision=Precision(seed=seed), **NODES)[0]) for seed in range(10)
+    ]
 
     def outside(of: Any) -> int:
         amounts = [of(one).usd for one in found]

@@ -11,7 +11,6 @@ from click.testing import CliRunner
 
 from costmodel import Recording, TrainingRun, load, project
 from costmodel.recording.runner_health import RunnerSecond, WorkerFitness
-from costmodel.recording.trial import TrialColumns
 from costmodel.workload.contamination import exposure
 from taxtui.cli import app
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
@@ -62,7 +61,7 @@ def test_a_bad_second_of_one_repetition_exposes_no_trial_of_another(tmp_path: Pa
 
 
 def test_what_bad_seconds_do_is_told_with_and_without_their_trials(tmp_path: Path) -> None:
-    found = exposure(TrialColumns.of(recorded(tmp_path, 4 * S).cells[0].trials))
+    found = exposure(recorded(tmp_path, 4 * S).cells[0].trials)
     assert found is not None
     assert (found.exposed, found.successes) == (5, 20)
     assert (found.every_ns.value, found.clean_ns.value, found.difference_ns) == (7 * S, 6 * S, S)
@@ -85,10 +84,10 @@ def test_a_row_is_badged_only_where_that_is_more_than_it_resolves(
 
 
 def test_where_most_trials_are_exposed_the_less_exposed_half_is_the_clean_one(tmp_path: Path) -> None:
-    found = exposure(TrialColumns.of(recorded(tmp_path, S, bad=19).cells[0].trials))
+    found = exposure(recorded(tmp_path, S, bad=19).cells[0].trials)
     assert found is not None
     assert found.exposed == 19
-    assert exposure(TrialColumns.of(recorded(tmp_path, S, bad=0).cells[0].trials)) is None
+    assert exposure(recorded(tmp_path, S, bad=0).cells[0].trials) is None
 
 
 def test_the_start_delay_is_shown_where_there_is_one(tmp_path: Path) -> None:

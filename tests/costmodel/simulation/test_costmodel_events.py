@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from costmodel import TrainingRun
+from costmodel import Precision, TrainingRun
 from costmodel.simulation.attempts import Trials
 from costmodel.simulation.makespan import expected_max, list_makespan, makespan_bounds, renewal_makespan
 from costmodel.simulation.run import SimulatedRun, simulate_run
@@ -25,12 +25,20 @@ laws = durations.map(Distribution.of)
 
 
 def expect(law: Distribution, jobs: int, workers: int, *, effort: float = 0.03, **asked: Any) -> SimulatedRun:
-    training_run = TrainingRun(trajectories=jobs, workers=workers, effort=effort, seed=1, tolerance=1e-6, **asked)
+    precision = Precision(effort=effort, seed=1, tolerance=1e-6)
+    training_run = TrainingRun(trajectories=jobs, workers=workers, precision=precision, **asked)
     return simulate_run(Trials.of(law), training_run, law, (law.mean, law.mean))
 
 
 def retried(
-    good: Sequence[int], bad: Sequence[int], jobs: int, workers: int, *, startup: int = 0, **asked: Any
+    good: Sequence[int],
+    bad: Sequence[int],
+    jobs: int,
+    workers: int,
+    *,
+    startup: int = 0,
+    effort: float = 0.05,
+    **asked: Any,
 ) -> SimulatedRun:
     """Attempts of these ns, of which the second fail and ``startup`` is saved by a ready sandbox."""
     trials = Trials.of(Distribution.of([1]))
@@ -38,7 +46,8 @@ def retried(
         [parts(create=startup / S, work=(ns - startup) / S)._replace(trial=0) for ns in each] for each in (good, bad)
     )
     law = Distribution.of([*good, *bad])
-    training_run = TrainingRun(trajectories=jobs, workers=workers, seed=1, tolerance=1e-6, **{"effort": 0.05} | asked)
+    precision = Precision(effort=effort, seed=1, tolerance=1e-6)
+    training_run = TrainingRun(trajectories=jobs, workers=workers, precision=precision, **asked)
     return simulate_run(trials, training_run, law, (law.mean, law.mean - startup))
 
 

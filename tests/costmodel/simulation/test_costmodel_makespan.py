@@ -92,13 +92,13 @@ def test_lockstep_states_an_error_that_holds(make: Maker, workers: int) -> None:
 
 
 def test_each_method_is_used_where_it_belongs() -> None:
-    spread = [x * S for x in lognormal(Random(1), 100)]
+    spread = Distribution.of([x * S for x in lognormal(Random(1), 100)])
     assert expected_makespan(spread, 40, 50).method == "order-statistic"
     assert expected_makespan(spread, 10**15, 100_000).method == "bounds"
-    wide = [x * S for x in uniform(Random(1), 100)]
+    wide = Distribution.of([x * S for x in uniform(Random(1), 100)])
     assert expected_makespan(wide, 20_000, 500).method == "renewal"
-    assert expected_makespan([20 * S, 21 * S, 22 * S], 1_000, 100).method == "simulation"
-    assert expected_makespan([S], 1_001, 100) == (11 * S, 0.0, "bounds")
+    assert expected_makespan(Distribution.of([20 * S, 21 * S, 22 * S]), 1_000, 100).method == "simulation"
+    assert expected_makespan(Distribution.of([S]), 1_001, 100) == (11 * S, 0.0, "bounds")
 
 
 def test_few_identical_replicates_do_not_claim_certainty() -> None:
@@ -108,10 +108,10 @@ def test_few_identical_replicates_do_not_claim_certainty() -> None:
 
 
 def test_one_worker_and_no_work() -> None:
-    sample = [S, 2 * S, 6 * S]
+    sample = Distribution.of([S, 2 * S, 6 * S])
     assert expected_makespan(sample, 1_000_000, 1).value_ns == pytest.approx(3e6 * S, rel=1e-9)
     assert expected_makespan(sample, 0, 5).value_ns == 0
-    assert expected_makespan([0, 0], 10**9, 5).value_ns == 0
+    assert expected_makespan(Distribution.of([0, 0]), 10**9, 5).value_ns == 0
 
 
 def test_expected_max_is_the_order_statistic() -> None:
@@ -190,7 +190,7 @@ def test_list_makespan_by_hand() -> None:
 )
 def test_nonsense_is_refused(sample: list[float], jobs: int, workers: int) -> None:
     with pytest.raises(TrainingRunError):
-        expected_makespan(sample, jobs, workers)
+        expected_makespan(Distribution.of(sample), jobs, workers)
 
 
 @pytest.mark.parametrize("jobs", [[1, -1], [1, 2, 3, -1]])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from costmodel import Images, Think
+from costmodel import Images, Precision, Think
 
 ASKED: dict[str, dict[str, Any]] = {  # each field of a training run, with what it cannot be asked without
     "trajectories": {"trajectories": 2000},
@@ -31,9 +31,7 @@ ASKED: dict[str, dict[str, Any]] = {  # each field of a training run, with what 
     "partial_rollouts": {"partial_rollouts": True, "over_provision": 0.2, "batch": 10},
     "gpus": {"gpus": 8, "batch": 10},
     "gpu_usd_hour": {"gpu_usd_hour": 2.0, "gpus": 8, "batch": 10},
-    "tolerance": {"tolerance": 1e-2},
-    "effort": {"effort": 0.5},
-    "seed": {"seed": 7},
+    "precision": {"precision": Precision(seed=7)},
     "run_sd": {"run_sd": 0.1},
 }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from costmodel import Recording, Think, TrainingRun, load, project
+from costmodel import Precision, Recording, Think, TrainingRun, load, project
 from costmodel.projection.row import Share
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
@@ -45,7 +45,13 @@ def recorded(folder: Path, seed: int, repetitions: int, sd: float, trials: int =
 def attributed(recording: Recording, seed: int = 0, effort: float = 0.02) -> dict[str, Share]:
     """The attribution of 40 steps of 64 rollouts."""
     training_run = TrainingRun(
-        trajectories=2_560, workers=64, prompts=16, group_size=4, train_s=5, think=Think(2 * S, 0.8), seed=seed
+        trajectories=2_560,
+        workers=64,
+        prompts=16,
+        group_size=4,
+        train_s=5,
+        think=Think(2 * S, 0.8),
+        precision=Precision(seed=seed),
     )
     (row,) = project([recording], training_run, effort=effort, stressed=False)
     assert row.attribution is not None

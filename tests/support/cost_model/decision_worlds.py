@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
-from costmodel import TrainingRun, load
+from costmodel import Precision, TrainingRun, load
 from costmodel.analysis.bill import USD, Side
 from costmodel.analysis.decision import Decision, Savings, decide_between
 from costmodel.analysis.per_substrate import PlaceAsked, candidates_of, runs_of
@@ -105,7 +105,9 @@ def equal_pair(folder: Path, seed: int, trials: int, sigma: float, better: float
     path = folder / f"{seed}-{trials}-{sigma}-{better}.msgpack"
     recording = record(path, Random(f"{seed}"), [sigma, sigma], [1.0, better], trials)
     path.unlink()
-    sides = [measured(recording, name, replace(RUN, seed=seed)) for name in ("docker", "kubernetes")]
+    sides = [
+        measured(recording, name, replace(RUN, precision=Precision(seed=seed))) for name in ("docker", "kubernetes")
+    ]
     return decide_between(sides[0], sides[1], effort=effort).verdict
 
 
@@ -114,7 +116,10 @@ def planted(folder: Path, seed: int, provider: str = "daytona", trials: int = 15
     rng = Random(f"planted {seed}")
     path = folder / f"planted-{seed}.msgpack"
     training_run = replace(
-        RUN, node_usd_hour=math.exp(rng.uniform(math.log(0.01), math.log(300))), seed=seed, failure_rate=0.05
+        RUN,
+        precision=Precision(seed=seed),
+        node_usd_hour=math.exp(rng.uniform(math.log(0.01), math.log(300))),
+        failure_rate=0.05,
     )
     sample, law = (record(path, rng, [0.3], [1.0], count) for count in (trials, 4 * trials))
     path.unlink()

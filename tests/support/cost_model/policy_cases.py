@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from costmodel import Recording, Think, TrainingRun, load, load_prices, project
+from costmodel import Precision, Recording, Think, TrainingRun, load, load_prices, project
 from costmodel.projection.wall_clock import timed_run
 from costmodel.workload.pool import attempts, pools
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
@@ -73,7 +73,7 @@ def a_case(seed: int) -> Case:
     mean = sum(one.cold_s + sum(one.actions_s) for one in trials) / TRIALS
     rollouts, workers = rng.choice((40, 90, 150)), rng.choice((10, 25, 60))
     asked: dict[str, Any] = {"trials": trials, "rollouts": rollouts, "workers": workers}
-    training_run: dict[str, Any] = {"trajectories": rollouts, "workers": workers, "seed": seed}
+    training_run: dict[str, Any] = {"trajectories": rollouts, "workers": workers, "precision": Precision(seed=seed)}
 
     def both(ours: str, theirs: str, value: Any) -> None:
         training_run[ours] = asked[theirs] = value
@@ -134,7 +134,7 @@ def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
     timed = timed_run(attempts(pool, pool.length, case.training_run), pool, case.training_run)
     assert timed is not None
     outcome = timed.run.outcome
-    rng = Random(f"twin {case.training_run.seed}")
+    rng = Random(f"twin {case.training_run.precision.seed}")
     found = [Twin(case.asked, rng).run() for _ in range(runs)]
 
     def mean(value: Callable[[Any], float]) -> tuple[float, float]:

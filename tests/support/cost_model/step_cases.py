@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from costmodel import Recording, Think, TrainingRun, load, load_prices
+from costmodel import Precision, Recording, Think, TrainingRun, load, load_prices
 from costmodel.attribution.replications import Worlds, worlds
 from costmodel.simulation.timeline import StepTaken
 from costmodel.training.images import Images
@@ -90,7 +90,7 @@ def a_step_case(seed: int) -> StepCase:
         "prompts": prompts,
         "group_size": group,
     }
-    training_run |= {"seed": seed, "run_sd": 0.0}  # both of these trials, and of no other run
+    training_run |= {"precision": Precision(seed=seed), "run_sd": 0.0}  # both of these trials, and of no other run
     policy = rng.choice(("sync", "one-step-off", "async")) if "trainer" in kinds else "sync"
 
     def both(ours: str, theirs: str, value: Any) -> None:
@@ -141,8 +141,8 @@ def a_life_case(kind: str, seed: int) -> StepCase:
     group, prompts, steps = rng.choice((4, 8)), rng.choice((2, 4)), rng.choice((1, 3))
     batch = group * prompts
     workers = rng.choice((batch, batch // 2)) if kind != "recycle" else rng.choice((2, 5))
-    training_run: dict[str, Any] = {"trajectories": batch * steps, "workers": workers, "prompts": prompts, "seed": seed}
-    training_run |= {"group_size": group, "run_sd": 0.0}
+    training_run: dict[str, Any] = {"trajectories": batch * steps, "workers": workers, "prompts": prompts}
+    training_run |= {"precision": Precision(seed=seed), "group_size": group, "run_sd": 0.0}
     asked: dict[str, Any] = {"trials": trials, "rollouts": batch * steps, "workers": workers, "batch": batch}
     asked |= {"group": group}
 
@@ -281,7 +281,7 @@ def compared(case: StepCase, folder: Path, runs: int, causes: Sequence[str] = ()
     """Every quantity of a case, and the wall-clock and worker time that each of ``causes`` costs, where it acts."""
     found = modelled(case, folder)
     weights = found.plan.stands_for
-    plain = [StepTwin(case.asked, f"{case.training_run.seed}:{run}").run() for run in range(runs)]
+    plain = [StepTwin(case.asked, f"{case.training_run.precision.seed}:{run}").run() for run in range(runs)]
 
     def total(look: Sequence[StepTaken], of: Callable[[StepTaken], float]) -> float:
         return math.fsum(weight * of(step) for weight, step in zip(weights, look, strict=True))
@@ -296,7 +296,8 @@ def compared(case: StepCase, folder: Path, runs: int, causes: Sequence[str] = ()
             continue
         look = 1 + acting.index(cause)
         without = [
-            StepTwin(_without(case.asked, cause), f"{case.training_run.seed}:{run}").run() for run in range(runs)
+            StepTwin(_without(case.asked, cause), f"{case.training_run.precision.seed}:{run}").run()
+            for run in range(runs)
         ]
         for name in ("wall-clock", "worker time"):
             ours, theirs = QUANTITIES[name]

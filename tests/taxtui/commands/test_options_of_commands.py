@@ -20,9 +20,9 @@ from tests.support.cost_model.asked_training_runs import ASKED, STEP_MODEL_ASKED
 ALL = ASKED | STEP_MODEL_ASKED
 BY_FIELD = {field_of(one): one for one in OPTIONS}
 USUAL = {"trajectories": 2000, "workers": 7}
-NOT_OF_A_DEMAND = {"file", "changes", "tier", "mode", "profile", "compose", "prices"}
-INSIDE: set[str] = {"tolerance", "effort"}
-"""How finely something is simulated is not asked on a command line."""
+NOT_OF_A_DEMAND = {"file", "changes", "tier", "mode", "profile", "compose", "prices", "seed"}
+INSIDE: set[str] = {"precision"}
+"""A command line has only its seed."""
 
 
 def words(asked: dict[str, Any]) -> list[str]:

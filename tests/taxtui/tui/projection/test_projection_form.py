@@ -135,7 +135,7 @@ def test_what_is_asked_is_parsed_into_what_was_typed(asked: dict[str, str]) -> N
     assert training_run.actions == (Length.constant(int(asked["actions"])) if "actions" in asked else None)
     assert training_run.backoff_s == float(asked.get("backoff_seconds", "0"))
     assert training_run.include_cleanup == ("include_cleanup" in asked)
-    assert training_run.seed == int(asked.get("seed", "0"))
+    assert training_run.precision.seed == int(asked.get("seed", "0"))
 
 
 @given(st.sampled_from(LADDERS), st.integers(0, 20))

@@ -1,0 +1,184 @@
+"""Combinations of settings that have no answer: one table of the settings that need or exclude other settings.
+
+A setting is a field or a property of ``TrainingRun``; ``field=value`` means this value. A message is formatted with the
+training run as ``run``, the refused ``setting``, and the ``excluded`` one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from costmodel.errors import TrainingRunError
+
+if TYPE_CHECKING:
+    from costmodel.training.run import TrainingRun
+
+STEP_MODEL: Final = (
+    "staleness instant_claim think_correlation nodes images failure_rate failure_hazard failure_burst on_failure "
+    "suspend_after_s fork_s recycle_s build_s"
+)
+"""Fields that only the simulation of steps answers."""
+
+
+class Needs(NamedTuple):
+    """Each of the settings needs all of ``needed``; ``a|b`` means either."""
+
+    settings: str
+    needed: str
+    message: str
+
+
+class Excludes(NamedTuple):
+    """Each of the settings excludes all of ``excluded``."""
+
+    settings: str
+    excluded: str
+    message: str
+
+
+class Refused(NamedTuple):
+    """Numbers that contradict each other."""
+
+    contradicts: Callable[[TrainingRun], bool]
+    message: str
+
+
+_STEPS = "training steps, GPUs and over-provisioning need a batch: add --batch B"
+_NODES = "nodes need their number of pods, and pods a number of nodes: give --nodes N and --pods-per-node P"
+_THINK = (
+    "think_correlation needs think times that differ and prompts: add --think lognormal:8s,0.6 "
+    "and --prompts P --group-size G"
+)
+_IMAGES = "images lie on nodes, one for each prompt: add --nodes N --pods-per-node P --prompts P --group-size G"
+_BARRIER = "over-provisioning needs the barrier of a step, which --policy {run.policy} lacks"
+_RESAMPLE = "resample does not go with over-provisioning, async or a warm pool: leave them out"
+_CAPPED = "when it fails: leave --max-attempts and --backoff-seconds out"
+
+RULES: Final[tuple[Needs | Excludes | Refused, ...]] = (
+    # training steps
+    Needs("train_s over_provision partial_rollouts gpus effective_policy.barrier", "step_rollouts", _STEPS),
+    Needs("gpu_usd_hour", "gpus", "a GPU price needs a number of GPUs: add --gpus G"),
+    Needs("prompts", "group_size", "prompts need a number of rollouts each: add --group-size G"),
+    Refused(
+        lambda run: run.prompts is not None and run.batch not in (None, run.step_rollouts),
+        "{run.prompts} prompts of {run.group_size} rollouts are a batch of {run.step_rollouts}, not {run.batch}; "
+        "leave --batch out",
+    ),
+    Needs(
+        "group_size",
+        "step_rollouts|warm_pool",
+        "a group needs steps or a pool: add --prompts P (or --batch B), or --warm-pool P",
+    ),
+    Needs("think_correlation", "think_varies group_size", _THINK),
+    Needs("staleness", "is_stream step_rollouts", "staleness limits async rollouts: add --policy async --batch B"),
+    Refused(
+        lambda run: run.step_rollouts is not None and run.step_rollouts > run.trajectories > 0,
+        "a batch of {run.step_rollouts} is more than the {run.trajectories} trajectories of the run",
+    ),
+    Needs("over_provision partial_rollouts", "effective_policy.barrier", _BARRIER),
+    Needs("partial_rollouts", "over_provision", "partial rollouts are excess rollouts: add --over-provision SHARE"),
+    # limits and pool
+    Needs("create_burst", "create_rate", "a burst is an exception to a rate: add --create-rate R"),
+    Needs("refill_s refill_rate", "warm_pool", "a refill describes a warm pool: add --warm-pool P"),
+    Refused(
+        lambda run: run.warm_pool is not None and run.refill_rules != 1,
+        "a warm pool needs exactly one of --refill-seconds S, --refill-rate R and --group-size G",
+    ),
+    Needs(
+        "instant_claim",
+        "refill_s|refill_rate",
+        "an instant claim needs a pool with refills: add --warm-pool P --refill-seconds S",
+    ),
+    Excludes("images", "refill_s refill_rate", "a refilled pool has one image: leave --images or the refill out"),
+    Needs(STEP_MODEL, "step_rollouts", "{setting} needs training steps: add --prompts P --group-size G, or --batch B"),
+    # nodes and images
+    Needs("nodes", "pods_per_node", _NODES),
+    Needs("pods_per_node", "nodes", _NODES),
+    Needs("node_usd_hour", "nodes", "a price per node needs their number: add --nodes N --pods-per-node P"),
+    Refused(
+        lambda run: run.pods is not None and run.group_size is not None and run.pods < run.group_size,
+        "{run.nodes} nodes of {run.pods_per_node} pods cannot hold one group of {run.group_size} rollouts",
+    ),
+    Needs("placement pull_gb_s node_disk_gib", "images", "{setting} is about images: add --images"),
+    Needs("images", "nodes group_size", _IMAGES),
+    Refused(
+        lambda run: run.images is not None and (run.pull_gb_s is None) != run.is_prepulled,
+        "images are pulled at a rate, or prepulled: give one of --pull-gb-s and --placement prepulled",
+    ),
+    Refused(
+        lambda run: run.images is not None and run.images.largest_gb > run.disk_gb,
+        "an image of {run.images.largest_gb:g} GB does not fit a disk of {run.disk_gb:g} GB",
+    ),
+    Refused(
+        lambda run: run.images is not None and run.is_prepulled and run.images.total_gb > run.disk_gb,
+        "{run.images.total_gb:g} GB of images do not fit a disk of {run.disk_gb:g} GB",
+    ),
+    # failures
+    Excludes(
+        "failure_rate",
+        "failure_hazard",
+        "failures come per attempt or per hour: give one of --failure-rate and --failure-hazard",
+    ),
+    Refused(
+        lambda run: run.failure_burst > 1 and not run.failure_rate,
+        "a burst of failures needs their rate: add --failure-rate SHARE",
+    ),
+    Excludes("on_failure=mask", "max_attempts backoff_s", f"mask drops a rollout {_CAPPED}"),
+    Excludes("on_failure=keep", "max_attempts backoff_s", f"keep delivers a rollout with reward 0 {_CAPPED}"),
+    Needs("on_failure=resample", "group_size", "resample redoes a whole group: add --prompts P --group-size G"),
+    Excludes("on_failure=resample", "backoff_s", "a group that is redone does not wait: leave --backoff-seconds out"),
+    Excludes("on_failure=resample", "over_provision is_stream warm_pool", _RESAMPLE),
+    # life cycle of a sandbox
+    Needs(
+        "suspend_s resume_s suspended_usd_hour",
+        "suspend_after_s",
+        "a suspension needs its threshold: add --suspend-after-seconds S",
+    ),
+    Needs("suspend_after_s", "think", "a suspension depends on each pause of the model: add --think lognormal:8s,1.2"),
+    Excludes(
+        "recycle_s",
+        "include_cleanup warm_pool over_provision on_failure=resample",
+        "--recycle-seconds does not go with {excluded}: leave one of them out",
+    ),
+    Needs(
+        "builders built_images", "build_s", "builders and built images need the time of a build: add --build-seconds S"
+    ),
+    Needs(
+        "build_s", "images", "each image is built on its first use: add --images SET, --nodes N and --pods-per-node P"
+    ),
+    Refused(
+        lambda run: run.images is not None and run.built_images > run.images.count,
+        "built_images must be at most the {run.images.count} images, not {run.built_images}",
+    ),
+)
+
+
+def check_combinations(run: TrainingRun) -> None:
+    """Refuse settings that contradict each other, or lack a setting that they need.
+
+    Raises:
+        TrainingRunError: the first broken rule of the table.
+    """
+    defaults = {field.name: field.default for field in fields(run)}
+
+    def is_set(setting: str) -> bool:
+        name, _, wanted = setting.partition("=")
+        value = attrgetter(name)(run)
+        if wanted:
+            return bool(value == wanted)
+        return value is not None and value is not False and value != defaults.get(name)
+
+    for rule in RULES:
+        if isinstance(rule, Refused):
+            if rule.contradicts(run):
+                raise TrainingRunError(rule.message.format(run=run))
+            continue
+        for setting in filter(is_set, rule.settings.split()):
+            if isinstance(rule, Needs):
+                if not all(any(map(is_set, needed.split("|"))) for needed in rule.needed.split()):
+                    raise TrainingRunError(rule.message.format(run=run, setting=setting))
+            elif excluded := next(filter(is_set, rule.excluded.split()), None):
+                raise TrainingRunError(rule.message.format(run=run, excluded=excluded.replace("=", " ")))
