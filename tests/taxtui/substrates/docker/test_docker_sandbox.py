@@ -163,15 +163,6 @@ class TestNoDaemon:
         with pytest.raises(SubstrateUnavailable, match="no docker daemon"):
             await substrate.__aenter__()
 
-    async def test_no_permission(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        def refuse(path: str, limit: int) -> None:
-            raise PermissionError(13, "Permission denied")
-
-        monkeypatch.setattr("asyncio.open_unix_connection", refuse)
-        answer = await DockerSubstrate(DockerOptions(host=f"unix://{tmp_path}/docker.sock")).check()
-        assert "no permission" in answer.detail
-        assert "group docker" in answer.fix
-
 
 class TestEndpoint:
     def test_a_docker_context_is_used_as_the_docker_command_uses_it(

@@ -63,24 +63,9 @@ async def test_nothing_of_the_host_s_etc_but_a_short_list(substrate: LocalSubstr
 
 async def test_nothing_of_the_host_s_folders_but_its_programs(substrate: LocalSubstrate) -> None:
     async with sandbox_of(substrate) as sandbox:
-        assert set((await output(sandbox, "ls -A /")).split()) <= {
-            *(
-                "bin",
-                "dev",
-                "etc",
-                "fixtures",
-                "lib",
-                "lib32",
-                "lib64",
-                "nix",
-                "opt",
-                "proc",
-                "sandbox",
-                "sbin",
-                "tmp",
-                "usr",
-            ),
-        }
+        shown = set((await output(sandbox, "ls -A /")).split())
+        programs = {"bin", "lib", "lib32", "lib64", "nix", "opt", "sbin", "usr"}
+        assert shown - programs <= {"dev", "etc", "fixtures", "proc", "sandbox", "tmp"}
         assert (await output(sandbox, "ls -A /sandbox")).split() == ["home", "work"]
         assert await output(sandbox, "ls -A /tmp /sandbox/home /sandbox/work") == (
             "/sandbox/home:\n\n/sandbox/work:\n\n/tmp:\n"

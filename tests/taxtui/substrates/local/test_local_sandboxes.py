@@ -20,13 +20,6 @@ from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
 
 
-async def test_nothing_is_found_where_nothing_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
-        substrate.root.rmdir()
-        assert await substrate.find() == []
-
-
 async def test_a_folder_that_vanishes_while_it_is_looked_at_is_not_found(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

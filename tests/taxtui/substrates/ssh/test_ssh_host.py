@@ -62,7 +62,7 @@ async def test_a_host_that_is_not_there(box: SshBox) -> None:
     box.sshd.kill()
     found = await said(box)
     assert (found.ok, found.detail) == (False, "the host refuses the connection: no SSH server on that port")
-    assert found.fix == "start sshd there, or name its port with port=NUMBER"
+    assert found.fix == "start sshd there, or set port=NUMBER"
     found = await said(box, host="no-such-host.invalid")
     assert (found.ok, found.detail) == (False, "host name not found")
 
@@ -93,13 +93,13 @@ async def test_a_changed_host_key_is_told_from_an_unknown_one(box: SshBox, kind:
         ({"host": ""}, "option host is missing; -s ssh:host=NAME"),
         ({"port": 70_000}, "port=70000 is no port; leave it out for 22"),
         ({"logins": 0}, "logins=0 allows no login; write logins=8"),
-        ({"key": "/nowhere/key"}, "key=/nowhere/key is not a file; name one with key=FILE"),
-        ({"known_hosts": "/nowhere"}, "known_hosts=/nowhere is not a file; name one with known_hosts=FILE"),
+        ({"key": "/nowhere/key"}, "key=/nowhere/key is not a file; set key=FILE"),
+        ({"known_hosts": "/nowhere"}, "known_hosts=/nowhere is not a file; set known_hosts=FILE"),
         ({"folder": "~/x"}, "folder=~/x cannot be used; write an absolute path of letters, digits, dots, - and _"),
         ({"fixtures": "/nowhere"}, "the host has no /nowhere/attrs.git; install there: /nowhere/attrs.git"),
         (
             {"folder": "/nowhere/at/all"},
-            "the folder of the sandboxes cannot be made there; name one in a folder that is there with folder=PATH",
+            "the folder of the sandboxes cannot be made there; set folder=PATH to a path in an existing folder",
         ),
     ],
 )
@@ -118,7 +118,7 @@ async def test_start_up_files_that_print_are_refused(box: SshBox) -> None:
 async def test_a_folder_that_others_may_look_into_is_not_used(box: SshBox) -> None:
     box.sandboxes.mkdir(mode=0o755)
     async with SshSubstrate(box.options()) as substrate:
-        with pytest.raises(CreateFailed, match="is not yours alone; remove it, or name one with folder=PATH"):
+        with pytest.raises(CreateFailed, match="is not yours alone; remove the folder, or set folder=PATH"):
             await made_in(substrate)
 
 
