@@ -35,7 +35,7 @@ from taxtui.substrates.ssh.scripts import facts, listed
 def test_every_way_to_be_kept_out_has_its_own_message(
     error: Exception, known: bool, before: bool, kind: type[SubstrateError], words: str
 ) -> None:
-    told = no_login(error, known=known, before=before)
+    told = no_login(error, has_key=known, before=before)
     assert type(told) is kind
     assert words in str(told)
 
