@@ -177,7 +177,7 @@ class Slow(Example):
         return self.leaving or await super().list()
 
 
-async def test_a_deletion_that_takes_its_time_is_waited_for_with_pauses(account: ExampleOptions) -> None:
+async def test_a_slow_deletion_is_awaited_with_pauses(account: ExampleOptions) -> None:
     async with Slow(account) as substrate:
         sandbox = await substrate.create(spec(), Marks())
         await sandbox.destroy()

@@ -132,7 +132,7 @@ async def test_a_delete_is_asked_for_again(standin: Any, measure: Measure, fault
     assert (got.end.outcome, got.cleanup_failed) == ("ok", False)
 
 
-async def test_a_forbidden_delete_is_said_loudly(
+async def test_a_forbidden_delete_is_a_notice(
     provider: Provider, standin: Any, measure: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if provider.doubt_s:
@@ -143,7 +143,7 @@ async def test_a_forbidden_delete_is_said_loudly(
     assert any("may still exist" in text for text in got.notices)
 
 
-async def test_a_deletion_that_is_stuck_is_said_loudly(
+async def test_a_stuck_deletion_is_a_notice(
     provider: Provider, standin: Any, measure: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(removal, "REMOVE_S", provider.remove_s)

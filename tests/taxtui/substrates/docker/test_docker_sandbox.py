@@ -133,7 +133,7 @@ async def test_a_container_that_is_killed_from_outside_is_lost() -> None:
 
 
 @docker
-async def test_missing_things_are_said_in_one_line() -> None:
+async def test_a_missing_runtime_image_or_network_is_one_line() -> None:
     runtime = await DockerSubstrate(DockerOptions(runtime="no-such")).check()
     assert not runtime.ok
     assert "no runtime 'no-such'" in runtime.detail
@@ -191,7 +191,7 @@ class TestEndpoint:
             endpoint()
 
     @pytest.mark.parametrize("host", ["ssh://somewhere", "npipe:////./pipe/docker", "fd://", "tcp://"])
-    def test_what_is_not(self, host: str) -> None:
+    def test_other_addresses_are_refused(self, host: str) -> None:
         with pytest.raises(SubstrateUnavailable, match=r"; "):
             endpoint(host)
 

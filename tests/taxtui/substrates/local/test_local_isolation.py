@@ -32,7 +32,9 @@ def substrate(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     return LocalSubstrate(LocalOptions(isolation="bwrap"))
 
 
-def test_whether_it_works_is_tried_with_what_a_sandbox_sees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_trial_of_bubblewrap_mounts_only_a_sandbox_s_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not with all of the host: what is mounted elsewhere may go away meanwhile, as with a container that ends."""
     tried: list[list[str]] = []
     really = subprocess.run
@@ -108,7 +110,7 @@ async def test_a_sandbox_may_write_where_it_works(substrate: LocalSubstrate) -> 
         assert await output(sandbox, f"ls -A $HOME $TMPDIR . && {writes}") == (".:\n\n/sandbox/home:\n\n/tmp:\nok\n")
 
 
-async def test_what_it_needs_is_readable_whatever_the_umask(substrate: LocalSubstrate) -> None:
+async def test_needed_files_are_readable_with_any_umask(substrate: LocalSubstrate) -> None:
     before = os.umask(0o077)
     try:
         async with sandbox_of(substrate) as sandbox:

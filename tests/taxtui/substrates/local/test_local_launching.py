@@ -45,7 +45,7 @@ async def test_a_script_does_what_it_does_anywhere(script: str) -> None:
 
 
 @with_bash
-async def test_what_bash_reads_before_a_script_is_inside_too() -> None:
+async def test_the_file_of_bash_env_runs_inside_too() -> None:
     substrate = LocalSubstrate(LocalOptions(isolation="plain"))
     async with sandbox_of(substrate, env={"BASH_ENV": "first"}) as sandbox:
         await sandbox.exec(Command(script="echo 'pwd; cat /proc/self/cgroup' >first"))
@@ -55,7 +55,7 @@ async def test_what_bash_reads_before_a_script_is_inside_too() -> None:
     assert lines[: len(lines) // 2] == lines[len(lines) // 2 :]
 
 
-async def test_what_cannot_be_held_to_its_limits_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_command_without_its_limits_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NoLimiter, "prepare", lambda *_: "echo no limits >&2 && false && ")
     substrate = LocalSubstrate(LocalOptions(isolation="plain"))
     async with substrate:
@@ -85,9 +85,7 @@ SETPRIV = b"setpriv: setgroups failed: Operation not permitted\n"
         (0, USERNS, None),
     ],
 )
-def test_a_launcher_that_failed_is_told_from_a_command_that_did(
-    exit_code: int, stderr: bytes, text: str | None
-) -> None:
+def test_a_failed_launcher_is_no_failed_command(exit_code: int, stderr: bytes, text: str | None) -> None:
     error = not_started(exit_code, stderr)
     assert (str(error) if error else None) == text
 
