@@ -67,8 +67,8 @@ class Example(SimpleSubstrate):
 
     async def run(self, handle: str, argv: Sequence[str], stdin: bytes, timeout_s: float) -> tuple[int, bytes, bytes]:
         """Run a program in the sandbox until it exits."""
-        done = await self.client.exec(handle, argv, stdin=stdin, timeout_s=timeout_s)
-        return done.exit_code, done.stdout, done.stderr
+        ended = await self.client.exec(handle, argv, stdin=stdin, timeout_s=timeout_s)
+        return ended.exit_code, ended.stdout, ended.stderr
 
     # ---- errors
 

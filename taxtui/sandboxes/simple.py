@@ -135,7 +135,7 @@ class SimpleSubstrate(ABC):
         own_labels = {LABEL_NAME: spec.name, LABEL_CREATED: str(int(time.time()))}
         spec = msgspec.structs.replace(spec, labels={**spec.labels, **own_labels})
         try:
-            handle = await undo_if_cancelled(self.create_sandbox(spec), lambda made: self.remove(made, spec.name))
+            handle = await undo_if_cancelled(self.create_sandbox(spec), lambda handle: self.remove(handle, spec.name))
         except Exception as error:
             raise self.translate(error, CreateFailed, f"create {spec.name}") from error
         self._created[handle] = spec.labels

@@ -61,9 +61,10 @@ async def suspend_and_resume(bench: Bench) -> None:
     await life.resume(Marks())
     await life.resume(Marks())
     if sleeping is not None:
-        told = int((await sleeping).stdout)
+        slept_s = int((await sleeping).stdout)
         expect(
-            told >= _PAUSE_S - 1, f"a sleep of 1 s took {told} s by the sandbox's clock over a pause of {_PAUSE_S:g} s"
+            slept_s >= _PAUSE_S - 1,
+            f"a sleep of 1 s took {slept_s} s by the sandbox's clock over a pause of {_PAUSE_S:g} s",
         )
     await works(sandbox)
     equal((await sandbox.exec(Command(script="cat note"))).stdout, b"x\n", "a file from before")

@@ -17,7 +17,7 @@ from taxtui.sandboxes.lifecycle import UNKNOWN, Usage
 from taxtui.substrates.docker import DockerOptions
 from taxtui.substrates.docker.endpoint import endpoint
 from taxtui.substrates.docker.failure import NONSENSE, create_refused, exec_refused, no_client, no_image, unusable
-from taxtui.substrates.docker.http import Address, Daemon
+from taxtui.substrates.docker.http import Address, Created, Daemon
 from taxtui.workloads.image import DEFAULT_IMAGE
 
 SANDBOX_ENV: Final = "TAXTUI_SANDBOX"
@@ -38,10 +38,6 @@ class Image(NamedTuple):
     home: str  # "" if unknown
     root: bool
     name: str = ""
-
-
-class _Created(msgspec.Struct):
-    Id: str
 
 
 class _Memory(msgspec.Struct, frozen=True):
@@ -140,7 +136,7 @@ class Containers:
         if reply.status != 201:
             raise create_refused(reply.status, reply.message, self._options.image, self.image_fix)
         try:
-            return reply.read(_Created).Id
+            return reply.read(Created).Id
         except ExecFailed as error:
             raise unusable(error) from error
 

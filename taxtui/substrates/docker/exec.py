@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from typing import Annotated, Final
+from typing import Final
 
 import msgspec
 
@@ -14,7 +14,7 @@ from taxtui.sandboxes.kit.kept_output import KeptOutput
 from taxtui.sandboxes.kit.kill import MARK, new_mark
 from taxtui.sandboxes.kit.shell.framed_shell import ENDED, outputs
 from taxtui.substrates.docker.failure import exec_refused, not_started
-from taxtui.substrates.docker.http import Connection, Daemon, Multiplexed
+from taxtui.substrates.docker.http import Connection, Created, Daemon, Multiplexed
 
 _SETTLES_WITHIN_S: Final = 10.0
 _FIRST_POLL_S: Final = 0.001
@@ -24,10 +24,6 @@ _SHOWS_WITHIN_S: Final = 0.1
 
 
 # The used fields of the daemon's answers, by the API's names.
-
-
-class _Made(msgspec.Struct):
-    Id: Annotated[str, msgspec.Meta(pattern="^[0-9A-Za-z]{1,128}$")]  # becomes part of a path
 
 
 class _State(msgspec.Struct):
@@ -69,7 +65,7 @@ class Exec:
         created = await self._daemon.request("POST", f"/containers/{self._container}/exec", wanted)
         if created.status != 201:
             raise exec_refused(created.status, created.message)
-        self._id = created.read(_Made).Id
+        self._id = created.read(Created).Id
         self._connection = await self._daemon.connect()
         wanted = {"Detach": False, "Tty": False}
         if refused := await self._daemon.hijack(self._connection, f"/exec/{self._id}/start", wanted):

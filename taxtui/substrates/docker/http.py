@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -67,6 +67,12 @@ class Reply(NamedTuple):
             return msgspec.convert(self.body, kind)
         except msgspec.ValidationError as error:
             raise garbled(str(error)) from error
+
+
+class Created(msgspec.Struct):
+    """The answer to a create of a container, an exec or an image."""
+
+    Id: Annotated[str, msgspec.Meta(pattern="^[0-9A-Za-z:]{1,128}$")]  # becomes part of a path
 
 
 class Daemon:

@@ -19,7 +19,7 @@ from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
 from taxtui.sandboxes.protocol import Found
 from taxtui.substrates.docker.containers import delete
 from taxtui.substrates.docker.failure import NONSENSE, refused, unusable
-from taxtui.substrates.docker.http import Daemon
+from taxtui.substrates.docker.http import Created, Daemon
 
 ID_PREFIX: Final = "sha256:"
 """The beginning of an image's id; a container's id has none."""
@@ -29,10 +29,6 @@ _BUILD_ENDS_S: Final = 1.0
 _BUSY_S: Final = 0.05
 
 
-class _Committed(msgspec.Struct):
-    Id: str
-
-
 async def commit(daemon: Daemon, container: str, name: str, image_labels: Mapping[str, str]) -> str:
     """Copy a container's files into a new image, and return the image's id. Raises as ``Snapshots.snapshot``."""
     query = urlencode({"container": container, "repo": name, "pause": 1})
@@ -40,7 +36,7 @@ async def commit(daemon: Daemon, container: str, name: str, image_labels: Mappin
     if reply.status != 201:
         raise refused(reply.status, reply.message, "commit the container")
     try:
-        return reply.read(_Committed).Id
+        return reply.read(Created).Id
     except ExecFailed as error:
         raise unusable(error) from error
 

@@ -157,10 +157,10 @@ class DockerSubstrate:
         label = LABEL_RUN if run_id is None else f"{LABEL_RUN}={run_id}"
         rows = await self.containers.labelled(label)
         try:
-            found = [_entry(row) for row in rows]
+            containers = [_entry(row) for row in rows]
         except NONSENSE as error:
             raise unusable(error) from error
-        return [*found, *await images.labelled(self.containers.daemon, label)]
+        return [*containers, *await images.labelled(self.containers.daemon, label)]
 
     async def reap(self, entry: Found) -> None:
         if entry.handle.startswith(images.ID_PREFIX):

@@ -74,10 +74,10 @@ def _freezer(limiter: Limiter, name: str) -> Path | None:
     return next((group for group in limiter.groups(name) if (group / "cgroup.freeze").exists()), None)
 
 
-async def _until(done: Callable[[], bool], name: str) -> None:
+async def _until(reached: Callable[[], bool], name: str) -> None:
     give_up = time.monotonic() + _WITHIN_S
     try:
-        while not done():
+        while not reached():
             if time.monotonic() > give_up:
                 raise ExecFailed(f"{name}: its processes cannot be stopped within {_WITHIN_S:g} s")
             await asyncio.sleep(_POLL_S)

@@ -24,10 +24,10 @@ def dropped(error: Exception) -> bool:
     return is_named(error, *_DROPPED)
 
 
-def no_login(error: Exception, *, known: bool, before: bool) -> SubstrateError:
-    """The error for a failed login. ``known``: known_hosts has keys of this host; ``before``: a login has worked."""
-    if is_named(error, "HostKeyNotVerifiable") or (known and "host key" in str(error)):
-        if known:
+def no_login(error: Exception, *, has_key: bool, before: bool) -> SubstrateError:
+    """The error for a failed login. ``has_key``: known_hosts has keys of this host; ``before``: a login has worked."""
+    if is_named(error, "HostKeyNotVerifiable") or (has_key and "host key" in str(error)):
+        if has_key:
             fix = "find the reason before you remove the old key by ssh-keygen -R"
             return SubstrateUnavailable("ssh: the host shows another key than known_hosts has", fix=fix)
         fix = "ssh there once and compare the key, or name a file with known_hosts=FILE"

@@ -87,7 +87,7 @@ class SshHost:
                 has_key = await asyncio.to_thread(self._has_known_key)
                 ask_again = has_key and not self._been_in and dropped(error)
                 cause = (await self._other_kind() if ask_again else None) or error
-                raise no_login(cause, known=has_key, before=self._been_in) from error
+                raise no_login(cause, has_key=has_key, before=self._been_in) from error
         self._been_in = True
         still_open = [previous for previous in self._connections if not previous.is_closed()]
         self._connections = [connection, *still_open]

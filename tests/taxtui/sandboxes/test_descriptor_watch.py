@@ -24,7 +24,7 @@ def two_pipes() -> Iterator[tuple[Pipe, Pipe]]:
         os.close(end)
 
 
-async def test_one_that_another_has_removed_at_the_same_moment_is_not_told(two_pipes: tuple[Pipe, Pipe]) -> None:
+async def test_a_descriptor_removed_by_an_earlier_callback_gets_no_call(two_pipes: tuple[Pipe, Pipe]) -> None:
     watch = watch_of(asyncio.get_running_loop())
     told: list[int] = []
 
@@ -41,7 +41,7 @@ async def test_one_that_another_has_removed_at_the_same_moment_is_not_told(two_p
     assert len(told) == 1
 
 
-def test_a_loop_has_one_and_leaves_no_descriptor_behind() -> None:
+def test_a_loop_has_a_single_watch_and_leaves_no_descriptor() -> None:
     descriptors = Path("/proc/self/fd")
     if not descriptors.exists():
         pytest.skip("no list of descriptors here")

@@ -22,7 +22,7 @@ RUN = "20260101t000000z-00000000"
 
 
 @pytest.mark.parametrize("said", [b"", b"\xff\x00" * 9, b"9" * 4000, b"1 2 3 4 5 6\nCapEff: zz\n", b"all\n536870912\n"])
-async def test_whatever_a_sandbox_answers_there_is_a_finding_on_everything(said: bytes) -> None:
+async def test_any_answer_of_a_sandbox_gives_a_result_for_each_probe(said: bytes) -> None:
     fake = FakeSubstrate()
     fake.answer = lambda command: ExecResult(0, said, b"")
     found = await probe(fake, RUN)
@@ -32,7 +32,7 @@ async def test_whatever_a_sandbox_answers_there_is_a_finding_on_everything(said:
     assert "TAXTUI_CANARY" not in os.environ
 
 
-async def test_what_cannot_be_tried_is_unknown_and_nothing_is_left() -> None:
+async def test_a_failed_probe_is_unknown_and_leaves_nothing() -> None:
     fake = FakeSubstrate()
     fake.fail("exec", ExecFailed("no shell"), times=1000)
     unknown = {finding.aspect for finding in await probe(fake, RUN) if finding.holds is None}
@@ -74,7 +74,7 @@ async def test_plain_processes_keep_nothing_away(tmp_path: Path, monkeypatch: py
         assert [finding.holds for finding in await probe(substrate, RUN)] == [False, False]
 
 
-def test_findings_are_told_below_their_substrate() -> None:
+def test_results_of_the_probe_are_printed_below_their_substrate() -> None:
     findings = [
         Tried("files", True, "not there"),
         Tried("disk", False, "all\x1b[31m"),

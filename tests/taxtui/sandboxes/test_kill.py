@@ -87,7 +87,7 @@ def begun(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("among_arguments", [False, True], ids=["environment", "arguments"])
-async def test_all_that_came_of_a_command_is_killed(
+async def test_all_processes_of_a_command_are_killed(
     killer: tuple[list[str], dict[str, str]], among_arguments: bool
 ) -> None:
     mark, other_mark = new_mark(), new_mark()
@@ -105,7 +105,7 @@ async def test_all_that_came_of_a_command_is_killed(
         await other.close()
 
 
-def test_what_cannot_be_seen_while_it_begins_another_program_is_killed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_during_exec_is_killed_too(monkeypatch: pytest.MonkeyPatch) -> None:
     process = subprocess.Popen(["sleep", "600"])
     looks = iter([set[int](), {process.pid}])
     monkeypatch.setattr(kill, "marked", lambda wanted: next(looks, set()))
@@ -120,13 +120,13 @@ def test_it_does_not_kill_itself(killer: tuple[list[str], dict[str, str]]) -> No
     assert (done.returncode, done.stdout, done.stderr) == (0, "alive\n", "")
 
 
-def test_it_says_that_it_has_no_tools() -> None:
+def test_a_missing_grep_is_an_error() -> None:
     done = run((["/bin/sh"], {"PATH": "/nowhere"}), kill_script(new_mark()))
     assert done.returncode == 1
     assert "grep: not found" in done.stderr
 
 
-async def test_what_has_lost_what_everything_carries_is_killed_too(killer: tuple[list[str], dict[str, str]]) -> None:
+async def test_a_process_without_the_sandbox_s_variable_is_killed_too(killer: tuple[list[str], dict[str, str]]) -> None:
     """Which on this machine, not being a sandbox, is nearly everything: so it is only listed here, in one round."""
     script = kill_script(f"{MARK}=", carried_by_all="HERE").replace("-lt 100", "-lt 1").replace("kill -9", "echo kills")
     marked = await started("echo started; sleep 600", new_mark(), among_arguments=False)
@@ -147,7 +147,7 @@ async def test_what_has_lost_what_everything_carries_is_killed_too(killer: tuple
 @pytest.mark.parametrize(
     ("words", "why"), [(b" no\n grep ", "no grep"), ("no grep", "no grep"), (b"", "they survive SIGKILL")]
 )
-def test_survivors_are_said(words: bytes | str, why: str) -> None:
+def test_surviving_processes_are_an_error(words: bytes | str, why: str) -> None:
     for code in (0, 137, -9):  # all killed, or the killer itself was killed
         require_killed(code, words)
     with pytest.raises(ExecFailed, match=f"^{LEFT}: {why}$"):
@@ -167,7 +167,7 @@ async def test_a_command_that_begins_after_the_first_kill_is_killed_again() -> N
     assert len(kills) == 3
 
 
-async def test_a_command_that_cannot_be_killed_is_said() -> None:
+async def test_an_unkillable_command_is_an_error() -> None:
     running: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def in_vain() -> None:

@@ -182,22 +182,12 @@ async def test_a_fork_without_an_answer_fails_the_trial_and_its_copies_are_remov
     assert not substrate.alive
 
 
-@pytest.mark.parametrize(
-    ("text", "operations", "after_ns"),
-    [
-        ("", (), None),
-        ("suspend:5s", ("suspend",), 5000 * MS),
-        ("suspend:300ms, snapshot,build", ("suspend", "snapshot", "build"), 300 * MS),
-    ],
-)
-def test_the_notation_of_operations(text: str, operations: tuple[str, ...], after_ns: int | None) -> None:
-    assert parse_lifecycle(text) == (operations, after_ns)
-
-
-@pytest.mark.parametrize("text", ["suspend", "fork", "snapshot:5s", "build,build", "suspend:soon"])
-def test_other_operations_are_refused(text: str) -> None:
-    with pytest.raises(UsageError):
-        parse_lifecycle(text)
+def test_the_notation_of_operations() -> None:
+    assert parse_lifecycle("") == ((), None)
+    assert parse_lifecycle("suspend:300ms, snapshot,build") == (("suspend", "snapshot", "build"), 300 * MS)
+    for text in ("suspend", "fork", "snapshot:5s", "build,build", "suspend:soon"):
+        with pytest.raises(UsageError):
+            parse_lifecycle(text)
 
 
 def planned(think: str) -> Any:

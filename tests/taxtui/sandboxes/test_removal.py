@@ -69,7 +69,7 @@ async def test_later_not_found_is_gone(age_s: float) -> None:
         (Provider(True), Provider(False), "the provider accepted the removal and did not complete it"),
     ],
 )
-async def test_a_removal_has_a_deadline_and_says_what_is_left(
+async def test_a_removal_has_a_deadline_and_names_the_rest(
     monkeypatch: pytest.MonkeyPatch, ask: Provider, ended: Provider | None, words: str
 ) -> None:
     monkeypatch.setattr(removal, "REMOVE_S", 0.05)
@@ -77,13 +77,13 @@ async def test_a_removal_has_a_deadline_and_says_what_is_left(
         await gone(ask, ended)
 
 
-async def test_what_can_no_longer_be_seen_is_asked_for_again() -> None:
+async def test_after_a_throttled_look_the_removal_is_requested_again() -> None:
     ask, ended = Provider(True), Provider(False, throttled(), False, True)
     await gone(ask, ended)
     assert (ask.asked, ended.asked) == (2, 4)
 
 
-async def test_who_is_told_of_the_end_looks_no_more() -> None:
+async def test_a_watched_end_needs_no_look() -> None:
     told, ended = asyncio.Event(), Provider(False)
 
     async def ask() -> bool:
@@ -94,7 +94,7 @@ async def test_who_is_told_of_the_end_looks_no_more() -> None:
     assert ended.asked == 0
 
 
-async def test_a_provider_that_does_not_answer_at_all_ends_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_provider_does_not_delay_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removal, "REMOVE_S", 0.02)
 
     async def silent() -> bool:
@@ -107,7 +107,7 @@ async def test_a_provider_that_does_not_answer_at_all_ends_it_too(monkeypatch: p
         await remove("pod p", silent, more_s=0.03)
 
 
-def test_what_nobody_holds_is_ended_in_spite_of_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancelled_create_s_sandbox_is_removed_after_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removal, "INSIST_FIRST_S", 0.0)
     asked: list[int] = []
 

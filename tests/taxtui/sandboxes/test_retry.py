@@ -1,8 +1,9 @@
-"""``Retry``: how long it waits, for how long it goes on, and how much of that was throttled."""
+"""``Retry``: the pauses, the limits, and the throttled time."""
 
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -13,11 +14,11 @@ from taxtui.sandboxes.protocol import Marks
 
 
 class Provider:
-    """Refuses so often, and then answers; each request takes a second of its own clock."""
+    """Raises each refusal, then answers; each request takes a second of the provider's clock."""
 
     def __init__(self, *refusals: Exception) -> None:
         self.refusals = list(refusals)
-        self.asked = 0
+        self.requests = 0
         self.now_ns = 0
 
     def clock(self) -> int:
@@ -27,11 +28,11 @@ class Provider:
         return self.blocking()
 
     def blocking(self) -> str:
-        self.asked += 1
+        self.requests += 1
         self.now_ns += 10**9
         if self.refusals:
             raise self.refusals.pop(0)
-        return "found"
+        return "answer"
 
 
 def throttled(advice_s: float | None = None) -> Throttled:
@@ -43,63 +44,57 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "FIRST_PAUSE_S", 0.0001)
 
 
-async def test_throttling_is_waited_out() -> None:
+async def test_a_search_waits_out_a_throttle() -> None:
     provider = Provider(*(throttled() for _ in range(7)), throttled(0.001))
-    assert await find(provider) == "found"
-    assert provider.asked == 9
+    assert await find(provider) == "answer"
+    assert provider.requests == 9
 
 
-async def test_finding_ends_where_the_next_request_would_come_too_late() -> None:
+async def test_a_search_ends_before_a_request_beyond_its_time_limit() -> None:
     provider = Provider(throttled(), throttled(retry.FIND_S + 1))
     with pytest.raises(SubstrateUnavailable, match=r"^slow down$") as raised:
         await find(provider)
     assert isinstance(raised.value.__cause__, Throttled)
-    assert provider.asked == 2
+    assert provider.requests == 2
 
 
 @pytest.mark.parametrize("refusal", [SubstrateUnavailable("no such right"), CreateFailed("a bug")])
-async def test_what_is_final_is_asked_once(refusal: Exception) -> None:
+async def test_a_final_error_ends_a_search_at_once(refusal: Exception) -> None:
     provider = Provider(refusal)
     with pytest.raises(SubstrateUnavailable, match=str(refusal)):
         await find(provider)
-    assert provider.asked == 1
+    assert provider.requests == 1
 
 
-@pytest.mark.parametrize("within_s", [2.5, 4.5])
-async def test_no_request_begins_after_the_time_limit(within_s: float) -> None:
+@pytest.mark.parametrize(("limit", "requests"), [({"within_s": 2.5}, 3), ({"within_s": 4.5}, 5), ({"tries": 4}, 4)])
+async def test_no_request_exceeds_the_limits(limit: dict[str, Any], requests: int) -> None:
     provider = Provider(*(throttled(0.0) for _ in range(9)))
     with pytest.raises(Throttled):
-        await Retry(within_s=within_s, clock=provider.clock)(provider)
-    assert provider.asked == int(within_s) + 1
+        await Retry(**limit, clock=provider.clock)(provider)
+    assert provider.requests == requests
 
 
-async def test_no_more_requests_than_tries() -> None:
-    provider = Provider(*(throttled(0.0) for _ in range(9)))
-    with pytest.raises(Throttled):
-        await Retry(tries=4)(provider)
-    assert provider.asked == 4
-
-
-async def test_refused_requests_count_as_throttled_time_and_the_answered_one_does_not() -> None:
+@pytest.mark.parametrize(("resumes", "queued_ns"), [(False, 2 * 10**9), (True, 0)])
+async def test_the_answered_request_is_not_throttled_time(resumes: bool, queued_ns: int) -> None:
     provider = Provider(throttled(0.0), throttled(0.0))
     patient = Retry(clock=provider.clock)
-    await patient(provider)
-    assert patient.queued_ns == 2 * 10**9
-
-
-async def test_where_a_request_resumes_only_the_pauses_count() -> None:
-    provider = Provider(throttled(0.0), throttled(0.0))
-    patient = Retry(clock=provider.clock)
-    await patient(provider, resumes=True)
-    assert patient.queued_ns == 0
+    await patient(provider, resumes=resumes)
+    assert patient.queued_ns == queued_ns
 
 
 def test_a_blocking_request_is_repeated_in_the_same_way() -> None:
     provider = Provider(throttled(0.0), throttled(0.0))
     waits: list[float] = []
     patient = Retry(clock=provider.clock, announce=waits.append)
-    assert patient.blocking(provider.blocking) == "found"
-    assert (provider.asked, waits, patient.queued_ns) == (3, [0.0, 0.0], 2 * 10**9)
+    assert patient.blocking(provider.blocking) == "answer"
+    assert (provider.requests, waits, patient.queued_ns) == (3, [0.0, 0.0], 2 * 10**9)
+
+
+class Most(random.Random):
+    """Always the upper limit."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return b
 
 
 def test_pauses_double_up_to_the_longest_and_begin_again() -> None:
@@ -108,13 +103,6 @@ def test_pauses_double_up_to_the_longest_and_begin_again() -> None:
     patient.reset()
     assert patient.pause_s() == 1.0
     assert patient.pause_s(advice_s=30.0) == pytest.approx(33.0)
-
-
-class Most(random.Random):
-    """Always the upper limit."""
-
-    def uniform(self, a: float, b: float) -> float:
-        return b
 
 
 def test_the_throttling_of_shared_lookups_is_reported_once() -> None:

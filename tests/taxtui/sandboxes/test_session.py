@@ -80,7 +80,7 @@ class TestExplained:
         assert raised.value.__cause__ is breaks
 
     @pytest.mark.parametrize("breaks", [ExecFailed("broken"), SandboxLost("ended")])
-    async def test_else_it_stays_what_it_was(self, breaks: SubstrateError) -> None:
+    async def test_an_unexplained_break_stays_the_same_error(self, breaks: SubstrateError) -> None:
         session = ExplainedSession(FramedShell(Stream(breaks)), self.unknown)
         with pytest.raises(type(breaks), match=LEFT) as raised:
             await session.exec(Command(script="true"))
@@ -95,7 +95,7 @@ class TestExplained:
         with pytest.raises(ExecTimeout, match="killed after"):
             await session.exec(Command(script="true", timeout_s=0.01))
 
-    async def test_what_is_lost_needs_no_closing(self) -> None:
+    async def test_a_session_of_a_lost_sandbox_closes_without_an_error(self) -> None:
         await ExplainedSession(FramedShell(Stream(None)), self.lost).close()
         with pytest.raises(ExecFailed, match=LEFT):
             await ExplainedSession(FramedShell(Stream(None)), self.unknown).close()

@@ -44,7 +44,7 @@ async def test_scripts_of_any_characters(shell: FramedShell) -> None:
     assert result.stdout.decode() == "a\rb|it's|grüße\n世界|%s|\\n|"
 
 
-async def test_a_killed_subshell_says_nothing_of_its_own(shell: FramedShell) -> None:
+async def test_a_killed_subshell_prints_nothing(shell: FramedShell) -> None:
     result = await shell.exec(Command(script="exec sh -c 'kill -9 $$'"))
     assert (result.exit_code, result.stdout, result.stderr) == (137, b"", b"")
 
@@ -85,7 +85,7 @@ async def test_the_next_command_s_subshell_waits_for_it(shell: FramedShell) -> N
     assert first == second
 
 
-async def test_a_farewell_is_heard_whosever_turn_it_is() -> None:
+async def test_a_last_line_runs_before_and_after_the_first_command() -> None:
     """By a shell that has answered, and by one that nobody has spoken to."""
     for spoken in (True, False):
         stream = shell_process()

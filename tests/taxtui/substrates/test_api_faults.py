@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from taxtui.sandboxes.kit import removal
+from taxtui.sandboxes.protocol import Substrate
+from taxtui.substrates.daytona import DaytonaOptions
+from taxtui.substrates.daytona.substrate import DaytonaSubstrate
+from taxtui.substrates.kubernetes.options import KubernetesOptions
+from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
+from tests.support.crowd import crowd
 from tests.support.standins.api_faults import DAYTONA, KUBERNETES, NO_OPS, Measure, Provider, measuring, told
 from tests.support.standins.daytona_standin import KEY
+from tests.support.standins.standin_process import serving
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
@@ -125,7 +132,7 @@ async def test_a_delete_is_asked_for_again(standin: Any, measure: Measure, fault
     assert (got.end.outcome, got.cleanup_failed) == ("ok", False)
 
 
-async def test_a_forbidden_delete_is_said_loudly(
+async def test_a_forbidden_delete_is_a_notice(
     provider: Provider, standin: Any, measure: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if provider.doubt_s:
@@ -136,7 +143,7 @@ async def test_a_forbidden_delete_is_said_loudly(
     assert any("may still exist" in text for text in got.notices)
 
 
-async def test_a_deletion_that_is_stuck_is_said_loudly(
+async def test_a_stuck_deletion_is_a_notice(
     provider: Provider, standin: Any, measure: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(removal, "REMOVE_S", provider.remove_s)
@@ -156,3 +163,24 @@ async def test_a_list_that_fails_once_does_not_stop_the_cleanup(
     got = await measure()
     assert told(got.end) == ("failed", "create", "CreateFailed")
     assert not got.cleanup_failed
+
+
+# ------------------------------------------------------------------------------------------------------------- scale
+
+SUBSTRATES: dict[str, Callable[[str], Substrate]] = {
+    "kubernetes": lambda at: KubernetesSubstrate(KubernetesOptions(kubeconfig=at)),
+    "daytona": lambda at: DaytonaSubstrate(DaytonaOptions(api_url=at)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SUBSTRATES)
+async def test_two_hundred_trials_at_once_all_succeed_and_leave_nothing(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAYTONA_API_KEY", KEY)
+    async with serving(f"tests.support.standins.{name}_standin") as at:
+        got = await crowd(lambda ref: SUBSTRATES[name](at), tmp_path, 200, actions=2)
+        assert (got.trials, got.failures) == (200 + 1, [])  # and one warm-up
+        async with SUBSTRATES[name](at) as substrate:
+            assert await substrate.find() == []

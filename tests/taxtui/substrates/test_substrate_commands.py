@@ -53,7 +53,7 @@ def ended_pid() -> int:
     return ended.pid
 
 
-async def test_what_exists_already_is_removed_by_the_command_that_is_named() -> None:
+async def test_the_command_in_the_error_removes_an_existing_sandbox() -> None:
     """Its deadline is ahead: without --force the sweep would spare it."""
     ahead = str(int(time.time()) + 3600)
     name = await leave_one(7, ahead)
@@ -143,7 +143,7 @@ class TestClean:
         assert (done.exit_code, done.stdout.startswith(f"removed local {name} ")) == (0, True)
         assert asyncio.run(found()) == []
 
-    def test_what_is_left_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_remaining_sandbox_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         name = asyncio.run(leave_one(2))
         sound = LocalSubstrate.reap
 
@@ -222,7 +222,7 @@ class TestClean:
         assert "deadline, 9999-12-31" in CliRunner().invoke(clean.command, []).stderr
         assert [entry.run_id for entry in ledger.entries()] == [RUN], "what is spared is not forgotten"
 
-    def test_where_a_dead_run_had_been_is_looked_at_and_then_forgotten(
+    def test_the_substrates_of_a_dead_run_are_cleaned_and_the_run_forgotten(
         self, ended_pid: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("taxtui.sandboxes.registry.names", list)

@@ -49,9 +49,7 @@ def answer(status: int, body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("refuses", [False, True])
-async def test_what_is_cancelled_before_the_daemon_has_answered_is_heard_before_it_is_killed(
-    refuses: bool, tmp_path: Path
-) -> None:
+async def test_a_start_cancelled_before_the_answer_is_awaited_before_the_kill(refuses: bool, tmp_path: Path) -> None:
     """As dockerd does: one whose client has gone by its answer starts nothing, and never says so."""
     asked, may_answer = asyncio.Event(), asyncio.Event()
     running = False

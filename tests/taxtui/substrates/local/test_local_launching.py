@@ -11,10 +11,9 @@ from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.limits import NoLimiter
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.local import LocalOptions
+from taxtui.substrates.local.bubblewrap import no_bubblewrap, not_started
 from taxtui.substrates.local.substrate import LocalSubstrate
 from tests.support.sandboxes import sandbox_of, spec
-
-pytestmark = pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
 
 SCRIPTS = {
     "nothing": "",
@@ -32,6 +31,10 @@ SCRIPTS = {
 }
 
 
+with_bash = pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
+
+
+@with_bash
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
 async def test_a_script_does_what_it_does_anywhere(script: str) -> None:
     async with sandbox_of(LocalSubstrate(LocalOptions(isolation="plain"))) as sandbox:
@@ -41,7 +44,8 @@ async def test_a_script_does_what_it_does_anywhere(script: str) -> None:
     assert (found.exit_code, found.stdout, found.stderr) == (code, bare.stdout, bare.stderr)
 
 
-async def test_what_bash_reads_before_a_script_is_inside_too() -> None:
+@with_bash
+async def test_the_file_of_bash_env_runs_inside_too() -> None:
     substrate = LocalSubstrate(LocalOptions(isolation="plain"))
     async with sandbox_of(substrate, env={"BASH_ENV": "first"}) as sandbox:
         await sandbox.exec(Command(script="echo 'pwd; cat /proc/self/cgroup' >first"))
@@ -51,7 +55,7 @@ async def test_what_bash_reads_before_a_script_is_inside_too() -> None:
     assert lines[: len(lines) // 2] == lines[len(lines) // 2 :]
 
 
-async def test_what_cannot_be_held_to_its_limits_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_command_without_its_limits_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NoLimiter, "prepare", lambda *_: "echo no limits >&2 && false && ")
     substrate = LocalSubstrate(LocalOptions(isolation="plain"))
     async with substrate:
@@ -62,3 +66,39 @@ async def test_what_cannot_be_held_to_its_limits_does_not_run(monkeypatch: pytes
         finally:
             await sandbox.destroy()
     assert (found.exit_code, found.stdout, found.stderr) == (1, b"", b"no limits\n")
+
+
+USERNS = b"bwrap: setting up uid map: Permission denied\n"
+SETPRIV = b"setpriv: setgroups failed: Operation not permitted\n"
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "stderr", "text"),
+    [
+        # The launcher gave up before it became the command.
+        (1, USERNS, "bwrap: setting up uid map: Permission denied"),
+        (1, SETPRIV, "setpriv: setgroups failed: Operation not permitted"),
+        # A command that fails, with the words of others or after words of its own.
+        (1, b"", None),
+        (1, b"grep: bwrap: No such file or directory\n", None),
+        (2, USERNS, None),
+        (0, USERNS, None),
+    ],
+)
+def test_a_failed_launcher_is_no_failed_command(exit_code: int, stderr: bytes, text: str | None) -> None:
+    error = not_started(exit_code, stderr)
+    assert (str(error) if error else None) == text
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "stderr", "text"),
+    [
+        (0, b"", ""),
+        (0, b"a warning\n", ""),
+        # A distribution that forbids user namespaces: the last line says so.
+        (1, b"a warning\n" + USERNS, "bubblewrap does not work: bwrap: setting up uid map: Permission denied"),
+        (139, b"", "bubblewrap does not work: 139"),
+    ],
+)
+def test_why_a_probe_of_bubblewrap_failed(exit_code: int, stderr: bytes, text: str) -> None:
+    assert no_bubblewrap(exit_code, stderr) == text

@@ -81,7 +81,7 @@ async def test_a_limit_of_the_disk_holds_from_create_over_reset_to_the_end() -> 
 
 @pytest.mark.bwrap
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a file system")
-async def test_a_sweep_that_knows_no_options_takes_the_file_system_away() -> None:
+async def test_a_clean_up_without_options_removes_the_file_system() -> None:
     async with LocalSubstrate(LocalOptions(isolation="bwrap", disk_mib=8)) as substrate:
         sandbox = await substrate.create(spec(), Marks())
     async with LocalSubstrate(LocalOptions(isolation="plain")) as sweeping:
@@ -102,7 +102,7 @@ async def test_a_sweep_that_knows_no_options_takes_the_file_system_away() -> Non
         ),
     ],
 )
-async def test_where_there_is_no_limit_of_the_disk_that_is_said(
+async def test_an_impossible_disk_limit_is_an_error(
     options: LocalOptions, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(folder: Path, size_mib: int) -> Path:

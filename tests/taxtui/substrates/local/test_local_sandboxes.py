@@ -20,13 +20,6 @@ from taxtui.substrates.local import LocalOptions
 from taxtui.substrates.local.substrate import LocalSubstrate
 
 
-async def test_nothing_is_found_where_nothing_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    async with LocalSubstrate(LocalOptions(isolation="plain")) as substrate:
-        substrate.root.rmdir()
-        assert await substrate.find() == []
-
-
 async def test_a_folder_that_vanishes_while_it_is_looked_at_is_not_found(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -70,7 +63,7 @@ asyncio.run(main())
 """
 
 
-def test_a_command_inherits_no_descriptor_of_whoever_started_this_program(tmp_path: Path) -> None:
+def test_a_command_inherits_no_descriptor_of_taxtui_s_caller(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     with (tmp_path / "secret").open() as file:
         argv = [sys.executable, "-c", HEIR, str(file.fileno())]
@@ -101,7 +94,7 @@ def no_text(meta: Path) -> None:
 
 
 @pytest.mark.parametrize("forge", [a_pipe, a_link_without_end, another_run, no_labels, no_text])
-async def test_what_a_sandbox_says_of_itself_neither_hangs_nor_hides_it(
+async def test_a_forged_record_neither_hangs_nor_hides_a_sandbox(
     forge: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -157,9 +150,7 @@ def one_thing_less(entries: list[os.DirEntry[str]]) -> None:
         return
 
 
-async def test_clean_ups_that_meet_at_one_sandbox_all_get_there(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+async def test_concurrent_clean_ups_of_a_sandbox_all_succeed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     entries = private_folder._entries
 

@@ -32,10 +32,10 @@ from taxtui.substrates.ssh.scripts import facts, listed
         (asyncssh.ProtocolError("odd"), True, True, SubstrateUnavailable, "no login: odd"),
     ],
 )
-def test_every_way_to_be_kept_out_has_its_own_message(
+def test_each_failed_login_has_its_own_message(
     error: Exception, known: bool, before: bool, kind: type[SubstrateError], words: str
 ) -> None:
-    told = no_login(error, known=known, before=before)
+    told = no_login(error, has_key=known, before=before)
     assert type(told) is kind
     assert words in str(told)
 
@@ -50,12 +50,12 @@ def test_why_a_folder_was_not_made_or_removed() -> None:
     assert not_removed(1, b"") == "its folder or processes are still there: exit 1"
 
 
-def test_a_login_shell_that_is_none_is_told() -> None:
+def test_an_unusable_login_shell_is_an_error() -> None:
     assert "says 'This account is not available.'" in str(not_looked(1, b"This account is not available.\n"))
     assert "ended with exit code 1" in str(not_looked(1, b""))
 
 
-def test_what_a_host_says_is_read_or_refused() -> None:
+def test_the_description_of_a_host_is_read_or_refused() -> None:
     found = facts(b"taxtui\nLinux 6.1\ngrep /proc\n/tmp/taxtui-ssh-0\nls\nsh\n")
     assert found is not None
     assert (found.kernel, found.missing, found.base) == ("Linux 6.1", ["grep", "/proc"], "/tmp/taxtui-ssh-0")
@@ -67,7 +67,7 @@ def test_what_a_host_says_is_read_or_refused() -> None:
     assert facts(b"taxtui\n") is None
 
 
-def test_whatever_the_records_hold_sandboxes_are_listed() -> None:
+def test_sandboxes_with_any_record_are_listed() -> None:
     rows = [
         b"1000",
         b'/b/taxtui-r1-1\t940 {"taxtui.run":"forged","taxtui.deadline":"2000"}',

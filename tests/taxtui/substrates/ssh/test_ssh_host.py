@@ -49,7 +49,7 @@ def having(text: str) -> list[int]:
     return found
 
 
-async def test_a_check_says_what_it_is_and_makes_nothing(box: SshBox) -> None:
+async def test_a_check_makes_nothing(box: SshBox) -> None:
     found = await said(box)
     assert (found.ok, found.limits) == (True, "none")
     assert found.version.startswith("OpenSSH")
@@ -62,7 +62,7 @@ async def test_a_host_that_is_not_there(box: SshBox) -> None:
     box.sshd.kill()
     found = await said(box)
     assert (found.ok, found.detail) == (False, "the host refuses the connection: no SSH server on that port")
-    assert found.fix == "start sshd there, or name its port with port=NUMBER"
+    assert found.fix == "start sshd there, or set port=NUMBER"
     found = await said(box, host="no-such-host.invalid")
     assert (found.ok, found.detail) == (False, "host name not found")
 
@@ -78,7 +78,7 @@ async def test_a_refused_key(box: SshBox) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa"])
-async def test_a_changed_host_key_is_told_from_an_unknown_one(box: SshBox, kind: str) -> None:
+async def test_a_changed_and_an_unknown_host_key_have_their_own_messages(box: SshBox, kind: str) -> None:
     (box.folder / "known_hosts").write_text("")
     found = await said(box)
     assert (found.ok, found.detail) == (False, "the host's key is not in known_hosts")
@@ -93,13 +93,13 @@ async def test_a_changed_host_key_is_told_from_an_unknown_one(box: SshBox, kind:
         ({"host": ""}, "option host is missing; -s ssh:host=NAME"),
         ({"port": 70_000}, "port=70000 is no port; leave it out for 22"),
         ({"logins": 0}, "logins=0 allows no login; write logins=8"),
-        ({"key": "/nowhere/key"}, "key=/nowhere/key is not a file; name one with key=FILE"),
-        ({"known_hosts": "/nowhere"}, "known_hosts=/nowhere is not a file; name one with known_hosts=FILE"),
+        ({"key": "/nowhere/key"}, "key=/nowhere/key is not a file; set key=FILE"),
+        ({"known_hosts": "/nowhere"}, "known_hosts=/nowhere is not a file; set known_hosts=FILE"),
         ({"folder": "~/x"}, "folder=~/x cannot be used; write an absolute path of letters, digits, dots, - and _"),
         ({"fixtures": "/nowhere"}, "the host has no /nowhere/attrs.git; install there: /nowhere/attrs.git"),
         (
             {"folder": "/nowhere/at/all"},
-            "the folder of the sandboxes cannot be made there; name one in a folder that is there with folder=PATH",
+            "the folder of the sandboxes cannot be made there; set folder=PATH to a path in an existing folder",
         ),
     ],
 )
@@ -109,16 +109,16 @@ async def test_options_that_cannot_be_are_one_line(box: SshBox, changed: dict[st
     assert f"{found.detail}; {found.fix}" == words
 
 
-async def test_start_up_files_that_print_are_refused(box: SshBox) -> None:
+async def test_start_up_files_with_output_are_refused(box: SshBox) -> None:
     (box.sshd.folder / "home" / ".bashrc").write_text("echo welcome\n")
     found = await said(box)
     assert (found.ok, found.detail[:59]) == (False, "commands cannot be run there: its login shell says 'welcome")
 
 
-async def test_a_folder_that_others_may_look_into_is_not_used(box: SshBox) -> None:
+async def test_a_folder_open_to_others_is_refused(box: SshBox) -> None:
     box.sandboxes.mkdir(mode=0o755)
     async with SshSubstrate(box.options()) as substrate:
-        with pytest.raises(CreateFailed, match="is not yours alone; remove it, or name one with folder=PATH"):
+        with pytest.raises(CreateFailed, match="is not yours alone; remove the folder, or set folder=PATH"):
             await made_in(substrate)
 
 
@@ -153,7 +153,7 @@ async def test_a_cut_connection_loses_its_sandbox_and_the_next_is_made(box: SshB
     assert box.left() == []
 
 
-async def test_a_record_that_a_sandbox_has_spoilt_does_not_hide_it(box: SshBox) -> None:
+async def test_a_sandbox_with_a_spoilt_record_is_found(box: SshBox) -> None:
     async with SshSubstrate(box.options()) as substrate:
         sandbox = await made_in(substrate)
         spoil = "rm ../record; mkfifo ../record; mkdir '../../a b' ../../taxtui-other-7"
@@ -165,7 +165,7 @@ async def test_a_record_that_a_sandbox_has_spoilt_does_not_hide_it(box: SshBox) 
     assert box.left() == ["a b"]
 
 
-def test_a_sweep_finds_it_by_its_run(box: SshBox, home: Home) -> None:
+def test_clean_finds_a_sandbox_by_its_run(box: SshBox, home: Home) -> None:
     for folder in ("taxtui-left-1/work", "taxtui-else-1/work"):
         (box.sandboxes / folder).mkdir(parents=True)
     box.sandboxes.chmod(0o700)
