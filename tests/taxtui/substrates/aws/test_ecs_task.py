@@ -38,19 +38,6 @@ def requested(**changed: Any) -> dict[str, Any]:
     return run_request(SPEC, options(**changed), "d")
 
 
-@pytest.mark.parametrize(
-    ("cpus", "memory_mib", "size"),
-    [(0.25, 512, (256, 512)), (1, 1024, (1024, 2048)), (0.5, 3000, (512, 3072)), (1, 9000, (2048, 9216))],
-)
-def test_the_smallest_size_on_sale_is_taken(cpus: float, memory_mib: int, size: tuple[int, int]) -> None:
-    assert fargate_size(Limits(cpus=cpus, memory_mib=memory_mib)) == size
-
-
-def test_a_size_that_is_not_on_sale_is_refused() -> None:
-    with pytest.raises(CreateFailed, match="32 vCPU"):
-        fargate_size(Limits(cpus=32))
-
-
 def test_requests_are_what_the_model_allows() -> None:
     assert valid("RegisterTaskDefinition", defined())
     assert valid("RegisterTaskDefinition", defined(launch_type="EC2", subnets="", execution_role="e"))
