@@ -1,7 +1,7 @@
 """The two HTTP clients of Daytona's SDK, and their errors.
 
-``AsyncDaytona`` is not used: its ``create`` returns only once the sandbox has started, so that a lost or cancelled
-create has no handle. It also does not report whether events or polling saw the start.
+``AsyncDaytona`` is not used: ``create`` returns after the sandbox has started, so that a lost or cancelled create has
+no handle. ``AsyncDaytona`` also does not report whether an event or a lookup showed the start.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ REQUEST_S: Final = 30.0
 
 
 async def ask(request: Awaitable[T]) -> T:
-    """The answer of a generated client's method. Raises ``DaytonaRefused`` and nothing else."""
+    """The answer of a generated client's method. Raises only ``DaytonaRefused``."""
     try:
         return await request
     except (ControlError, ToolboxError) as error:
@@ -40,7 +40,7 @@ async def ask(request: Awaitable[T]) -> T:
         raise refused(status or 0, getattr(error, "headers", None) or {}, getattr(error, "body", None) or "") from error
     except (aiohttp.ClientError, OSError) as error:
         raise unanswered(error) from error
-    except ValueError as error:  # pydantic's, where an answer is not what the API's schema says
+    except ValueError as error:  # pydantic's, for an answer against the schema
         raise unreadable() from error
 
 
@@ -74,13 +74,13 @@ class Clients:
         return {"Authorization": f"Bearer {self.key}"}
 
     def process(self, base_url: str) -> toolbox.ProcessApi:
-        """The toolbox of one sandbox; ``base_url`` ends in the sandbox's id."""
-        client = copy.copy(self._toolbox)  # a new one would load the certificate authorities again, 35 ms
+        """The toolbox of a sandbox; ``base_url`` ends in the sandbox's id."""
+        client = copy.copy(self._toolbox)  # a new client would load the certificate authorities again, 35 ms
         client.configuration = toolbox.Configuration(host=base_url)
         return toolbox.ProcessApi(client)
 
     async def close(self) -> None:
-        """Close the pool and its TLS connections."""
+        """Close the pool and all TLS connections."""
         await self.session.close()
         await asyncio.sleep(0)
 

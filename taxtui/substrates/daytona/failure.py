@@ -1,4 +1,4 @@
-"""Errors for Daytona's answers and for a sandbox's states. Plain data in, nothing is called.
+"""Errors for Daytona's answers and for a sandbox's states, from plain data.
 
 Source of the words: the ``message`` of the API's JSON errors, and the states and ``errorReason`` of a sandbox.
 """
@@ -18,16 +18,16 @@ ENDED: Final = frozenset({GONE, "destroying", "stopped", "stopping", "archived",
 
 _QUOTA: Final = ("quota", "limit exceeded")
 
-# --------------------------------------------------------------------------------------------- the API says no
+# ---------------------------------------------------------------------------------------------- the API refuses
 
 
 class DaytonaRefused(Refused):
-    """Daytona said no."""
+    """Daytona refused, or did not answer."""
 
     table: ClassVar[tuple[Meaning, ...]] = (
-        # The account's rate of requests, with an advice in a header of its own.
+        # The account's rate of requests, with an advice in a separate header.
         Meaning(Throttled, lambda refusal: refusal.status == 429),
-        # A request above a quota is refused as a bad request, as unpaid or as forbidden; only the words are specific.
+        # A request above a quota is a bad request, unpaid or forbidden; only the words are specific.
         Meaning(
             QuotaExceeded,
             lambda refusal: (
@@ -35,7 +35,7 @@ class DaytonaRefused(Refused):
             ),
             before_a_sandbox=True,
         ),
-        # Before there is a sandbox a bad key is the set-up's fault; after that, of this one request.
+        # Before there is a sandbox, a bad key is a fault of the set-up; later, of this request.
         Meaning(
             SubstrateUnavailable,
             lambda refusal: refusal.final,
@@ -46,20 +46,20 @@ class DaytonaRefused(Refused):
 
 
 def refused(status: int, headers: Mapping[str, str], body: str) -> DaytonaRefused:
-    """The message of an answer other than 2xx."""
+    """The refusal in an answer without 2xx."""
     try:
         refusal = json.loads(body)
         message = refusal.get("message") or refusal.get("error") or ""
     except (ValueError, AttributeError):
         message = ""
-    # The header is named after what is limited: Retry-After-sandbox-create.
+    # The name of the header contains the limit: Retry-After-sandbox-create.
     after = [value for name, value in headers.items() if name.lower().startswith("retry-after")]
     waits = [float(value) for value in after if value.isdigit()]
     return DaytonaRefused(status, "", " ".join(str(message or f"HTTP {status}").split()), max(waits, default=None))
 
 
 def unanswered(error: Exception) -> DaytonaRefused:
-    """A request without an HTTP answer; only the kind of the error is used, because its text could name hosts."""
+    """A request without an HTTP answer; only the kind of the error is used, because the text could name hosts."""
     return DaytonaRefused(0, type(error).__name__, "Daytona did not answer")
 
 
@@ -79,7 +79,7 @@ def lost(state: str, reason: str, *, leaving: bool = False) -> str | None:
 
 
 def broken(state: str, reason: str) -> str | None:
-    """The reason why it never started or has stopped, by Daytona's or its image's fault; or None."""
+    """The reason why the sandbox failed, by a fault of Daytona or the image; or None."""
     return f"the sandbox went to {state}: {reason or 'no reason given'}" if state in BROKEN else None
 
 
@@ -87,5 +87,5 @@ def broken(state: str, reason: str) -> str | None:
 
 
 def not_run(shell: str, exit_code: int) -> ExecFailed:
-    """The error for a toolbox answer without the wrapper's output: the shell did not run the command."""
-    return ExecFailed(f"{shell} did not run the command (exit {exit_code})", fix="is it there?")
+    """The error for an answer without the wrapper's output: the shell did not run the command."""
+    return ExecFailed(f"{shell} did not run the command (exit {exit_code})", fix="check that the image has this shell")

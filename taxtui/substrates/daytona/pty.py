@@ -31,7 +31,6 @@ class Terminal:
     """A pseudo-terminal; a ``framed_shell.ByteStream`` of merged streams."""
 
     def __init__(self, clients: Clients, process: ProcessApi, base_url: str) -> None:
-        """Prepare; nothing is sent yet."""
         self._clients = clients
         self._process = process
         self._base_url = base_url
@@ -41,9 +40,9 @@ class Terminal:
         self._rest = b""
 
     async def open(self, env: Mapping[str, str]) -> None:
-        """Make a terminal; the shell of ``FramedShell`` replaces its interactive shell. Raises ``DaytonaRefused``."""
-        wanted = PtyCreateRequest(id=self._name, cols=200, rows=50)
-        await ask(self._process.create_pty_session(request=wanted, _request_timeout=REQUEST_S))
+        """Make a terminal; the shell of ``FramedShell`` replaces the interactive shell. Raises ``DaytonaRefused``."""
+        request = PtyCreateRequest(id=self._name, cols=200, rows=50)
+        await ask(self._process.create_pty_session(request=request, _request_timeout=REQUEST_S))
         url = f"ws{self._base_url.removeprefix('http')}/process/pty/{quote(self._name)}/connect"
         try:
             async with asyncio.timeout(OPEN_S):
@@ -62,11 +61,11 @@ class Terminal:
             raise unanswered(error) from error
 
     async def _take_over(self, env: Mapping[str, str]) -> None:
-        """Only plain characters are typed: an interactive shell interprets ``!`` and tabs."""
+        """Type plain characters only: an interactive shell interprets ``!`` and tabs."""
         first_half, second_half = secrets.token_hex(8), secrets.token_hex(8)
         exports = "".join(f"export {name}={quoted(value)}\n" for name, value in {**env, MARK: self._mark}.items())
         argv = " ".join(map(quoted, launch_argv()))
-        # dd, because bash reads a terminal byte by byte; the end of this shell, its leader, hangs up on dd too.
+        # dd, because bash reads a terminal byte by byte; the end of this shell, the leader, hangs up on dd too.
         shell = f"dd bs=65536 2>/dev/null | {{ {argv}; kill -9 $$; }}"
         program = f"stty raw -echo\n{exports}printf '%s%s' {first_half} {second_half}\n{shell}\n"
         typed = base64.b64encode(program.encode()).decode()
@@ -77,12 +76,11 @@ class Terminal:
         while marker not in seen:
             channel, chunk = await self.read()
             if channel == ENDED:
-                raise SandboxLost("the terminal closed while its shell was starting")
+                raise SandboxLost("the terminal closed during the start of the shell")
             seen = seen[-len(marker) :] + chunk
         self._rest = seen.partition(marker)[2]
 
     async def read(self) -> tuple[int, bytes]:
-        """As ``ByteStream.read``."""
         assert self._socket is not None
         if self._rest:
             rest, self._rest = self._rest, b""
@@ -95,7 +93,6 @@ class Terminal:
                 return ENDED, b""
 
     async def write(self, data: bytes) -> None:
-        """As ``ByteStream.write``."""
         assert self._socket is not None
         try:
             for at in range(0, len(data), _CHUNK):
@@ -104,9 +101,7 @@ class Terminal:
             raise SandboxLost("the connection to the terminal broke") from error
 
     async def close(self) -> None:
-        """As ``ByteStream.close``: the toolbox kills the terminal's processes, taxtui the processes that left the
-        terminal.
-        """
+        """As ``ByteStream.close``: the toolbox kills the terminal's processes, taxtui all other marked processes."""
         try:
             await _unless_gone(self._process.delete_pty_session(session_id=self._name, _request_timeout=REQUEST_S))
             killing = ExecuteRequest(command=kill_script(self._mark), timeout=round(REQUEST_S))

@@ -1,4 +1,4 @@
-"""Remove a sandbox or a snapshot of Daytona, and return when it is gone."""
+"""Remove a sandbox or a snapshot of Daytona, and wait for the end."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def _remove(
                 return True
             raise _worth_repeating(error) from error
         if present in BROKEN:
-            raise Throttled(f"it went to {present} instead")
+            raise Throttled(f"the state is {present} instead")
         return present == GONE
 
     stuck = "the deletion was accepted but has not ended; look at app.daytona.io"

@@ -1,4 +1,4 @@
-"""One Daytona sandbox: its states, its commands by the toolbox, its removal."""
+"""One Daytona sandbox: states, commands by the toolbox, life cycle and removal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from daytona_api_client_async import CreateSandboxSnapshot, SnapshotDto
 from daytona_toolbox_api_client_async import ExecuteRequest
@@ -26,19 +26,19 @@ from taxtui.sandboxes.kit.shell.framed_shell import ExplainedSession, FramedShel
 from taxtui.sandboxes.kit.text_command import TextCommand, read, wrap
 from taxtui.sandboxes.lifecycle import Usage
 from taxtui.sandboxes.protocol import ExecResult, Marks, Session
-from taxtui.substrates.daytona import failure, snapshots
-from taxtui.substrates.daytona.client import REQUEST_S, Clients, ask
+from taxtui.substrates.daytona import DaytonaOptions, failure, snapshots
+from taxtui.substrates.daytona.client import REQUEST_S, ask
 from taxtui.substrates.daytona.failure import BROKEN, GONE, DaytonaRefused
 from taxtui.substrates.daytona.pty import Terminal
 from taxtui.substrates.daytona.removal import remove_sandbox, remove_snapshot
-from taxtui.substrates.daytona.states import STARTED, States
+from taxtui.substrates.daytona.states import STARTED, StateReport, States
 
 SIGNALLED: Final = 128
 KILL_S: Final = 10.0
 KILLED_S: Final = 0.3
-"""Wait for the end of killed processes before the next kill: the command may only be starting."""
+"""Wait for the end of killed processes before the next kill: the command may be starting."""
 SERVER_GRACE_S: Final = 15.0
-"""taxtui ends a command at its timeout; the toolbox this much later, in whole seconds."""
+"""taxtui ends a command at the timeout; the toolbox ends the command this much later."""
 AGAIN_S: Final = 0.2
 """Wait before a refused change of the state is requested again, and between two lookups of a new snapshot."""
 NO_AUTO_DELETE: Final = -1
@@ -50,47 +50,45 @@ LOST_S: Final = 1.0
 
 
 class DaytonaSandbox:
-    """A sandbox and its state."""
+    """A sandbox, followed by ``States``."""
 
     def __init__(
         self,
         name: str,
         sandbox_id: str,
         base_url: str,
-        clients: Clients,
         states: States,
         env: Mapping[str, str],
-        shell: str,
-        suspend: Literal["stop", "archive"],
+        options: DaytonaOptions,
         marks: Marks,
     ) -> None:
-        """Begin to follow a new sandbox."""
-        self._archives = suspend == "archive"
         self.name = name
         self.id = sandbox_id
         self._base_url = base_url
-        self._clients = clients
+        self._clients = states.clients
         self._states = states
         self._env = env
-        self._shell = shell
+        self._shell = options.shell
+        self._archives = options.suspend == "archive"
         self._marks = marks
-        self._process = clients.process(base_url)
+        self._process = self._clients.process(base_url)
         self._state = ""
         self._reason = ""
         self._news = asyncio.Event()
         self._gone = asyncio.Event()
         self._leaving = False
-        states.follow(sandbox_id, self)
+        states.follow(sandbox_id, self.changed)
 
-    def changed(self, state: str, reason: str, at_ns: int, resolution_ns: int, late_ns: int = 0) -> None:
-        """As ``StateFollower.changed``."""
+    def changed(self, report: StateReport) -> None:
+        """Take over a new state, and record the state as a milestone."""
+        state = report.state
         if state == self._state or not state:
             return
-        self._state, self._reason = state, reason
+        self._state, self._reason = state, report.reason
         if not self._leaving:
-            self._marks(state.replace("_", " "), at_ns=at_ns, resolution_ns=resolution_ns)
+            self._marks(state.replace("_", " "), at_ns=report.at_ns, resolution_ns=report.resolution_ns)
         if state == STARTED:
-            self._marks.queued(late_ns)
+            self._marks.queued(report.late_ns)
         if state == GONE:
             self._gone.set()
         self._news.set()
@@ -119,7 +117,7 @@ class DaytonaSandbox:
             raise SandboxLost(lost)
         wrapped = wrap(command, self._shell, self._env)
         began = time.monotonic_ns()
-        # Shielded: the toolbox goes on with a command whose client has gone.
+        # Shielded: the toolbox continues a command without a client.
         sending = asyncio.ensure_future(self._execute(wrapped.script, command.timeout_s + SERVER_GRACE_S))
         try:
             async with asyncio.timeout(command.timeout_s):
@@ -140,7 +138,7 @@ class DaytonaSandbox:
             raise await self._explained(garbled) from None
         if result is not None:
             return result
-        if code > SIGNALLED:  # the command killed its own shell, or was killed with the whole sandbox
+        if code > SIGNALLED:  # by the command itself, or with the whole sandbox
             ended = time.monotonic_ns()
             if lost := await self.lost_soon():
                 raise SandboxLost(lost)
@@ -151,8 +149,8 @@ class DaytonaSandbox:
         """The output and the exit code of one request. Raises ``DaytonaRefused``."""
         token = connecting.set(self._marks)
         try:
-            wanted = ExecuteRequest(command=script, timeout=math.ceil(timeout_s))
-            answer = await ask(self._process.execute_command(request=wanted, _request_timeout=timeout_s + REQUEST_S))
+            request = ExecuteRequest(command=script, timeout=math.ceil(timeout_s))
+            answer = await ask(self._process.execute_command(request=request, _request_timeout=timeout_s + REQUEST_S))
         finally:
             connecting.reset(token)
         return answer.result or "", answer.exit_code or 0
@@ -172,14 +170,14 @@ class DaytonaSandbox:
                 await kill_until_done(kill, sending, within_s=KILL_S, again_s=KILLED_S)
         except (DaytonaRefused, TimeoutError) as error:
             if isinstance(error, DaytonaRefused) and error.status in (400, 404):
-                return  # the sandbox is gone, and all in it
+                return  # the sandbox is gone
             raise ExecFailed(f"{LEFT}: {error or 'no answer'}") from error
         finally:
             if not sending.done():
                 sending.cancel()
             await asyncio.wait({sending})
             if not sending.cancelled():
-                sending.exception()  # seen: the caller raises its own
+                sending.exception()  # retrieved: the caller raises another error
 
     async def open_session(self) -> Session:
         """As ``Sandbox.open_session``: a pseudo-terminal behind one websocket."""
@@ -207,9 +205,9 @@ class DaytonaSandbox:
             raise
 
     async def suspend(self, marks: Marks) -> None:
-        """Stop the sandbox, and archive it with the option: its files stay, its processes end.
+        """Stop the sandbox, or archive a stopped sandbox by the option: files stay, processes end.
 
-        An ephemeral sandbox would be deleted when it stops.
+        The stop would delete an ephemeral sandbox, so the auto-delete interval is changed first.
         """
         sandboxes = self._clients.sandboxes
 
@@ -254,7 +252,6 @@ class DaytonaSandbox:
         except DaytonaRefused as error:
             raise error.as_error(CreateFailed, "the sandbox can't be copied") from error
         with self._states.watched(self.id):
-            await self._states.look(self.id)
             while True:
                 self._news.clear()
                 if lost := self._lost():
@@ -266,7 +263,8 @@ class DaytonaSandbox:
     async def _reach(self, target: str, changes: Mapping[str, Callable[[], Coroutine[Any, Any, None]]]) -> None:
         """Request the change of each state on the way, and return once the state is ``target``."""
         with self._states.watched(self.id):
-            await self._states.look(self.id)
+            if self._state == target:  # a cancelled call may have requested another state since the last report
+                await self._states.look(self.id)
             while self._state != target:
                 self._news.clear()
                 if self._state in (GONE, "destroying", *BROKEN):
@@ -288,8 +286,7 @@ class DaytonaSandbox:
                 await self._news.wait()
 
     async def reset(self, marks: Marks) -> None:
-        """Not among the capabilities: Daytona cannot restore a snapshot in place."""
-        raise ExecFailed("daytona sandboxes are made anew for each trial, not reset")
+        raise ExecFailed("daytona cannot reset a sandbox")
 
     async def destroy(self) -> None:
         """As ``Sandbox.destroy``: until an event or a look reports the state ``destroyed``."""

@@ -18,9 +18,9 @@ from taxtui.substrates.daytona.failure import BROKEN, DaytonaRefused
 from taxtui.substrates.daytona.states import States
 
 NAMES: Final = "taxtui-"
-"""The prefix of every name; Daytona can filter by a part of a name, but not by a label of any value."""
+"""The prefix of every name; Daytona filters by a part of a name, but not by a label with any value."""
 HANDLE: Final = "snapshot:"
-"""The beginning of a snapshot's handle; a sandbox's handle is its id."""
+"""The beginning of a snapshot's handle; the handle of a sandbox is the id."""
 PAGE: Final = 200
 _NAME: Final = re.compile(rf"(?P<name>{NAMES}.+)\.run\.(?P<run>.+)\.until\.(?P<deadline>[0-9]*)")
 

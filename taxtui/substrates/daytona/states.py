@@ -12,7 +12,7 @@ import contextlib
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import socketio  # type: ignore[import-untyped]
@@ -37,15 +37,18 @@ STARTED: Final = "started"
 _THROTTLED: Final = 429
 
 
-class StateFollower(Protocol):
-    """Receiver of the states of one sandbox. Called from the event loop; must not wait."""
+class StateReport(NamedTuple):
+    """A state of a sandbox, as seen by an event or a lookup."""
 
-    def changed(self, state: str, reason: str, at_ns: int, resolution_ns: int, late_ns: int = 0) -> None:
-        """The sandbox is now in this state; ``destroyed`` also for an unknown sandbox.
+    state: str  # "destroyed" also for an unknown sandbox
+    reason: str
+    at_ns: int  # monotonic
+    resolution_ns: int
+    late_ns: int = 0  # delay of the lookup by throttling
 
-        ``late_ns``: the delay of the lookup by throttling.
-        """
-        ...
+
+Follower = Callable[[StateReport], None]
+"""Receiver of the states of a sandbox, called from the event loop."""
 
 
 class States:
@@ -55,10 +58,10 @@ class States:
         """``events``: use the event socket."""
         self.clients = clients
         self._events = events
-        self._followers: dict[str, StateFollower] = {}
+        self._followers: dict[str, Follower] = {}
         self._watched: dict[str, int] = {}  # id → time of the last lookup
         self._any_watched = asyncio.Event()
-        self._early: OrderedDict[str, tuple[str, str, int]] = OrderedDict()  # events of unknown sandboxes
+        self._early: OrderedDict[str, StateReport] = OrderedDict()  # events of unknown sandboxes
         self._socket: Any = None
         self._polling: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
@@ -86,11 +89,11 @@ class States:
         if self._socket is not None:
             await self._socket.disconnect()
 
-    def follow(self, sandbox_id: str, follower: StateFollower) -> None:
+    def follow(self, sandbox_id: str, follower: Follower) -> None:
         """Report every state of this sandbox that an event or a lookup shows, also an event before this call."""
         self._followers[sandbox_id] = follower
         if early := self._early.pop(sandbox_id, None):
-            follower.changed(*early, 0)
+            follower(early)
 
     def unfollow(self, sandbox_id: str) -> None:
         self._followers.pop(sandbox_id, None)
@@ -108,12 +111,6 @@ class States:
     def report_throttling(self, marks: Marks) -> None:
         """Report the throttling since the last report as a notice, to the first sandbox that asks."""
         self._throttle.report(marks)
-
-    def _report(
-        self, sandbox_id: str, state: str, reason: str, at_ns: int, resolution_ns: int, late_ns: int = 0
-    ) -> None:
-        if follower := self._followers.get(sandbox_id):
-            follower.changed(state, reason, at_ns, resolution_ns, late_ns)
 
     # ------------------------------------------------------------------------------------------------------- events
 
@@ -139,11 +136,11 @@ class States:
         state, sandbox_id = sandbox.get("state") or data.get("newState"), sandbox.get("id")
         if not isinstance(state, str) or not isinstance(sandbox_id, str):
             return
-        reason = str(sandbox.get("errorReason") or "")
-        if sandbox_id in self._followers:
-            self._report(sandbox_id, state, reason, now_ns, 0)
+        report = StateReport(state, str(sandbox.get("errorReason") or ""), now_ns, 0)
+        if follower := self._followers.get(sandbox_id):
+            follower(report)
             return
-        self._early[sandbox_id] = (state, reason, now_ns)
+        self._early[sandbox_id] = report
         while len(self._early) > REMEMBERED:
             self._early.popitem(last=False)
 
@@ -180,7 +177,8 @@ class States:
         # The state of a sandbox with a last lookup before the pause was delayed by the pause.
         late_ns = now_ns - self._throttled_ns if last_ns <= self._throttled_ns else 0
         self._throttle.at_least(late_ns)
-        self._report(sandbox_id, state, reason, now_ns, now_ns - last_ns, late_ns)
+        if follower := self._followers.get(sandbox_id):
+            follower(StateReport(state, reason, now_ns, now_ns - last_ns, late_ns))
 
     async def lookup(self, request: Callable[[], Awaitable[T]]) -> T:
         """The answer to a request for a state, made within the budget. Raises ``DaytonaRefused``.
@@ -188,8 +186,8 @@ class States:
         After a throttled lookup all lookups pause, because the limit belongs to the account.
         """
         async with self._turn:
-            await asyncio.sleep(max(0, self._next_lookup_ns - time.monotonic_ns()) / 1e9)
-            began_ns = time.monotonic_ns()
+            while (began_ns := time.monotonic_ns()) < self._next_lookup_ns:  # noqa: ASYNC110  # a pause may begin meanwhile
+                await asyncio.sleep((self._next_lookup_ns - began_ns) / 1e9)
             self._next_lookup_ns = began_ns + round(1e9 / LOOKS_PER_S)
         try:
             answer = await ask(request())

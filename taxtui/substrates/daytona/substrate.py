@@ -28,7 +28,7 @@ from taxtui.substrates.daytona.failure import DaytonaRefused
 from taxtui.substrates.daytona.removal import remove_sandbox, remove_snapshot
 from taxtui.substrates.daytona.sandbox import DaytonaSandbox
 from taxtui.substrates.daytona.snapshots import HANDLE, NAMES, PAGE, list_snapshots
-from taxtui.substrates.daytona.states import States
+from taxtui.substrates.daytona.states import StateReport, States
 
 PERMISSIONS: Final = ("write:sandboxes", "delete:sandboxes")
 
@@ -40,7 +40,6 @@ class DaytonaSubstrate:
     Options: ClassVar[type[msgspec.Struct]] = DaytonaOptions
 
     def __init__(self, options: DaytonaOptions | None = None) -> None:
-        """Take the options; nothing is contacted yet."""
         self._options = options or DaytonaOptions()
         self.capabilities = Capabilities(
             deadline="provider",
@@ -72,7 +71,6 @@ class DaytonaSubstrate:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Hang up."""
         clients, self._clients = self._opened, None
         await self._states.close()
         await clients.close()
@@ -84,7 +82,7 @@ class DaytonaSubstrate:
         return self._clients
 
     async def check(self) -> Availability:
-        """The key, its permissions, the region and the rest of the quota; makes nothing."""
+        """Look up the key, the permissions, the region and the quota."""
         if self._clients is None:
             try:
                 async with DaytonaSubstrate(self._options) as opened:
@@ -135,14 +133,14 @@ class DaytonaSubstrate:
 
     async def _quota(self, organization_id: str | None) -> dict[str, str]:
         if organization_id is None:
-            return {"quota": "unknown: the key does not tell its organization"}
+            return {"quota": "unknown: the key has no organization"}
         try:
             organizations = self._opened.organizations
             usage = await ask(
                 organizations.get_organization_usage_overview(organization_id, _request_timeout=REQUEST_S)
             )
         except DaytonaRefused:
-            return {"quota": "unknown: the API does not tell this key"}
+            return {"quota": "unknown: this key may not read the quota"}
         return {
             f"quota.{region.region_id}": f"{region.current_cpu_usage:g} of {region.total_cpu_quota:g} CPUs, "
             f"{region.current_memory_usage:g} of {region.total_memory_quota:g} GiB"
@@ -153,25 +151,23 @@ class DaytonaSubstrate:
         """As ``Substrate.create``: one request, answered with the sandbox's id."""
         reference = reference_of(spec.acquire)
         if spec.acquire != "create" and not reference:
-            raise CreateFailed(f"daytona makes every sandbox anew; acquire={spec.acquire} is not possible")
+            raise CreateFailed(f"daytona creates or copies sandboxes; acquire={spec.acquire} is not possible")
         clients, options = self._opened, self._options
         token = connecting.set(marks)
         try:
-            wanted = _wanted(options, spec, clients.target, reference)
-            created = await ask(clients.sandboxes.create_sandbox(wanted, _request_timeout=REQUEST_S))
+            request = _create_request(options, spec, clients.target, reference)
+            created = await ask(clients.sandboxes.create_sandbox(request, _request_timeout=REQUEST_S))
         except DaytonaRefused as error:
             raise error.as_error(CreateFailed, "the sandbox could not be created") from error
         finally:
             connecting.reset(token)
         marks("accepted")
-        # Variables go with each command instead of into the sandbox: with custom ones it would miss the warm pool.
+        # Each command sets the variables: a sandbox with custom variables would miss the warm pool.
         env = {**({FIXTURES_ENV: options.fixtures} if options.fixtures else {}), **spec.env}
         base_url = f"{created.toolbox_proxy_url.rstrip('/')}/{created.id}"
-        sandbox = DaytonaSandbox(
-            spec.name, created.id, base_url, clients, self._states, env, options.shell, options.suspend, marks
-        )
+        sandbox = DaytonaSandbox(spec.name, created.id, base_url, self._states, env, options, marks)
         if created.state is not None:
-            sandbox.changed(created.state.value, created.error_reason or "", time.monotonic_ns(), 0)
+            sandbox.changed(StateReport(created.state.value, created.error_reason or "", time.monotonic_ns(), 0))
         return sandbox
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
@@ -208,7 +204,6 @@ class DaytonaSubstrate:
             raise _unlisted("sandboxes", error) from error
 
     async def reap(self, entry: Found) -> None:
-        """As ``Substrate.reap``."""
         if entry.handle.startswith(HANDLE):
             await remove_snapshot(self._opened, entry.name, entry.handle.removeprefix(HANDLE))
         else:
@@ -220,9 +215,9 @@ def _unlisted(noun: str, error: DaytonaRefused) -> SubstrateError:
     return SubstrateUnavailable(problem) if error.final else Throttled(problem, error.retry_after_s)
 
 
-def _wanted(options: DaytonaOptions, spec: SandboxSpec, target: str | None, reference: str) -> CreateSandbox:
-    """Daytona ends the sandbox at its time to live; an ephemeral sandbox is deleted when it stops earlier."""
-    wanted = CreateSandbox(
+def _create_request(options: DaytonaOptions, spec: SandboxSpec, target: str | None, reference: str) -> CreateSandbox:
+    """The request. Daytona ends a sandbox at the time to live, and deletes an ephemeral sandbox after an early stop."""
+    request = CreateSandbox(
         name=spec.name,
         labels=spec.labels,
         target=target,
@@ -233,15 +228,15 @@ def _wanted(options: DaytonaOptions, spec: SandboxSpec, target: str | None, refe
         ttl_minutes=minutes(spec.ttl_s),
     )
     if reference:
-        wanted.snapshot = reference
+        request.snapshot = reference
     elif options.image:
-        wanted.build_info = CreateBuildInfo(dockerfile_content=f"FROM {options.image}\n")
-        wanted.cpu = max(1, math.ceil(spec.limits.cpus))
-        wanted.memory = max(1, math.ceil(spec.limits.memory_mib / 1024))
-        wanted.disk = options.disk_gib
+        request.build_info = CreateBuildInfo(dockerfile_content=f"FROM {options.image}\n")
+        request.cpu = max(1, math.ceil(spec.limits.cpus))
+        request.memory = max(1, math.ceil(spec.limits.memory_mib / 1024))
+        request.disk = options.disk_gib
     elif options.snapshot:
-        wanted.snapshot = options.snapshot
-    return wanted
+        request.snapshot = options.snapshot
+    return request
 
 
 def _state(item: SandboxListItem) -> str:

@@ -1,8 +1,7 @@
 """Decide whether a refusal by the API server may be temporary: of a right, or of room under a quota.
 
-A restarting API server accepts no connections for a moment. Then it refuses everybody until it has read the roles and
-the tokens: a right that worked before is in doubt, not lost. Every answer passes through ``Access``, which knows the
-granted rights and the time since the server refuses one.
+A restarting API server accepts no connections for a moment. Then the server refuses every request until roles and
+tokens are read: a right that worked before is in doubt, not lost.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ DOUBT_S: Final = 45.0
 OUTAGE_S: Final = 2.0
 """A shorter silence is a broken connection."""
 _AFTER_A_POD: Final = frozenset({"get", "delete", "exec", "get sandboxclaims", "delete sandboxclaims"})
-"""Requests about a pod or claim that exists: creating or listing it has succeeded before."""
+"""Requests about an existing pod or claim: a create or a list has succeeded before."""
 
 
 HOLD_S: Final = 60.0
@@ -27,7 +26,7 @@ HOLD_S: Final = 60.0
 
 
 class _Refusals(NamedTuple):
-    """Refusals of one right in a row: either all of them answers, or all of them silence."""
+    """Consecutive refusals of one right: all are answers, or all are silence."""
 
     silent: bool
     first_s: float
@@ -35,19 +34,18 @@ class _Refusals(NamedTuple):
 
 
 class Access:
-    """The rights that were granted on one cluster, and the time since each is refused."""
+    """The granted rights on one cluster, and their present refusals."""
 
     def __init__(self) -> None:
-        """Nothing is known yet."""
-        self._let_in: set[str] = set()
+        self._granted: set[str] = set()
         self._refusals: dict[str, _Refusals] = {}
-        self._granted_s = self._silent_s = -1.0  # when that last happened, to any right
-        self._outage_began_s = -1.0  # the first request of an outage that is not over
-        self._outage_s = 0.0  # the longest outage that is over and not reported
+        self._granted_s = self._silent_s = -1.0  # times of the last grant and the last silence
+        self._outage_began_s = -1.0  # the first request of the present outage
+        self._outage_s = 0.0  # the longest past outage without a report
 
     def granted(self, right: str) -> None:
-        """The server answered a request that needs this right."""
-        self._let_in.add(right)
+        """Record that the server answered a request with this right."""
+        self._granted.add(right)
         self._refusals.pop(right, None)
         self._granted_s = time.monotonic()
         if self._outage_began_s >= 0:
@@ -55,13 +53,13 @@ class Access:
             self._outage_began_s = -1.0
 
     def judge(self, right: str, error: ApiRefused) -> ApiRefused:
-        """The same refusal with its doubt set: in doubt for ``DOUBT_S`` after a success, unless a policy refused.
+        """Set and return the refusal's doubt: in doubt for ``DOUBT_S`` after a success, unless a policy refused.
 
-        An outage does not count: the time begins with the first answer after it.
+        An outage does not count: the time begins with the first answer after the outage.
         """
         now_s, silent = time.monotonic(), error.status == 0
-        had = right in self._let_in or (right in _AFTER_A_POD and bool(self._let_in))
-        if had and error.closed:
+        worked_before = right in self._granted or (right in _AFTER_A_POD and bool(self._granted))
+        if worked_before and error.closed:
             row = self._refusals.get(right)
             first_s = now_s if row is None or self._over(row, now_s, silent=silent) else row.first_s
             self._refusals[right] = _Refusals(silent, first_s, now_s)
@@ -73,31 +71,29 @@ class Access:
         return error
 
     def take_outage_s(self) -> float:
-        """How long the server answered no request, at least: once for each outage of ``OUTAGE_S`` or more, else 0."""
+        """The least duration of an outage of ``OUTAGE_S`` or more, reported once; else 0."""
         outage_s, self._outage_s = self._outage_s, 0.0
         return outage_s if outage_s >= OUTAGE_S else 0.0
 
     def _over(self, row: _Refusals, now_s: float, *, silent: bool) -> bool:
-        """Whether the server was restarted after these refusals, so that a new one begins a new row."""
+        """Whether the server was restarted after these refusals, so that a new row begins."""
         if silent != row.silent or (not silent and self._silent_s > row.last_s):
             return True
         return self._granted_s > row.last_s and now_s - row.last_s > DOUBT_S
 
 
 class Room:
-    """The existing sandboxes of one substrate; a removed one makes room under a quota for the next."""
+    """The existing sandboxes of one substrate. Each removal makes room under a quota."""
 
     def __init__(self) -> None:
-        """No sandbox exists yet."""
         self._names: set[str] = set()
         self._freed = asyncio.Event()
 
     def add(self, name: str) -> None:
-        """A sandbox exists."""
         self._names.add(name)
 
     def remove(self, name: str) -> None:
-        """A sandbox is gone, or was never made."""
+        """Record that a sandbox is gone, or was never made."""
         if name in self._names:
             self._names.discard(name)
             self._freed.set()
@@ -105,11 +101,10 @@ class Room:
 
     @property
     def size(self) -> int:
-        """The number of sandboxes."""
         return len(self._names)
 
     def next(self) -> asyncio.Event:
-        """Set by the next removal. Take it before the request that may be refused."""
+        """An event for the next removal. Take the event before the request."""
         return self._freed
 
     async def wait(self, freed: asyncio.Event) -> bool:

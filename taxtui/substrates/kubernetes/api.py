@@ -1,14 +1,14 @@
-"""The Kubernetes requests of the substrate, and their answers.
+"""The Kubernetes requests of the substrate, with answers decoded into the used fields.
 
-They use the SDK's generic call path. The generated methods build and check a pydantic model of every pod: 2 ms of CPU
-per create, which with many trials in flight would look like latency. Answers are decoded into the used fields.
+Requests use the SDK's generic call path. The generated methods build and check a pydantic model of every pod: 2 ms of
+CPU per create, which would look like latency with many concurrent trials.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -29,33 +29,31 @@ T = TypeVar("T")
 
 
 class Described(Protocol):
-    """Any object of the API: it has metadata."""
+    """Any object of the API."""
 
     @property
-    def metadata(self) -> Metadata:
-        """The identity of the object."""
-        ...
+    def metadata(self) -> Metadata: ...
 
 
 Kept = TypeVar("Kept", bound=Described)
 
 REQUEST_S: Final = 30.0
 WATCH_S: Final = 240
-"""Time after which the API server ends a watch without a message; the watch then continues with a new request."""
+"""Time after which the API server ends a watch without a message; a new request continues the watch."""
 PAGE: Final = 500
 _AUTH: Final = ["BearerToken"]
 _MERGE: Final = {"Content-Type": "application/merge-patch+json"}
 _WHOLE: Final = aiohttp.ClientTimeout(total=REQUEST_S)
 
 declined: ContextVar[bytearray | None] = ContextVar("declined", default=None)
-"""The body of a refused handshake of the current task: the websocket client drops it."""
+"""The body of a refused handshake in the current task: the websocket client drops the body."""
 
 
 @dataclass(frozen=True)
 class ObjectKind(Generic[Kept]):
-    """A kind of object: its path, and its decoded type."""
+    """A kind of object: path and decoded type."""
 
-    api: str  # the path of its group and version
+    api: str  # path of group and version
     plural: str
     type: type[Kept]
 
@@ -65,7 +63,7 @@ class ObjectKind(Generic[Kept]):
         return f"{self.api}{within}/{self.plural}" + (f"/{quote(name)}" if name else "")
 
     def right(self, verb: str) -> str:
-        """The right for a verb, as ``Access`` names it; for pods the verb alone."""
+        """The name of a right in ``Access``: verb and kind, for pods the verb alone."""
         return verb if self.plural == "pods" else f"{verb} {self.plural}"
 
 
@@ -86,7 +84,7 @@ class ClusterApi:
     """Requests about pods and claims. Each raises ``ApiRefused`` and nothing else."""
 
     def __init__(self, client: ApiClient) -> None:
-        """``client``: closed by the caller."""
+        """The caller closes ``client``."""
         self._client = client
         self.access = Access()
         self._ahead_s = 0.0
@@ -102,7 +100,7 @@ class ClusterApi:
         right: str = "",
         headers: Mapping[str, str] | None = None,
     ) -> aiohttp.ClientResponse:
-        """``right``: the name of the needed right, as ``Access`` uses it; empty if everybody has it."""
+        """``right``: the needed right's name in ``Access``; empty if every user has the right."""
         pairs = [(key, value) for key, value in (query or {}).items() if value not in (None, "")]
         try:
             request = await self._client.param_serialize(
@@ -141,7 +139,6 @@ class ClusterApi:
         return str(answer.get("gitVersion", "")), time.monotonic_ns() - began
 
     async def create(self, kind: ObjectKind[Kept], namespace: str, manifest: Mapping[str, Any], marks: Marks) -> Kept:
-        """Create an object."""
         token = connecting.set(marks)
         try:
             raw = await self._ask("POST", kind.path(namespace), manifest, right=kind.right("create"))
@@ -150,7 +147,6 @@ class ClusterApi:
             connecting.reset(token)
 
     async def get(self, kind: ObjectKind[Kept], namespace: str, name: str) -> Kept:
-        """The current state of an object."""
         return _decode(await self._ask("GET", kind.path(namespace, name), right=kind.right("get")), kind.type)
 
     async def exists(self, kind: ObjectKind[Any], about: Metadata) -> bool:
@@ -167,7 +163,7 @@ class ClusterApi:
         await self._ask("PATCH", kind.path(namespace, name), change, right=kind.right("patch"), headers=_MERGE)
 
     async def delete(self, kind: ObjectKind[Any], about: Metadata, how: Mapping[str, Any]) -> bool:
-        """Request the deletion of exactly this object; False if it is gone or another object has its name."""
+        """Request the deletion of exactly this object; False if the object is gone or replaced under the same name."""
         body = {**how, "preconditions": {"uid": about.uid}}
         try:
             await self._ask("DELETE", kind.path(about.namespace, about.name), body, right=kind.right("delete"))
@@ -178,7 +174,7 @@ class ClusterApi:
         return True
 
     async def list(self, kind: ObjectKind[Kept], namespace: str | None, selector: str) -> tuple[list[Kept], str, float]:
-        """The objects of one namespace or of all, the list's resource version, and the server's Unix time."""
+        """The objects of a namespace or of all, the resource version of the list, and the server's Unix time."""
         objects: list[Kept] = []
         query: dict[str, Any] = {"labelSelector": selector, "limit": PAGE}
         while True:
@@ -194,7 +190,7 @@ class ClusterApi:
     async def watch(
         self, kind: ObjectKind[Kept], namespace: str, selector: str, version: str
     ) -> AsyncIterator[tuple[str, Kept]]:
-        """Events after a resource version until the server ends the stream; ``ApiRefused`` 410 when it is too old."""
+        """Events after a resource version until the server ends the stream; ``ApiRefused`` 410 for an old version."""
         query = {
             "labelSelector": selector,
             "resourceVersion": version,
@@ -217,16 +213,21 @@ class ClusterApi:
             except (aiohttp.ClientError, OSError) as error:
                 raise unanswered(error) from error
 
-    async def events(self, pod: Metadata, which: str) -> Sequence[Event]:
+    async def events(self, pod: Metadata, selector: str) -> Sequence[Event]:
         """The events of a pod for a field selector like ``type=Warning``, in no order."""
-        query = {"fieldSelector": f"involvedObject.uid={pod.uid},{which}", "limit": PAGE}
+        query = {"fieldSelector": f"involvedObject.uid={pod.uid},{selector}", "limit": PAGE}
         path = f"/api/v1/namespaces/{quote(pod.namespace)}/events"
         response = await self._send("GET", path, query, right="events")
         with contextlib.closing(response):
             return _decode(await response.read(), Events).items or []
 
+    async def missing(self, namespace: str, rights: Iterable[tuple[str, str, str]]) -> str:
+        """The missing rights, each a verb, a resource and an API group, in one line; "" if none is missing."""
+        rows = [(verb, resource, await self.may(namespace, verb, resource, group)) for verb, resource, group in rights]
+        return ", ".join(f"{verb} {resource}" for verb, resource, allowed in rows if not allowed)
+
     async def may(self, namespace: str, verb: str, resource: str, group: str = "") -> bool:
-        """Whether our own permissions cover something like ``create`` ``pods/exec``."""
+        """Whether the credentials have a permission like ``create`` ``pods/exec``."""
         plural, _, sub = resource.partition("/")
         attributes = {"namespace": namespace, "verb": verb, "resource": plural, "subresource": sub, "group": group}
         review = {
@@ -249,7 +250,7 @@ class ClusterApi:
         return shares
 
     async def denies_egress(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether a NetworkPolicy denies all egress to pods with these labels; the cluster may still not enforce it."""
+        """Whether a NetworkPolicy denies all egress to pods with these labels; some clusters enforce no policy."""
         path = f"/apis/networking.k8s.io/v1/namespaces/{quote(namespace)}/networkpolicies"
         policies = _decode(await self._ask("GET", path), dict[str, Any]).get("items") or ()
         return any(_denies(policy.get("spec") or {}, labels) for policy in policies)
@@ -259,7 +260,6 @@ class PodEvents:
     """Reads the events of all pods of a substrate, until the server refuses; the right is optional."""
 
     def __init__(self, api: ClusterApi) -> None:
-        """Nothing is asked yet."""
         self._api = api
         self._may_ask = True
 
@@ -272,17 +272,17 @@ class PodEvents:
         return warning_text(last) if last else ""
 
     async def last_pull(self, pod: Metadata) -> Pull | None:
-        """The pull of a pod's image; None if its node had the image, and without the right to read events."""
+        """The pull of a pod's image; None if the node had the image, and without the right to read events."""
         last = await self._last(pod, "reason=Pulled")
         return pull(last.message or "") if last else None
 
     async def _last(
-        self, pod: Metadata, which: str, prefer: Callable[[Event], bool] = lambda event: False
+        self, pod: Metadata, selector: str, prefer: Callable[[Event], bool] = lambda event: False
     ) -> Event | None:
         if not self._may_ask:
             return None
         try:
-            events = await self._api.events(pod, which)
+            events = await self._api.events(pod, selector)
             return max(events, key=lambda event: (prefer(event), event.when), default=None)
         except ApiRefused as error:
             self._may_ask = not error.final
@@ -298,8 +298,10 @@ def _denies(policy: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 def _decode(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(raw, type=kind)
-    except msgspec.DecodeError as error:  # a proxy's page, or a stream that was cut within a line
-        raise ApiRefused(0, type(error).__name__, "the API server's answer is not what Kubernetes sends") from error
+    except msgspec.DecodeError as error:  # a proxy's page, or a part of a line
+        raise ApiRefused(
+            0, type(error).__name__, "the API server's answer does not match Kubernetes' schema"
+        ) from error
 
 
 def _date(header: str | None) -> float:

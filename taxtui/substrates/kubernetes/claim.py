@@ -1,6 +1,6 @@
 """A claim on a sandbox of a warm pool (kubernetes-sigs/agent-sandbox, v1beta1), as plain data.
 
-The controller copies a sandbox's ``Ready`` condition to its claim. Source of the reasons:
+The controller copies a sandbox's ``Ready`` condition to the claim. Source of the reasons:
 ``sandboxclaim_controller.go``, ``sandbox_types.go``, and the client 1.0.8.
 """
 
@@ -18,7 +18,7 @@ VERSION: Final = "v1beta1"
 SANDBOX_PODS: Final = "agents.x-k8s.io/sandbox-name-hash"
 """The label of every sandbox's pod, pre-warmed or made for a claim, before and after the claim."""
 FOREGROUND: Final = {"propagationPolicy": "Foreground"}
-"""With this policy a deleted claim stays until its sandbox and its pod are gone."""
+"""The policy that keeps a deleted claim until sandbox and pod are gone."""
 
 SUSPENDED: Final = "SandboxSuspended"
 _REFUSED: Final = frozenset(
@@ -26,25 +26,25 @@ _REFUSED: Final = frozenset(
         "WarmPoolNotFound",
         "TemplateNotFound",
         "InvalidMetadata",
-        "InvalidConfiguration",  # of its sandbox, since agent-sandbox 1.0
+        "InvalidConfiguration",  # of the sandbox, since agent-sandbox 1.0
         "EnvVarsInjectionRejected",
         "VolumeClaimTemplatesError",
         "MultiplePods",
     }
 )
-"""Why no sandbox comes, where waiting does not help."""
+"""Reasons for no sandbox, ever."""
 _ENDED: Final = frozenset({"ClaimExpired", "SandboxExpired", "PodSucceeded", "PodFailed", SUSPENDED})
-"""Why there is none any more."""
+"""Reasons for the end of a sandbox."""
 
 
 class Bound(Camel, frozen=True):
-    """The sandbox of a claim; its pod has the same name."""
+    """The sandbox of a claim; sandbox and pod have one name."""
 
     name: str = ""
 
 
 class ClaimStatus(Camel, frozen=True):
-    """A claim's status as the controller reports it."""
+    """The status of a claim."""
 
     conditions: list[Condition] | None = None
     sandbox: Bound = Bound()
@@ -62,37 +62,35 @@ class Claim(Camel, frozen=True):
 
     @property
     def pod(self) -> str:
-        """The name of its pod, "" until the claim has one."""
+        """The name of the pod, "" before there is a pod."""
         return self.status.sandbox.name
 
     @property
     def warm(self) -> bool:
-        """Whether the pod is from the pool: a pod made for a claim has the claim's own name."""
+        """Whether the pod is from the pool: a pod made for a claim has the claim's name."""
         return self.pod not in ("", self.metadata.name)
 
     @property
     def ready(self) -> bool:
-        """Whether commands can be sent."""
         return self.pod != "" and self._ready is not None and self._ready.status == "True"
 
     def refused(self) -> str | None:
-        """The reason why it will get no sandbox, or None."""
+        """The reason why the claim gets no sandbox, or None."""
         return self._because(_REFUSED)
 
     def ended(self) -> str | None:
-        """The reason why its sandbox has ended, or None."""
+        """The reason why the sandbox has ended, or None."""
         return "is being deleted" if self.metadata.deletion_timestamp else self._because(_ENDED)
 
     @property
     def suspended(self) -> bool:
-        """Whether its sandbox is suspended."""
         return self._ready is not None and self._ready.reason == SUSPENDED
 
     def waits(self) -> str:
-        """The reason why it is not ready yet, in one line."""
+        """The reason why the claim is not ready, in one line."""
         condition = self._ready
         if condition is None:
-            return "no controller has looked at the claim: does agent-sandbox run, with its extensions?"
+            return "no controller has looked at the claim: does agent-sandbox run with its extensions?"
         return _text(condition)
 
     def _because(self, reasons: frozenset[str]) -> str | None:
@@ -124,9 +122,9 @@ def operating_mode(mode: str) -> dict[str, Any]:
 
 
 def claim(spec: SandboxSpec, pool: str, now_s: float) -> dict[str, Any]:
-    """The claim to create. It ends itself and its pod at its deadline.
+    """The claim to create. The controller ends claim and pod at the deadline.
 
-    It has no environment variables: a claim with variables never gets a pod from the pool.
+    There are no environment variables: a claim with variables never gets a pod from the pool.
 
     Args:
         now_s: the server's Unix time, the clock of the deadline.

@@ -1,7 +1,7 @@
-"""A pod that was claimed from a warm pool, as a sandbox.
+"""A sandbox from a warm pool: a claim and a pod.
 
-Two watches report its state: the watch of the run's claims, and the watch of sandbox pods. Until the claim is ready,
-the controller may replace a dead pod; after that, another pod is another sandbox.
+Two watches report the state: the watch of the run's claims, and the watch of sandbox pods. Until the claim is ready,
+the controller may replace a dead pod; later a second pod is a second sandbox.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.pod import Metadata, Pod
 from taxtui.substrates.kubernetes.removal import remove
 from taxtui.substrates.kubernetes.sandbox import FollowedPod
-from taxtui.substrates.kubernetes.watch import ObjectWatch
+from taxtui.substrates.kubernetes.watch import Follower, ObjectWatch
 
 ADOPTED: Final = "adopted"
 """Milestone: the claim got a sandbox from the pool."""
@@ -34,7 +34,7 @@ MADE: Final = "made"
 
 
 class ClaimedSandbox(FollowedPod):
-    """A claim and its pod."""
+    """A claim, and the pod of the claim."""
 
     noun = "claim"
 
@@ -51,11 +51,11 @@ class ClaimedSandbox(FollowedPod):
         room: Room,
         grace_s: int,
     ) -> None:
-        """Begin to follow the claim of this name, which is about to be made, and the pod that may be made for it.
+        """Begin to follow the future claim of this name, and the pod of the same name.
 
         Args:
             runner: makes the runner of commands in a pod, by the pod's name.
-            grace_s: the grace period of its pod.
+            grace_s: the grace period of the pod.
         """
         super().__init__(name, api, events, marks, options, room)
         self._claims, self._pods = claims, pods
@@ -67,13 +67,13 @@ class ClaimedSandbox(FollowedPod):
         self._suspended = False  # or about to be, by taxtui
         self._operated = False  # a suspension in the claim's status may be taxtui's own
         self._warm = False
-        self._silent = False  # what the pod had come to before it was ours is not marked
+        self._silent = False  # during a report of steps from before the claim
         self._restarts: int | None = None
         self._claim_gone = self._pod_gone = False
         self._all_gone = asyncio.Event()
         self._pod_name = ""
         self._take(name)
-        claims.follow(name, _ClaimNews(self))
+        claims.follow(name, Follower(self.claimed, self.unclaimed, self.unwatched))
 
     def accepted(self, claim: Metadata) -> None:
         """The control plane has accepted the claim."""
@@ -82,12 +82,12 @@ class ClaimedSandbox(FollowedPod):
         self._about = claim
 
     def forget(self) -> None:
-        """Stop following the claim: it is gone, or was never made."""
+        """Stop following the claim, which is gone or was never made."""
         self._claims.unfollow(self.name)
         self._pods.unfollow(self._pod_name)
         self._room.remove(self.name)
 
-    # ------------------------------------------------------------------------------------------- what the watches say
+    # ------------------------------------------------------------------------------------------- reports of the watches
 
     def claimed(self, claim: Claim, at_ns: int, resolution_ns: int) -> None:
         """The claim is now in this state."""
@@ -104,14 +104,14 @@ class ClaimedSandbox(FollowedPod):
             self._marks("ready", at_ns=at_ns, resolution_ns=resolution_ns)
         self._notify()
 
-    def unclaimed(self) -> None:
+    def unclaimed(self, at_ns: int) -> None:
         """The claim is gone."""
         self._claim_gone = True
         self._look_whether_all_is_gone()
         self._notify()
 
     def _take(self, pod: str) -> None:
-        """This is the pod, or will be."""
+        """Follow the pod of this name as the claim's pod."""
         if self._pod_name:
             self._pods.unfollow(self._pod_name)
         self._pod_name, self._pod, self._identity = pod, None, None
@@ -119,15 +119,15 @@ class ClaimedSandbox(FollowedPod):
         self._gone.clear()
         self._pod_gone = False
         self._runner = self._runner_of(pod)
-        if seen := self._pods.follow(pod, self):
+        if seen := self._pods.follow(pod, self.follower):
             self._silent = True
             self.changed(seen, time.monotonic_ns(), 0)
             self._silent = False
 
     def changed(self, now: Pod, at_ns: int, resolution_ns: int) -> None:
-        """As ``ObjectFollower.changed``."""
+        """As ``FollowedPod.changed``; the controller may replace the pod until the claim is ready."""
         if not self._ready:
-            self._identity = now.metadata  # of the last one, as long as it may still be replaced
+            self._identity = now.metadata
             self._gone.clear()
         elif self._identity is None:
             self._settle(now)
@@ -135,17 +135,16 @@ class ClaimedSandbox(FollowedPod):
         super().changed(now, at_ns, resolution_ns)
 
     def _settle(self, pod: Pod) -> None:
-        """From now on this pod, or none, is the sandbox."""
+        """From now on only this pod is the sandbox."""
         self._identity, self._restarts = pod.metadata, _restarts(pod)
 
     def deleted(self, at_ns: int) -> None:
-        """As ``ObjectFollower.deleted``."""
         self._pod_gone = True
         self._look_whether_all_is_gone()
         super().deleted(at_ns)
 
     def _passed(self, mark: str, at_ns: int, resolution_ns: int) -> None:
-        if not self._silent and not self._warm and mark != "ready":  # ready is what the claim says
+        if not self._silent and not self._warm and mark != "ready":  # the claim reports ready
             super()._passed(mark, at_ns, resolution_ns)
 
     def _look_whether_all_is_gone(self) -> None:
@@ -154,11 +153,11 @@ class ClaimedSandbox(FollowedPod):
 
     def _lost(self) -> str | None:
         if self._claim_gone:
-            return "was deleted with its claim"
+            return "was deleted with the claim"
         if self._suspended:
             return "is suspended"
         if self._claim and (ended := self._claim.ended()) and not (self._operated and self._claim.suspended):
-            return f"ended with its claim: {ended}"
+            return f"ended with the claim: {ended}"
         if not self._ready:
             return None
         if self._restarts is not None and self._pod and _restarts(self._pod) > self._restarts:
@@ -175,13 +174,13 @@ class ClaimedSandbox(FollowedPod):
         return f"the claim gets no sandbox: {refused}" if refused else super()._refusal()
 
     async def _obstacle(self) -> str:
-        """The pod's last warning, else the claim's own words."""
+        """The pod's last warning, else the claim's reason."""
         return await super()._obstacle() or (self._claim or Claim(self._about)).waits()
 
     # --------------------------------------------------------------------------------------------------- suspension
 
     async def suspend(self, marks: Marks) -> None:
-        """Delete the pod and keep its volumes, by the sandbox's operating mode. Returns when the pod is gone.
+        """Delete the pod and keep the volumes, by the sandbox's operating mode. Returns when the pod is gone.
 
         Source: ``spec.operatingMode`` in ``sandbox_types.go`` (kubernetes-sigs/agent-sandbox, v1beta1, KEP 694).
         """
@@ -193,7 +192,7 @@ class ClaimedSandbox(FollowedPod):
         while True:
             self._news.clear()
             if self._claim_gone:
-                raise SandboxLost("the pod was deleted with its claim")
+                raise SandboxLost("the pod was deleted with the claim")
             if refusal := self._refusal():
                 raise ExecFailed(refusal)
             if self._claim and not self._claim.ready and await self._has_no_pod():
@@ -210,7 +209,7 @@ class ClaimedSandbox(FollowedPod):
             raise error.as_error(ExecFailed, "the pod can't be read") from error
 
     async def resume(self, marks: Marks) -> None:
-        """Let the controller create a new pod with the same volumes; return when it is ready."""
+        """Let the controller create a new pod with the same volumes; return when the pod is ready."""
         if self._suspended:
             if not (self._pod_gone and self._claim and not self._claim.ready):  # a cancelled suspension
                 await self.suspend(marks)
@@ -225,7 +224,7 @@ class ClaimedSandbox(FollowedPod):
         return Usage()
 
     async def _operate(self, mode: str) -> None:
-        """Set the operating mode of the sandbox, which has the name of its pod."""
+        """Set the operating mode of the sandbox; sandbox and pod have one name."""
         request = self._api.patch(SANDBOXES, self._about.namespace, self._pod_name, operating_mode(mode))
         try:
             await finish_despite_cancel(request)
@@ -242,25 +241,6 @@ class ClaimedSandbox(FollowedPod):
                 self._api, CLAIMS, self._about, FOREGROUND, gone, look_s=look_s, more_s=more_s, pod=self._pod_name
             )
         self.forget()
-
-
-class _ClaimNews:
-    """Passes a claim's watch on to its sandbox; an ``ObjectFollower``."""
-
-    def __init__(self, sandbox: ClaimedSandbox) -> None:
-        self._sandbox = sandbox
-
-    def changed(self, now: Claim, at_ns: int, resolution_ns: int) -> None:
-        """As ``ObjectFollower.changed``."""
-        self._sandbox.claimed(now, at_ns, resolution_ns)
-
-    def deleted(self, at_ns: int) -> None:
-        """As ``ObjectFollower.deleted``."""
-        self._sandbox.unclaimed()
-
-    def unwatched(self, error: ApiRefused) -> None:
-        """As ``ObjectFollower.unwatched``."""
-        self._sandbox.unwatched(error)
 
 
 def _restarts(pod: Pod) -> int:

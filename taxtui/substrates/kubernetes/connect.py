@@ -1,4 +1,4 @@
-"""Finding the cluster: kubeconfig and context as kubectl does, or the service account of the pod we run in."""
+"""Find the cluster: kubeconfig and context as kubectl does, or the service account of taxtui's pod."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from taxtui.sandboxes.kit.refusal import tell_cold
 from taxtui.substrates.kubernetes.api import declined
 
 REFRESH_S: Final = 300
-"""How often a kubeconfig's credential plug-in is asked again; EKS tokens live for 15 minutes."""
+"""Between two calls of a kubeconfig's credential plug-in; EKS tokens live for 15 minutes."""
 config: Any = untyped_config
 _SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
@@ -36,14 +36,14 @@ class Cluster:
         self._loader = loader
 
     async def stay_authenticated(self) -> None:
-        """Renew the token of a credential plug-in for as long as the task lives; returns where there is none."""
-        user = getattr(self._loader, "_user", None)  # the loader's only word about a plug-in
+        """Renew the token of a credential plug-in as long as the task lives; returns without a plug-in."""
+        user = getattr(self._loader, "_user", None)  # the loader has no public field for a plug-in
         if user is not None and ("exec" in user or self._loader.provider == "gcp"):
             await config.refresh_token(self._loader, self.configuration, REFRESH_S)
 
 
 async def discover(kubeconfig: str, context: str) -> Cluster:
-    """The cluster that kubectl would use. Raises ``SubstrateUnavailable``."""
+    """The cluster of kubectl. Raises ``SubstrateUnavailable``."""
     files = _kubeconfigs(kubeconfig)
     settings = Configuration()
     if files:
@@ -71,7 +71,7 @@ async def discover(kubeconfig: str, context: str) -> Cluster:
 
 
 def _kubeconfigs(option: str) -> list[str]:
-    """The existing files among those that kubectl would merge."""
+    """The existing files among kubectl's kubeconfigs."""
     paths = option or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
     return [path for path in paths.split(os.pathsep) if path and Path(path).expanduser().is_file()]
 
@@ -82,7 +82,7 @@ def _trace() -> aiohttp.TraceConfig:
     async def answered(_: object, __: object, end: aiohttp.TraceRequestEndParams) -> None:
         body = declined.get()
         if body is not None and end.response.status >= 300:
-            with contextlib.suppress(aiohttp.ClientError, OSError):  # the status alone then
+            with contextlib.suppress(aiohttp.ClientError, OSError):  # then only the status is known
                 body += await end.response.read()
 
     trace = tell_cold(aiohttp.TraceConfig())

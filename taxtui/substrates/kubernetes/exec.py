@@ -1,7 +1,7 @@
-"""Programs in a pod, each over its own websocket (``v5.channel.k8s.io``, or v4 from older servers).
+"""Programs in a pod, a websocket each (``v5.channel.k8s.io``, or v4 from older servers).
 
-The first byte of a message is its channel: 0 stdin, 1 stdout, 2 stderr, 3 the status with the exit code. Closing the
-socket does not end the remote process; a second exec has to kill its processes.
+The first byte of a message is the channel: 0 stdin, 1 stdout, 2 stderr, 3 the status with the exit code. A process
+continues after the end of the socket; a second exec has to kill all processes of the program.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kubernetes.aio.client import ApiClient
 
 from taxtui.errors import ExecFailed
 from taxtui.plan.spec import Command
-from taxtui.sandboxes.kit.cancellation import kill_then_timeout, with_cleanup
+from taxtui.sandboxes.kit.cancellation import kill_then_timeout, undo_if_cancelled, with_cleanup
 from taxtui.sandboxes.kit.kept_output import exec_result
 from taxtui.sandboxes.kit.kill import kill_script, require_killed
 from taxtui.sandboxes.kit.shell.captured_command import Captured, CapturedProgram, wrap_command, wrap_program
@@ -40,7 +40,7 @@ STATUS_S: Final = 0.25
 """Time limit for the exit status after a command's end marker."""
 _LEFT: Final = "a command's processes may still run in the pod"
 KILL_S: Final = 10.0
-"""Time limit for ending a process: execs, repeated because the process may only just be starting."""
+"""Time limit of a kill. Kills are repeated, because the process may be starting."""
 KILLED_S: Final = 0.3
 """Wait for the end of killed processes before the next kill."""
 
@@ -53,14 +53,14 @@ class RemoteProcess:
     """A program in the pod; a ``framed_shell.ByteStream``."""
 
     def __init__(self, starter: PodExec, socket: aiohttp.ClientWebSocketResponse, program: CapturedProgram) -> None:
-        """Take over a socket after a successful handshake."""
+        """Use a socket after the handshake."""
         self.status: ExitStatus | None = None
         self._starter = starter
         self._socket = socket
         self._program = program
 
     async def read(self) -> tuple[int, bytes]:
-        """As ``ByteStream.read``; ``status`` is set at the end if the program's fate was reported."""
+        """As ``ByteStream.read``; ``status`` is set at the end if the server reported the exit."""
         while True:
             channel, chunk = await self._receive()
             if chunk or channel == ENDED:
@@ -70,7 +70,7 @@ class RemoteProcess:
         """One message; the chunk is empty unless the message is output."""
         try:
             message = await self._socket.receive(CLOSING_S if self.status else None)
-        except TimeoutError:  # the status is the last message; a server that does not close then is not waited for
+        except TimeoutError:  # the status is the last message, although the server has not closed
             await self.drop()
             return ENDED, b""
         if message.type not in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT):
@@ -78,13 +78,12 @@ class RemoteProcess:
         data = message.data if message.type is aiohttp.WSMsgType.BINARY else message.data.encode()
         channel, chunk = (data[0], data[1:]) if data else (STDOUT, b"")
         if channel == STATUS:
-            with contextlib.suppress(msgspec.DecodeError):  # no status then: as if the connection had broken
+            with contextlib.suppress(msgspec.DecodeError):  # then as after a broken connection
                 self.status = msgspec.json.decode(chunk, type=ExitStatus)
         return (channel, chunk) if channel in (STDOUT, STDERR) else (STDOUT, b"")
 
     async def output(self) -> ExecResult:
-        """Send the input, and read until the exit status and, if the program prints one, the end marker on both
-        streams.
+        """Send the input, and read until the exit status and any end marker on both streams.
 
         A background process with the streams open also delays the status: then the marker's code counts. Raises
         ``ExecFailed`` without an exit code.
@@ -103,7 +102,7 @@ class RemoteProcess:
                         streams[channel].feed(chunk)
         finally:
             if feeding is not None:
-                feeding.cancel()  # a command may end without having read its input
+                feeding.cancel()  # a command may end before reading all input
                 await asyncio.wait({feeding})
         code = self.status.exit_code() if self.status is not None else streams[STDOUT].exit_code
         if code is None:
@@ -112,7 +111,7 @@ class RemoteProcess:
         return exec_result(code, out.output(), err.output(), out.wrapper_ended_ns)
 
     async def write(self, data: bytes) -> None:
-        """As ``ByteStream.write``, but ``ExecFailed`` where the connection breaks: the pod may well live."""
+        """As ``ByteStream.write``, but ``ExecFailed`` for a broken connection: the pod may live."""
         try:
             for at in range(0, len(data), _CHUNK):
                 await self._socket.send_bytes(b"\0" + data[at : at + _CHUNK])
@@ -120,7 +119,7 @@ class RemoteProcess:
             raise ExecFailed(_BROKEN) from error
 
     async def close(self) -> None:
-        """As ``ByteStream.close``: kill all processes of a program that still runs, and close the connection.
+        """As ``ByteStream.close``: kill all processes of a running program, and close the connection.
 
         Raises ``ExecFailed`` if the kill failed.
         """
@@ -129,7 +128,7 @@ class RemoteProcess:
                 async with asyncio.timeout(KILL_S):
                     await self._kill()
         except ApiRefused as error:
-            if error.status != 404:  # the pod is gone, and all in it
+            if error.status != 404:  # the pod is gone
                 raise ExecFailed(f"{_LEFT}: {error}") from error
         except TimeoutError as error:
             raise ExecFailed(f"{_LEFT}: no answer") from error
@@ -157,12 +156,10 @@ class RemoteProcess:
 
 
 class ShellStream:
-    """A persistent shell's bytes; a ``framed_shell.ByteStream`` that ends with the shell, even if other processes have
-    its streams open.
-    """
+    """A persistent shell's ``framed_shell.ByteStream``, which ends with the shell, in spite of held streams."""
 
     def __init__(self, process: RemoteProcess, marker: bytes) -> None:
-        """``marker``: printed by the program around the shell when the shell has ended."""
+        """``marker``: the wrapper's output after the end of the shell."""
         self._process = process
         self._marker = marker
         self._tail = b""
@@ -193,9 +190,9 @@ class PodExec:
         container: str = CONTAINER,
         env: Mapping[str, str] = EMPTY,
     ) -> None:
-        """Use a client that has already sent a request: its connection pool is shared.
+        """Share the connection pool of a client after the client's first request.
 
-        ``env``: variables that the container lacks; each program gets them from the program ``env``.
+        ``env``: variables missing in the container; the program ``env`` sets them for each program.
         """
         self._client = client
         self._access = access
@@ -207,7 +204,7 @@ class PodExec:
         self._closing: list[asyncio.Task[None]] = []
 
     def hang_up(self) -> None:
-        """End every connection: the pod is lost, and a dead node's would stay open until the command's timeout."""
+        """End every connection: connections to a dead node would stay open until the command's timeout."""
         loop = asyncio.get_running_loop()
         self._closing = [loop.create_task(process.drop()) for process in self._open]
 
@@ -267,7 +264,7 @@ class PodExec:
         starting = asyncio.ensure_future(self.start(program, stdin=bool(program.stdin)))
         try:
             async with asyncio.timeout(command.timeout_s):
-                # Shielded: a handshake that is abandoned half-way could leave an unknown process.
+                # Shielded: an abandoned handshake could leave an unknown process.
                 process = await asyncio.shield(starting)
                 result = await process.output()
                 await process.drop()
@@ -281,12 +278,7 @@ class PodExec:
     async def shell(self) -> ShellStream:
         """Start the shell program of ``FramedShell``. Raises ``ApiRefused``."""
         program = wrap_program(launch_argv())
-        starting = asyncio.ensure_future(self.start(program, stdin=True))
-        try:
-            process = await asyncio.shield(starting)
-        except asyncio.CancelledError as cancelled:
-            await with_cleanup(_end(starting), cancelled)
-            raise
+        process = await undo_if_cancelled(self.start(program, stdin=True), RemoteProcess.close)
         return ShellStream(process, program.marker)
 
     async def kill(self, mark: str) -> None:
@@ -301,12 +293,12 @@ class PodExec:
 
 
 async def _end(starting: asyncio.Future[RemoteProcess]) -> None:
-    """Kill the processes of a program that may have started."""
+    """Kill the processes of a program if the program has started."""
     try:
         async with asyncio.timeout(KILL_S):
             process = await starting
     except ApiRefused:
         return
     except TimeoutError as error:
-        raise ExecFailed(f"{_LEFT}: its start was never answered") from error
+        raise ExecFailed(f"{_LEFT}: no answer to the start") from error
     await process.close()

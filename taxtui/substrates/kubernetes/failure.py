@@ -1,7 +1,7 @@
 """Errors for the API server's answers, a pod's states and a program's end. Plain data in, nothing is called.
 
 Source of the words: the API server's Status objects (kubernetes.io, API conventions), the kubelet's reasons in
-a container's state, and the ``v1.Status`` that ends an exec.
+a container's state, and the ``v1.Status`` at the end of an exec.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from taxtui.errors import ExecFailed, QuotaExceeded, SubstrateUnavailable, Throt
 from taxtui.sandboxes.kit.refusal import Meaning, Refused, is_named
 from taxtui.substrates.kubernetes.pod import Camel, Event, Pod
 
-_USER: Final = re.compile(r'[Uu]ser "[^"]*"')  # of no use to who reads a recording, and none of their business
+_USER: Final = re.compile(r'[Uu]ser "[^"]*"')  # private, and useless in a recording
 _POLICY: Final = re.compile("is forbidden: (?!this user cannot|not yet ready)|denied the request")
 
-# ------------------------------------------------------------------------------------------ the API server says no
+# ---------------------------------------------------------------------------------------------- the API server refuses
 
 
 class Problem(Camel, frozen=True):
-    """A ``Status`` object: how the API server says no."""
+    """A ``Status`` object: a refusal by the API server."""
 
     reason: str | None = None
     message: str | None = None
@@ -31,23 +31,23 @@ class Problem(Camel, frozen=True):
 
 
 class ApiRefused(Refused):
-    """The API server said no."""
+    """The API server refused."""
 
     table: ClassVar[tuple[Meaning, ...]] = (
-        # It has a limit on what it handles at once, and says so before it looks at the request.
+        # The server limits concurrent requests, and refuses a request before reading the body.
         Meaning(Throttled, lambda refusal: refusal.status == 429),
-        # It, or a proxy before it, is starting or going down and says when to come back; without that it is a fault.
+        # The server or a proxy is starting or stopping, and advises a time; without advice this is a fault.
         Meaning(Throttled, lambda refusal: refusal.status >= 500 and refusal.retry_after_s is not None),
-        # It forgets for a moment who may do what while it restarts (``access.py``): the right is not lost.
+        # A restarting server has not read the roles yet (``access.py``): the right is not lost.
         Meaning(Throttled, lambda refusal: refusal.in_doubt),
-        # Before there is a pod, credentials that don't work are the set-up's fault; after that, of this one request.
+        # Before there is a pod, wrong credentials are a fault of the set-up; later, of this request.
         Meaning(
             SubstrateUnavailable,
             lambda refusal: refusal.status == 401,
             fix="renew the credentials of this kubeconfig context",
             before_a_sandbox=True,
         ),
-        # A used-up quota comes as a 403 too, and only its message differs from that of a missing role.
+        # A used-up quota is a 403 too; only the message differs from a missing role.
         Meaning(
             QuotaExceeded,
             lambda refusal: refusal.status == 403 and "exceeded quota" in refusal.message,
@@ -65,7 +65,7 @@ class ApiRefused(Refused):
     def __init__(self, status: int, reason: str, message: str, retry_after_s: float | None = None) -> None:
         """As ``Refused``; ``Access`` sets ``in_doubt``."""
         super().__init__(status, reason, message, retry_after_s)
-        self.unsent = False  # there was nobody to connect to, so nothing can have come of it
+        self.unsent = False  # without a connection, so without any effect
         self.in_doubt = False  # as ``Access`` judges
 
     @property
@@ -75,17 +75,17 @@ class ApiRefused(Refused):
 
     @property
     def closed(self) -> bool:
-        """Whether a server that has not read its roles yet would refuse like this, unlike a policy or a quota."""
+        """Whether a server without roles would refuse like this, unlike a policy or a quota."""
         return self.unsent or (self.status in (401, 403) and not self.by_policy)
 
     @property
     def by_policy(self) -> bool:
-        """Whether admission refused the object: PodSecurity, a LimitRange, a quota, a webhook, no such RuntimeClass."""
+        """Whether admission refused the object: PodSecurity, LimitRange, quota, webhook, unknown RuntimeClass."""
         return bool(_POLICY.search(self.message))
 
 
 def refused(status: int, headers: Mapping[str, str], body: bytes) -> ApiRefused:
-    """The refusal in an answer other than 2xx; its body is a Status object, unless a proxy answered."""
+    """The refusal in an answer without 2xx; the body is a Status object, unless a proxy answered."""
     try:
         problem = msgspec.json.decode(body, type=Problem)
     except msgspec.DecodeError:
@@ -96,7 +96,7 @@ def refused(status: int, headers: Mapping[str, str], body: bytes) -> ApiRefused:
 
 
 def unanswered(error: Exception) -> ApiRefused:
-    """A request without an HTTP answer; only the kind of the error is used, because its text could name hosts."""
+    """A request without an HTTP answer; only the kind of the error is used, because the text could name hosts."""
     silence = ApiRefused(0, type(error).__name__, "the API server did not answer")
     silence.unsent = is_named(error, "ClientConnectorError")  # aiohttp's
     return silence
@@ -124,13 +124,13 @@ def lost(pod: Pod) -> str | None:
     if pod.status.phase not in ("Failed", "Succeeded") and not ended:
         if pod.metadata.deletion_timestamp is None:
             return None
-        return f"is being deleted ({disrupted.reason})" if disrupted else "is being deleted by someone else"
+        return f"is being deleted ({disrupted.reason})" if disrupted else "is being deleted by another client"
     reason = pod.status.reason or (ended[0].reason if ended else None) or "for no given reason"
     return f"ended: {reason}" + (f", {pod.status.message}" if pod.status.message else "")
 
 
 def blocked(pod: Pod) -> str | None:
-    """The reason why its container will never start, or None."""
+    """The reason why the container will never start, or None."""
     for container in pod.status.container_statuses or ():
         waiting = container.state.waiting
         if waiting is not None and waiting.reason in _BLOCKED:
@@ -151,7 +151,7 @@ def warning_text(event: Event) -> str:
     return f"{event.reason or 'Warning'}: {' '.join((event.message or 'no further reason given').split())}"
 
 
-# ------------------------------------------------------------------- a program ends: its own failure, or its runtime's
+# ----------------------------------------------------------------------------------------------- a program ends
 
 
 class _Cause(Camel, frozen=True):
@@ -171,7 +171,7 @@ class ExitStatus(Camel, frozen=True):
     details: _Details | None = None
 
     def exit_code(self) -> int:
-        """The command's own; raises ``ExecFailed`` where the command path failed instead."""
+        """The exit code of the command. Raises ``ExecFailed`` if the container runtime failed."""
         if self.status == "Success":
             return 0
         for cause in (self.details.causes if self.details else None) or ():

@@ -16,21 +16,21 @@ NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 class KubernetesOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The cluster and the pods. An empty value is kubectl's choice, or the default."""
 
-    kubeconfig: str = ""  # else $KUBECONFIG, ~/.kube/config, or the service account of the pod we run in
+    kubeconfig: str = ""  # else $KUBECONFIG, ~/.kube/config, or the service account of taxtui's pod
     context: str = ""
-    namespace: str = ""  # else the context's
+    namespace: str = ""  # else the namespace of the context
     image: str = "docker.io/library/python:3.12-bookworm"  # has bash, git, venv and pip
     pull_policy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
     pull_secret: str = ""  # names of secrets in the namespace: "registry;mirror"
     runtime_class: str = ""  # gvisor, kata …: a RuntimeClass of the cluster
     node_selector: str = ""  # "pool=sandboxes;kubernetes.io/arch=amd64"
     tolerations: str = ""  # "dedicated=sandboxes:NoSchedule;spot:NoExecute"
-    fixtures: str = ""  # /opt/taxtui for taxtui's own image, whose user, home and working directory are then kept
-    user: int = 1000  # 0 runs as root, for images that need it
+    fixtures: str = ""  # /opt/taxtui for taxtui's own image, with the image's user, home and working directory
+    user: int = 1000  # 0 is root
     shell: Literal["bash", "sh"] = "bash"
-    suspend: bool = False  # sandboxes of a warm pool can be suspended: its template has a volume claim
+    suspend: bool = False  # sandboxes of a warm pool can be suspended; the template needs a volume claim
     grace_s: int = 5  # between TERM and KILL when a pod is deleted
-    unschedulable_s: float = 60.0  # how long a pod may wait for a node, say for an autoscaler
+    unschedulable_s: float = 60.0  # longest wait of a pod for a node, for example for an autoscaler
 
     @property
     def variant(self) -> str:

@@ -80,7 +80,7 @@ class Event(Camel, frozen=True):
 
     reason: str | None = None
     message: str | None = None
-    last_timestamp: str | None = None  # None where a newer kind of reporter fills ``event_time``
+    last_timestamp: str | None = None  # None from newer reporters, which fill ``event_time``
     event_time: str | None = None
 
     def reports_failure(self) -> bool:
@@ -90,7 +90,7 @@ class Event(Camel, frozen=True):
 
     @property
     def when(self) -> str:
-        """The time of its last occurrence, in a sortable form."""
+        """The time of the last occurrence, in a sortable form."""
         return self.last_timestamp or self.event_time or ""
 
 
@@ -108,7 +108,7 @@ class Pod(Camel, frozen=True):
     spec: Spec = Spec()
 
     def reached(self) -> list[str]:
-        """The milestones that this state proves, in their usual order."""
+        """The milestones proved by this state, in the usual order."""
         true = {condition.type for condition in self.status.conditions or () if condition.status == "True"}
         running = any(container.state.running is not None for container in self.status.container_statuses or ())
         steps = {
@@ -133,7 +133,7 @@ class Pull(NamedTuple):
     """An image pull for a pod."""
 
     took_ns: int  # by the kubelet's clock, without the wait for other pulls; cut to whole milliseconds
-    image_bytes: int | None  # the image's size as the node's container runtime has it; layers it had were not moved
+    image_bytes: int | None  # by the node's container runtime, with layers from before the pull
 
 
 def pull(message: str) -> Pull | None:
@@ -150,10 +150,10 @@ def pull(message: str) -> Pull | None:
 CONTAINER: Final = "sandbox"
 WORK: Final = "/workspace"
 LABEL_NETWORK: Final = "taxtui.network"
-"""``none`` or ``pod``: for a NetworkPolicy to select by; Kubernetes can't cut a single pod off."""
+"""``none`` or ``pod``, for the selector of a NetworkPolicy; Kubernetes can't isolate a single pod."""
 
 _IDLE: Final = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
-"""PID 1 has to handle TERM: ``sleep`` as PID 1 ignores it until the grace period is over."""
+"""PID 1 has to handle TERM: ``sleep`` as PID 1 ignores TERM until the end of the grace period."""
 
 
 def manifest(options: KubernetesOptions, spec: SandboxSpec) -> dict[str, Any]:

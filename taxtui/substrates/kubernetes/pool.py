@@ -1,7 +1,7 @@
-"""A warm pool, and whether its sandboxes are as the run requests.
+"""A warm pool, compared with the run's request.
 
-The pool's template decides the pod of a claim. A template that differs from the substrate's options or from the run's
-limits is refused, so that the recording is true.
+The pool's template decides the pod of a claim. A template with a difference from the substrate's options or the run's
+limits is refused, because the recording would be wrong.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from taxtui.substrates.kubernetes.pod import Camel, Metadata
 
 PAGE: Final = "docs/substrates/kubernetes.md"
 GRACE_S: Final = 30
-"""Kubernetes' own, where a template says nothing."""
-ROLE: Final = (
+"""Kubernetes' default."""
+RIGHTS: Final = (
     *((verb, "sandboxclaims", GROUP) for verb in ("create", "get", "list", "watch", "delete")),
     ("get", "sandboxwarmpools", GROUP),
     ("get", "sandboxtemplates", GROUP),
@@ -37,10 +37,10 @@ ROLE: Final = (
     ("get", "pods/exec", ""),
     ("create", "pods/exec", ""),
 )
-"""The rights for measuring through a pool: verb, resource, API group."""
+"""The rights for a measurement through a pool: verb, resource, API group."""
 
-SUSPENDING: Final = ("patch", "sandboxes", SANDBOX_GROUP)
-"""The right for suspending a sandbox of a pool."""
+SUSPEND: Final = ("patch", "sandboxes", SANDBOX_GROUP)
+"""The right to suspend a sandbox of a pool."""
 
 
 class _Ref(Camel, frozen=True):
@@ -48,12 +48,7 @@ class _Ref(Camel, frozen=True):
 
 
 class _PoolSpec(Camel, frozen=True):
-    replicas: int = 1
     sandbox_template_ref: _Ref = _Ref()
-
-
-class _PoolStatus(Camel, frozen=True):
-    ready_replicas: int = 0
 
 
 class PoolObject(Camel, frozen=True):
@@ -61,7 +56,6 @@ class PoolObject(Camel, frozen=True):
 
     metadata: Metadata
     spec: _PoolSpec = _PoolSpec()
-    status: _PoolStatus = _PoolStatus()
 
 
 class TemplateObject(Camel, frozen=True):
@@ -72,13 +66,12 @@ class TemplateObject(Camel, frozen=True):
 
     @property
     def pod(self) -> dict[str, Any]:
-        """The spec of its pods."""
         spec = (self.spec.get("podTemplate") or {}).get("spec")
         return spec if isinstance(spec, dict) else {}
 
     @property
     def keeps_files(self) -> bool:
-        """Whether the working directory is on a volume that outlives a pod."""
+        """Whether the working directory is on a volume claim, which outlives a pod."""
         names = {(entry.get("metadata") or {}).get("name") for entry in self.spec.get("volumeClaimTemplates") or ()}
         container = (self.pod.get("containers") or [{}])[0]
         mounts = container.get("volumeMounts") or ()
@@ -95,29 +88,27 @@ class ClaimPool(msgspec.Struct, frozen=True, kw_only=True):
     """A pool for claims."""
 
     name: str
-    replicas: int  # that it keeps ready, or tries to
-    ready: int  # when it was looked at
     template: TemplateObject
 
     @property
     def container(self) -> str:
-        """The container for commands: the pod's first."""
+        """The container for commands: the first of the pod."""
         return str(self.template.pod["containers"][0]["name"])
 
     @property
     def grace_s(self) -> int:
-        """The time between TERM and KILL when one of its pods is deleted."""
+        """The time between TERM and KILL at the deletion of a pod."""
         return int(self.template.pod.get("terminationGracePeriodSeconds", GRACE_S))
 
     def require(self, options: KubernetesOptions, limits: Limits) -> None:
-        """Raise ``SubstrateUnavailable`` if its pods differ from the options or the run's limits."""
+        """Raise ``SubstrateUnavailable`` if the pods differ from the options or the run's limits."""
         wrong = list(differences(self.template.pod, options, limits))
         if options.suspend and not self.template.keeps_files:
-            wrong.append("has no volumeClaimTemplate for the working directory, which suspend=true needs")
+            wrong.append("has no volumeClaimTemplate for the working directory (needed for suspend=true)")
         if wrong:
             raise SubstrateUnavailable(
                 f"kubernetes: template {self.template.metadata.name} of pool {self.name} {'; '.join(wrong)}",
-                fix=f"change the template, or the run's options and limits, to be the same; {PAGE} has one",
+                fix=f"use the template of {PAGE}, or equal options and limits",
             )
 
 
@@ -130,13 +121,13 @@ def named(acquire: str) -> str:
 
 
 async def look(api: ClusterApi, namespace: str, name: str) -> ClaimPool:
-    """The current state of a pool and its template. Raises ``SubstrateUnavailable``."""
+    """A pool and the pool's template. Raises ``SubstrateUnavailable``."""
     pool = await _read(api, POOLS, namespace, name, "SandboxWarmPool")
     template = await _read(api, TEMPLATES, namespace, pool.spec.sandbox_template_ref.name, "SandboxTemplate")
     containers = template.pod.get("containers") or [{}]
     if not containers[0].get("image") or not containers[0].get("name"):
         raise SubstrateUnavailable(f"kubernetes: template {template.metadata.name} of pool {name} names no image")
-    return ClaimPool(name=name, replicas=pool.spec.replicas, ready=pool.status.ready_replicas, template=template)
+    return ClaimPool(name=name, template=template)
 
 
 async def _read(api: ClusterApi, kind: ObjectKind[Kept], namespace: str, name: str, kind_name: str) -> Kept:
@@ -152,17 +143,8 @@ async def _read(api: ClusterApi, kind: ObjectKind[Kept], namespace: str, name: s
             ) from error
         raise SubstrateUnavailable(
             f"kubernetes: this cluster does not have {kind.plural} ({GROUP})",
-            fix=f"install agent-sandbox with its extensions: {PAGE}",
+            fix=f"install agent-sandbox with extensions: {PAGE}",
         ) from error
-
-
-async def missing_rights(api: ClusterApi, namespace: str, *, suspend: bool) -> str:
-    """The missing rights of ``ROLE`` and ``SUSPENDING`` in one line; "" if none is missing. Raises ``ApiRefused``."""
-    role = (*ROLE, SUSPENDING) if suspend else ROLE
-    missing = [
-        f"{verb} {resource}" for verb, resource, group in role if not await api.may(namespace, verb, resource, group)
-    ]
-    return ", ".join(missing)
 
 
 def differences(pod: Mapping[str, Any], options: KubernetesOptions, limits: Limits) -> Iterator[str]:
@@ -177,13 +159,13 @@ def differences(pod: Mapping[str, Any], options: KubernetesOptions, limits: Limi
         if not _equal(limit, expected) or not _equal(request, expected):
             yield f"gives {name} {request or 'none'} to {limit or 'no limit'}, not {expected}"
     if (runtime := pod.get("runtimeClassName") or "") != options.runtime_class:
-        yield f"has the runtime class {runtime or 'of the cluster'}, not {options.runtime_class or 'that'}"
+        yield f"has the runtime class {runtime or 'of the cluster'}, not {options.runtime_class or 'the default'}"
     if (pod.get("nodeSelector") or {}) != node_selector(options.node_selector):
         yield "has another node selector than node_selector="
     if any(entry not in (pod.get("tolerations") or ()) for entry in tolerations(options.tolerations)):
-        yield "lacks what tolerations= says"
+        yield "lacks a toleration of tolerations="
     if any(entry not in (pod.get("imagePullSecrets") or ()) for entry in pull_secrets(options.pull_secret)):
-        yield "lacks what pull_secret= names"
+        yield "lacks a secret of pull_secret="
     if options.pull_policy != "IfNotPresent" and container.get("imagePullPolicy") != options.pull_policy:
         yield f"does not pull {options.pull_policy}"
     user = {**(pod.get("securityContext") or {}), **(container.get("securityContext") or {})}.get("runAsUser")

@@ -1,4 +1,4 @@
-"""Delete a pod or a claim, and return when it is gone."""
+"""Delete a pod or a claim, and wait for the end."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ async def remove(
     more_s: float,
     pod: str = "",
 ) -> None:
-    """Delete exactly this object, and return when the object is gone: the kubelet removes a pod after its processes.
+    """Delete exactly this object, and return when the object is gone: the kubelet removes a pod after all processes.
 
     A watch may set ``gone``; otherwise requests look, at first after ``look_s``. Raises ``CleanupFailed``: no
-    permission, or still there ``more_s`` after ``removal.REMOVE_S``.
+    permission, or not gone within ``removal.REMOVE_S`` + ``more_s``.
 
     Args:
         how: the options of the deletion.
-        pod: the name of a claim's pod, if known; it has to be gone too.
+        pod: the name of a claim's pod, if known; also waited for.
     """
 
     async def ask() -> bool:

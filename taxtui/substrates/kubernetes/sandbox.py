@@ -1,4 +1,4 @@
-"""Pods as sandboxes: their state as the run's watch reports it, their commands, and their removal."""
+"""Pods as sandboxes: state by the run's watch, commands, and removal."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from taxtui.substrates.kubernetes.failure import ApiRefused
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.pod import MILLISECOND_NS, Metadata, Pod
 from taxtui.substrates.kubernetes.removal import remove
-from taxtui.substrates.kubernetes.watch import ObjectWatch
+from taxtui.substrates.kubernetes.watch import Follower, ObjectWatch
 
 QUIET_S: Final = 3.0
 LONGEST_QUIET_S: Final = 24.0
-"""Wait before the events of a slow pod are read for the reason: at first, and at most between two times."""
+"""Wait before the events of a slow pod are read for the reason: at first, and at most."""
 LOST_S: Final = 1.5
-"""How long a broken connection waits for the pod's status to give the reason."""
+"""Wait for a pod status that explains a broken connection."""
 KILLED: Final = 128 + 9
 PULL_S: Final = 1.0
-"""The events of a pod that ran sooner are not read: one request less for each pod with a cached image."""
-REPLACED: Final = "was replaced by another of its name"
+"""The events of a pod with a faster start are not read: a request less per pod with a cached image."""
+REPLACED: Final = "was replaced by another pod of the same name"
 
 
 class Reached(NamedTuple):
     """When the watch saw a step of a pod."""
 
     at_ns: int  # monotonic
-    resolution_ns: int  # how much earlier it may have been
+    resolution_ns: int  # the step may be earlier by up to this
 
 
 class FollowedPod:
-    """A pod as its watch reports it: a follower of ``ObjectWatch``, and the base of both kinds of sandbox."""
+    """A pod, followed by a watch: the base of both kinds of sandbox."""
 
     noun = "pod"
 
     def __init__(
         self, name: str, api: ClusterApi, events: PodEvents, marks: Marks, options: KubernetesOptions, room: Room
     ) -> None:
-        """The pod is not made yet; a subclass sets ``_runner`` once the pod's name is known."""
+        """Before the create of the pod. A subclass sets ``_runner`` as soon as the pod's name is known."""
         self.name = name
         self._api = api
         self._events = events
@@ -69,8 +69,12 @@ class FollowedPod:
 
     # ----------------------------------------------------------------------------------------- reports of the watch
 
+    @property
+    def follower(self) -> Follower[Pod]:
+        return Follower(self.changed, self.deleted, self.unwatched)
+
     def changed(self, now: Pod, at_ns: int, resolution_ns: int) -> None:
-        """As ``ObjectFollower.changed``."""
+        """The pod has a new state."""
         if self._identity is not None and now.metadata.uid != self._identity.uid:
             self._replaced = True
             self._notify()
@@ -88,12 +92,12 @@ class FollowedPod:
         self._marks(mark, at_ns=at_ns, resolution_ns=resolution_ns)
 
     def deleted(self, at_ns: int) -> None:
-        """As ``ObjectFollower.deleted``."""
+        """The pod is gone."""
         self._gone.set()
         self._notify()
 
     def unwatched(self, error: ApiRefused) -> None:
-        """As ``ObjectFollower.unwatched``."""
+        """The watch has ended for good."""
         self._blind = error
         self._news.set()
 
@@ -127,7 +131,7 @@ class FollowedPod:
         return await self._events.last_warning(self._identity) if self._identity is not None else ""
 
     async def wait_ready(self, marks: Marks) -> None:
-        """As ``Sandbox.wait_ready``; a pod that no node takes or whose container can't start is a ``CreateFailed``."""
+        """As ``Sandbox.wait_ready``; without a node or without a started container, ``CreateFailed``."""
         self._marks = marks
         try:
             await self._wait_ready(marks)
@@ -138,7 +142,7 @@ class FollowedPod:
         if outage_s := self._api.access.take_outage_s():
             self._marks.notice(
                 f"the API server did not answer for at least {outage_s:.0f} s; "
-                "cold starts and clean-ups of that time include the wait"
+                "cold starts and clean-ups during the outage include the wait"
             )
 
     async def _wait_ready(self, marks: Marks) -> None:
@@ -182,7 +186,7 @@ class FollowedPod:
             raise
         except ExecFailed as error:
             raise await self._reason(error) from error
-        if result.exit_code == KILLED:  # by the command itself, or with the whole container?
+        if result.exit_code == KILLED:  # by the command, or with the whole container?
             ended = time.monotonic_ns()
             if lost := await self.lost_soon():
                 raise SandboxLost(f"the pod {lost}")
@@ -204,14 +208,13 @@ class FollowedPod:
             raise await self._reason(error) from error
 
     async def reset(self, marks: Marks) -> None:
-        """Not among the capabilities: a pod's processes look like those of its image."""
         raise ExecFailed("kubernetes cannot reset a pod")
 
     # -------------------------------------------------------------------------------------------------- image pull
 
     @contextlib.asynccontextmanager
     async def _pull_read(self) -> AsyncIterator[None]:
-        """Read the events of the image pull during the pod's removal, so that no command and no removal waits."""
+        """Read the events of the image pull during the pod's removal, so that neither commands nor removal wait."""
         pull = asyncio.ensure_future(self._mark_pull())
         try:
             yield
@@ -223,8 +226,8 @@ class FollowedPod:
     async def _mark_pull(self) -> None:
         """Mark ``pulling`` and ``pulled`` if the kubelet had to pull the image.
 
-        Only the duration is the kubelet's. The watch saw two bounds: the pull lies between "sandbox ready" (before
-        Kubernetes 1.29 "scheduled") and "running". Both marks are as late as possible; their resolution is the rest.
+        Only the duration is the kubelet's. The watch has two bounds: the pull lies between "sandbox ready" (before
+        Kubernetes 1.29 "scheduled") and "running". Both marks are as late as possible; the resolution is the rest.
         """
         scheduled, runs = self._reached.get("scheduled"), self._reached.get("running")
         if self._pull_asked or self._identity is None or not scheduled or not runs:
@@ -241,7 +244,7 @@ class FollowedPod:
         if room_ns is None:  # the events contradict the watch
             return
         coarse_ns = room_ns - pull.took_ns + MILLISECOND_NS
-        # With Always the kubelet says "pulled", and the whole size, of an image that it only had to check.
+        # With Always the kubelet reports "pulled" and the whole size even after a mere check of the image.
         size = None if self._options.pull_policy == "Always" else pull.image_bytes
         self._marks("pulling", at_ns=runs.at_ns - pull.took_ns, resolution_ns=coarse_ns)
         self._marks("pulled", at_ns=runs.at_ns, resolution_ns=coarse_ns, moved_bytes=size)
@@ -271,7 +274,7 @@ class FollowedPod:
 
 
 class KubernetesSandbox(FollowedPod):
-    """A pod of taxtui's own."""
+    """A pod, made by taxtui."""
 
     _identity: Metadata
 
@@ -286,11 +289,11 @@ class KubernetesSandbox(FollowedPod):
         options: KubernetesOptions,
         room: Room,
     ) -> None:
-        """Begin to follow the pod of this name, which is about to be made."""
+        """Begin to follow the future pod of this name."""
         super().__init__(name, api, events, marks, options, room)
         self._watch = watch
         self._runner = runner
-        watch.follow(name, self)
+        watch.follow(name, self.follower)
 
     def accepted(self, pod: Metadata) -> None:
         """The control plane has accepted the pod."""
@@ -299,12 +302,12 @@ class KubernetesSandbox(FollowedPod):
         self._identity = pod
 
     def forget(self) -> None:
-        """Stop following the pod: it is gone, or was never made."""
+        """Stop following the pod, which is gone or was never made."""
         self._watch.unfollow(self.name)
         self._room.remove(self.name)
 
     async def destroy(self) -> None:
-        """As ``Sandbox.destroy``: until the watch or a request reports that the object is gone."""
+        """As ``Sandbox.destroy``: until the watch or a request reports the end of the object."""
         async with self._pull_read():
             grace_s = self._options.grace_s
             how = {"gracePeriodSeconds": grace_s}

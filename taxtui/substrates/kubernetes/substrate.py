@@ -33,15 +33,12 @@ from taxtui.substrates.kubernetes.removal import remove
 from taxtui.substrates.kubernetes.sandbox import KubernetesSandbox
 from taxtui.substrates.kubernetes.watch import ObjectWatch
 
-PERMISSIONS: Final = (
-    ("create", "pods"),
-    ("get", "pods"),
-    ("list", "pods"),
-    ("watch", "pods"),
-    ("delete", "pods"),
-    ("get", "pods/exec"),  # what a websocket's GET is checked as
-    ("create", "pods/exec"),  # what newer servers ask for besides
+RIGHTS: Final = (
+    *((verb, "pods", "") for verb in ("create", "get", "list", "watch", "delete")),
+    ("get", "pods/exec", ""),  # checked for the GET of a websocket
+    ("create", "pods/exec", ""),  # checked by newer servers too
 )
+"""The rights for a measurement: verb, resource, API group."""
 STAND_IN: Final = "standin"
 """Part of the version of an emulated server."""
 
@@ -53,7 +50,7 @@ class KubernetesSubstrate:
     Options: ClassVar[type[msgspec.Struct]] = KubernetesOptions
 
     def __init__(self, options: KubernetesOptions | None = None) -> None:
-        """Take the options; nothing is contacted yet. Raises ``UsageError``."""
+        """Check the options. Raises ``UsageError``."""
         self._options = options or KubernetesOptions()
         node_selector(self._options.node_selector)
         tolerations(self._options.tolerations)
@@ -73,7 +70,7 @@ class KubernetesSubstrate:
         self._room = Room()
 
     async def __aenter__(self) -> Self:
-        """Find the cluster and say hello. Raises ``SubstrateUnavailable``."""
+        """Find the cluster and request the version. Raises ``SubstrateUnavailable``."""
         self._cluster: Cluster = await discover(self._options.kubeconfig, self._options.context)
         self._namespace = self._options.namespace or self._cluster.namespace
         self._client = ApiClient(self._cluster.configuration)
@@ -86,7 +83,7 @@ class KubernetesSubstrate:
             if isinstance(error, ApiRefused):
                 raise SubstrateUnavailable(f"kubernetes: {error}", fix="try: kubectl version") from error
             raise
-        # Or aiohttp would send an exec, being a GET, again where its connection breaks, and run its command twice.
+        # Else aiohttp would repeat an exec, a GET, after a broken connection, and run the command twice.
         self._client.rest_client.pool_manager._retry_connection = False
         if STAND_IN in server:
             self.provenance = "stand_in"
@@ -94,7 +91,6 @@ class KubernetesSubstrate:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Stop watching and hang up."""
         self._renewal.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._renewal
@@ -117,12 +113,9 @@ class KubernetesSubstrate:
                 return Availability.refused(error, "see docs/substrates/kubernetes.md")
         try:
             server, latency_ns = await self._api.version()
-            allowed = [await self._api.may(self._namespace, verb, resource) for verb, resource in PERMISSIONS]
+            missing = await self._api.missing(self._namespace, RIGHTS)
         except ApiRefused as error:
             return Availability(ok=False, detail=f"kubernetes: {error}", fix="try: kubectl auth whoami")
-        missing = ", ".join(
-            f"{verb} {resource}" for (verb, resource), ok in zip(PERMISSIONS, allowed, strict=True) if not ok
-        )
         try:
             quota = await self._api.quota(self._namespace)
         except ApiRefused:
@@ -144,7 +137,7 @@ class KubernetesSubstrate:
                 "kubernetes_sdk": version("kubernetes"),
                 "image_reference": self._options.image,
                 "network": "the pod network, unless a NetworkPolicy selects taxtui.network=none",
-                "events": "read of stuck pods and pulls" if events else "may not be read: a stuck pod says less",
+                "events": "read of stuck pods and pulls" if events else "may not be read: no reason for a stuck pod",
                 **quota,
             },
         )
@@ -168,7 +161,8 @@ class KubernetesSubstrate:
             return
         name = pools.named(acquire)
         try:
-            missing = await pools.missing_rights(self._api, self._namespace, suspend=self._options.suspend)
+            rights = (*pools.RIGHTS, pools.SUSPEND) if self._options.suspend else pools.RIGHTS
+            missing = await self._api.missing(self._namespace, rights)
         except ApiRefused as error:
             raise SubstrateUnavailable(f"kubernetes: {error}", fix="try: kubectl auth whoami") from error
         if missing:
@@ -181,12 +175,12 @@ class KubernetesSubstrate:
         self._pools[name] = pool
 
     async def create(self, spec: SandboxSpec, marks: Marks) -> Sandbox:
-        """As ``Substrate.create``; the run's watch begins with its first pod, and again after its end."""
+        """As ``Substrate.create``; the first create begins the run's watch."""
         kind = spec.acquire.partition(":")[0]
         if kind == "pool":
             return await self._claim(spec, marks)
         if kind != "create":
-            raise CreateFailed(f"kubernetes makes every pod anew; acquire={spec.acquire} is not possible")
+            raise CreateFailed(f"kubernetes creates a pod per sandbox; acquire={spec.acquire} is not possible")
         watch = self._watch(PODS, f"{LABEL_RUN}={spec.labels.get(LABEL_RUN, '')}")
         runner = PodExec(self._client, self._api.access, self._namespace, spec.name, self._options.shell)
         sandbox = KubernetesSandbox(spec.name, self._api, self._events, runner, watch, marks, self._options, self._room)
@@ -223,7 +217,7 @@ class KubernetesSubstrate:
         return sandbox
 
     def _watch(self, kind: ObjectKind[Kept], selector: str) -> ObjectWatch[Kept]:
-        """The watch for a selector; a new one after its end."""
+        """The watch for a selector; a new watch after the end of the last."""
         watch = self._watches.get((kind.plural, selector))
         if watch is None or watch.ended:
             watch = ObjectWatch(self._api, kind, self._namespace, selector)
@@ -244,9 +238,9 @@ class KubernetesSubstrate:
                 full = isinstance(refusal, QuotaExceeded) and (self._room.size or freed.is_set())
                 if not full:
                     raise refusal from error
-            marks.notice(f"{refusal.problem}; waits until one of {self._room.size} sandboxes has gone")
+            marks.notice(f"{refusal.problem}; waits for the removal of one of {self._room.size} sandboxes")
             if not await self._room.wait(freed):
-                raise Throttled(f"{refusal.problem}; none of {self._room.size} sandboxes has gone", 0.0)
+                raise Throttled(f"{refusal.problem}; none of {self._room.size} sandboxes was removed", 0.0)
             marks.queued(time.monotonic_ns() - began_ns)
 
     async def find(self, run_id: str | None = None) -> Sequence[Found]:
@@ -278,12 +272,11 @@ class KubernetesSubstrate:
             objects, _, now_s = await self._api.list(kind, namespace, selector)
         except ApiRefused as error:
             problem = f"kubernetes: {kind.plural} can't be listed: {error}"
-            for_good = error.final or error.status == 404  # no such kind
+            for_good = error.final or error.status == 404  # unknown kind
             raise (SubstrateUnavailable(problem) if for_good else Throttled(problem, error.retry_after_s)) from error
         return objects, now_s
 
     async def reap(self, entry: Found) -> None:
-        """As ``Substrate.reap``."""
         namespace, uid, *kind = entry.handle.split("/")
         about = Metadata(name=entry.name, namespace=namespace, uid=uid)
         if kind:
@@ -294,7 +287,7 @@ class KubernetesSubstrate:
 
 
 def _none(error: SubstrateUnavailable) -> bool:
-    """Whether the kind does not exist, or may not be read."""
+    """Whether the kind is unknown, or may not be read."""
     return isinstance(error.__cause__, ApiRefused) and error.__cause__.status in (403, 404)
 
 

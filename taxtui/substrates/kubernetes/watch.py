@@ -1,8 +1,8 @@
 """One watch for all objects of a kind in a run.
 
-The server ends every watch without a message after a while: the stream continues. The server forgets old resource
-versions (410): the objects are listed again, after growing pauses if it repeats the answer. A state seen after such a
-gap is reported with the gap as its resolution.
+The server ends every watch without a message after a while: a new request continues the stream. The server forgets
+old resource versions (410): the objects are listed again, after growing pauses if the server repeats the answer. The
+resolution of a state after a gap is the length of the gap.
 """
 
 from __future__ import annotations
@@ -10,59 +10,51 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from typing import Final, Generic, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from taxtui.sandboxes.kit.retry import Retry
 from taxtui.substrates.kubernetes.api import ClusterApi, Kept, ObjectKind
 from taxtui.substrates.kubernetes.failure import ApiRefused
 
 CATCH_UP_NS: Final = 100_000_000
-"""An event within this time of a reconnection may have happened before it."""
+"""An event so soon after a reconnection may be older than the reconnection."""
 FIRST_PAUSE_S: Final = 0.1
 MAX_PAUSE_S: Final = 5.0
-"""A longer watch worked; after a shorter one each list waits longer than the previous."""
+"""A longer watch worked; after shorter watches the pauses grow."""
 _GONE: Final = 410
 
 
-_Told = TypeVar("_Told", contravariant=True)
+T = TypeVar("T")
 
 
-class ObjectFollower(Protocol[_Told]):
-    """Receives the states of one object. Called from the event loop; must not wait."""
+class Follower(NamedTuple, Generic[T]):
+    """Callbacks for one object, called from the event loop."""
 
-    def changed(self, now: _Told, at_ns: int, resolution_ns: int) -> None:
-        """The object has a new state."""
-        ...
-
-    def deleted(self, at_ns: int) -> None:
-        """The object is gone."""
-        ...
-
-    def unwatched(self, error: ApiRefused) -> None:
-        """The watch has ended for good."""
-        ...
+    changed: Callable[[T, int, int], None]  # new state, time, resolution in ns
+    deleted: Callable[[int], None]  # time in ns
+    unwatched: Callable[[ApiRefused], None]  # the watch has ended for good
 
 
 class ObjectWatch(Generic[Kept]):
-    """Follows every object of a kind that a label selector matches in one namespace."""
+    """Follows every object of a kind and a label selector in one namespace."""
 
     def __init__(self, api: ClusterApi, kind: ObjectKind[Kept], namespace: str, selector: str) -> None:
-        """Begin to watch at once, in a new task."""
         self._api = api
         self._kind = kind
         self._namespace = namespace
         self._selector = selector
-        self._followers: dict[str, ObjectFollower[Kept]] = {}
-        self._seen: dict[str, Kept] = {}  # those that were there when last looked
+        self._followers: dict[str, Follower[Kept]] = {}
+        self._seen: dict[str, Kept] = {}  # existing objects, in the last known state
         self._blind_since_ns = time.monotonic_ns()
         self._heard = False  # since the last list, from the stream
         self._error: ApiRefused | None = None
         self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def follow(self, name: str, follower: ObjectFollower[Kept]) -> Kept | None:
-        """Report every change of the object with this name from now on; return its current state, if seen.
+    def follow(self, name: str, follower: Follower[Kept]) -> Kept | None:
+        """Report every change of the object with this name from now on; return the last known state.
 
-        Call it before the object is made, or for an existing object.
+        For a future object, call this before the create.
         """
         self._followers[name] = follower
         if self._error is not None:
@@ -70,16 +62,13 @@ class ObjectWatch(Generic[Kept]):
         return self._seen.get(name)
 
     def unfollow(self, name: str) -> None:
-        """Stop reporting."""
         self._followers.pop(name, None)
 
     @property
     def ended(self) -> bool:
-        """Whether it reports no more changes."""
         return self._task.done()
 
     async def close(self) -> None:
-        """Stop watching."""
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
@@ -113,7 +102,7 @@ class ObjectWatch(Generic[Kept]):
         return version
 
     async def _follow_from(self, version: str) -> None:
-        """Read the stream, and continue after a silent end; a refusal or a broken connection ends it."""
+        """Read the stream, and continue after a silent end; raises for a refusal or a broken connection."""
         while True:
             began = time.monotonic_ns()
             gap_ns = began - self._blind_since_ns
@@ -127,7 +116,7 @@ class ObjectWatch(Generic[Kept]):
                     self._change(about, now, gap_ns if now - began < CATCH_UP_NS else 0)
             self._blind_since_ns = time.monotonic_ns()
             if self._blind_since_ns - began < CATCH_UP_NS:
-                await asyncio.sleep(CATCH_UP_NS / 1e9)  # a server that keeps cutting us off is not hammered
+                await asyncio.sleep(CATCH_UP_NS / 1e9)  # spare a server that ends every stream at once
 
     def _change(self, about: Kept, at_ns: int, resolution_ns: int) -> None:
         self._seen[about.metadata.name] = about

@@ -25,6 +25,7 @@ NAME_HASH, OF_POOL, CLAIM = (
     f"agents.x-k8s.io/{name}" for name in ("sandbox-name-hash", "warm-pool-sandbox", "sandbox-name")
 )
 LOOK_S = 0.02
+LAG_S = 0.005  # before each step of the controllers
 GRACE_S = 2.0  # how long a claim waits for a candidate that has no address yet
 
 
@@ -35,8 +36,7 @@ class Claims(Histories):
 class Sandboxes:
     """What the controllers keep, and the controllers themselves.
 
-    The knobs: ``lag_s`` before each of their steps, ``refills`` where a pool makes up for what was claimed,
-    ``late_s`` between a deletion and its work, ``pods_quota``.
+    Settings: ``refills`` of a pool after a claim, ``late_s`` between a deletion and the work, ``pods_quota``.
     """
 
     def __init__(self, pods: Pods, namespace: str) -> None:
@@ -46,11 +46,9 @@ class Sandboxes:
         self.pools: dict[str, Json] = {}
         self.templates: dict[str, Json] = {}
         self.sandboxes: dict[str, Json] = {}  # by name: {"owner": ("pool" | "claim", name), "template": …}
-        self.lag_s = 0.005
         self.late_s = 0.0
         self.refills = True
         self.pods_quota: int | None = None
-        self.invalid = ""  # why no sandbox's configuration is accepted
         self._running: asyncio.Task[None] | None = None
         self._filled: set[str] = set()  # pools
         self._since_s: dict[str, float] = {}  # by uid: when a claim was first looked at, or its deletion asked for
@@ -58,7 +56,6 @@ class Sandboxes:
     # ----------------------------------------------------------------------------------------------------- from outside
 
     def start(self) -> None:
-        """Let the controllers run."""
         if self._running is None:
             self._running = asyncio.get_running_loop().create_task(self._run())
 
@@ -70,13 +67,11 @@ class Sandboxes:
             await asyncio.gather(running, return_exceptions=True)
 
     def drop_volumes(self) -> None:
-        """Delete every volume."""
         for sandbox in self.sandboxes.values():
             if volume := sandbox.get("volume"):
                 shutil.rmtree(volume, ignore_errors=True)
 
     def keep(self, name: str, template: Json, replicas: int) -> None:
-        """Apply a pool and its template."""
         pool = {
             "apiVersion": VERSION,
             "kind": "SandboxWarmPool",
@@ -91,7 +86,6 @@ class Sandboxes:
         self.pools[name], self.templates[kept["metadata"]["name"]] = pool, kept
 
     def claim(self, namespace: str, body: Json) -> Json:
-        """Accept a claim. Raises ``Conflict``."""
         key = (namespace, body["metadata"]["name"])
         if key in self.claims.objects:
             raise Conflict(f'sandboxclaims.{GROUP} "{key[1]}" already exists')
@@ -118,7 +112,6 @@ class Sandboxes:
         return claim
 
     def ready(self, pool: str) -> int:
-        """How many of a pool's sandboxes are."""
         return sum(self._is_ready(name) for name, _ in self._of("pool", pool))
 
     # ----------------------------------------------------------------------------------------------------- controllers
@@ -134,7 +127,7 @@ class Sandboxes:
                         await news.get()
                 while not news.empty():
                     news.get_nowait()
-                await asyncio.sleep(self.lag_s)
+                await asyncio.sleep(LAG_S)
                 for claim in list(self.claims.objects.values()):
                     self._look_at_claim(claim)
                 for name in list(self.pools):
@@ -212,22 +205,17 @@ class Sandboxes:
             about["annotations"] = {CLAIM: name}
             self._emit("MODIFIED", claim)
             self.sandboxes[name]["owner"] = ("claim", about["name"])
-            self._event(claim, "SandboxAdopted", f'Adopted warm pool Sandbox "{name}"')
             return name
         first_s = self._since_s.setdefault(about["uid"], time.monotonic())
         if candidates and time.monotonic() - first_s < GRACE_S:
             return None
         self._make(about["name"], ("claim", about["name"]), template["metadata"]["name"])
-        self._event(claim, "SandboxProvisioned", f'Created Sandbox "{about["name"]}"')
         return str(about["name"])
 
     def _hand_on(self, claim: Json, name: str) -> None:
-        """A sandbox's state, into its claim."""
         status = self._status(name)
         given = {"name": name, **({"podIPs": ["10.0.0.1"]} if "podIPs" in status else {})}
-        if self.invalid:
-            self._say(claim, "False", "InvalidConfiguration", self.invalid, given)
-        elif self.sandboxes[name].get("refused"):
+        if self.sandboxes[name].get("refused"):
             self._say(claim, "False", "ReconcilerError", f"Error seen: {self.sandboxes[name]['refused']}", given)
         elif self.sandboxes[name].get("mode") == "Suspended":
             self._say(claim, "False", "SandboxSuspended", "Sandbox is suspended", given)
@@ -290,19 +278,6 @@ class Sandboxes:
     def _emit(self, kind: str, claim: Json) -> None:
         check(claim)
         self.claims.emit(kind, claim)
-
-    def _event(self, claim: Json, reason: str, message: str) -> None:
-        about = claim["metadata"]
-        self.pods.events.append(
-            {
-                "metadata": {"name": f"{about['name']}.{reason}", "namespace": about["namespace"]},
-                "involvedObject": {"kind": "SandboxClaim", "name": about["name"], "uid": about["uid"]},
-                "type": "Normal",
-                "reason": reason,
-                "message": message,
-                "lastTimestamp": now(),
-            }
-        )
 
     def _about(self, name: str) -> Json:
         return {"name": name, "namespace": self.namespace, "uid": str(uuid.uuid4()), "creationTimestamp": now()}

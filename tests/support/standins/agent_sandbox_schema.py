@@ -26,7 +26,6 @@ class About(Strict):
     labels: dict[str, LABEL] = {}
     annotations: dict[str, str] = {}
     finalizers: list[str] = []
-    owner_references: list[dict[str, Any]] = []
 
 
 class NameOf(Strict):
@@ -36,15 +35,11 @@ class NameOf(Strict):
 class Lifecycle(Strict):
     shutdown_time: WHEN = "2026-01-01T00:00:00Z"
     shutdown_policy: Literal["Delete", "DeleteForeground", "Retain"] = "Retain"
-    ttl_seconds_after_finished: Annotated[int, Meta(ge=0)] = 0
 
 
 class ClaimSpec(Strict):
     warm_pool_ref: NameOf
     lifecycle: Lifecycle | None = None
-    additional_pod_metadata: dict[str, dict[str, str]] = {}
-    env: list[dict[str, str]] = []
-    volume_claim_templates: list[dict[str, Any]] = []
 
 
 class Told(Strict):
@@ -53,7 +48,6 @@ class Told(Strict):
     reason: Annotated[str, Meta(min_length=1, max_length=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")]
     message: Annotated[str, Meta(max_length=32768)]
     last_transition_time: WHEN
-    observed_generation: Annotated[int, Meta(ge=0)] = 0
 
 
 class Given(Strict):
@@ -77,14 +71,11 @@ class SandboxClaim(Strict):
 class PoolSpec(Strict):
     sandbox_template_ref: NameOf
     replicas: Annotated[int, Meta(ge=0)] = 1
-    update_strategy: dict[str, str] = {}
 
 
 class PoolStatus(Strict):
     replicas: int = 0
     ready_replicas: int = 0
-    selector: str = ""
-    observed_generation: Annotated[int, Meta(ge=0)] = 0
 
 
 class SandboxWarmPool(Strict):
@@ -104,10 +95,8 @@ class TemplateSpec(Strict):
     pod_template: PodTemplate
     volume_claim_templates: list[dict[str, Any]] = []
     service: bool = False
-    network_policy: dict[str, Any] = {}
     network_policy_management: Literal["Managed", "Unmanaged"] = "Managed"
     env_vars_injection_policy: Literal["Allowed", "Overrides", "Disallowed"] = "Disallowed"
-    volume_claim_templates_policy: Literal["Allowed", "Overrides", "Disallowed"] = "Disallowed"
 
 
 class SandboxTemplate(Strict):

@@ -93,5 +93,4 @@ def measuring(provider: Provider, standin: Any, folder: Path, monkeypatch: pytes
 
 
 def told(end: TrialEnded) -> tuple[str, str, str]:
-    """How a trial ended, where, and of what."""
     return end.outcome, end.phase, end.error

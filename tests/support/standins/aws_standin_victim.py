@@ -16,7 +16,6 @@ from tests.support.standins.ecs_standin_setup import CREDENTIALS, spec
 
 
 def run(options: Ec2Options | EcsOptions, number: int) -> None:
-    """Make sandboxes and use them, for ever."""
     os.environ.update(CREDENTIALS)
     substrate = Ec2Substrate(options) if isinstance(options, Ec2Options) else EcsSubstrate(options)
     asyncio.run(_run(substrate, number))

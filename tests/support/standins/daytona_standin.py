@@ -7,10 +7,8 @@ the models of Daytona's own clients.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import shutil
-import sys
 import tempfile
 import time
 import uuid
@@ -23,6 +21,7 @@ from aiohttp import web
 from tests.support.standins import daytona_toolbox
 from tests.support.standins.standin_faults import CUT, Faults, Handler
 from tests.support.standins.standin_place import Place
+from tests.support.standins.standin_process import serve
 
 KEY = "stand-in-key"
 Json = dict[str, Any]
@@ -31,11 +30,11 @@ Json = dict[str, Any]
 class DaytonaStandin:
     """One organization. ``async with`` starts it on a free port of 127.0.0.1.
 
-    The knobs: ``fate`` of sandboxes made from now on (``starts`` or ``error``), ``stuck`` deletions, ``events``,
+    The knobs: ``fate`` of sandboxes made from now on (``starts`` or ``error``), ``stuck`` deletions,
     ``start_s``, ``quota`` in sandboxes, ``minute_s`` for how long a minute of a lifetime is.
     """
 
-    def __init__(self, *, events: bool = True, validate: bool = True) -> None:
+    def __init__(self, *, validate: bool = True) -> None:
         self.sandboxes: dict[str, Json] = {}
         self.places: dict[str, Place] = {}
         self.snapshots: dict[str, Json] = {}
@@ -52,18 +51,16 @@ class DaytonaStandin:
         self.quota: int | None = None
         self.made = 0
         self._validate = _check if validate else _trust
-        self._events = socketio.AsyncServer(async_mode="aiohttp") if events else None
+        self._events = socketio.AsyncServer(async_mode="aiohttp")
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        """Start serving."""
         app = web.Application(middlewares=[self._guard], client_max_size=1 << 26)
-        if self._events is not None:
-            self._events.attach(app, socketio_path="api/socket.io")
+        self._events.attach(app, socketio_path="api/socket.io")
 
-            @self._events.event  # type: ignore[untyped-decorator]
-            async def connect(sid: str, environ: object, auth: Json | None) -> bool:
-                return (auth or {}).get("token") == KEY
+        @self._events.event  # type: ignore[untyped-decorator]
+        async def connect(sid: str, environ: object, auth: Json | None) -> bool:
+            return (auth or {}).get("token") == KEY
 
         box = "/toolbox/{id}/process"
         app.add_routes(
@@ -96,7 +93,6 @@ class DaytonaStandin:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Stop; nothing that a sandbox started is left."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -105,8 +101,7 @@ class DaytonaStandin:
         for place in self.places.values():
             await place.remove()
         shutil.rmtree(self.disks)
-        if self._events is not None:
-            await self._events.shutdown()
+        await self._events.shutdown()
         await self._runner.cleanup()
 
     def fail(self, on: str, **how: Any) -> None:
@@ -121,14 +116,12 @@ class DaytonaStandin:
         )
 
     def lose(self, name: str, state: str, reason: str = "") -> None:
-        """A sandbox stops or breaks by itself."""
         sandbox = next(each for each in self.sandboxes.values() if each["name"] == name)
         self._kill(sandbox["id"])
         sandbox["errorReason"] = reason
         self._spawn(self._to(sandbox, state))
 
     def release(self) -> None:
-        """Let stuck deletions end."""
         self.stuck = False
         for sandbox in list(self.sandboxes.values()):
             if sandbox["state"] == "destroying":
@@ -308,9 +301,8 @@ class DaytonaStandin:
 
     async def _to(self, sandbox: Json, state: str) -> None:
         old, sandbox["state"], sandbox["updatedAt"] = sandbox["state"], state, _now()
-        if self._events is not None:
-            told = {"sandbox": dict(sandbox), "oldState": old, "newState": state}
-            await self._events.emit("sandbox.state.updated", told)
+        event = {"sandbox": dict(sandbox), "oldState": old, "newState": state}
+        await self._events.emit("sandbox.state.updated", event)
 
     async def _get(self, request: web.Request) -> web.Response:
         sandbox = self._find(request)
@@ -464,15 +456,5 @@ def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-async def _serve() -> None:
-    async with DaytonaStandin(validate=False) as standin:
-        print(standin.url, flush=True)
-        reader = asyncio.StreamReader()
-        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-        await reader.read()
-
-
 if __name__ == "__main__":
-    asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve())
+    serve(DaytonaStandin(validate=False), "url")

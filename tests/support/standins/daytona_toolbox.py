@@ -9,12 +9,11 @@ import os
 import pty
 import signal
 import subprocess
-from pathlib import Path
 from typing import Any
 
 from aiohttp import ClientConnectionResetError, WSMsgType, web
 
-from tests.support.standins.standin_place import Place
+from tests.support.standins.standin_place import Place, descendants
 
 Json = dict[str, Any]
 EXIT_PROTOCOL = "X-Daytona-Pty-Exit-Control"
@@ -118,7 +117,7 @@ class Terminal:
     def kill(self) -> None:
         """Kill the shell and all its descendants, and hang up."""
         if self._shell.poll() is None:
-            for pid in [*_descendants(self._shell.pid), self._shell.pid]:
+            for pid in [*descendants(self._shell.pid), self._shell.pid]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             self._shell.wait()
@@ -129,7 +128,6 @@ class Terminal:
         self._output.put_nowait(b"")
 
     def alive(self) -> int:
-        """1 while its shell runs."""
         return int(self._shell.poll() is None)
 
 
@@ -138,18 +136,3 @@ def _own_terminal() -> None:
     import termios
 
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
-
-def _descendants(pid: int) -> list[int]:
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                children.setdefault(parent, []).append(int(entry.name))
-    found, waiting = [], [pid]
-    while waiting:
-        below = children.get(waiting.pop(), [])
-        found += below
-        waiting += below
-    return found

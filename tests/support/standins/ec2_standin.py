@@ -80,24 +80,20 @@ class Machine:
                 self._sshd.start()
 
     def stop(self) -> None:
-        """As StopInstances: every process ends, the disk stays."""
         with self._switch:
             self._halted = True
         self._sshd.kill()
         kill_marked(self.marker)
 
     def start(self) -> None:
-        """As StartInstances."""
         self._halted = False
         self._boot()
 
     def restart_sshd(self) -> None:
-        """As cloud-init may, after the first login."""
         self._sshd.kill()
         self._boot()
 
     def halt(self) -> None:
-        """Power off."""
         for timer in self._timers:
             timer.cancel()
         with self._switch:
@@ -167,7 +163,6 @@ class Ec2Standin:
     # -- what tests look at and cause
 
     def client(self, service: str) -> Any:
-        """One that retries nothing."""
         session: Any = boto3.Session(aws_access_key_id="x", aws_secret_access_key="x", region_name=REGION)
         return session.client(service, endpoint_url=self.url)
 
@@ -202,7 +197,6 @@ class Ec2Standin:
         }
 
     def running(self) -> list[Machine]:
-        """Machines that are on, oldest first."""
         return [each for each in self.machines.values() if each.instance.state == "running"]
 
     # -- what is added to moto

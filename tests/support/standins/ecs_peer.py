@@ -45,13 +45,11 @@ class AgentEnd:
             self._send(ecs_frame.HANDSHAKE_REQUEST, json.dumps(request).encode(), 0)
 
     def write(self, data: bytes, now_ns: int) -> None:
-        """Send what the terminal printed."""
         passed, self._tail = rune_loop(self._tail + data)
         for at in range(0, len(passed), 1024):
             self._send(ecs_frame.OUTPUT, passed[at : at + 1024], now_ns)
 
     def take(self) -> list[bytes]:
-        """The frames to send now."""
         frames, self._outbox = self._outbox, []
         return frames
 
@@ -63,7 +61,6 @@ class AgentEnd:
                 self._outbox.append(data)
 
     def receive(self, data: bytes, now_ns: int) -> bytes:
-        """Take one frame; returns input for the terminal."""
         frame = Frame.decode(data)
         if frame.kind == ecs_frame.ACKNOWLEDGE:
             self._unacked.pop(json.loads(frame.payload)["AcknowledgedMessageSequenceNumber"], None)
@@ -84,7 +81,6 @@ class AgentEnd:
 
     @property
     def idle(self) -> bool:
-        """Whether everything that was sent has been acknowledged."""
         return not self._unacked
 
     def _accept(self, frame: Frame, now_ns: int) -> bytes:
@@ -120,7 +116,6 @@ class AgentEnd:
 
 
 def message(kind: str, payload: bytes, **fields: int) -> bytes:
-    """One frame of the service's or the agent's."""
     return Frame(kind=kind, created_ms=1_700_000_000_000, id=uuid.uuid4(), payload=payload, **fields).encode()
 
 

@@ -245,7 +245,6 @@ class AgentSession:
             await self._through(frame, to_client=True)
 
     async def _through(self, frame: bytes, *, to_client: bool) -> None:
-        """One frame over the network."""
         how, rng = self._behaviour, self._random
         if how.drop and rng.random() < how.drop:
             return

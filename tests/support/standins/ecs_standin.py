@@ -31,6 +31,7 @@ from tests.support.standins.standin_faults import Fault, Faults
 ACCOUNT = "123456789012"
 MODELS = {name: botocore.session.get_session().get_service_model(name) for name in ("ecs", "ssm")}
 MARKER = "ECS_STANDIN_TASK"
+STOPPING_S = 0.02
 
 
 class Refused(Exception):
@@ -43,7 +44,6 @@ class Refused(Exception):
 
     @classmethod
     def by(cls, fault: Fault) -> Refused:
-        """As a test asked for."""
         return cls(fault.code, fault.message, fault.retry_after_s)
 
 
@@ -71,7 +71,6 @@ class EcsStandin:
     def __init__(self) -> None:
         self.behaviour = Behaviour(first_output_s=0.0, chunk_s=0.0)
         self.steps_s = {"PENDING": 0.02, "RUNNING": 0.04, "agent": 0.06}  # after RunTask
-        self.stopping_s = 0.02
         self.agent = True  # False: it never gets beyond PENDING
         self.cluster: dict[str, Any] = {"status": "ACTIVE"}
         self.no_capacity = ""
@@ -130,26 +129,11 @@ class EcsStandin:
         return self.tasks.get(arn) if calls[operation] > self.late_calls else None
 
     def running(self) -> list[Task]:
-        """The tasks that cost money."""
         for task in self.tasks.values():
             self._note_exit(task)
         return [task for task in self.tasks.values() if task.stopped_at is None]
 
-    def hears_itself(self) -> bool:
-        """Whether a descriptor that its loop opens now is watched by it."""
-
-        async def knock() -> None:
-            _, writer = await asyncio.open_connection("127.0.0.1", self.port)
-            writer.close()
-            await writer.wait_closed()
-
-        with contextlib.suppress(OSError):
-            self._on_loop(knock())
-            return True
-        return False
-
     def active_definitions(self) -> list[str]:
-        """Task definitions that are registered."""
         return [arn for arn, each in self.definitions.items() if each["status"] == "ACTIVE"]
 
     def stop(self, task: Task, code: str, reason: str) -> None:
@@ -157,7 +141,6 @@ class EcsStandin:
         self._end(task, code, reason)
 
     def sessions(self) -> list[AgentSession]:
-        """All sessions ever opened, oldest first."""
         return list(self._sessions.values())
 
     # -- HTTP
@@ -218,7 +201,6 @@ class EcsStandin:
         return await session.serve(request)
 
     async def _timeline(self, request: web.Request) -> web.Response:
-        """Of the latest session, for benchmarks."""
         return web.json_response(vars(self.sessions()[-1].timeline))
 
     # -- operations
@@ -367,7 +349,7 @@ class EcsStandin:
         passed = [name for name in ("PENDING", "RUNNING") if age >= self.steps_s[name]]
         status = passed[-1] if passed else "PROVISIONING"
         if task.stopped_at is not None:
-            status = "STOPPED" if time.time() - task.stopped_at >= self.stopping_s else "DEPROVISIONING"
+            status = "STOPPED" if time.time() - task.stopped_at >= STOPPING_S else "DEPROVISIONING"
         agent = {"name": "ExecuteCommandAgent", "lastStatus": self._agent_status(task)}
         described: dict[str, Any] = {
             "taskArn": task.arn,

@@ -32,7 +32,6 @@ def options(standin: EcsStandin, **changed: Any) -> EcsOptions:
 
 
 def spec(name: str = "taxtui-r1-1", *, ttl_s: float = 600.0, **changed: Any) -> SandboxSpec:
-    """Of run ``r1``."""
     labels = {LABEL_RUN: "r1", LABEL_TRIAL: name.rpartition("-")[2], LABEL_DEADLINE: "2000000000"}
     return SandboxSpec(**{"name": name, "labels": labels, "limits": Limits(), "ttl_s": ttl_s, **changed})
 

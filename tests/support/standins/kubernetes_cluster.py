@@ -19,6 +19,7 @@ from tests.support.standins.standin_place import Place
 Json = dict[str, Any]
 NODE = "node-1"
 IMAGE_BYTES = 123_456_789
+SCHEDULE_S = 0.002
 
 
 class Conflict(Exception):
@@ -41,7 +42,6 @@ class Histories:
         self.history.clear()
 
     def since(self, version: int, matches: Callable[[Json], bool]) -> list[tuple[int, str, Json]]:
-        """What happened after a resource version, oldest first."""
         found: list[tuple[int, str, Json]] = []
         for event in reversed(self.history):
             if event[0] <= version:
@@ -64,7 +64,7 @@ class Pods(Histories):
 
     The knobs: ``fate`` of the pods created from now on (``runs``, ``unschedulable``, ``image_pull_backoff``,
     ``no_sandbox`` for a runtime class without handler, of which only events tell),
-    ``stuck`` for deletions that never end, ``schedule_s`` and ``start_s``; ``cold`` where the next pod's node has to
+    ``stuck`` for deletions that never end, ``start_s``; ``cold`` where the next pod's node has to
     pull its image, which takes ``pull_s`` and is ``IMAGE_BYTES`` large.
     """
 
@@ -73,7 +73,6 @@ class Pods(Histories):
         self.places: dict[str, Place] = {}
         self.fate = "runs"
         self.stuck = False
-        self.schedule_s = 0.002
         self.start_s = 0.01
         self.cold = False
         self.pull_s = 0.05
@@ -114,7 +113,6 @@ class Pods(Histories):
         return pod
 
     def evict(self, name: str) -> None:
-        """What a kubelet under node pressure does."""
         self._fail(name, {"reason": "Evicted", "message": "The node was low on resource: memory."}, "Error", 137)
 
     def oom_kill(self, name: str) -> None:
@@ -126,7 +124,6 @@ class Pods(Histories):
         self._fail(name, {"reason": "NodeLost"}, "Error", 137, kill=False)
 
     def release(self) -> None:
-        """Let stuck deletions end."""
         self.stuck = False
         for pod in list(self.objects.values()):
             if "deletionTimestamp" in pod["metadata"]:
@@ -137,7 +134,6 @@ class Pods(Histories):
         return sum(place.alive() for place in self.places.values())
 
     async def close(self) -> None:
-        """End everything."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -147,7 +143,7 @@ class Pods(Histories):
     # ------------------------------------------------------------------------------------------------------- lives
 
     async def _live(self, pod: Json) -> None:
-        await asyncio.sleep(self.schedule_s)
+        await asyncio.sleep(SCHEDULE_S)
         if self.fate == "unschedulable":
             text = "0/3 nodes are available: 3 Insufficient cpu."
             pod["status"]["conditions"] = [_condition("PodScheduled", "False", "Unschedulable", text)]

@@ -16,11 +16,11 @@ from tests.support.standins.kubernetes_standin import KubernetesStandin, selecte
 
 API = f"/apis/{GROUP}/v1beta1"
 POOL = "warm"
+REPLICAS = 3
 DOCUMENTED = Path(__file__).parents[3] / "docs" / "substrates" / "kubernetes.md"
 
 
 def documented_template() -> Json:
-    """The template that docs/substrates/kubernetes.md shows."""
     text = DOCUMENTED.read_text()
     block = next(part for part in text.split("```yaml\n")[1:] if "kind: SandboxTemplate" in part)
     objects = yaml.safe_load_all(block.partition("```")[0])
@@ -38,12 +38,11 @@ class PoolStandin(KubernetesStandin):
         "templates.get": "get sandboxtemplates",
     }
 
-    def __init__(self, *, replicas: int = 3, validate: bool = True, volume: bool = False) -> None:
-        super().__init__(validate=validate)
+    def __init__(self, *, volume: bool = False) -> None:
+        super().__init__()
         self.sandboxes = Sandboxes(self.pods, self.namespace)
         self.claims_quota: int | None = None
         self.installed = True
-        self._replicas = replicas
         self._applied = documented_template()
         if volume:  # in place of the documented emptyDir
             del self._applied["spec"]["podTemplate"]["spec"]["volumes"]
@@ -53,18 +52,16 @@ class PoolStandin(KubernetesStandin):
     async def __aenter__(self) -> Self:
         """Start serving; the pool is filled by and by."""
         await super().__aenter__()
-        self.sandboxes.keep(POOL, self._applied, self._replicas)
+        self.sandboxes.keep(POOL, self._applied, REPLICAS)
         self.sandboxes.start()
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Stop the controllers first."""
         await self.sandboxes.stop()
         await super().__aexit__(*exc)
         self.sandboxes.drop_volumes()
 
     def left(self) -> tuple[int, int]:
-        """Claims, and pods that are no pool's."""
         made = [
             name
             for (_, name) in self.pods.objects
@@ -73,7 +70,6 @@ class PoolStandin(KubernetesStandin):
         return len(self.sandboxes.claims.objects), len(made)
 
     def more_routes(self) -> list[web.RouteDef]:
-        """As ``KubernetesStandin.more_routes``."""
         space = f"{API}/namespaces/{{space}}"
         return [
             web.get(f"{API}/sandboxclaims", self._claims, name="claims.list-all"),

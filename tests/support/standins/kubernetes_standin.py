@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import functools
 import json
 import math
-import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,6 +23,7 @@ from tests.support import waiting
 from tests.support.standins import kubernetes_exec_server
 from tests.support.standins.kubernetes_cluster import Conflict, Histories, Json, Pods, environment
 from tests.support.standins.standin_faults import CUT, Faults
+from tests.support.standins.standin_process import serve
 from tests.support.standins.standin_tls import make_tls
 
 VERSION = "v1.33.0-standin"
@@ -48,7 +47,7 @@ class KubernetesStandin:
 
     verbs: Mapping[str, str] = _VERBS  # by the kind of a request: what it takes
 
-    def __init__(self, *, namespace: str = "sandboxes", validate: bool = True) -> None:
+    def __init__(self, *, validate: bool = True) -> None:
         self.pods = Pods()
         self.faults = Faults()
         self.denied: set[str] = set()  # "create pods", "get pods/exec", "list pods *" for all namespaces
@@ -61,14 +60,13 @@ class KubernetesStandin:
         self._busy: set[asyncio.Transport | None] = set()  # connections of requests under way
         self.watches: set[asyncio.Transport] = set()  # their connections
         self.execs: set[asyncio.Transport] = set()  # likewise
-        self.namespace = namespace
+        self.namespace = "sandboxes"
         self._validate = _validator() if validate else None
         self._tls = make_tls()
         self._folder = tempfile.TemporaryDirectory(prefix="standin-")
         self.kubeconfig = Path(self._folder.name) / "kubeconfig"
 
     async def __aenter__(self) -> Self:
-        """Start serving and write the kubeconfig."""
         app = web.Application(middlewares=[self._guard])
         space = "/api/v1/namespaces/{space}"
         app.add_routes(self.more_routes())
@@ -95,17 +93,14 @@ class KubernetesStandin:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Stop; nothing that a pod started is left."""
         await self.pods.close()
         await self._runner.cleanup()
         self._folder.cleanup()
 
     def more_routes(self) -> list[web.RouteDef]:
-        """Of what else this server keeps."""
         return []
 
     def fail(self, on: str, **how: Any) -> None:
-        """Add a ``Fault``."""
         self.faults.add(on, **how)
 
     async def restart(self, refuses_s: float = 3.0, down_s: float = 0.05, *, hang_up: bool = False) -> None:
@@ -130,7 +125,6 @@ class KubernetesStandin:
         await self._site.start()
 
     def cut_watches(self) -> None:
-        """Break every connection that a watch uses."""
         for connection in self.watches:
             connection.abort()
 
@@ -397,16 +391,5 @@ def _paths(value: object, at: str = "") -> set[str]:
     return {at}
 
 
-async def _serve() -> None:
-    async with KubernetesStandin(validate=False) as standin:
-        print(standin.kubeconfig, flush=True)
-        loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader()
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-        await reader.read()
-
-
 if __name__ == "__main__":
-    asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve())
+    serve(KubernetesStandin(validate=False), "kubeconfig")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from taxtui.substrates.ssh import SshOptions
+from tests.support.standins.standin_place import descendants
 from tests.support.waiting import block_until
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin:/usr/local/sbin") or "sshd"
@@ -49,7 +50,6 @@ class PrivateSshd:
         self._write("config", "".join(f"{key} {value}\n" for key, value in settings.items()))
 
     def set_host_key(self, private: str) -> None:
-        """What it shows from its next start on."""
         self._write("host", private)
 
     def _write(self, name: str, text: str) -> None:
@@ -65,12 +65,11 @@ class PrivateSshd:
     def cut(self) -> None:
         """Kill its connections with all that runs in them; it still listens."""
         if self._process is not None:
-            _kill(_descendants(self._process.pid))
+            _kill(descendants(self._process.pid))
 
     def kill(self) -> None:
-        """The same with the server itself."""
         if self._process is not None:
-            _kill([self._process.pid, *_descendants(self._process.pid)])  # connections before what runs in them
+            _kill([self._process.pid, *descendants(self._process.pid)])  # connections before what runs in them
             self._process.wait()
 
 
@@ -78,7 +77,6 @@ class SshBox:
     """This machine as a host of sandboxes, reached by SSH."""
 
     def __init__(self, folder: Path) -> None:
-        """Make its keys and start it."""
         self.folder = folder
         self.sandboxes = folder / "sandboxes"
         for name in ("host", "client"):
@@ -99,7 +97,6 @@ class SshBox:
         (self.folder / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {kind} {key}\n")
 
     def start(self) -> None:
-        """Returns when it listens."""
         self.sshd.start()
         block_until(self._listens, "sshd listens")
 
@@ -109,7 +106,6 @@ class SshBox:
         return False
 
     def options(self, **changed: Any) -> SshOptions:
-        """How it is reached."""
         fields = {
             "host": "127.0.0.1",
             "port": self.port,
@@ -121,20 +117,17 @@ class SshBox:
         return SshOptions(**{**fields, **changed})
 
     def named(self, **changed: Any) -> str:
-        """The same as ``-s`` takes it."""
         options = self.options(**changed)
         usual = SshOptions()
         told = {name: getattr(options, name) for name in options.__struct_fields__}
         return "ssh:" + ",".join(f"{key}={value}" for key, value in told.items() if value != getattr(usual, key))
 
     def left(self) -> list[str]:
-        """Folders that are there."""
         return sorted(path.name for path in self.sandboxes.glob("*"))
 
 
 @contextlib.contextmanager
 def ssh_box() -> Iterator[SshBox]:
-    """One that is gone in the end."""
     with tempfile.TemporaryDirectory(prefix="ssh-box-") as folder:
         box = SshBox(Path(folder))
         try:
@@ -153,17 +146,3 @@ def _kill(pids: list[int]) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-
-
-def _descendants(pid: int) -> list[int]:
-    """Parents before their children."""
-    parents: dict[int, list[int]] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdecimal():
-            with contextlib.suppress(OSError, IndexError):
-                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-                parents.setdefault(parent, []).append(int(folder.name))
-    found = parents.get(pid, [])
-    for child in found:
-        found.extend(parents.get(child, []))
-    return found

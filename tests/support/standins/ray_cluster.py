@@ -83,7 +83,6 @@ class TwoNodes:
         return found
 
     def measuring(self) -> list[int]:
-        """Workers and watchdogs on its nodes."""
         return sorted(pid for pid, words in self.processes().items() if MEASURING in words)
 
     def close(self) -> None:

@@ -53,15 +53,12 @@ class Faults:
         """How many requests so far."""
 
     def add(self, on: str, **how: Any) -> None:
-        """Arrange a ``Fault``."""
         self._waiting.append(Fault(on, **how))
 
     def clear(self) -> None:
-        """Nothing goes wrong any more."""
         self._waiting.clear()
 
     def next(self, kind: str) -> Fault | None:
-        """The one that hits this request, if any."""
         for fault in self._waiting:
             if fault.on == kind and fault.times > 0:
                 if fault.skip:

@@ -62,7 +62,6 @@ class Place:
             raise ProcessLookupError("its place is gone")
 
     def kill(self) -> None:
-        """Kill every process group that was started here."""
         for process in self.processes:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -91,3 +90,17 @@ def living_groups() -> set[int]:
                 if state != "Z":
                     groups.add(int(group))
     return groups
+
+
+def descendants(pid: int) -> list[int]:
+    """Processes below one, parents before their children."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError, IndexError):
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                children.setdefault(parent, []).append(int(entry.name))
+    found = children.get(pid, [])
+    for child in found:
+        found.extend(children.get(child, []))
+    return found

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[3]
 
@@ -26,3 +28,16 @@ async def serving(module: str) -> AsyncIterator[str]:
     finally:
         process.stdin.close()
         await process.wait()
+
+
+def serve(standin: AbstractAsyncContextManager[Any], address: str) -> None:
+    """Serve in this process until the end of standard input; prints the attribute ``address`` of the stand-in."""
+
+    async def run() -> None:
+        async with standin as running:
+            print(getattr(running, address), flush=True)
+            await asyncio.to_thread(sys.stdin.read)
+
+    asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(run())

@@ -27,29 +27,6 @@ class EcsApi(AwsApi[TaskState]):
         super().__init__(options, StatePoller(self._describe, options.poll_s, DESCRIBE_BATCH))
         self.options = options
 
-    async def clusters(self) -> list[Mapping[str, Any]]:
-        """The cluster of the option with its configuration, or an empty list. Raises ``SubstrateUnavailable``."""
-        answer = await self.call(
-            "describing the cluster",
-            "describe_clusters",
-            clusters=[self.options.cluster],
-            include=["CONFIGURATIONS"],
-        )
-        return list(answer.get("clusters", []))
-
-    async def try_listing(self) -> None:
-        """Ask whether tasks can be listed. Raises ``SubstrateUnavailable``."""
-        await self.call("listing tasks", "list_tasks", cluster=self.options.cluster, maxResults=1)
-
-    async def register(self, wanted: Mapping[str, Any]) -> str:
-        """The ARN of a new task definition. Raises ``CreateFailed``."""
-        answer = await self.call("registering a task definition", "register_task_definition", CreateFailed, **wanted)
-        return str(answer["taskDefinition"]["taskDefinitionArn"])
-
-    async def deregister(self, arn: str) -> None:
-        """Deregister a task definition; running tasks continue. Raises ``SubstrateUnavailable``."""
-        await self.call("deregistering", "deregister_task_definition", taskDefinition=arn)
-
     async def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """RunTask's answer; an abandoned call's task is stopped. Raises ``CreateFailed``."""
         answer: Mapping[str, Any] = await self.call(

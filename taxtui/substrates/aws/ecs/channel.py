@@ -13,7 +13,7 @@ from taxtui.errors import ExecFailed, SubstrateError
 from taxtui.sandboxes.kit.kill import MARK
 from taxtui.sandboxes.kit.shell.framed_shell import launch_argv
 from taxtui.sandboxes.kit.shell.frames import STDOUT
-from taxtui.substrates.aws.ecs.exec import Channel, SessionCut
+from taxtui.substrates.aws.ecs.protocol import Channel, SessionCut
 
 CONNECT_TIMEOUT_S: Final = 20.0
 PING_INTERVAL_S: Final = 60.0

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, Self
 import botocore
 
 from costmodel import load_prices, priced_cell
-from taxtui.errors import SubstrateError
+from taxtui.errors import CreateFailed, SubstrateError
 from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import retry
 from taxtui.sandboxes.kit.cancellation import finish_despite_cancel
@@ -56,7 +56,7 @@ class EcsSubstrate:
         """Deregister this run's task definitions; running tasks continue."""
         for arn in sorted(self._registered):
             with contextlib.suppress(SubstrateError):  # a definition costs nothing
-                await self.api.deregister(arn)
+                await self.api.call("deregistering", "deregister_task_definition", taskDefinition=arn)
         await self.api.close()
 
     async def check(self) -> Availability:
@@ -72,12 +72,17 @@ class EcsSubstrate:
         region = self.api.region
         try:
             identity = await self.api.identity()
-            clusters = await self.api.clusters()
-            await self.api.try_listing()
+            answer = await self.api.call(
+                "describing the cluster",
+                "describe_clusters",
+                clusters=[options.cluster],
+                include=["CONFIGURATIONS"],
+            )
+            await self.api.call("listing tasks", "list_tasks", cluster=options.cluster, maxResults=1)
         except SubstrateError as error:
             return Availability.refused(error, "see the policy of docs/substrates/paid.md", region=region, facts=facts)
         identity_name = f"{identity.name!r} in {region}"
-        problem, fix = self._problem(clusters)
+        problem, fix = self._problem(answer.get("clusters", []))
         if problem:
             return Availability(ok=False, detail=f"{identity_name}: {problem}", fix=fix, region=region, facts=facts)
         place = "Fargate Spot" if options.spot else "Fargate" if options.launch_type == "FARGATE" else "EC2"
@@ -147,7 +152,9 @@ class EcsSubstrate:
         return self._definitions[family]
 
     async def _register(self, request: Mapping[str, Any]) -> str:
-        arn = await self.api.register(request)
+        doing, operation = "registering a task definition", "register_task_definition"
+        answer = await self.api.call(doing, operation, CreateFailed, **request)
+        arn = str(answer["taskDefinition"]["taskDefinitionArn"])
         self._registered.add(arn)
         return arn
 

@@ -20,7 +20,7 @@ from taxtui.sandboxes.kit.retry import Retry, StatePoller
 from taxtui.sandboxes.kit.shell.framed_shell import farewell
 from taxtui.substrates.aws.ecs.api import EcsApi
 from taxtui.substrates.aws.ecs.channel import DataChannel, entry_command, leaders
-from taxtui.substrates.aws.ecs.exec import SessionCut
+from taxtui.substrates.aws.ecs.protocol import SessionCut
 from taxtui.substrates.aws.ecs.task import TaskState
 
 POLLS: Final = 5

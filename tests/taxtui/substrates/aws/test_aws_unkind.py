@@ -1,15 +1,14 @@
-"""EC2 and ECS as unkind as they are: throttled looks, refused set-up, instances not known yet, throttling for ever."""
+"""Unkind answers of EC2 and ECS: throttled lookups, refused set-up, unknown new resources, endless throttling."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
 
-from costmodel.recording.events import OK, READY, Mark, PhaseEnded
 from taxtui.errors import CleanupFailed, CreateFailed, Throttled
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit import removal
@@ -18,11 +17,11 @@ from taxtui.substrates.aws import connection
 from taxtui.substrates.aws.ec2.substrate import Ec2Substrate
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
 from taxtui.substrates.aws.failure import AccessDenied
+from tests.support.recorded import record
 from tests.support.standins import ec2_standin_setup, ecs_standin_setup
 from tests.support.standins.ecs_standin import EcsStandin
-from tests.support.standins.ecs_standin_setup import CREDENTIALS, spec
+from tests.support.standins.ecs_standin_setup import spec
 from tests.support.waiting import until
-from tests.taxtui.runner.test_trial import FakeContext, run
 
 pytestmark = pytest.mark.processes
 
@@ -40,28 +39,21 @@ async def until_looked(standin: Any, operation: str, times: int) -> None:
 # -- throttled looks
 
 
-async def test_a_throttle_while_a_task_boots_leaves_its_cold_start_whole(ecs: EcsStandin) -> None:
+async def test_a_throttle_while_a_task_boots_is_part_of_the_cold_start(
+    ecs: EcsStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ecs.agent = False
     ecs.refuse("DescribeTasks", ECS_THROTTLE, times=2, skip=3)
 
     async def boot() -> None:
-        await until_looked(ecs, "DescribeTasks", 8)  # seen not to be ready again after the throttle
+        await until_looked(ecs, "DescribeTasks", 8)  # a lookup after the throttle: the task is not ready
         ecs.agent = True
 
-    context = FakeContext(actions=0)
-    context.plan = msgspec.structs.replace(context.plan, tier=msgspec.structs.replace(context.plan.tier, setup=()))
-    async with EcsSubstrate(ecs_standin_setup.options(ecs)) as substrate:
-        context.substrate = substrate  # type: ignore[assignment]
-        booting = asyncio.ensure_future(boot())
-        await run(context)
-        await booting
-    assert (context.ended.outcome, context.ended.queued_ns) == (
-        OK,
-        0,
-    )  # nothing waited for the provider's sake: the task was not there yet
-    [ready] = [event for event in context.of(PhaseEnded) if event.phase == READY]
-    [connected] = [mark for mark in context.of(Mark) if mark.name == "agent running"]
-    assert ready.start_ns < connected.at_ns < ready.start_ns + ready.duration_ns
+    options = ecs_standin_setup.options(ecs)
+    booting = asyncio.ensure_future(boot())
+    result = await record(lambda: EcsSubstrate(options), tmp_path, monkeypatch)
+    await booting
+    assert (result.end.outcome, result.end.queued_ns) == ("ok", 0)
 
 
 async def test_a_throttled_look_that_comes_too_late_is_queued_and_nothing_else(ecs: EcsStandin) -> None:
@@ -252,16 +244,13 @@ async def test_a_group_that_never_comes_is_the_creates_failure(
     assert not any(ec2.leftovers().values()), ec2.leftovers()
 
 
-async def test_a_throttle_that_the_poller_waits_out_is_one_notice(monkeypatch: pytest.MonkeyPatch) -> None:
-    for key, value in CREDENTIALS.items():
-        monkeypatch.setenv(key, value)
-    with ecs_standin_setup.standin() as ecs:
-        async with EcsSubstrate(ecs_standin_setup.options(ecs)) as substrate:
-            marks = [Marks() for _ in range(3)]
-            made = [await substrate.create(spec(f"taxtui-r1-{number}"), Marks()) for number in range(3)]
-            ecs.refuse("DescribeTasks", "ThrottlingException", times=2)
-            await asyncio.gather(*(one.wait_ready(its) for one, its in zip(made, marks, strict=True)))
-            await asyncio.gather(*(one.destroy() for one in made))
+async def test_a_throttle_that_the_poller_waits_out_is_one_notice(ecs: EcsStandin) -> None:
+    async with EcsSubstrate(ecs_standin_setup.options(ecs)) as substrate:
+        marks = [Marks() for _ in range(3)]
+        made = [await substrate.create(spec(f"taxtui-r1-{number}"), Marks()) for number in range(3)]
+        ecs.refuse("DescribeTasks", "ThrottlingException", times=2)
+        await asyncio.gather(*(one.wait_ready(its) for one, its in zip(made, marks, strict=True)))
+        await asyncio.gather(*(one.destroy() for one in made))
     told = [text for its in marks for text in its.notices]
     assert len(told) == 1, told
     assert told[0].startswith("throttled while looking up states, waited ")

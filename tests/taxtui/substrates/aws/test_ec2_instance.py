@@ -83,51 +83,22 @@ def test_a_remote_command_survives_the_login_shell() -> None:
     )
 
 
-FULL = "Client.VolumeLimitExceeded: Volume limit exceeded"
-
-
 @pytest.mark.parametrize(
     ("status", "code", "reason", "kind", "text"),
     [
-        # AWS's own doing, and an outcome of its own.
         (
             "shutting-down",
             "Server.SpotInstanceTermination",
-            "Server.SpotInstanceTermination: Spot instance termination",
+            "x",
             SpotInterrupted,
-            "AWS took the spot instance back (Server.SpotInstanceTermination); use on-demand instances",
+            "back (Server.SpotInstanceTermination)",
         ),
-        # Accepted, and only then found to have no host: it never ran.
-        (
-            "terminated",
-            "Server.InsufficientInstanceCapacity",
-            "",
-            CapacityUnavailable,
-            "AWS has no capacity for this instance type here; try another zone or type",
-        ),
-        # Accepted, but without a volume: it never ran either.
-        (
-            "terminated",
-            "Client.VolumeLimitExceeded",
-            FULL,
-            CreateFailed,
-            f"the instance could not start: Client.VolumeLimitExceeded: {FULL}",
-        ),
-        (
-            "terminated",
-            "Server.InternalError",
-            "",
-            CreateFailed,
-            "the instance could not start: Server.InternalError: ",
-        ),
-        # Somebody's doing, or its own time to live's: it was in use.
-        (
-            "shutting-down",
-            "Client.UserInitiatedShutdown",
-            "User initiated (2026-01-01)",
-            SandboxLost,
-            "the instance is shutting-down: User initiated (2026-01-01)",
-        ),
+        # Accepted, and later without a host or a volume: the instance never ran.
+        ("terminated", "Server.InsufficientInstanceCapacity", "", CapacityUnavailable, "try another zone or type"),
+        ("terminated", "Client.VolumeLimitExceeded", "full", CreateFailed, "start: Client.VolumeLimitExceeded: full"),
+        ("terminated", "Server.InternalError", "", CreateFailed, "the instance could not start: Server.InternalError"),
+        # The instance was in use.
+        ("shutting-down", "Client.UserInitiatedShutdown", "x", SandboxLost, "the instance is shutting-down: x"),
         ("stopped", "", "", SandboxLost, "the instance is stopped: no reason given"),
     ],
 )
@@ -135,7 +106,8 @@ def test_every_end_of_an_instance_has_its_own_message(
     status: str, code: str, reason: str, kind: type[SubstrateError], text: str
 ) -> None:
     error = ended(status, code, reason)
-    assert (type(error), str(error)) == (kind, text)
+    assert type(error) is kind
+    assert text in str(error)
 
 
 @pytest.mark.parametrize(

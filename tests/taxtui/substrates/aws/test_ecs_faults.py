@@ -9,7 +9,7 @@ import pytest
 
 from taxtui.errors import ExecTimeout, SandboxLost, SubstrateUnavailable
 from taxtui.plan.spec import Command
-from taxtui.substrates.aws.ecs.exec import SessionCut
+from taxtui.substrates.aws.ecs.protocol import SessionCut
 from tests.support.standins.ecs_peer_pty import Behaviour
 from tests.support.standins.ecs_standin import EcsStandin
 from tests.support.standins.ecs_standin_setup import sandbox

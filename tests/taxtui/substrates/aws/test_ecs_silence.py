@@ -13,7 +13,7 @@ from taxtui.errors import ExecFailed, ExecTimeout, SandboxLost, SubstrateError
 from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import ExecResult
 from taxtui.substrates.aws.ecs import terminal
-from taxtui.substrates.aws.ecs.exec import SessionCut
+from taxtui.substrates.aws.ecs.protocol import SessionCut
 from taxtui.substrates.aws.ecs.sandbox import EcsSandbox
 from tests.support.standins.ecs_peer_pty import Behaviour
 from tests.support.standins.ecs_standin import EcsStandin

@@ -18,7 +18,7 @@ from taxtui.errors import (
 from taxtui.plan.spec import Command, Limits
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.aws.ecs.substrate import EcsSubstrate
-from taxtui.substrates.aws.failure import AccessDenied, AgentNeverConnected, SpotInterrupted
+from taxtui.substrates.aws.failure import AccessDenied, AgentNeverConnected, CapacityUnavailable, SpotInterrupted
 from tests.support.standins.ecs_standin import EcsStandin
 from tests.support.standins.ecs_standin_setup import options, sandbox, spec, standin
 from tests.support.waiting import until
@@ -133,6 +133,13 @@ async def test_refusals_of_a_create(ecs: EcsStandin, code: str, message: str, ki
             await substrate.create(spec(), Marks())
     assert type(caught.value) is kind
     assert ecs.running() == []
+
+
+async def test_no_capacity(ecs: EcsStandin) -> None:
+    ecs.no_capacity = "Capacity is unavailable at this time. Please try again later"
+    async with EcsSubstrate(options(ecs)) as substrate:
+        with pytest.raises(CapacityUnavailable, match="container instances or subnets"):
+            await substrate.create(spec(), Marks())
 
 
 async def test_an_agent_that_never_connects_says_what_to_check(ecs: EcsStandin) -> None:

@@ -1,4 +1,4 @@
-"""Money by what is sold: the same figure in a check, a limit and a projection, because there is one place for it."""
+"""Sizes and prices of AWS sandboxes: the billed size is the size in the request."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from costmodel.pricing.instance_sizes import sold_size
 from costmodel.pricing.sheet import priced_cell
 from taxtui.errors import CreateFailed
 from taxtui.plan.spec import Limits
-from taxtui.runner.spend_limit import least_usd
-from taxtui.sandboxes.fake import FakeSubstrate
 from taxtui.substrates.aws.ec2 import Ec2Options
 from taxtui.substrates.aws.ecs import EcsOptions
 from taxtui.substrates.aws.ecs.task import fargate_size
@@ -84,11 +82,3 @@ def test_an_instances_disk_and_address_are_in_its_variant_and_in_its_bill(tmp_pa
     assert load_prices(sheet).sandbox(identity).usd_hour(identity) == pytest.approx(0.1068)
     with pytest.raises(NoPrice, match="100GiB"):
         load_prices(sheet).sandbox(priced_cell("ec2", Ec2Options(disk_gib=100).variant, 2.0, 8192))
-
-
-def test_a_limit_counts_by_the_same_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    substrate = FakeSubstrate()
-    monkeypatch.setattr(type(substrate), "name", "ecs")
-    substrate.variant = "fargate"
-    usd = least_usd(load_prices("aws-fargate"), substrate, Limits())
-    assert usd == pytest.approx((VCPU_USD + 2 * GIB_USD + ADDRESS_USD) / 60)

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from taxtui.errors import ExecFailed, ReadyTimeout
-from taxtui.plan.spec import Command, Limits, SandboxSpec
-from taxtui.sandboxes.kit.labels import LABEL_RUN
+from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona import states as daytona_states
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
+from tests.support.sandboxes import spec
 from tests.support.standins.api_faults import DAYTONA, NO_OPS, Measure, measuring, told
-from tests.support.standins.daytona_standin import KEY, DaytonaStandin
+from tests.support.standins.daytona_standin import DaytonaStandin
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
-
-
-@pytest.fixture
-async def standin(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DaytonaStandin]:
-    monkeypatch.setenv("DAYTONA_API_KEY", KEY)
-    async with DaytonaStandin() as server:
-        yield server
 
 
 @pytest.fixture
@@ -91,8 +83,7 @@ async def test_a_refused_exec(standin: DaytonaStandin, measure: Measure, status:
 async def test_a_broken_exec_leaves_no_process(standin: DaytonaStandin, reset: str) -> None:
     async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url)) as substrate:
         marks = Marks()
-        spec = SandboxSpec(name="taxtui-r-1", labels={LABEL_RUN: "r"}, limits=Limits(), ttl_s=60)
-        box = await substrate.create(spec, marks)
+        box = await substrate.create(spec(), marks)
         await box.wait_ready(marks)
         standin.fail("exec", reset=reset)
         with pytest.raises(ExecFailed, match="did not answer"):

@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
-from taxtui.plan.spec import Command, Limits, SandboxSpec
+from taxtui.plan.spec import Command
 from taxtui.sandboxes.kit.kept_output import HEAD_BYTES, TAIL_BYTES
-from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
 from taxtui.sandboxes.protocol import ExecResult, Marks
 from taxtui.substrates.daytona import DaytonaOptions
 from taxtui.substrates.daytona.sandbox import DaytonaSandbox
+from taxtui.substrates.daytona.states import States
 from taxtui.substrates.daytona.substrate import DaytonaSubstrate
-from tests.support.standins.daytona_standin import KEY, DaytonaStandin
+from tests.support.sandboxes import spec
+from tests.support.standins.daytona_standin import DaytonaStandin
 
 pytestmark = pytest.mark.processes
 
-LABELS = {LABEL_RUN: "r1", LABEL_TRIAL: "1", LABEL_DEADLINE: "2000000000"}
-SPEC = SandboxSpec(name="taxtui-r1-1", labels=LABELS, limits=Limits(), ttl_s=600)
-
-
-@pytest.fixture
-async def standin(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DaytonaStandin]:
-    monkeypatch.setenv("DAYTONA_API_KEY", KEY)
-    async with DaytonaStandin() as running:
-        yield running
-
 
 async def made(substrate: DaytonaSubstrate, marks: Marks) -> DaytonaSandbox:
-    sandbox = await substrate.create(SPEC, marks)
+    sandbox = await substrate.create(spec(), marks)
     assert isinstance(sandbox, DaytonaSandbox)
     await sandbox.wait_ready(marks)
     return sandbox
@@ -68,7 +59,7 @@ async def test_a_throttle_while_it_still_starts_holds_nothing_up(standin: Dayton
     async with DaytonaSubstrate(DaytonaOptions(api_url=standin.url, events=False)) as substrate:
         standin.fail("get", status=429, retry_after_s=1)
         marks = Marks()
-        sandbox = await substrate.create(SPEC, marks)
+        sandbox = await substrate.create(spec(), marks)
         assert isinstance(sandbox, DaytonaSandbox)
         while standin.requests.count("get") < 4:
             await substrate._states.look(sandbox.id)  # seen not to have started after the pause
@@ -103,3 +94,31 @@ async def test_large_input_arrives_whole_and_what_is_not_read_is_gone(standin: D
         part = await run(sandbox, mode, Command(script="head -c 5; exit 4", stdin=data, timeout_s=200))
         assert (part.exit_code, part.stdout) == (4, data[:5])
         await sandbox.destroy()
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        None,
+        "started",
+        7,
+        [],
+        ["started"],
+        {},
+        {"sandbox": None},
+        {"sandbox": "s"},
+        {"sandbox": []},
+        {"state": "started"},
+        {"sandbox": {"id": 7, "state": "started"}},
+        {"sandbox": {"id": "s", "state": None}},
+    ],
+)
+async def test_a_malformed_event_is_ignored(payload: Any) -> None:
+    unused: Any = None
+    states, reports = States(unused, events=False), []
+    states.follow("s", reports.append)
+    await states._on_event(payload)
+    assert reports == []
+    await states._on_event({"sandbox": {"id": "s", "state": "started"}})
+    await states._on_event({"id": "s", "newState": "stopped"})
+    assert [report.state for report in reports] == ["started", "stopped"]

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from taxtui.errors import CreateFailed, Throttled
-from taxtui.sandboxes.kit.shell.captured_command import Captured
 from taxtui.substrates.kubernetes import access as kubernetes_access
 from taxtui.substrates.kubernetes import api as kubernetes_api
 from taxtui.substrates.kubernetes.access import Access
@@ -154,19 +153,3 @@ def test_marks_follow_from_conditions_and_container_states() -> None:
         containerStatuses=[{"state": {"running": {"startedAt": "x"}}}],
     )
     assert running.reached() == ["scheduled", "initialized", "running"]
-
-
-@pytest.mark.parametrize(
-    ("chunks", "code", "data"),
-    [
-        ([b"out\n", b"\x01NONCE 7\n"], 7, b"out\n"),
-        ([b"out\x01NO", b"NCE 1", b"37\nlate chatter"], 137, b"out"),
-        ([b"\x01NONCE 0\n", b"chatter"], 0, b""),
-        ([b"NONCE 0\n\x01NONC"], None, b"NONCE 0\n\x01NONC"),
-    ],
-)
-def test_a_stream_ends_at_its_marker(chunks: list[bytes], code: int | None, data: bytes) -> None:
-    stream = Captured(b"\x01NONCE ")
-    for chunk in chunks:
-        stream.feed(chunk)
-    assert (stream.exit_code, stream.output().kept) == (code, data)

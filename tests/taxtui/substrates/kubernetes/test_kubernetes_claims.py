@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from pathlib import Path
 from typing import Any
@@ -33,18 +32,6 @@ def test_a_claim_is_ours_ends_itself_and_asks_for_nothing_that_needs_a_cold_star
         "warmPoolRef": {"name": "warm"},
         "lifecycle": {"shutdownTime": "2027-01-15T08:01:31Z", "shutdownPolicy": "DeleteForeground"},
     }
-
-
-def test_our_schemas_take_no_more_than_they_name() -> None:
-    made = claim(SPEC, "warm", 0.0)
-    for path, value in ((("spec", "warmPool"), "x"), (("spec", "lifecycle", "shutdownPolicy"), "Later")):
-        wrong: dict[str, Any] = copy.deepcopy(made)
-        at = wrong
-        for key in path[:-1]:
-            at = at[key]
-        at[path[-1]] = value
-        with pytest.raises(msgspec.ValidationError):
-            check(wrong)
 
 
 @pytest.mark.skipif(not CRDS, reason="TAXTUI_AGENT_SANDBOX_CRDS names no folder with the published schemas")
@@ -121,8 +108,8 @@ def test_the_documented_template_fits_the_defaults() -> None:
         ({}, Limits(memory_mib=512), "gives memory 1Gi to 1Gi, not 512Mi"),
         ({"runtime_class": "gvisor"}, Limits(), "has the runtime class of the cluster, not gvisor"),
         ({"node_selector": "a=b"}, Limits(), "has another node selector than node_selector="),
-        ({"tolerations": "spot:NoExecute"}, Limits(), "lacks what tolerations= says"),
-        ({"pull_secret": "mine"}, Limits(), "lacks what pull_secret= names"),
+        ({"tolerations": "spot:NoExecute"}, Limits(), "lacks a toleration of tolerations="),
+        ({"pull_secret": "mine"}, Limits(), "lacks a secret of pull_secret="),
         ({"pull_policy": "Always"}, Limits(), "does not pull Always"),
         ({"user": 0}, Limits(), "does not run as user 0"),
         ({"fixtures": "/opt/taxtui"}, Limits(), "does not set TAXTUI_FIXTURES=/opt/taxtui"),

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from taxtui.errors import CreateFailed, ExecFailed, QuotaExceeded, SubstrateError, SubstrateUnavailable, Throttled
+from taxtui.substrates.kubernetes.api import PodEvents
 from taxtui.substrates.kubernetes.failure import (
     ApiRefused,
     ExitStatus,
@@ -18,7 +19,7 @@ from taxtui.substrates.kubernetes.failure import (
     unanswered,
     unschedulable,
 )
-from taxtui.substrates.kubernetes.pod import Pod
+from taxtui.substrates.kubernetes.pod import Event, Metadata, Pod, Pull, pull
 
 ADVISED = {"Retry-After": "3"}
 ROLE = "grant docs/substrates/kubernetes.md's role"
@@ -27,12 +28,9 @@ NO_RIGHT = 'pods is forbidden: User "system:serviceaccount:ci:x" cannot create r
 NO_RIGHT_TOLD = 'pods is forbidden: this user cannot create resource "pods" in API group ""'
 QUOTA = 'pods "x" is forbidden: exceeded quota: compute, requested: pods=1, used: pods=9, limited: pods=9'
 SECURITY = 'pods "x" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true'
-LIMIT_RANGE = 'pods "x" is forbidden: maximum cpu usage per Container is 1, but limit is 2'
-RUNTIME = 'pods "x" is forbidden: pod rejected: RuntimeClass "gvisor" not found'
 WEBHOOK = 'admission webhook "validation.example" denied the request: no sandboxes here'
 UNREAD = f'{NO_RIGHT}: RBAC: role.rbac.authorization.k8s.io "taxtui" not found'
 UNREAD_TOLD = f'{NO_RIGHT_TOLD}: RBAC: role.rbac.authorization.k8s.io "taxtui" not found'
-ETCD = "etcdserver: request timed out"
 NODE = "error dialing backend: dial tcp 10.0.0.7:10250: connect: connection refused"
 
 
@@ -52,8 +50,6 @@ REFUSALS: list[tuple[int, dict[str, str], bytes, type[SubstrateError], type[Subs
     (403, {}, status(QUOTA), CreateFailed, QuotaExceeded, f"doing: {QUOTA} (403)"),
     # An admission policy refuses this pod: its words name the option to change, and no role would help.
     (403, {}, status(SECURITY), CreateFailed, CreateFailed, f"doing: {SECURITY} (403)"),
-    (403, {}, status(LIMIT_RANGE), CreateFailed, CreateFailed, f"doing: {LIMIT_RANGE} (403)"),
-    (403, {}, status(RUNTIME), CreateFailed, CreateFailed, f"doing: {RUNTIME} (403)"),
     (403, {}, status(WEBHOOK), CreateFailed, CreateFailed, f"doing: {WEBHOOK} (403)"),
     # A server that has not read its roles yet: a missing right, unless an earlier success puts it in doubt.
     (403, {}, status(UNREAD), CreateFailed, SubstrateUnavailable, f"doing: {UNREAD_TOLD} (403); {ROLE}"),
@@ -64,14 +60,6 @@ REFUSALS: list[tuple[int, dict[str, str], bytes, type[SubstrateError], type[Subs
     # A server's fault is a throttle only where it says when to come back.
     (503, ADVISED, status("shutting down"), ExecFailed, Throttled, "doing: shutting down (503)"),
     (500, {}, status(NODE), ExecFailed, ExecFailed, f"doing: {NODE} (500)"),
-    (
-        500,
-        {},
-        status("etcdserver: request timed out"),
-        CreateFailed,
-        CreateFailed,
-        "doing: etcdserver: request timed out (500)",
-    ),
     # A proxy before the API server speaks HTML, over several lines.
     (502, {}, b"<html>bad\n gateway</html>", CreateFailed, CreateFailed, "doing: HTTP 502 (502)"),
 ]
@@ -151,7 +139,7 @@ def test_why_a_pod_is_lost(state: dict[str, Any], reason: str | None) -> None:
 @pytest.mark.parametrize(
     ("conditions", "reason"),
     [
-        ([], "is being deleted by someone else"),
+        ([], "is being deleted by another client"),
         # A drain or a preemption says so in a condition of its own.
         (
             [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}],
@@ -217,3 +205,58 @@ def test_a_commands_end_is_its_own_only_with_an_exit_code(ended: dict[str, Any],
         with pytest.raises(ExecFailed) as caught:
             status.exit_code()
         assert str(caught.value) == result
+
+
+MS = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("reasons", "expected"),
+    [
+        (["MissingClusterDNS"], "MissingClusterDNS: text"),
+        (["Failed", "MissingClusterDNS"], "Failed: text"),
+        (["FailedMount", "Failed", "MissingClusterDNS"], "Failed: text"),
+        (["FailedScheduling", "MissingClusterDNS"], "MissingClusterDNS: text"),
+        ([], ""),
+    ],
+)
+async def test_a_failure_is_preferred_to_a_warning_that_every_pod_has(reasons: list[str], expected: str) -> None:
+    class Api:
+        async def events(self, pod: Metadata, which: str) -> list[Event]:
+            assert which == "type=Warning"
+            return [Event(reason=r, message="text", last_timestamp=f"{at}") for at, r in enumerate(reasons)]
+
+    assert await PodEvents(Api()).last_warning(Metadata()) == expected  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("took", "took_ms"),
+    [("0s", 0), ("345ms", 345), ("2.345s", 2345), ("1m2.3s", 62_300), ("2m0s", 120_000), ("1h0m0.5s", 3_600_500)],
+)
+def test_a_pull_tells_how_long_it_took_without_waiting_and_the_images_size(took: str, took_ms: int) -> None:
+    text = f'Successfully pulled image "docker.io/library/python:3.12" in {took}'
+    assert pull(text) == Pull(took_ms * MS, None)  # as older kubelets say it
+    assert pull(f"{text} (9m9.9s including waiting)") == Pull(took_ms * MS, None)
+    assert pull(f"{text} (9m9.9s including waiting). Image size: 129338587 bytes.") == Pull(took_ms * MS, 129_338_587)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        'Container image "python:3.12" already present on machine',
+        'Successfully pulled image "x"',
+        'Successfully pulled image "x" in ',
+        'Successfully pulled image "x" in soon',
+        'Successfully pulled image "x" in -2s',
+        'Successfully pulled image "x" in 2',
+        'Successfully pulled image "x" in 1.2.3s',
+        'Successfully pulled image "x" in 99999999h0m0s',
+        'Successfully pulled image "x" in 2s. Image size: many bytes.',
+        'Successfully pulled image "x" in 2s (2s including waiting). Image size: -1 bytes.',
+        f'Successfully pulled image "x" in 2s (2s including waiting). Image size: {10**30} bytes.',
+        'Successfully pulled image "x" in 2s\nand more',
+    ],
+)
+def test_what_is_no_pull_or_not_understood_is_nothing(text: str) -> None:
+    assert pull(text) is None

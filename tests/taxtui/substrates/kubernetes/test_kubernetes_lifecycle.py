@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,11 @@ from taxtui.errors import ExecTimeout, SandboxLost, SubstrateUnavailable
 from taxtui.plan.spec import Command, Limits, SandboxSpec
 from taxtui.recording import digest
 from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
-from taxtui.sandboxes.kit.shell.captured_command import CapturedProgram
 from taxtui.sandboxes.protocol import Marks, Sandbox
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.sandbox import LOST_S
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
+from tests.support.cancelling import cancellations, cancelled_at
 from tests.support.standins.kubernetes_cluster import NODE
 from tests.support.standins.kubernetes_standin import TOKEN, VERSION, KubernetesStandin
 from tests.support.waiting import until
@@ -39,18 +38,6 @@ async def ready(substrate: KubernetesSubstrate, trial: int = 1) -> Sandbox:
     sandbox = await substrate.create(spec(trial), marks)
     await sandbox.wait_ready(marks)
     return sandbox
-
-
-@pytest.fixture
-async def standin() -> AsyncIterator[KubernetesStandin]:
-    async with KubernetesStandin() as server:
-        yield server
-
-
-@pytest.fixture
-async def substrate(standin: KubernetesStandin) -> AsyncIterator[KubernetesSubstrate]:
-    async with KubernetesSubstrate(options(standin)) as connected:
-        yield connected
 
 
 async def test_check_reports_version_permissions_and_quota(
@@ -112,20 +99,6 @@ async def test_marks_come_in_order_and_from_one_watch(
     assert standin.left() == (0, 0)
 
 
-async def test_streams_exit_codes_and_input(substrate: KubernetesSubstrate) -> None:
-    box = await ready(substrate)
-    got = await box.exec(Command(script="printf 'a\\0\\377'; echo b >&2; exit 7"))
-    assert (got.exit_code, got.stdout, got.stderr) == (7, b"a\0\xff", b"b\n")
-    assert (await box.exec(Command(script="no-such-program"))).exit_code == 127
-    assert (await box.exec(Command(script="cat; exit 3", stdin=b"\0\1\xff" * 70_000))).stdout == b"\0\1\xff" * 70_000
-    assert (await box.exec(Command(script="true", stdin=b"x" * 500_000))).exit_code == 0
-    assert (await box.exec(Command(script="cat"))).stdout == b""
-    assert len((await box.exec(Command(script="head -c 5000000 /dev/zero"))).stdout) == 5_000_000
-    assert (await box.exec(Command(script=f"#{'x' * 200_000}\necho 'long +%20 ümlaut'"))).stdout == (
-        "long +%20 ümlaut\n".encode()
-    )
-
-
 async def test_a_command_killed_by_a_signal_is_a_result(substrate: KubernetesSubstrate) -> None:
     box = await ready(substrate)
     began_ns = time.monotonic_ns()
@@ -139,26 +112,6 @@ async def test_an_old_server_without_v5(standin: KubernetesStandin, substrate: K
     standin.exec_protocols = ("v4.channel.k8s.io",)
     box = await ready(substrate)
     assert (await box.exec(Command(script="cat; exit 4", stdin=b"in"))).stdout == b"in"
-
-
-async def test_a_timeout_kills_the_remote_process_group(
-    standin: KubernetesStandin, substrate: KubernetesSubstrate
-) -> None:
-    box = await ready(substrate)
-    with pytest.raises(ExecTimeout):
-        await box.exec(Command(script="sleep 60 & (sleep 61; true) | sleep 62", timeout_s=0.3))
-    assert standin.left() == (1, 1), "one pod, and in it PID 1 alone"
-
-
-async def test_closing_a_connection_leaves_the_process_so_the_kill_is_ours(
-    standin: KubernetesStandin, substrate: KubernetesSubstrate
-) -> None:
-    box = await ready(substrate)
-    process = await box._runner.start(CapturedProgram(["sleep", "60"], b"", b"", ""), stdin=False)  # type: ignore[attr-defined]
-    await until(lambda: standin.left() == (1, 2), "the process runs")
-    await process.drop()
-    await asyncio.sleep(0.1)
-    assert standin.left() == (1, 2)
 
 
 async def test_a_session_is_one_websocket_and_dies_whole(
@@ -178,17 +131,6 @@ async def test_a_session_is_one_websocket_and_dies_whole(
     await session.close()
 
 
-async def test_destroy_is_idempotent_and_sees_the_pod_gone(
-    standin: KubernetesStandin, substrate: KubernetesSubstrate
-) -> None:
-    box = await ready(substrate)
-    await box.destroy()
-    assert standin.left() == (0, 0)
-    await box.destroy()
-    with pytest.raises(SandboxLost):
-        await box.exec(Command(script="true"))
-
-
 async def test_another_pod_with_the_same_name_is_left_alone(
     standin: KubernetesStandin, substrate: KubernetesSubstrate
 ) -> None:
@@ -198,24 +140,6 @@ async def test_another_pod_with_the_same_name_is_left_alone(
     await ready(substrate)
     await substrate.reap(found[0])
     assert standin.left() == (1, 1)
-
-
-async def test_find_and_reap_get_what_another_process_left(
-    standin: KubernetesStandin, substrate: KubernetesSubstrate
-) -> None:
-    began_s = time.monotonic()
-    await ready(substrate, 1)
-    await ready(substrate, 2)
-    async with KubernetesSubstrate(options(standin)) as later:
-        assert await later.find("another") == []
-        found = await later.find("r1")
-        assert sorted(each.name for each in found) == ["taxtui-r1-1", "taxtui-r1-2"]
-        assert {each.deadline_unix_s for each in found} == {1_900_000_000}
-        assert all(0 <= each.age_s <= time.monotonic() - began_s + 1 for each in found)  # it is told in whole seconds
-        for each in found:
-            await later.reap(each)
-            await later.reap(each)
-    assert standin.left() == (0, 0)
 
 
 async def test_without_a_cluster_role_find_looks_in_our_namespace(
@@ -233,19 +157,6 @@ async def test_find_reads_every_page(
     for trial in range(5):
         await substrate.create(spec(trial), Marks())
     assert len(await substrate.find("r1")) == 5
-
-
-async def test_the_server_ends_a_pod_at_its_deadline(
-    standin: KubernetesStandin, substrate: KubernetesSubstrate
-) -> None:
-    marks = Marks()
-    box = await substrate.create(spec(ttl_s=1.0), marks)
-    await box.wait_ready(marks)
-    with pytest.raises(SandboxLost, match="DeadlineExceeded"):
-        await box.exec(Command(script="sleep 30"))
-    await standin.leaves(1, 0)
-    await box.destroy()
-    assert standin.left() == (0, 0)
 
 
 async def test_a_token_from_a_credential_plug_in(standin: KubernetesStandin, tmp_path: Path) -> None:
@@ -276,3 +187,46 @@ async def test_a_node_that_dies_silently_does_not_hold_a_command_until_its_timeo
     with pytest.raises(SandboxLost, match="NodeLost"):
         await running
     await box.destroy()
+
+
+# -- cancelled at each await
+
+
+async def sweep(substrate: KubernetesSubstrate, standin: KubernetesStandin) -> None:
+    """Find and reap like the runner and the watchdog, also after requests that are still under way."""
+    for _ in range(4):
+        for found in await substrate.find("r1"):
+            await substrate.reap(found)
+        await asyncio.sleep(0.02)
+    await standin.leaves(0, 0)
+
+
+async def test_a_cancelled_create_leaves_nothing(substrate: KubernetesSubstrate, standin: KubernetesStandin) -> None:
+    async for _ in cancellations(lambda number: substrate.create(spec(number), Marks())):
+        await sweep(substrate, standin)
+    assert len(await substrate.find("r1")) == 1, "the create that was not cancelled"
+    await sweep(substrate, standin)
+
+
+@pytest.mark.parametrize("stdin", [b"", b"some"])
+async def test_a_cancelled_command_leaves_no_process(
+    substrate: KubernetesSubstrate, standin: KubernetesStandin, stdin: bytes
+) -> None:
+    box = await ready(substrate)
+    command = Command(script="sleep 0.2 & sleep 0.2", stdin=stdin)
+    async for _ in cancellations(lambda number: box.exec(command)):
+        await standin.leaves(1, 1)  # PID 1 alone
+    await box.destroy()
+    assert standin.left() == (0, 0)
+
+
+async def test_a_cancelled_destroy_can_be_repeated(substrate: KubernetesSubstrate, standin: KubernetesStandin) -> None:
+    number, going_on = 0, True
+    while going_on:
+        number += 1
+        box = await ready(substrate, number)
+        going_on = await cancelled_at(number, box.destroy())
+        if going_on:
+            await box.destroy()
+        assert standin.left() == (0, 0)
+    assert number > 1

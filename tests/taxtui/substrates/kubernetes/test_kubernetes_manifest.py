@@ -45,17 +45,6 @@ def test_the_pod_is_limited_restricted_and_ends_by_itself() -> None:
     assert "trap" in container["command"][2], "PID 1 has to handle TERM"
 
 
-def test_the_models_of_the_sdk_take_it() -> None:
-    from kubernetes.aio.client import V1Pod
-
-    spec = manifest(KubernetesOptions(tolerations="a=b:NoSchedule", node_selector="x=y", runtime_class="gvisor"), SPEC)
-    read = V1Pod.from_dict(spec)
-    assert read is not None
-    assert read.spec is not None
-    assert read.spec.runtime_class_name == "gvisor"
-    assert read.spec.node_selector == {"x": "y"}
-
-
 def test_our_own_image_keeps_its_user_and_folders() -> None:
     spec = pod(fixtures="/opt/taxtui")
     container = spec["containers"][0]

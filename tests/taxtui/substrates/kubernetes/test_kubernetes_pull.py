@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
-from costmodel.recording.events import Mark
-from taxtui.plan.spec import Command, Limits, SandboxSpec
-from taxtui.sandboxes.kit.labels import LABEL_DEADLINE, LABEL_RUN, LABEL_TRIAL
+from taxtui.plan.spec import Command
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes import sandbox as kubernetes_sandbox
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
+from tests.support.recorded import record
+from tests.support.sandboxes import spec
 from tests.support.standins.kubernetes_cluster import IMAGE_BYTES
 from tests.support.standins.kubernetes_standin import KubernetesStandin
 from tests.support.waiting import until
-from tests.taxtui.runner.test_trial import FakeContext, run
 
 pytestmark = pytest.mark.processes
 
@@ -30,31 +29,14 @@ def _any_pull_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kubernetes_sandbox, "PULL_S", 0.0)
 
 
-@pytest.fixture
-async def standin() -> AsyncIterator[KubernetesStandin]:
-    async with KubernetesStandin() as server:
-        yield server
-
-
-@pytest.fixture
-async def substrate(standin: KubernetesStandin) -> AsyncIterator[KubernetesSubstrate]:
-    async with KubernetesSubstrate(KubernetesOptions(kubeconfig=str(standin.kubeconfig))) as opened:
-        yield opened
-
-
-async def live(
-    standin: KubernetesStandin, substrate: KubernetesSubstrate, trial: int, answers: int = 1
-) -> tuple[Marks, list[str]]:
+async def live(standin: KubernetesStandin, substrate: KubernetesSubstrate, answers: int = 1) -> tuple[Marks, list[str]]:
     """One pod's marks, and what was asked until it was to be removed.
 
     Its deletion ends only when ``answers`` lists of events were asked for and the loop has had time for the last.
     """
-    labels = {LABEL_RUN: "r1", LABEL_TRIAL: str(trial), LABEL_DEADLINE: "2000000000"}
     marks = Marks()
     standin.requests.clear()
-    made = await substrate.create(
-        SandboxSpec(name=f"taxtui-r1-{trial}", labels=labels, limits=Limits(), ttl_s=600), marks
-    )
+    made = await substrate.create(spec(), marks)
     await made.wait_ready(marks)
     assert (await made.exec(Command(script="true"))).exit_code == 0
     asked = list(standin.requests)
@@ -72,7 +54,7 @@ async def test_a_cold_pull_is_marked_with_its_length_and_the_images_size(
     standin: KubernetesStandin, substrate: KubernetesSubstrate
 ) -> None:
     standin.pods.cold = True
-    marks, asked = await live(standin, substrate, 1)
+    marks, asked = await live(standin, substrate)
     seen = {name: (at_ns, resolution_ns) for name, at_ns, resolution_ns in marks.seen}
     assert seen["pulled"][0] == seen["running"][0]
     assert seen["pulled"][0] - seen["pulling"][0] == 50 * MS
@@ -83,23 +65,24 @@ async def test_a_cold_pull_is_marked_with_its_length_and_the_images_size(
         assert seen[name][1] == seen["running"][0] - began_ns - 50 * MS + MS
     assert (marks.moved("pulled"), marks.moved("pulling")) == (IMAGE_BYTES, -1)
     # The next one finds the image there: no mark, and what is asked before the removal is the same either way.
-    warm, asked_warm = await live(standin, substrate, 2)
+    warm, asked_warm = await live(standin, substrate)
     assert not PULL & {name for name, _, _ in warm.seen}
     assert "events" not in asked
     assert [kind for kind in asked if kind not in ("list", "watch")] == asked_warm == ["create", "exec"]
 
 
-async def test_a_trial_records_it(standin: KubernetesStandin, substrate: KubernetesSubstrate) -> None:
+async def test_a_trial_records_a_pull(
+    standin: KubernetesStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     standin.pods.cold = True
     standin.pods.stuck = True
-    context = FakeContext()
-    context.substrate = substrate  # type: ignore[assignment]
-    trial = asyncio.ensure_future(run(context))
+    options = KubernetesOptions(kubeconfig=str(standin.kubeconfig))
+    trial = asyncio.ensure_future(record(lambda: KubernetesSubstrate(options), tmp_path, monkeypatch))
     await until(lambda: standin.requests.count("events") == 1, "the events are asked for")
     await until(lambda: not any("_mark_pull" in repr(task) for task in asyncio.all_tasks()), "they are answered")
     standin.pods.release()
-    await trial
-    assert [(mark.name, mark.bytes) for mark in context.of(Mark) if mark.name in PULL] == [
+    marks = (await trial).marks
+    assert [(mark.name, mark.bytes) for mark in marks if mark.name in PULL] == [
         ("pulling", -1),
         ("pulled", IMAGE_BYTES),
     ]
@@ -109,9 +92,9 @@ async def test_without_the_right_nothing_is_said_and_it_is_asked_for_once(
     standin: KubernetesStandin, substrate: KubernetesSubstrate
 ) -> None:
     standin.denied.add("list events")
-    for trial, answers in ((1, 1), (2, 0)):
+    for answers in (1, 0):
         standin.pods.cold = True
-        marks, _ = await live(standin, substrate, trial, answers)
+        marks, _ = await live(standin, substrate, answers)
         assert not PULL & {name for name, _, _ in marks.seen}
         assert marks.notices == []
 
@@ -122,7 +105,7 @@ async def test_a_duration_that_cannot_have_been_is_not_recorded(
     tell = standin.pods._tell
     text = 'Successfully pulled image "x" in 1h0m0s (1h0m0s including waiting). Image size: 5 bytes.'
     monkeypatch.setattr(standin.pods, "_tell", lambda pod, second, *_: tell(pod, second, "Normal", "Pulled", text))
-    marks, _ = await live(standin, substrate, 1)
+    marks, _ = await live(standin, substrate)
     assert not PULL & {name for name, _, _ in marks.seen}
 
 
@@ -130,7 +113,7 @@ async def test_always_pulling_moves_an_unknown_number_of_bytes(standin: Kubernet
     options = KubernetesOptions(kubeconfig=str(standin.kubeconfig), pull_policy="Always")
     async with KubernetesSubstrate(options) as substrate:
         standin.pods.cold = True
-        marks, _ = await live(standin, substrate, 1)
+        marks, _ = await live(standin, substrate)
     assert {name for name, _, _ in marks.seen} >= PULL
     assert marks.moved("pulled") == -1
 
@@ -139,5 +122,5 @@ async def test_a_pod_that_ran_soon_is_not_asked(
     standin: KubernetesStandin, substrate: KubernetesSubstrate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kubernetes_sandbox, "PULL_S", 600.0)
-    marks, _ = await live(standin, substrate, 1, answers=0)
+    marks, _ = await live(standin, substrate, answers=0)
     assert not PULL & {name for name, _, _ in marks.seen}

@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from taxtui.errors import SubstrateUnavailable
-from taxtui.plan.spec import Limits, SandboxSpec
 from taxtui.sandboxes.kit import retry
-from taxtui.sandboxes.kit.labels import LABEL_RUN
 from taxtui.sandboxes.protocol import Marks
 from taxtui.substrates.kubernetes import access as kubernetes_access
 from taxtui.substrates.kubernetes.options import KubernetesOptions
 from taxtui.substrates.kubernetes.substrate import KubernetesSubstrate
 from tests.support.recorded import Recorded, record
+from tests.support.sandboxes import spec
 from tests.support.standins.kubernetes_standin import KubernetesStandin
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.processes
 
 OURS = {"create pods", "get pods", "list pods", "watch pods", "delete pods", "get pods/exec"}
-
-
-@pytest.fixture
-async def standin() -> AsyncIterator[KubernetesStandin]:
-    async with KubernetesStandin() as server:
-        yield server
 
 
 async def measure(
@@ -105,8 +98,7 @@ async def test_a_removal_outlasts_an_outage_that_is_longer_than_the_doubt(
     """A server that is back has not read its roles yet, however long it was away."""
     monkeypatch.setattr(kubernetes_access, "DOUBT_S", 0.5)
     async with KubernetesSubstrate(KubernetesOptions(kubeconfig=str(standin.kubeconfig))) as substrate:
-        spec = SandboxSpec(name="taxtui-r-1", labels={LABEL_RUN: "r"}, limits=Limits(), ttl_s=60)
-        sandbox = await substrate.create(spec, Marks())
+        sandbox = await substrate.create(spec(), Marks())
         await sandbox.wait_ready(Marks())
         restarting = asyncio.create_task(standin.restart(refuses_s=0, down_s=1.5, hang_up=True))
         await asyncio.sleep(0.05)
@@ -117,8 +109,9 @@ async def test_a_removal_outlasts_an_outage_that_is_longer_than_the_doubt(
     await standin.leaves(0, 0)
 
 
-@pytest.mark.parametrize("status", [401, 403])
-@pytest.mark.parametrize("on", ["list", "watch", "create", "exec", "delete"])
+@pytest.mark.parametrize(
+    ("on", "status"), [("list", 401), ("watch", 403), ("create", 401), ("exec", 403), ("exec", 401), ("delete", 403)]
+)
 async def test_what_was_allowed_before_is_asked_for_again(
     standin: KubernetesStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on: str, status: int
 ) -> None:

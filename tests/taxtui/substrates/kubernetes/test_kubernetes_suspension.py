@@ -74,7 +74,7 @@ async def test_a_claim_that_ends_while_suspended_is_lost(standin: PoolStandin) -
         await sandbox.suspend(Marks())
         (entry,) = await substrate.find("r1")
         await substrate.reap(entry)
-        with pytest.raises(SandboxLost, match=r"deleted with its claim|no longer exists"):
+        with pytest.raises(SandboxLost, match=r"deleted with the claim|no longer exists"):
             await sandbox.resume(Marks())
     assert standin.left() == (0, 0)
 

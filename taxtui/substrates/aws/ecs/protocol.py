@@ -267,7 +267,7 @@ class Channel:
         sent = self._unacked.pop(_parse(frame, _Acknowledgement).acknowledged_message_sequence_number, None)
         if sent is None:
             return
-        if sent.resends == 0:  # an acknowledgement does not tell which repetition arrived
+        if sent.resends == 0:  # an acknowledgement may belong to any repetition
             self._timer.sample(now_ns - sent.at_ns)
         self._release(now_ns)
 
