@@ -72,6 +72,12 @@ def test_a_command_that_replaces_its_shell_or_trap_has_no_in_sandbox_time(script
     assert (code, out, text, run_ns) == (*run(script), UNKNOWN)
 
 
+def test_the_timers_line_is_removed_from_a_terminals_output() -> None:
+    timed = timer.wrap("true")
+    text = f"a\r\n\r\n{timed.nonce} 1.000000 1.500000\r\n"
+    assert timer.unwrap(text, timed) == ("a\r\n", 500_000_000)
+
+
 def test_a_forged_or_backward_clock_is_unknown() -> None:
     timed = timer.wrap("true")
     for line in (f"\n{timed.nonce} 2.000000 1.000000\n", f"\n{timed.nonce}  \n", f"\n{timed.nonce} 1 2\n"):
