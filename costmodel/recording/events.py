@@ -194,7 +194,7 @@ class Actions(msgspec.Struct, array_like=True, tag=6, frozen=True, gc=False):
     """
 
     trial: Count
-    step: Text  # setup, action
+    step: Text  # preload, setup, action
     first: Count  # index of the first row
     gap_ns: list[Nanoseconds]  # runner gap before the command
     think_ns: list[Nanoseconds]  # model time before the command

@@ -128,7 +128,10 @@ class InCourse:
 
 
 def accounted_ns(event: Actions) -> int:
-    """Return the total time of commands. Raises ``ValueError`` for columns of different lengths."""
+    """Return the total time of commands; 0 for those of a preload, which are part of the phase's time.
+
+    Raises ``ValueError`` for columns of different lengths.
+    """
     rows = len(event.duration_ns)
     gap, think, run, codes = event.gap_ns, event.think_ns, event.run_ns, event.exit_code
     if (
@@ -142,7 +145,7 @@ def accounted_ns(event: Actions) -> int:
         or (event.wrapper_ns and len(event.wrapper_ns) != rows)
     ):
         raise ValueError(f"trial {event.trial}: columns of different lengths")
-    return sum(event.duration_ns) + sum(gap) + sum(think)
+    return 0 if event.step == PRELOAD else sum(event.duration_ns) + sum(gap) + sum(think)
 
 
 def check_scenario(scenario: dict[str, Any]) -> None:

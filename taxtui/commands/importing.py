@@ -12,8 +12,8 @@ import click
 from costmodel import events
 from taxtui.errors import UsageError
 from taxtui.importers import registry
-from taxtui.importers.importing import Imported, ImportProgress, files_of, import_files, reader_for
-from taxtui.importers.protocol import THINK, Asked
+from taxtui.importers.importing import ImportResult, files_of, import_files, reader_for
+from taxtui.importers.protocol import PHASES, Quantity, ReaderOptions
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from costmodel import Prices
     from taxtui.importers.protocol import Reader
 
-MEANINGS = ("action", THINK, events.CREATE, events.READY, events.SETUP, events.VERIFY, events.CLEANUP)
+MEANINGS = (events.ACTION, str(Quantity.THINK), *PHASES)
 """Names of spans that ``--map`` takes."""
 
 
@@ -60,10 +60,10 @@ def command(
         raise UsageError("--prices needs --summary", fix=f"later: taxtui project {out} --prices {prices}")
     name, paths = _parted(given)
     sheet = _sheet(prices)
-    asked = Asked(_mapped(spans))
+    options = ReaderOptions(_mapped(spans))
     reader = reader_for(name, paths)
     with _Bar(reader, paths) as progress:
-        result = import_files(reader, paths, out, asked, keep_names=keep_names, strict=strict, progress=progress)
+        result = import_files(reader, paths, out, options, keep_names=keep_names, strict=strict, progress=progress)
     for line in _told(reader, result, out):
         click.echo(clean(line), err=True)
     if summary:
@@ -112,7 +112,7 @@ def _mapped(spans: Sequence[str]) -> dict[str, str]:
     return result
 
 
-class _Bar(ImportProgress):
+class _Bar:
     """A bar over the files, with the trials so far; only on a terminal."""
 
     def __init__(self, reader: Reader, paths: Sequence[Path]) -> None:
@@ -126,13 +126,9 @@ class _Bar(ImportProgress):
                 item_show_func=lambda trials: f"{trials or 0:,} trials",
             )
 
-    def file(self, path: Path, trials: int) -> None:
-        if self._bar:
-            self._bar.update(1, trials)
-
-    def trial(self, trials: int) -> None:
-        if self._bar and trials % 500 == 0:
-            self._bar.update(0, trials)
+    def __call__(self, files: int, trials: int) -> None:
+        if self._bar and (files > self._bar.pos or trials % 500 == 0):
+            self._bar.update(files - self._bar.pos, trials)
 
     def __enter__(self) -> _Bar:
         if self._bar:
@@ -144,7 +140,7 @@ class _Bar(ImportProgress):
             self._bar.__exit__(None, None, None)
 
 
-def _told(reader: Reader, result: Imported, out: Path) -> list[str]:
+def _told(reader: Reader, result: ImportResult, out: Path) -> list[str]:
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(result.outcomes.items()))
     trials, files = _counted(result.trials, "trial"), _counted(result.files, "file")
     texts = [f"{out}: {trials} of {reader.name} from {files} ({outcomes})"]

@@ -36,7 +36,7 @@ def from_trajectory(file: Path, name: str | None, trial: int, redact: bool, outp
     holds the commands themselves: keep it where the trajectory may be kept. Nothing that they printed is in it.
     """
     from taxtui.importers.commands import commands_of
-    from taxtui.importers.protocol import Unreadable
+    from taxtui.importers.files import Unreadable
     from taxtui.workloads import tier_file
     from taxtui.workloads.trajectory import tier_of
 

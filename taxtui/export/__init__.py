@@ -1,6 +1,6 @@
-"""Data to take away: a recording as tables, spans or metrics; and the table of the formats, one file and one line each.
+"""Export a recording as tables, spans or metrics. Each format is a file and a line in ``FORMATS``.
 
-A format reads the recordings itself, as a stream, and hands out bytes piece by piece.
+A format reads recordings as a stream and yields bytes.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from costmodel import TableRow
 
 MOST_ROWS, BYTES_A_ROW = 10_000, 4
-"""A file has so many rows or spans, and one more for so many bytes: a command that takes 66 µs or longer needs more."""
+"""Limit of rows or spans in a file: a base, and a row per number of bytes. A command of 66 µs takes more bytes."""
 
 
 class ExportFormat(NamedTuple):
-    """An export format. ``writer`` is its ``module:function(paths, table)``, imported on first use."""
+    """An export format. ``writer`` is a ``module:function(paths, table)``, imported on first use."""
 
     name: str  # for --format
     about: str
-    tables: bool  # of rows, one table at a time; False: the whole recording
+    tables: bool  # a table per export; False: the whole recording
     writer: str
-    endings: tuple[str, ...]  # of the names of such files
+    endings: tuple[str, ...]  # of file names
     binary: bool = False
 
     def pieces(self, paths: Sequence[Path], table: str) -> Iterator[bytes]:
-        """The whole file. Raises what reading raises, and ``UsageError`` where a package is missing."""
+        """Yield the file. Raises ``SourceError``, ``RecordingError``, and ``UsageError`` if a package is missing."""
         module, _, function = self.writer.partition(":")
         pieces: Iterator[bytes] = getattr(import_module(module), function)(paths, table)
         return pieces
@@ -62,27 +62,26 @@ FORMATS: Final = (
 
 BY_NAME: Final = {format_.name: format_ for format_ in FORMATS}
 NAMES: Final = tuple(BY_NAME)
-"""What ``--format`` takes."""
+"""Values of ``--format``."""
 
 
 def most_rows(path: Path) -> int:
-    """How many rows, or spans, a recording of its size may have: a byte makes four hundred of a span."""
+    """Return the limit of rows or spans of a recording. Exported spans have 400 bytes per byte of a recording."""
     return MOST_ROWS + path.stat().st_size // BYTES_A_ROW
 
 
 def too_many(path: Path, limit: int) -> RecordingError:
     """Return the error for a file with more commands than ``limit``."""
     return RecordingError(
-        f"{path}: more commands than {limit:,}, what a recording of this size may have",
-        fix="their trials alone: export --table trials, or costmodel.frame",
+        f"{path}: more commands than {limit:,}, the limit of a recording of this size",
+        fix="export trials alone: export --table trials, or costmodel.frame",
     )
 
 
-def told_rows(paths: Sequence[Path], table: str) -> Iterator[TableRow]:
-    """The rows of a table, as ``costmodel.recording.table`` has them, but what a terminal would obey or hide is a
-    visible mark.
+def clean_rows(paths: Sequence[Path], table: str) -> Iterator[TableRow]:
+    """Yield the rows of a table without control characters: each becomes a visible mark.
 
-    Raises ``SourceError``, ``RecordingError``: too many.
+    Raises ``SourceError``, and ``RecordingError`` for more rows than ``most_rows``.
     """
     from costmodel import table_rows
 

@@ -1,8 +1,7 @@
-"""A recording as OpenTelemetry spans, in OTLP/JSON: a line per trial, its phases and commands below it.
+"""A recording as OpenTelemetry spans, in OTLP/JSON: a line per trial, with spans of phases and commands.
 
-Commands are ``execute_tool`` spans of the GenAI conventions, so that tools for agent traces read them. Columns of a
-trial in flight are kept, and its line is written span by span: a span is two hundred times as large as a command in a
-recording.
+Commands are ``execute_tool`` spans of the GenAI conventions. Memory: the columns of trials in flight. Spans are written
+one by one, because a span is two hundred times as large as a command in a recording.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from taxtui.terminal_text import clean
 
 INTERNAL, ERROR = 1, 2  # the kind of a span, the code of a status
 TOOL: Final = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "shell"}
-"""Attributes of an action. The agent does not run the set-up, whose commands are spans without them."""
+"""Attributes of an action. Commands of the set-up are no tool calls of the agent and have no attributes."""
 PIECE: Final = 1 << 16
 
 
 def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
-    """Trials that never ended are left out. Raises ``RecordingError``, also for more spans than a file may have."""
+    """Yield the lines of ended trials. Raises ``RecordingError``, also for more spans than ``most_rows``."""
     for path in paths:
         with Follower(path) as follower:
             trials, limit = _Trials(), most_rows(path)
@@ -44,13 +43,13 @@ class _Trials:
     """The trials in flight."""
 
     def __init__(self) -> None:
-        self.spans = 0  # that all trials so far have
+        self.spans = 0  # of all trials until now
         self._anchor_unix_ns = 0
         self._cells: dict[int, Cell] = {}
         self._open: dict[int, _Trial] = {}
 
     def ended_by(self, event: Event) -> _Trial | None:
-        """The trial that an event ends; None where it ends none."""
+        """Add an event; return the ended trial, if any."""
         if isinstance(event, Clock):
             self._anchor_unix_ns = event.unix_ns
         elif isinstance(event, Cell):
@@ -78,7 +77,7 @@ class _Trial:
         self._root: dict[str, Any] = {}
 
     def end(self, ended: TrialEnded, cell: Cell | None) -> None:
-        """Make its own span."""
+        """Make the trial's span."""
         attributes: dict[str, str | int] = {
             "gen_ai.operation.name": "invoke_agent",
             "taxtui.trial": self.started.trial,
@@ -112,7 +111,7 @@ class _Trial:
         return now_ns
 
     def line(self, run_id: str) -> Iterator[bytes]:
-        """Its own span, then those below it, as a line in pieces."""
+        """Yield the line of the trial's span and all other spans, in pieces."""
         root = self._root
         trace = hashlib.sha256(f"{run_id} {root['attributes']} {root['startTimeUnixNano']}".encode()).hexdigest()
         span_id = _span_id(trace, 0)
@@ -135,7 +134,7 @@ class _Trial:
         yield "".join([*texts, "]}]}]}\n"]).encode()
 
     def _children(self) -> Iterator[str]:
-        """Phases and commands as objects without their end: a command has no instant of its own."""
+        """Yield phases and commands as JSON objects without the closing brace."""
         now_ns = self.started.start_ns
         for part in self.parts:
             if isinstance(part, PhaseEnded):
@@ -170,7 +169,7 @@ class _Trial:
 
 
 def _after(phase: PhaseEnded, now_ns: int) -> int:
-    """The earliest start of what follows a phase; model time and gaps already contain suspensions."""
+    """Return the earliest start after a phase; model time and gaps already contain suspensions."""
     return now_ns if phase.phase in events.LIFE_CYCLE else max(now_ns, phase.start_ns + phase.duration_ns)
 
 

@@ -11,14 +11,14 @@ from typing import Any, Final
 from costmodel import table_columns
 from taxtui import installed
 from taxtui.errors import UsageError
-from taxtui.export import told_rows
+from taxtui.export import clean_rows
 
 ROWS: Final = 1 << 16
-"""In a row group: what is held in memory at a time."""
+"""Rows of a group, which is in memory at once."""
 
 
 def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
-    """Yield a Parquet file; ``about`` of a field describes its column. Raises ``SourceError``, ``UsageError``."""
+    """Yield a Parquet file; ``about`` of a field describes the column. Raises ``SourceError``, ``UsageError``."""
     try:
         import pyarrow as arrow
         from pyarrow import parquet
@@ -27,7 +27,7 @@ def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
     kinds: dict[type, Any] = {int: arrow.int64(), str: arrow.string(), bool: arrow.bool_()}
     fields = table_columns(table)
     schema = arrow.schema([arrow.field(c.name, kinds[c.kind], metadata={"about": c.about}) for c in fields])
-    rows = told_rows(paths, table)
+    rows = clean_rows(paths, table)
     sink = _Sink()
     with parquet.ParquetWriter(sink, schema, compression="zstd") as writer:
         while group := list(islice(rows, ROWS)):

@@ -1,4 +1,4 @@
-"""A run's summary in the text format of Prometheus: a summary per duration and cell, and how many trials there were."""
+"""The text format of Prometheus: a summary per duration and cell, and the number of trials."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from taxtui.terminal_text import clean
 QUANTILES: Final = (0.5, 0.9, 0.95, 0.99)
 RESPONSE: Final = "response"
 SUMMARIES: Final[dict[str, tuple[str, Callable[[RecordedTrial], Iterable[int]]]]] = {
-    "cold_start": ("Create request to the first command that returned", lambda t: [t.measures.cold_start_ns]),
+    "cold_start": ("Create request to the first command's result", lambda t: [t.measures.cold_start_ns]),
     "fresh_episode": ("Create request to the first action", lambda t: [t.measures.fresh_episode_ns]),
-    "trajectory": ("Held without throttles and think time", lambda t: [t.measures.trajectory_ns]),
-    "held": ("Time that a trial occupied its worker", lambda t: [t.measures.held_ns]),
-    RESPONSE: ("From a trial's turn to the end of what it held", lambda t: [t.measures.response_ns]),
+    "trajectory": ("Occupied time without throttles and model time", lambda t: [t.measures.trajectory_ns]),
+    "held": ("Occupied time of a trial", lambda t: [t.measures.held_ns]),
+    RESPONSE: ("Scheduled start to the end of the last action", lambda t: [t.measures.response_ns]),
     "cleanup": ("Delete requested to gone", lambda t: [ns for ns in [t.measures.cleanup_ns] if ns is not None]),
-    "action": ("One action, submitted to result in hand", lambda t: t.durations_ns),
-    "action_wrapper": ("taxtui's own shell code around one action", lambda t: [ns for ns in t.wrappers_ns if ns]),
-    "action_run": ("One action's own time inside the sandbox", lambda t: [ns for ns in t.runs_ns if ns >= 0]),
+    "action": ("An action, submission to result", lambda t: t.durations_ns),
+    "action_wrapper": ("taxtui's shell wrapper around an action", lambda t: [ns for ns in t.wrappers_ns if ns]),
+    "action_run": ("In-sandbox time of an action", lambda t: [ns for ns in t.runs_ns if ns >= 0]),
 }
-"""Over successful trials: name, what it is, a trial's samples in ns. docs/measurement.md defines them."""
+"""Name of a summary over successful trials → description, and a trial's samples in ns. docs/measurement.md."""
 
 
 def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
-    """Seconds, as Prometheus wants them. Raises ``SourceError``."""
+    """Yield metrics in seconds. Raises ``SourceError``."""
     sources = [load(path) for path in paths]
     recordings = [recording for recording in sources if isinstance(recording, Recording)]
     if len(recordings) < len(sources):
@@ -39,7 +39,7 @@ def pieces(paths: Sequence[Path], table: str) -> Iterator[bytes]:
         (f'taxtui_runner_distorted{{run_id="{_text(recording.run_id)}"}}', int(recording.distorted))
         for recording in recordings
     ]
-    yield _family("taxtui_runner_distorted", "gauge", "1 where the measuring process was not fit.", distorted)
+    yield _family("taxtui_runner_distorted", "gauge", "1 if the measuring process distorted durations.", distorted)
 
 
 def _family(name: str, kind: str, about: str, lines: Iterable[tuple[str, float]]) -> bytes:

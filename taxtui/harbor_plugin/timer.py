@@ -39,7 +39,7 @@ def unwrap(text: str, timed: TimedCommand) -> tuple[str, int]:
         return text, events.UNKNOWN
     run_ns = events.UNKNOWN
     last = None
-    for last in re.finditer(rf"\n?{timed.nonce} ([\d.,]*) ([\d.,]*)\n?", text):
+    for last in re.finditer(rf"(?:\r?\n)?{timed.nonce} ([\d.,]*) ([\d.,]*)(?:\r?\n)?", text):
         began_ns, ended_ns = (epoch_ns(part.encode()) for part in last.groups())
         if events.UNKNOWN not in (began_ns, ended_ns) and ended_ns >= began_ns:
             run_ns = ended_ns - began_ns

@@ -1,1 +1,1 @@
-"""Readers of what other tools have logged: one format, one file, behind the entry point ``taxtui.importers``."""
+"""Recordings from the logs of other tools. Readers are entry points ``taxtui.importers``."""

@@ -1,6 +1,6 @@
 """Files of other tools: list in a fixed order, decode with limits, refuse with a reason.
 
-Every reader here opens regular files only, and no document, line or member may cost more than its limits.
+Readers open regular files only. A document, line or member of an archive has a limit of bytes and of values.
 """
 
 from __future__ import annotations
@@ -15,22 +15,26 @@ from typing import Any, Final
 import msgspec
 
 from costmodel import open_regular, read_regular, too_large
-from taxtui.importers.protocol import Unreadable
+from taxtui.errors import RecordingError
 
 MOST_BYTES: Final = 32 << 20
-"""One JSON document or line: decoded, it takes up to about ten times as much memory."""
+"""Limit of a JSON document or line, which takes up to ten times as much memory."""
 MOST_VALUES: Final = 2_000_000
-"""JSON values in it: an empty list is three bytes in a file and about seventy in memory, a small map 240."""
+"""Limit of JSON values in a document: an empty list is 3 bytes in a file and 70 in memory, a small map 240."""
 MOST_SKIPPED: Final = 1 << 20
 """Bytes in memory of the rest of a line that is too large."""
-BROKEN: Final = "it is no JSON, or was cut off"
+BROKEN: Final = "no JSON, or cut off"
 
 _STRING: Final = re.compile(rb'"[^"]*"?')
 _decode = msgspec.json.Decoder().decode
 
 
+class Unreadable(RecordingError):
+    """A file that a reader leaves out. The message quotes nothing of the file."""
+
+
 def walk(folder: Path, wanted: Callable[[str], bool]) -> Iterator[Path]:
-    """The files below a folder whose names are wanted, sorted folder by folder; links to folders are not followed."""
+    """Yield the files below a folder whose names are wanted, sorted folder by folder, without links to folders."""
     for root, folders, names in os.walk(folder):
         folders.sort()
         for name in sorted(filter(wanted, names)):
@@ -38,10 +42,10 @@ def walk(folder: Path, wanted: Callable[[str], bool]) -> Iterator[Path]:
 
 
 def document(path: Path) -> Any:
-    """One JSON document, NaN and Infinity included, as Python writes them.
+    """Return a JSON document; NaN and Infinity are valid, as Python writes them.
 
     Raises:
-        Unreadable: it is no JSON, too large, no regular file, or unreadable.
+        Unreadable: no JSON, too large, no regular file, or unreadable.
     """
     try:
         data = read_regular(path, MOST_BYTES)
@@ -51,12 +55,12 @@ def document(path: Path) -> Any:
         return decoded(data)
     except Unreadable:
         if _is_json_lines(data):
-            raise Unreadable("it is JSON lines, and a file of this format is one JSON document") from None
+            raise Unreadable("JSON lines, and a file of this format is a single JSON document") from None
         raise
 
 
 def _is_json_lines(data: bytes) -> bool:
-    """Whether the first of several lines is a JSON map."""
+    """Return whether the first of several lines is a JSON map."""
     first, _, rest = data.partition(b"\n")
     try:
         return bool(rest.strip()) and isinstance(decoded(first), dict)
@@ -65,12 +69,12 @@ def _is_json_lines(data: bytes) -> bool:
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file with their numbers, from 1; empty ones are left out.
+    """Yield the lines of a file with their numbers from 1, without empty lines.
 
-    A line that is larger than ``MOST_BYTES`` is cut behind one byte more, so that ``decoded`` refuses it.
+    A line above ``MOST_BYTES`` is cut after one byte more, so that ``decoded`` refuses the line.
 
     Raises:
-        Unreadable: it cannot be read, or is no regular file.
+        Unreadable: the file cannot be read, or is no regular file.
     """
     try:
         with open_regular(path) as file:
@@ -89,37 +93,37 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def unreadable(error: OSError) -> Unreadable:
-    """Explain a file that the system or ``open_regular`` refuses."""
-    return Unreadable(f"it cannot be read: {error.strerror}")
+    """Return the error for a file that the system or ``open_regular`` refuses."""
+    return Unreadable(f"not readable: {error.strerror}")
 
 
 def decoded(data: bytes | str) -> Any:
-    """One JSON value.
+    """Return a JSON value.
 
     Raises:
-        Unreadable: it is no JSON, too large, or has too many values. The message quotes no data.
+        Unreadable: no JSON, too large, or too many values. The message quotes no data.
     """
     _require_small(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data)
     try:
         return _decode(data)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):  # UnicodeError: either way, a lone surrogate too
+    except (msgspec.DecodeError, UnicodeError, RecursionError):  # UnicodeError: a lone surrogate
         pass
     try:
-        return json.loads(data)  # slower, but knows NaN
+        return json.loads(data)  # slower, and accepts NaN
     except (ValueError, RecursionError):
         raise Unreadable(BROKEN) from None
 
 
 def _require_small(data: bytes) -> None:
     if len(data) > MOST_BYTES:
-        raise Unreadable(f"it is {too_large(MOST_BYTES)}")
-    if _marks(data) <= MOST_VALUES:
+        raise Unreadable(too_large(MOST_BYTES))
+    if _most_values(data) <= MOST_VALUES:
         return
     without_escapes = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    if _marks(_STRING.sub(b"", without_escapes)) > MOST_VALUES:  # the commas of a transcript's text are no values
-        raise Unreadable(f"it has more than {MOST_VALUES:,} JSON values")
+    if _most_values(_STRING.sub(b"", without_escapes)) > MOST_VALUES:  # commas inside of strings separate no values
+        raise Unreadable(f"more than {MOST_VALUES:,} JSON values")
 
 
-def _marks(data: bytes) -> int:
-    """At least as many as JSON has lists, maps and values behind a comma."""
+def _most_values(data: bytes) -> int:
+    """Return an upper bound of the lists, maps and values after a comma."""
     return sum(map(data.count, (b"[", b"{", b",")))

@@ -1,9 +1,9 @@
-"""Reads the files of one format into a recording; a broken one among thousands is left out and named."""
+"""Read the files of one format into a recording. Unreadable files are left out, counted and named."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -11,47 +11,38 @@ from typing import Final
 from costmodel import open_regular, policy_of
 from taxtui.errors import RecordingError, TaxtuiError, UsageError, located
 from taxtui.importers import registry
+from taxtui.importers.files import Unreadable
 from taxtui.importers.names import Names
-from taxtui.importers.protocol import HEAD_BYTES, Asked, ImportedTrial, Reader, Skipped, Unreadable
+from taxtui.importers.protocol import HEAD_BYTES, ImportedTrial, Reader, ReaderOptions, Skipped
 from taxtui.importers.spool import Spool
 from taxtui.importers.writing import write
 from taxtui.terminal_text import clean
 
 MOST_GUESSES: Final = 50
-"""Files of a folder that are looked at to guess a format."""
+"""Opened files of a folder, to guess a format."""
 NAMED: Final = 20
-"""Skipped files that are named; the rest is counted."""
+"""Limit of skipped files with their names; the rest is counted."""
 
 
 @dataclass(slots=True)
-class Imported:
-    """Result of an import."""
+class ImportResult:
+    """Counts and notes of an import."""
 
     run_id: str = ""
-    files: int = 0  # read as far as they could be
+    files: int = 0
     trials: int = 0
-    skipped: int = 0  # files and pieces of files
-    named: list[str] = field(default_factory=list)  # the first of those, each with its reason
+    skipped: int = 0  # files and parts of files
+    named: list[str] = field(default_factory=list)  # the first skipped files, each with the reason
     unknown: list[str] = field(default_factory=list)  # quantities that the source lacks
     limits: list[str] = field(default_factory=list)  # trajectories by the agent's limit, and failures by cause
     outcomes: Counter[str] = field(default_factory=Counter)
 
 
-class ImportProgress:
-    """Observer of an import; silent by default."""
-
-    def file(self, path: Path, trials: int) -> None:
-        """A file is done; ``trials`` are known by now."""
-
-    def trial(self, trials: int) -> None:
-        """One more trial of a file."""
-
-
 def reader_for(name: str | None, paths: Sequence[Path]) -> Reader:
-    """The reader of the format, or of the one that the content of the first readable file shows.
+    """Return the reader of a format; without a name, the reader that recognises the first readable file.
 
     Raises:
-        UsageError: no such format or path, or the content shows none or several.
+        UsageError: no such format or path, or no reader or several readers recognise the file.
     """
     for path in paths:
         if not path.exists():
@@ -60,17 +51,17 @@ def reader_for(name: str | None, paths: Sequence[Path]) -> Reader:
         return registry.load(name)
     readers = [registry.load(known) for known in registry.names()]
     for path in paths:
-        found = [reader for reader in readers if _shows(reader, path)]
-        if len(found) > 1:
-            several = " and ".join(reader.name for reader in found)
+        matches = [reader for reader in readers if _recognises(reader, path)]
+        if len(matches) > 1:
+            several = " and ".join(reader.name for reader in matches)
             raise UsageError(f"{path} could be {several}", fix="say which: taxtui import FORMAT PATH…")
-        if found:
-            return found[0]
+        if matches:
+            return matches[0]
     names = ", ".join(reader.name for reader in readers)
-    raise UsageError(f"{paths[0]} is of no format that this version knows", fix=f"say which: {names}")
+    raise UsageError(f"{paths[0]} has an unknown format", fix=f"say which: {names}")
 
 
-def _shows(reader: Reader, path: Path) -> bool:
+def _recognises(reader: Reader, path: Path) -> bool:
     for number, file in enumerate(_files(reader, path)):
         if number == MOST_GUESSES:
             break
@@ -89,16 +80,16 @@ def _files(reader: Reader, path: Path) -> Iterator[Path]:
 
 
 def files_of(reader: Reader, paths: Sequence[Path]) -> Iterator[Path]:
-    """All files that may hold trials, in the order of the paths.
+    """Yield all files that may contain trials, in the order of the paths.
 
     Raises:
-        UsageError: one of the paths lies within another: its trials would count twice.
+        UsageError: a path lies within another path: the trials would count twice.
     """
     resolved = [path.resolve() for path in paths]
-    for index, one in enumerate(resolved):
-        for other in resolved[:index]:
-            if one == other or one in other.parents or other in one.parents:
-                raise UsageError(f"{paths[index]} is given twice, its trials would count twice")
+    for index, path in enumerate(resolved):
+        for previous in resolved[:index]:
+            if path == previous or path in previous.parents or previous in path.parents:
+                raise UsageError(f"{paths[index]} is given twice, and the trials would count twice")
     for path in paths:
         yield from _files(reader, path)
 
@@ -107,45 +98,44 @@ def import_files(
     reader: Reader,
     paths: Sequence[Path],
     out: Path,
-    asked: Asked,
+    options: ReaderOptions,
     *,
     keep_names: bool = False,
     strict: bool = False,
-    progress: ImportProgress | None = None,
-) -> Imported:
-    """Write a recording of all trials in the files; what became of it.
+    progress: Callable[[int, int], None] = lambda files, trials: None,
+) -> ImportResult:
+    """Write a recording of all trials in the files. ``progress`` is called with the numbers of files and of trials.
 
     Raises:
-        UsageError: an option that the format does not take, ``out`` exists, or a path is given twice.
-        RecordingError: nothing could be read, or with ``strict`` a file could not.
-        WriteFailed: the disk is full; there is no ``out`` then, as after any error.
+        UsageError: the format has no such option, ``out`` exists, or a path is given twice.
+        RecordingError: no trial could be read, or with ``strict`` a file could not be read.
+        WriteFailed: the disk is full. After any error there is no ``out``.
     """
-    if asked.span_phases and not reader.takes_map:
-        raise UsageError(f"{reader.name} has no spans: --map means nothing to it")
-    if out.exists():  # before an hour of reading, not after it
+    if options.span_phases and not reader.takes_map:
+        raise UsageError(f"{reader.name} has no spans: drop --map")
+    if out.exists():  # before an hour of reading
         raise UsageError(f"{out} exists", fix="choose another name with -o, nothing is overwritten")
     if not out.absolute().parent.is_dir():
         raise UsageError(f"cannot create {out}: there is no such folder", fix="choose another with -o")
-    progress = progress or ImportProgress()
     names = Names(keep=keep_names)
-    result = Imported()
+    result = ImportResult()
     with Spool() as spool:
         for path in files_of(reader, paths):
-            result.files += 1
-            for found in _trials(reader, path, asked):
-                if isinstance(found, ImportedTrial):
-                    spool.add(names.clean(found))
-                    progress.trial(len(spool))
+            for item in _trials(reader, path, options):
+                if isinstance(item, ImportedTrial):
+                    spool.add(names.clean(item))
+                    progress(result.files, len(spool))
                     continue
-                where = clean(f"{path}, {found.where}" if found.where else str(path))
+                where = clean(f"{path}, {item.where}" if item.where else str(path))
                 if strict:
-                    raise Unreadable(f"{where}: {found.why}", fix="without --strict it would be left out")
+                    raise Unreadable(f"{where}: {item.why}", fix="without --strict the file is left out")
                 result.skipped += 1
                 if len(result.named) < NAMED:
-                    result.named.append(f"{where}: {found.why}")
-            progress.file(path, len(spool))
+                    result.named.append(f"{where}: {item.why}")
+            result.files += 1
+            progress(result.files, len(spool))
         if not len(spool):
-            raise _nothing(reader, result)
+            raise _nothing_read(reader, result)
         result.unknown = list(missing_quantities(spool))
         result.trials, result.outcomes = len(spool), spool.outcomes
         result.limits = [
@@ -158,35 +148,35 @@ def import_files(
         ]
         notes = [*result.unknown, *result.limits]
         if result.skipped:
-            notes.append(f"{result.skipped:,} files or pieces of them left out")
+            notes.append(f"{result.skipped:,} files or parts of files left out")
         result.run_id = write(spool, reader.name, notes, out)
     return result
 
 
-def _trials(reader: Reader, path: Path, asked: Asked) -> Iterator[ImportedTrial | Skipped]:
-    """The items of a reader; an unreadable item becomes a skipped item."""
+def _trials(reader: Reader, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
+    """Yield the items of a reader; an error becomes a skipped item."""
     try:
-        yield from reader.trials(path, asked)
+        yield from reader.trials(path, options)
     except Unreadable as error:
         yield Skipped("", str(error))
     except OSError as error:
-        yield Skipped("", f"it cannot be read: {error.strerror}")
+        yield Skipped("", f"not readable: {error.strerror}")
     except TaxtuiError:
         raise
-    except Exception as error:  # a reader that does not keep to the protocol
-        yield Skipped("", f"unexpected {located(error)}: report it to the author of the reader {reader.name}")
+    except Exception as error:  # a defect of the reader
+        yield Skipped("", f"unexpected {located(error)}: report the defect to the author of the reader {reader.name}")
 
 
-def _nothing(reader: Reader, result: Imported) -> TaxtuiError:
+def _nothing_read(reader: Reader, result: ImportResult) -> TaxtuiError:
     if not result.files:
-        return RecordingError(f"no file here can be {reader.name}'s", fix="`taxtui import --help` says what is read")
+        return RecordingError(f"no file here can be {reader.name}'s", fix="formats: `taxtui import --help`")
     if result.named:
         return RecordingError(f"nothing could be read of {result.files:,} files, first {result.named[0]}")
     return RecordingError(f"{result.files:,} files hold no trial")
 
 
 def missing_quantities(spool: Spool) -> Iterator[str]:
-    """One line per missing quantity and reason, with the number of trials where some trials have the quantity."""
+    """Yield a line per missing quantity and reason, with the number of trials where some trials have the quantity."""
     total = len(spool)
     for (quantity, why, partly), count in sorted(spool.unknown.items()):
         where = "" if count == total else f" ({count:,} of {total:,} trials)"

@@ -1,4 +1,4 @@
-"""Names in a recording: a digest, or the name itself if it is public or ``--keep-names`` was given."""
+"""Names in a recording: a digest, or the name itself if the name is public or with ``--keep-names``."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ ERROR: Final = re.compile(
 """Classes of exceptions are code, not data."""
 
 NAME: Final = re.compile(r"\w[\w.@:+/=-]{0,119}")
-"""Pattern of the names that ``--keep-names`` keeps: one word. Sentences and absolute paths are no names."""
+"""Pattern of names for ``--keep-names``: a single word. Sentences and absolute paths are no names."""
 
 
 class Names:
     """Maps names to recorded names; equal names have equal results."""
 
     def __init__(self, *, keep: bool) -> None:
-        """``keep``: names stay names."""
+        """``keep``: keep names that match ``NAME``."""
         self._keep = keep
 
     def of(self, name: str) -> str:
-        """A task, an image, a group, an agent; "" stays ""."""
+        """Return the recorded name of a task, an image, a group or an agent; "" stays ""."""
         if self._keep and NAME.fullmatch(name) and "://" not in name and ".." not in name:
             return name
         return name and digest(name)
 
     def substrate(self, name: str) -> str:
-        """A provider's public name, else as any other; ``unknown`` where there is none."""
+        """Return a provider's public name; else a digest, or ``unknown`` without a name."""
         return name.lower() if name.lower() in SUBSTRATES else self.of(name) or "unknown"
 
     def error(self, name: str) -> str:
-        """The class of an error."""
+        """Return the class of an error, or a digest where the name is no class."""
         return name if len(name) <= 120 and ERROR.fullmatch(name) else self.of(name)
 
     def clean(self, trial: ImportedTrial) -> ImportedTrial:
-        """The trial with recorded names."""
+        """Return the trial with recorded names."""
         failure = trial.failure
         return msgspec.structs.replace(
             trial,
@@ -72,6 +72,6 @@ class Names:
         )
 
     def _failure(self, failure: Failure) -> Failure:
-        """The failure with its cause, which the digest of an error's class no longer shows."""
+        """Return the failure with a cause, because a digest of the error's class shows no cause."""
         cause = failure.cause or cause_of(failure.error, failure.phase)
         return failure._replace(error=self.error(failure.error), cause=cause)

@@ -1,50 +1,63 @@
-"""The interface of a reader of another tool's logs, and the neutral trial that readers return.
+"""The interface of a reader of logs, and the trial that readers return.
 
-A reader finds the files of its format, recognises one by its content and streams trials from it. It copies raw names
-into the fields made for them and nothing else: digests, redaction, identities, order and the recording itself are the
-importer's. It invents nothing: what the source does not tell is left out and said in ``unknown``.
+A reader finds the files of its format, recognises a file by its content and yields the file's trials. Raw names go into
+the fields for names and nowhere else: the importer makes digests, cells and the recording. A reader invents no value: a
+missing quantity is declared in ``unknown``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import ClassVar, Final, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 import msgspec
 
 from costmodel import CAUSE_OF, CAUSE_POLICIES, events
-from taxtui.errors import RecordingError
+from taxtui.importers.files import Unreadable, walk
 
 HEAD_BYTES: Final = 1 << 16
 """Bytes at the beginning of a file by which a reader recognises the format."""
 
-# Quantities that a source may lack, as ``Unknown`` names them and the cell of the recording repeats them.
-RUN: Final = "run"  # a command's time inside the sandbox: dispatch and work are one
-THINK: Final = "think"  # the model's time before a command
-ACTIONS: Final = "actions"  # where one command ends and the next begins: the agent's time is one piece
-CREATE: Final = "create"  # how long the sandbox took to come
-READY: Final = "ready"  # ... from there to the first command; where only both together are known, create holds them
-SETUP: Final = "setup"
-VERIFY: Final = "verify"
-HELD: Final = "held"  # from the first request to the last action's end
-INSTANTS: Final = "instants"  # when anything happened; only durations are known
-EXIT: Final = "exit codes"
-GROUP: Final = "group"
-IMAGE: Final = "image"
-SUBSTRATE: Final = "substrate"
-
+PHASES: Final = {
+    "create": events.CREATE,
+    "ready": events.READY,
+    "setup": events.PRELOAD,
+    "verify": events.VERIFY,
+    "cleanup": events.CLEANUP,
+}
+"""Phase in a CSV row or in ``--map`` → phase in the recording. The set-up of another tool is a preload."""
 
 AGENT_LIMITS: Final = frozenset(error for error, cause in CAUSE_OF.items() if CAUSE_POLICIES[cause].reward_valid)
-"""Error classes that end a trajectory without a failure of its sandbox: the agent's budget ran out, or it refused."""
+"""Error classes that end a trajectory without a failure of the sandbox: the agent refused, or reached a limit."""
+
+
+class Quantity(StrEnum):
+    """A quantity that a source may lack. The recording's cell has the same name."""
+
+    RUN = "run"  # in-sandbox time; unknown: command time and dispatch are undivided
+    THINK = "think"  # model time
+    ACTIONS = "actions"  # single commands
+    GAPS = "gaps"  # time between model and command
+    CREATE = "create"
+    READY = "ready"  # create contains ready where only their sum is known
+    SETUP = "setup"
+    VERIFY = "verify"
+    HELD = "held"  # occupied time
+    INSTANTS = "instants"  # only durations are known
+    EXIT = "exit codes"
+    GROUP = "group"
+    SUBSTRATE = "substrate"
 
 
 class Unknown(NamedTuple):
-    """One quantity that the source does not tell of this trial, and why; both from the reader's code, not the data."""
+    """A quantity that a trial lacks, and the reason. Both are the reader's words, never the file's."""
 
     quantity: str
     why: str
-    partly: bool = False  # some of it is told: what is there counts, and no table hides it
+    partly: bool = False  # known values count
 
 
 class Phase(NamedTuple):
@@ -56,55 +69,55 @@ class Phase(NamedTuple):
 
 
 class ImportedAction(NamedTuple):
-    """One command of the agent, in ns: first the gap, then the think time, then the command."""
+    """A command in ns: first the gap, then the model time, then the command."""
 
     duration_ns: int
     think_ns: int = 0
-    gap_ns: int = 0  # the harness's own time before it
+    gap_ns: int = 0  # the harness's time before the command
     run_ns: int = events.UNKNOWN
     exit_code: int = events.UNKNOWN
 
 
 class Failure(NamedTuple):
-    """Why a trial did not succeed. An unsolved task is no failure: the sandbox did what it was asked."""
+    """Why a trial did not succeed. An unsolved task is no failure."""
 
-    error: str  # the class of an exception
-    phase: str  # where it ended
+    error: str  # class of an exception
+    phase: str
     outcome: str = events.FAILED  # or TIMEOUT, CANCELLED
     cause: str = ""  # a name of costmodel.recording.causes; "": by the class of the error
 
 
 class ImportedTrial(msgspec.Struct, frozen=True, kw_only=True):
-    """One sandbox and its trajectory. Names are as the source has them: the importer makes digests of them.
+    """A sandbox and the trajectory, with names as in the source.
 
-    ``timeline.Timeline`` makes the four fields of time so that nothing is negative or counted twice.
+    ``timeline.Timeline`` makes the fields of time: no duration is negative or counted twice.
     """
 
-    start_ns: int  # the request for the sandbox, or the first thing known; Unix time
-    end_ns: int  # the last action's end, or the failure
+    start_ns: int  # Unix time of the create request, or of the first known span
+    end_ns: int  # end of the last action, or the failure
     phases: tuple[Phase, ...]
     actions: tuple[ImportedAction, ...]
-    setup: tuple[ImportedAction, ...] = ()  # commands of the phase "setup", one behind the other
-    dated: bool = True  # False: instants count from the trial's own start, which is 0
+    preload: tuple[ImportedAction, ...] = ()  # commands of the phase "preload"
+    dated: bool = True  # False: instants count from the trial's start, which is 0
     failure: Failure | None = None
-    limit: str = ""  # error class of the agent's own limit that ended a delivered trajectory, as in AGENT_LIMITS
+    limit: str = ""  # error class in AGENT_LIMITS at the end of a delivered trajectory
     resolution_ns: int  # of the source's clock
     image_cached: bool | None = None  # whether the image existed at the create request
-    borrowed: bool = False  # another trial's sandbox: its create time is not this trial's
-    unknown: tuple[Unknown, ...]  # never empty: no source tells a command's time inside the sandbox
+    borrowed: bool = False  # another trial's sandbox, without a create time of this trial
+    unknown: tuple[Unknown, ...]  # never empty: no source has in-sandbox times
 
-    # what was held: identity
-    substrate: str = ""  # docker, daytona …
+    # names and sizes of the sandbox: identity of the cell
+    substrate: str = ""
     variant: str = ""  # instance type, runtime, class of the environment
     substrate_version: str = ""
     cpu_milli: int = 0
     memory_mib: int = 0
-    # what was run: identity
-    workload: tuple[str, ...] = ()  # agent, model, their versions
-    concurrency: int = 0  # trials in flight, where the source says so; 0: counted from the instants
+    # names of the workload: identity of the cell
+    workload: tuple[str, ...] = ()  # agent, model, versions
+    concurrency: int = 0  # 0: the importer counts trials in flight
     arrival: str = ""  # burst, staggered:500ms …; "": closed
 
-    # of this trial alone
+    # names of this trial
     task: str = ""
     image: str = ""
     image_bytes: int = events.UNKNOWN
@@ -115,47 +128,54 @@ class ImportedTrial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Skipped(NamedTuple):
-    """A piece of a file that could not be read while the rest can: a line, a sample."""
+    """A part of a file that cannot be read while the rest can: a line, a sample."""
 
-    where: str  # "line 7"; never from the data
+    where: str  # "line 7"; never the file's words
     why: str
 
 
-class Unreadable(RecordingError):
-    """A file that a reader has to leave out; the message says why and holds nothing of the content."""
+def trial_or_skipped(where: str, make: Callable[..., ImportedTrial], *arguments: Any) -> ImportedTrial | Skipped:
+    """Return the trial of a part of a file, or the reason why the part cannot be read."""
+    try:
+        return make(*arguments)
+    except Unreadable as error:
+        return Skipped(where, str(error))
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ReaderOptions(msgspec.Struct, frozen=True):
     """Options of the command line for a reader."""
 
     span_phases: Mapping[str, str] = {}
-    """``--map``: phase or ``think`` or ``action`` by the name of a span. Only where ``takes_map``."""
+    """``--map``: a key of ``PHASES``, ``think`` or ``action`` by the name of a span. Only where ``takes_map``."""
 
 
 class Reader(Protocol):
-    """One format. Made without arguments; it keeps nothing between files."""
+    """A format. The constructor has no arguments; a reader has no state between files."""
 
     name: ClassVar[str]
-    """As ``taxtui import NAME`` has it."""
+    """Name on the command line: ``taxtui import NAME``."""
 
     summary: ClassVar[str]
-    """One line: which tool writes it, which versions are read."""
+    """A line: the tool with this format, and the versions."""
 
-    takes_map: ClassVar[bool]
-    """Whether ``--map`` means anything to it."""
+    file_names: ClassVar[tuple[str, ...]] = ()
+    """Patterns of file names, for the default ``files``."""
+
+    takes_map: ClassVar[bool] = False
+    """Whether the format has spans for ``--map``."""
 
     def files(self, folder: Path) -> Iterator[Path]:
-        """The files below a folder that may hold trials, sorted, as they are found; by their names alone."""
-        ...
+        """Yield the files below a folder that may contain trials, sorted, by file name alone."""
+        return walk(folder, lambda name: any(fnmatchcase(name, pattern) for pattern in self.file_names))
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether this file is of the format, by its content; ``head`` is its first ``HEAD_BYTES``."""
+        """Return whether the file's content is of the format; ``head`` has the first ``HEAD_BYTES``."""
         ...
 
-    def trials(self, path: Path, asked: Asked) -> Iterator[ImportedTrial | Skipped]:
-        """The trials of one file, one at a time. A file of the format that holds none (a job's summary) yields nothing.
+    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
+        """Yield the trials of a file. A file of the format without trials (a job's summary) yields nothing.
 
         Raises:
-            Unreadable: nothing more of the file can be believed, with the reason. Trials before it count.
+            Unreadable: the rest of the file is invalid. The trials before it count.
         """
         ...

@@ -1,4 +1,4 @@
-"""Readers by name, from the entry points ``taxtui.importers``; listing them imports none."""
+"""Readers by name, from the entry points ``taxtui.importers``. Listing the names imports no reader."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ GROUP: Final = "taxtui.importers"
 
 
 def names() -> list[str]:
-    """Every installed format, shipped or third-party, sorted."""
+    """Return every installed format, shipped or third-party, sorted."""
     return sorted(installed.points(GROUP))
 
 
 def point(name: str) -> EntryPoint:
-    """The entry point of a format. Raises ``UsageError``: no such format or file; with the nearest name."""
-    found = installed.point(GROUP, name)
-    if found is None:
+    """Return the entry point of a format. Raises ``UsageError`` with the nearest name: no such format or file."""
+    entry_point = installed.point(GROUP, name)
+    if entry_point is None:
         close = difflib.get_close_matches(name, names(), 1)
         hint = f"did you mean {close[0]!r}?" if close else f"formats: {', '.join(names())}"
         raise UsageError(f"{name!r} is no format and no file", fix=hint)
-    return found
+    return entry_point
 
 
 def load(name: str) -> Reader:
-    """The reader of a format.
+    """Return the reader of a format.
 
     Raises:
         UsageError: no such format; the message has the nearest name.
-        TaxtuiError: what it imports is not installed.
+        TaxtuiError: a package that the reader imports is not installed.
     """
-    found = point(name)
+    entry_point = point(name)
     try:
-        reader: Reader = found.load()()
+        reader: Reader = entry_point.load()()
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "taxtui":
-            raise  # a bug of ours, not a missing package
-        fix = f"install what {found.value} imports"
+            raise  # a bug of taxtui, not a missing package
+        fix = f"install the imports of {entry_point.value}"
         raise TaxtuiError(f"{name}: the module {error.name!r} is not installed", fix=fix) from error
     return reader

@@ -1,4 +1,4 @@
-"""Trials on their way through: kept on disk in the order in which they are read, given back in the order of time.
+"""Imported trials in a temporary file: added in the order of reading, returned in the order of time.
 
 Memory: a few integers per trial.
 """
@@ -27,7 +27,7 @@ _BITS: Final = 1 << 256
 
 
 class Kind(NamedTuple):
-    """The key of a cell, without concurrency."""
+    """The key of a cell, without counted concurrency."""
 
     substrate: str
     variant: str
@@ -35,7 +35,7 @@ class Kind(NamedTuple):
     cpu_milli: int
     memory_mib: int
     workload: tuple[str, ...]
-    concurrency: int  # 0: to be counted
+    concurrency: int  # 0: counted from the instants
     arrival: str
 
 
@@ -47,42 +47,40 @@ class CellFacts:
     number: int
     trials: int = 0
     successes: int = 0
-    dated: int = 0
     resolution_ns: int = 0  # the coarsest
-    unknown: Counter[str] = field(default_factory=Counter)  # quantities, by successful trials that lack them
+    unknown: Counter[str] = field(default_factory=Counter)  # successful trials by missing quantity
     concurrency: int = 0  # most trials in flight at once; 0: unknown
 
     @property
-    def untold(self) -> tuple[str, ...]:
-        """The quantities that no successful trial tells, sorted."""
+    def missing(self) -> tuple[str, ...]:
+        """The quantities that every successful trial lacks, sorted."""
         return tuple(sorted(quantity for quantity, count in self.unknown.items() if count == self.successes))
 
 
 class Spool:
-    """A temporary file of trials; it goes away with the process."""
+    """A temporary file of trials, deleted with the process."""
 
     def __init__(self) -> None:
-        """Without a trial."""
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  # __exit__ closes it
         self._offsets = array("q", [0])
-        self._starts = array("q")  # Unix; of undated ones since the first of them
-        self._ends = array("q")  # of all phases too
+        self._starts = array("q")  # Unix; of undated trials since the first undated trial
+        self._ends = array("q")  # of the last phase
         self._cells = array("l")
-        self._undated_ns = 0  # where the next undated trial goes
+        self._undated_ns = 0  # start of the next undated trial
         self._undated = bytearray()
         self._content = 0
         self.cells: dict[Kind, CellFacts] = {}
         self.outcomes: Counter[str] = Counter()
         self.unknown: Counter[Unknown] = Counter()
-        self.limits: Counter[str] = Counter()  # delivered trajectories by the agent's limit that ended them
+        self.limits: Counter[str] = Counter()  # delivered trajectories by the agent's limit
         self.causes: Counter[str] = Counter()  # failed trials by cause
 
     def __len__(self) -> int:
-        """Trials."""
+        """Return the number of trials."""
         return len(self._starts)
 
     def add(self, trial: ImportedTrial) -> None:
-        """Keep one, its names as they may be written.
+        """Write a trial with recorded names.
 
         Raises:
             WriteFailed: the disk is full.
@@ -95,7 +93,7 @@ class Spool:
         self._content = (self._content + int.from_bytes(hashlib.sha256(data).digest())) % _BITS
         end_ns = max([trial.end_ns, *(phase.start_ns + phase.duration_ns for phase in trial.phases)])
         shift_ns = 0 if trial.dated else self._undated_ns
-        if not trial.dated:  # side by side they would claim a concurrency
+        if not trial.dated:  # sequential: in parallel they would have a concurrency
             self._undated_ns += end_ns
         self._undated.append(not trial.dated)
         self._offsets.append(self._offsets[-1] + len(data))
@@ -110,7 +108,6 @@ class Spool:
             cell = self.cells[kind] = CellFacts(kind, len(self.cells))
         outcome = trial.failure.outcome if trial.failure else events.OK
         cell.trials += 1
-        cell.dated += trial.dated
         cell.resolution_ns = max(cell.resolution_ns, trial.resolution_ns)
         if outcome == events.OK:
             cell.successes += 1
@@ -130,13 +127,13 @@ class Spool:
 
     @property
     def anchor_ns(self) -> int:
-        """Unix time of the first dated trial; 0 where there is none."""
+        """Unix time of the first dated trial; 0 without a dated trial."""
         return min((ns for ns, undated in zip(self._starts, self._undated, strict=True) if not undated), default=0)
 
     def ordered(self) -> Iterator[tuple[ImportedTrial, int, int]]:
-        """Every trial by its start, the number of its cell, and what its instants are since the anchor less.
+        """Yield trials by start, each with cell number and offset of the instants to the anchor in ns.
 
-        Sets the cells' concurrency before the first one.
+        Sets the cells' concurrency before the first trial.
         """
         anchor_ns = self.anchor_ns
         for index, undated in enumerate(self._undated):
@@ -152,7 +149,7 @@ class Spool:
 
     def _count_in_flight(self, order: list[int]) -> None:
         by_number = {cell.number: cell for cell in self.cells.values()}
-        in_flight: dict[int, list[int]] = {number: [] for number in by_number}  # ends, the first on top
+        in_flight: dict[int, list[int]] = {number: [] for number in by_number}  # a heap of ends
         for index in order:
             if self._undated[index]:
                 continue
@@ -166,9 +163,7 @@ class Spool:
             cell.concurrency = cell.kind.concurrency or cell.concurrency
 
     def __enter__(self) -> Self:
-        """The spool itself."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        """Forget everything."""
         self._file.close()

@@ -1,6 +1,6 @@
-"""Values of untrusted files: each function returns a value of the expected type, or None. Nothing here raises.
+"""Values of untrusted files: each function returns a value of the expected type, or None, and never raises.
 
-Numbers are bounded so that sums of them stay within what a recording can hold.
+Numbers have limits, so that a recording has room for sums of them.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any, Final
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND: Final = timedelta(microseconds=1)
 LAST_NS: Final = 4_102_444_800 * 10**9
-"""Instants from here on (the year 2100) are no instants."""
+"""Instants from the year 2100 on are invalid."""
 LONGEST_NS: Final = 366 * 86_400 * 10**9
-"""Nothing that one trial does takes longer than a year."""
+"""Durations above a year are invalid."""
 SECOND_NS: Final = 10**9
 MILLISECOND_NS: Final = 10**6
 MICROSECOND_NS: Final = 10**3
 
 
 def at(value: object, *keys: str | int) -> Any:
-    """The value at a path of keys and indices; None if the path does not exist."""
+    """Return the value at a path of keys and indices; None if the path does not exist."""
     for key in keys:
         if isinstance(value, dict) and isinstance(key, str):
             value = value.get(key)
@@ -34,70 +34,75 @@ def at(value: object, *keys: str | int) -> Any:
 
 
 def items(value: object, *keys: str | int) -> list[Any]:
-    """The list at a path; empty where there is none."""
-    found = at(value, *keys)
-    return found if isinstance(found, list) else []
+    """Return the list at a path; empty if the path has no list."""
+    result = at(value, *keys)
+    return result if isinstance(result, list) else []
 
 
 def maps(value: object, *keys: str | int) -> Iterator[dict[str, Any]]:
-    """The maps in the list at a path; other items are left out."""
+    """Yield the maps in the list at a path, without items of other types."""
     return (item for item in items(value, *keys) if isinstance(item, dict))
 
 
 def text(value: object) -> str:
-    """A string; "" for anything else."""
+    """Return a string; "" for anything else."""
     return value if isinstance(value, str) else ""
 
 
 def number(value: object) -> float | None:
-    """A finite number that is no truth value."""
+    """Return a finite number; None for a truth value."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        told = float(value)
+        result = float(value)
     except OverflowError:
         return None
-    return told if math.isfinite(told) else None
+    return result if math.isfinite(result) else None
 
 
 def integer(value: object, most: int = 1 << 62) -> int | None:
-    """A whole number from 0 to ``most``, also where it is written as a string or with a point."""
+    """Return a whole number from 0 to ``most``, also from a string or with a point."""
     if isinstance(value, str):
         value = int(value) if value.isascii() and value.isdigit() and len(value) < 20 else None
-    told = number(value)
-    if told is None or not told.is_integer() or not isinstance(value, int | float):
+    finite = number(value)
+    if finite is None or not finite.is_integer() or not isinstance(value, int | float):
         return None
     return whole if 0 <= (whole := int(value)) <= most else None
 
 
 def duration_ns(value: object, unit_ns: int = SECOND_NS) -> int | None:
-    """A duration in units of ``unit_ns``: not negative, not longer than a year."""
-    told = number(value)
-    return round(told * unit_ns) if told is not None and 0 <= told * unit_ns <= LONGEST_NS else None
+    """Return a duration in units of ``unit_ns``, from 0 to a year."""
+    finite = number(value)
+    return round(finite * unit_ns) if finite is not None and 0 <= finite * unit_ns <= LONGEST_NS else None
 
 
 def instant_ns(value: object) -> int | None:
-    """Unix time in ns, of ISO 8601 text (without a zone: UTC) or of Unix seconds. 0 and less stand for "absent".
+    """Return Unix time from ISO 8601 text (without a zone: UTC) or from Unix seconds; 0 and less mean "absent".
 
-    A double holds the seconds of today to a quarter of a microsecond: they are taken to the microsecond.
+    A double has the seconds of today to a quarter of a microsecond, so the result is rounded to the microsecond.
     """
     if isinstance(value, str):
         try:
-            told = datetime.fromisoformat(value)
-            told = told if told.tzinfo else told.replace(tzinfo=UTC)
-            found = (told - EPOCH) // MICROSECOND * MICROSECOND_NS
+            parsed = datetime.fromisoformat(value)
+            parsed = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+            instant = (parsed - EPOCH) // MICROSECOND * MICROSECOND_NS
         except (ValueError, OverflowError):
             return None
     else:
         seconds = number(value)
         if seconds is None or not 0 < seconds < LAST_NS / SECOND_NS:
             return None
-        found = round(seconds * 1e6) * MICROSECOND_NS
-    return found if 0 < found < LAST_NS else None
+        instant = round(seconds * 1e6) * MICROSECOND_NS
+    return instant if 0 < instant < LAST_NS else None
+
+
+def span_ns(value: object, start: str = "started_at", end: str = "finished_at") -> tuple[int | None, int | None]:
+    """Return the two instants of a map."""
+    return instant_ns(at(value, start)), instant_ns(at(value, end))
 
 
 def zoneless(value: object) -> bool:
-    """Whether a text is an instant without a time zone, which ``instant_ns`` takes as UTC."""
+    """Return whether a text is an instant without a time zone, which ``instant_ns`` takes as UTC."""
     try:
         return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is None
     except ValueError:
@@ -105,6 +110,6 @@ def zoneless(value: object) -> bool:
 
 
 def unix_ns(value: object) -> int | None:
-    """Unix time that is given in ns, as a number or a string of digits."""
-    found = integer(value)
-    return found if found is not None and 0 < found < LAST_NS else None
+    """Return Unix time from a number of ns or a string of digits."""
+    instant = integer(value)
+    return instant if instant is not None and 0 < instant < LAST_NS else None

@@ -1,4 +1,4 @@
-"""Imported trials as an ordinary recording: the same events as a run's, in the order of time."""
+"""Write imported trials as an ordinary recording: a measurement's events, in the order of time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from taxtui.recording import digest
 from taxtui.recording.writer import Recorder
 
 PROVENANCE: Final = "imported"
-UNTOLD: Final = "unknown:"
-"""Before a quantity among a cell's capabilities: no successful trial of it tells that one."""
-NOT_TOLD: Final = "unknown"
+MISSING: Final = "unknown:"
+"""Prefix of a cell's capability: a quantity that every successful trial lacks."""
+UNKNOWN: Final = "unknown"
 MAX_ROWS: Final = 8192
-"""Limit of one event: any values fit a frame."""
+"""Commands of an event: any values fit a frame."""
 
 
 class Provenance(NamedTuple):
@@ -29,19 +29,19 @@ class Provenance(NamedTuple):
 
     provenance: str
     software: Mapping[str, str]
-    environment: str  # digest of the machine and versions that measured
+    environment: str  # digest of the measuring machine and versions
     bracket: str = "none"  # how in-sandbox time was taken
-    mode: str = NOT_TOLD
+    mode: str = UNKNOWN
 
 
 def write(spool: Spool, name: str, notes: Sequence[str], out: Path, origin: Provenance | None = None) -> str:
-    """Write a new recording of everything in the spool, read from the format ``name``; its run's id.
+    """Write a new recording of all trials in the spool, and return the run's id.
 
-    ``notes`` are what a person should know, one notice each. Without an ``origin`` the trials are imported.
+    ``name`` is the format, ``notes`` are printed as notices. Without an ``origin`` the trials are imported.
 
     Raises:
         UsageError: ``out`` exists or cannot be created.
-        WriteFailed: the disk is full. As after any error, there is no ``out`` then.
+        WriteFailed: the disk is full. After any error there is no ``out``.
     """
     if origin is None:
         origin = Provenance(PROVENANCE, {"taxtui": __version__, "imported": name}, digest(PROVENANCE))
@@ -49,7 +49,7 @@ def write(spool: Spool, name: str, notes: Sequence[str], out: Path, origin: Prov
     begun = datetime.fromtimestamp(anchor_ns // 10**9, UTC)
     run_id = f"{begun:%Y%m%dt%H%M%Sz}-{spool.content[:8]}"
     trials = enumerate(spool.ordered())
-    first = next(trials)  # from here on the cells are known
+    first = next(trials)  # the spool has counted the cells' concurrency
     cells = list(spool.cells.values())
     recorder = Recorder(out)
     try:
@@ -70,82 +70,79 @@ def write(spool: Spool, name: str, notes: Sequence[str], out: Path, origin: Prov
     return run_id
 
 
-Placed = tuple[int, tuple[ImportedTrial, int, int]]
-"""A trial's number, the trial, its cell, and what its instants are too late by."""
+NumberedTrial = tuple[int, tuple[ImportedTrial, int, int]]
+"""A trial's number, the trial, the number of its cell, and the offset of the instants in ns."""
 
 
-def _in_order(first: Placed, rest: Iterator[Placed], origin: Provenance) -> Iterator[Event]:
-    """The events of all trials by time; of those in flight only what follows is kept."""
-    waiting: list[tuple[int, int, Event]] = []
+def _in_order(first: NumberedTrial, rest: Iterator[NumberedTrial], origin: Provenance) -> Iterator[Event]:
+    """Yield the events of all trials by time. Memory: the later events of trials in flight."""
+    waiting: list[tuple[int, int, Event]] = []  # a heap of instant, order, event
     order = 0
-    placed: Placed | None = first
-    while placed is not None:
-        number, (trial, cell, late_ns) = placed
-        start_ns = trial.start_ns - late_ns
+    current: NumberedTrial | None = first
+    while current is not None:
+        number, (trial, cell, offset_ns) = current
+        start_ns = trial.start_ns - offset_ns
         while waiting and waiting[0][0] <= start_ns:
             yield heapq.heappop(waiting)[2]
-        yield _started(f"{origin.provenance}-{number}", number, cell, trial, start_ns)
-        for at_ns, event in _rest(number, trial, late_ns):
+        yield events.TrialStarted(
+            trial=number,
+            cell=cell,
+            sandbox=f"{origin.provenance}-{number}",
+            scheduled_ns=start_ns,
+            start_ns=start_ns,
+            attempt=trial.attempt,
+            task=trial.task,
+            image=trial.image,
+            image_bytes=trial.image_bytes,
+            group=trial.group,
+            training_step=trial.training_step,
+        )
+        for at_ns, event in _later(number, trial, offset_ns):
             order += 1
             heapq.heappush(waiting, (at_ns, order, event))
-        placed = next(rest, None)
+        current = next(rest, None)
     while waiting:
         yield heapq.heappop(waiting)[2]
 
 
-def _started(sandbox: str, number: int, cell: int, trial: ImportedTrial, start_ns: int) -> Event:
-    return events.TrialStarted(
-        trial=number,
-        cell=cell,
-        sandbox=sandbox,
-        scheduled_ns=start_ns,
-        start_ns=start_ns,
-        attempt=trial.attempt,
-        task=trial.task,
-        image=trial.image,
-        image_bytes=trial.image_bytes,
-        group=trial.group,
-        training_step=trial.training_step,
-    )
-
-
-def _rest(number: int, trial: ImportedTrial, late_ns: int) -> Iterator[tuple[int, Event]]:
-    """The events after a trial's start, each with its instant."""
-    known_ns = end_ns = trial.end_ns - late_ns
+def _later(number: int, trial: ImportedTrial, offset_ns: int) -> Iterator[tuple[int, Event]]:
+    """Yield the events after a trial's start, each with an instant."""
+    freed_ns = end_ns = trial.end_ns - offset_ns
     for name in _milestones(trial):
-        at_ns = trial.start_ns - late_ns
+        at_ns = trial.start_ns - offset_ns
         yield at_ns, events.Mark(number, name, at_ns, trial.resolution_ns)
     for phase in trial.phases:
         if phase.name not in AFTERWARDS:
-            start_ns = phase.start_ns - late_ns
-            if phase.name == events.SETUP:
-                yield from _commands(number, events.SETUP, trial.setup, start_ns + phase.duration_ns)
-            yield start_ns + phase.duration_ns, events.PhaseEnded(number, phase.name, start_ns, phase.duration_ns)
+            start_ns = phase.start_ns - offset_ns
+            phase_end_ns = start_ns + phase.duration_ns
+            if phase.name == events.PRELOAD:
+                yield from _commands(number, events.PRELOAD, trial.preload, phase_end_ns)
+            yield phase_end_ns, events.PhaseEnded(number, phase.name, start_ns, phase.duration_ns)
     yield from _commands(number, events.ACTION, trial.actions, end_ns)
     for phase in trial.phases:
         if phase.name in AFTERWARDS:
-            start_ns = phase.start_ns - late_ns
-            known_ns = max(known_ns, start_ns + phase.duration_ns)
-            yield known_ns, events.PhaseEnded(number, phase.name, start_ns, phase.duration_ns)
+            start_ns = phase.start_ns - offset_ns
+            freed_ns = max(freed_ns, start_ns + phase.duration_ns)
+            yield freed_ns, events.PhaseEnded(number, phase.name, start_ns, phase.duration_ns)
     outcome, where, error, cause = events.OK, "", trial.limit, cause_of(trial.limit) if trial.limit else ""
     if trial.failure is not None:
         error, where, outcome, cause = trial.failure
-    yield known_ns, events.TrialEnded(number, outcome, where, error, "", end_ns, 0, NOT_TOLD, trial.node, cause)
+    yield freed_ns, events.TrialEnded(number, outcome, where, error, "", end_ns, 0, UNKNOWN, trial.node, cause)
 
 
 def _milestones(trial: ImportedTrial) -> Iterator[str]:
-    """Milestones of the create phase: whether its image was built, and whether the sandbox was another trial's."""
+    """Yield the milestones of the create phase: whether the image was built, and whether the sandbox was borrowed."""
     if trial.image_cached is not None:
         yield events.IMAGE_CACHED if trial.image_cached else events.IMAGE_BUILT
     if trial.borrowed:
         yield events.BORROWED
 
 
-def _commands(number: int, step: str, commands: Sequence[ImportedAction], known_ns: int) -> Iterator[tuple[int, Event]]:
+def _commands(number: int, step: str, commands: Sequence[ImportedAction], at_ns: int) -> Iterator[tuple[int, Event]]:
     for first in range(0, len(commands), MAX_ROWS):
         rows = commands[first : first + MAX_ROWS]
         yield (
-            known_ns,
+            at_ns,
             events.Actions(
                 trial=number,
                 step=step,
@@ -175,10 +172,10 @@ def _cell(name: str, cell: CellFacts, origin: Provenance) -> Event:
         arrival=kind.arrival or "closed",
         think=events.RECORDED_LENGTH,
         acquire="create",
-        cache=NOT_TOLD,
+        cache=UNKNOWN,
         cpu_milli=kind.cpu_milli,
         memory_mib=kind.memory_mib,
-        network=NOT_TOLD,
+        network=UNKNOWN,
         image="",
         environment=origin.environment,
         substrate_version=kind.substrate_version,
@@ -186,16 +183,16 @@ def _cell(name: str, cell: CellFacts, origin: Provenance) -> Event:
         bracket=origin.bracket,
         bracket_cost_ns=events.UNKNOWN,
         preload="none",
-        limits=NOT_TOLD,
+        limits=UNKNOWN,
         provenance=origin.provenance,
-        capabilities=tuple(UNTOLD + quantity for quantity in cell.untold),
+        capabilities=tuple(MISSING + quantity for quantity in cell.missing),
         length=events.RECORDED_LENGTH,
         resolution_ns=cell.resolution_ns,
     )
 
 
 def _scenario(name: str, cells: Sequence[CellFacts], origin: Provenance) -> dict[str, Any]:
-    """The part of a plan that the live screen shows."""
+    """Return the part of a plan for the live screen."""
     return {
         "name": f"{origin.provenance} {name}",
         "side_by_side": True,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from taxtui.importers import registry
 from taxtui.importers.importing import import_files
-from taxtui.importers.protocol import Asked
+from taxtui.importers.protocol import ReaderOptions
 from tests.benchmarks.figures import tell
 from tests.support.importing import SAMPLES
 
@@ -51,7 +51,7 @@ def trial(folder: Path, number: int) -> None:
 
 def run(source: Path, out: Path) -> tuple[int, float]:
     began = time.process_time()
-    found = import_files(registry.load("harbor"), [source], out, Asked())
+    found = import_files(registry.load("harbor"), [source], out, ReaderOptions())
     return found.trials, time.process_time() - began
 
 
@@ -77,9 +77,9 @@ def main(trials: int) -> None:
                 (part / f"t{number:06d}").symlink_to(source / f"t{number:06d}")
             few = [part / f"t{number:06d}" for number in range(trials // share)]
             tracemalloc.start()
-            import_files(registry.load("harbor"), few[:1], Path(root, f"warm{share}.msgpack"), Asked())
+            import_files(registry.load("harbor"), few[:1], Path(root, f"warm{share}.msgpack"), ReaderOptions())
             tracemalloc.reset_peak()
-            import_files(registry.load("harbor"), few, Path(root, f"{share}.msgpack"), Asked())
+            import_files(registry.load("harbor"), few, Path(root, f"{share}.msgpack"), ReaderOptions())
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
         print(

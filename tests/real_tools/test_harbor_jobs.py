@@ -100,12 +100,12 @@ def test_known_sleeps_come_back_from_docker(interpreter: str, tmp_path: Path) ->
     for slept, inside, took, (around, *_) in zip(SLEEPS_S, run_s[-3:], took_s, seen(tmp_path), strict=True):
         assert slept <= inside <= took <= around
     [setup, action] = [(each.step, len(each.duration_ns)) for each in of(events, ev.Actions, 0)]
-    assert (setup, action) == (("setup", 1), ("action", 3))
+    assert (setup, action) == (("preload", 1), ("action", 3))
     [thinks] = [each.think_ns for each in of(events, ev.Actions, 0) if each.step == "action"]
     assert all(think >= 0.25e9 for think in thinks)
     phases = phases_s(events, 0)
-    assert set(phases) == {"create", "setup", "verify", "cleanup"}
-    assert phases["setup"] >= 0.2
+    assert set(phases) == {"create", "preload", "verify", "cleanup"}
+    assert phases["preload"] >= 0.2
     assert phases["verify"] >= 0.3
     cell = cell_of(events, 0)
     assert (cell.substrate, cell.variant, cell.provenance, cell.mode) == ("harbor", "docker", "measured", "exec")

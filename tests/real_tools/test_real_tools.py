@@ -21,7 +21,7 @@ import pytest
 
 from taxtui.importers import registry
 from taxtui.importers.importing import import_files
-from taxtui.importers.protocol import Asked, ImportedTrial
+from taxtui.importers.protocol import ImportedTrial, ReaderOptions
 
 pytestmark = [pytest.mark.real_tools, pytest.mark.timeout(1800)]
 HERE = Path(__file__).parent
@@ -44,8 +44,8 @@ def drive(interpreter: str, driver: str, folder: Path, *arguments: object) -> No
 def imported(name: str, path: Path) -> ImportedTrial:
     reader = registry.load(name)
     files = reader.files(path) if path.is_dir() else [path]
-    (trial,) = (one for file in files for one in reader.trials(file, Asked()) if isinstance(one, ImportedTrial))
-    assert import_files(reader, [path], path.parent / f"{path.name}.msgpack", Asked()).trials == 1
+    (trial,) = (one for file in files for one in reader.trials(file, ReaderOptions()) if isinstance(one, ImportedTrial))
+    assert import_files(reader, [path], path.parent / f"{path.name}.msgpack", ReaderOptions()).trials == 1
     return trial
 
 
@@ -79,7 +79,7 @@ def test_verifiers(python: Callable[[str], str], tmp_path: Path) -> None:
     bounds_s = json.loads((tmp_path / "logs" / "bounds.txt").read_text())
     *between, _ = trial.actions  # the last is what the harness does behind the last answer
     check(msgspec.structs.replace(trial, actions=tuple(between)), SLEEPS_S, bounds_s)
-    assert {phase.name for phase in trial.phases} >= {"create", "setup", "verify"}
+    assert {phase.name for phase in trial.phases} >= {"create", "preload", "verify"}
 
 
 @pytest.mark.docker

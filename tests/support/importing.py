@@ -11,17 +11,17 @@ from typing import Any, Final
 from costmodel.recording.events import Actions, Cell, Event, PhaseEnded, TrialEnded, TrialStarted
 from costmodel.recording.follower import read_events
 from taxtui.importers import registry
-from taxtui.importers.importing import Imported, import_files
-from taxtui.importers.protocol import Asked
+from taxtui.importers.importing import ImportResult, import_files
+from taxtui.importers.protocol import ReaderOptions
 
 SAMPLES: Final = Path(__file__).parent / "import_samples"
 FORMATS: Final = tuple(sorted(path.name for path in SAMPLES.iterdir()))
 """Those that there are samples of: a folder each, named as the format."""
 
 
-def imported(name: str, source: Path, out: Path, **options: Any) -> tuple[Imported, list[Event]]:
+def imported(name: str, source: Path, out: Path, **options: Any) -> tuple[ImportResult, list[Event]]:
     """What became of an import, and the events of the recording."""
-    asked = Asked(options.pop("span_phases", {}))
+    asked = ReaderOptions(options.pop("span_phases", {}))
     result = import_files(registry.load(name), [source], out, asked, **options)
     return result, events_of(out)
 

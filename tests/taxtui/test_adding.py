@@ -134,7 +134,7 @@ print(json.dumps({
 LAPS: Final = '''"""Stop watches."""
 
 from taxtui.importers.files import lines, walk
-from taxtui.importers.protocol import RUN, ImportedTrial
+from taxtui.importers.protocol import ImportedTrial, Quantity
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import duration_ns
 
@@ -158,7 +158,7 @@ class LapsReader:
         """As the protocol has it."""
         for number, line in lines(path):
             timeline = Timeline(0)
-            timeline.lacks(RUN, "a watch has one button")
+            timeline.lacks(Quantity.RUN, "a watch has one button")
             for word in line.split()[1:]:
                 timeline.next_action(duration_ns(float(word)) or 0)
             yield ImportedTrial(**timeline.times(), dated=False, resolution_ns=10_000_000)

@@ -18,8 +18,9 @@ from costmodel.regular_file import open_regular, read_regular
 from taxtui.cli import app
 from taxtui.errors import RecordingError, TaxtuiError, UsageError
 from taxtui.importers import files, registry, zipped
+from taxtui.importers.files import Unreadable
 from taxtui.importers.importing import import_files
-from taxtui.importers.protocol import Asked, Unreadable
+from taxtui.importers.protocol import ReaderOptions
 from taxtui.plan import arrivals
 from taxtui.plan.notation import parse_images
 from taxtui.runner.fanout.resume import ResumeState
@@ -139,8 +140,8 @@ def test_every_importer_refuses_what_is_no_regular_file(
     path, _ = next(iter(sample_files(name)))
     make(tmp_path / path.name)
     with pytest.raises(TaxtuiError, match=NOT_REGULAR):
-        import_files(registry.load(name), [tmp_path / path.name], tmp_path / "out", Asked())
-    assert "is of no format" in refusal("import", str(tmp_path / path.name), "-o", str(tmp_path / "out"))
+        import_files(registry.load(name), [tmp_path / path.name], tmp_path / "out", ReaderOptions())
+    assert "has an unknown format" in refusal("import", str(tmp_path / path.name), "-o", str(tmp_path / "out"))
 
 
 def test_the_setup_screen_waits_for_no_pipe(tmp_path: Path) -> None:
@@ -171,7 +172,7 @@ def log(path: Path, *members: str) -> Path:
 
 def reasons(name: str, path: Path) -> str:
     with pytest.raises(TaxtuiError) as raised:
-        import_files(registry.load(name), [path], path.with_suffix(".out"), Asked(), strict=True)
+        import_files(registry.load(name), [path], path.with_suffix(".out"), ReaderOptions(), strict=True)
     return str(raised.value)
 
 
@@ -182,9 +183,9 @@ def test_a_document_of_too_many_values_is_not_decoded(
     many = ",".join([element] * (files.MOST_VALUES + 1))
     monkeypatch.setattr(files, "_decode", lambda _: pytest.fail("it was decoded"))
     (tmp_path / "x.traj").write_text(f'{{"trajectory": [{many}]}}')
-    assert "it has more than 2,000,000 JSON values" in reasons("swe-agent", tmp_path / "x.traj")
+    assert "more than 2,000,000 JSON values" in reasons("swe-agent", tmp_path / "x.traj")
     (tmp_path / "traces.jsonl").write_text(f'{{"traces": [{many}]}}\n')
-    assert "line 1: it has more than 2,000,000 JSON values" in reasons("verifiers", tmp_path / "traces.jsonl")
+    assert "line 1: more than 2,000,000 JSON values" in reasons("verifiers", tmp_path / "traces.jsonl")
 
 
 def test_the_commas_and_brackets_of_a_text_are_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,9 +203,9 @@ def test_what_is_too_large_is_said_with_the_limit_and_the_rest_is_read(
     monkeypatch.setattr(files, "MOST_BYTES", len(line) + 1)
     monkeypatch.setattr(files, "MOST_SKIPPED", 10)
     (tmp_path / "traces.jsonl").write_bytes(b'{"a": "' + b"x" * len(line) * 2 + b'"}\n' + line + b"\n")
-    done = import_files(registry.load("verifiers"), [tmp_path], tmp_path / "out", Asked())
+    done = import_files(registry.load("verifiers"), [tmp_path], tmp_path / "out", ReaderOptions())
     assert (done.trials, done.skipped) == (1, 1)
-    assert "line 1: it is larger than" in done.named[0]
+    assert "line 1: larger than" in done.named[0]
     (tmp_path / "x.traj").write_bytes(b" " * (len(line) + 2))
     assert "larger than" in reasons("swe-agent", tmp_path / "x.traj")
 
@@ -214,7 +215,7 @@ def test_a_member_that_unpacks_to_too_much_is_left_out(tmp_path: Path) -> None:
     assert path.stat().st_size < 100_000
     assert "sample 1: a member is larger than 32 MiB" in reasons("inspect", path)
     path.write_bytes(path.read_bytes().replace((files.MOST_BYTES + 1).to_bytes(4, "little"), (9).to_bytes(4, "little")))
-    assert "sample 1: a member of it is damaged" in reasons("inspect", path)  # it lies about its size
+    assert "sample 1: a member is damaged" in reasons("inspect", path)  # it lies about its size
 
 
 def test_an_archive_that_unpacks_to_too_much_in_all_is_read_up_to_there(
@@ -224,24 +225,24 @@ def test_an_archive_that_unpacks_to_too_much_in_all_is_read_up_to_there(
     monkeypatch.setattr(zipped, "MOST_RATIO", 1)
     sample = json.dumps({"started_at": "2026-01-01T00:00:00+00:00", "input": " " * 500_000})
     path = log(tmp_path / "x.eval", *[sample] * 9)
-    done = import_files(registry.load("inspect"), [path], tmp_path / "out", Asked())
+    done = import_files(registry.load("inspect"), [path], tmp_path / "out", ReaderOptions())
     assert (done.trials, done.skipped) == (3, 1)
-    assert "it unpacks to more than 1 MiB" in done.named[0]
+    assert "more than 1 MiB unpacked" in done.named[0]
 
 
 def test_other_compressions_are_not_unpacked(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.eval", "w", zipfile.ZIP_BZIP2) as archive:
         archive.writestr("samples/1.json", "{}")
-    assert "compressed in a way that is not known" in reasons("inspect", tmp_path / "x.eval")
+    assert "unknown compression" in reasons("inspect", tmp_path / "x.eval")
 
 
 def test_rows_of_one_trial_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("taxtui.importers.formats.csv_rows.MOST_ROWS", 3)
     path = tmp_path / "x.csv"
     path.write_text("trial,phase,duration_s\n" + "a,action,1\n" * 4 + "b,action,1\n" * 3)
-    done = import_files(registry.load("csv"), [path], tmp_path / "out", Asked())
+    done = import_files(registry.load("csv"), [path], tmp_path / "out", ReaderOptions())
     assert (done.trials, done.skipped) == (1, 1)
-    assert done.named[0].endswith("line 2: its trial has more than 3 rows")
+    assert done.named[0].endswith("line 2: the trial has more than 3 rows")
 
 
 def test_a_line_of_csv_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""computesdk benchmark results: raw times to the first command, one after the other, staggered or in a burst."""
+"""computesdk benchmark results: times to the first command, sequential, staggered or in a burst."""
 
 from __future__ import annotations
 
@@ -7,51 +7,33 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from costmodel import events
-from taxtui.importers.files import document, walk
-from taxtui.importers.protocol import (
-    ACTIONS,
-    HELD,
-    INSTANTS,
-    READY,
-    RUN,
-    Asked,
-    Failure,
-    ImportedTrial,
-    Skipped,
-    Unreadable,
-)
+from taxtui.importers.files import Unreadable, document
+from taxtui.importers.protocol import Failure, ImportedTrial, Quantity, Reader, ReaderOptions, Skipped
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MICROSECOND_NS, MILLISECOND_NS, duration_ns, integer, items, maps, number, text
 
 MOST_IN_FLIGHT = 1_000_000
 
 
-class ComputesdkReader:
-    """Every iteration is a trial without actions: a cold start at its concurrency."""
+class ComputesdkReader(Reader):
+    """Every iteration is a trial without actions: a cold start at the mode's concurrency."""
 
     name: ClassVar[str] = "computesdk"
     summary: ClassVar[str] = "computesdk benchmark results: cold starts at their concurrency"
-    takes_map: ClassVar[bool] = False
-
-    def files(self, folder: Path) -> Iterator[Path]:
-        """Every JSON file below a folder."""
-        return walk(folder, lambda name: name.endswith(".json"))
+    file_names: ClassVar[tuple[str, ...]] = ("*.json",)
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether the head has this format's names of samples."""
         return b'"results"' in head and b'"ttiMs"' in head and b'"provider"' in head
 
-    def trials(self, path: Path, asked: Asked) -> Iterator[ImportedTrial | Skipped]:
-        """The samples of all providers and modes in one file. Raises ``Unreadable`` where it is no such file."""
-        whole = document(path)
-        results = list(maps(whole, "results"))
+    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
+        results = list(maps(document(path), "results"))
         if not any("iterations" in result or "rampProfile" in result for result in results):
-            raise Unreadable("it is no result of computesdk")
-        for place, result in enumerate(results, 1):
+            raise Unreadable("no result of computesdk")
+        for number_, result in enumerate(results, 1):
             samples = items(result, "iterations") or items(result, "rampProfile")
             for index, sample in enumerate(samples, 1):
                 yield _trial(result, sample, len(samples)) or Skipped(
-                    f"result {place}, sample {index}", "neither a time nor an error"
+                    f"result {number_}, sample {index}", "neither a time nor an error"
                 )
 
 
@@ -63,17 +45,17 @@ def _trial(result: dict[str, Any], sample: object, samples: int) -> ImportedTria
     if not error and not took_ns:
         return None
     timeline = Timeline(0)
-    timeline.lacks(INSTANTS, "only durations are known")
-    timeline.lacks(READY, "ttiMs is from the request to the first command's end: create and ready are one")
-    timeline.lacks(RUN, "no commands were run")
-    timeline.lacks(ACTIONS, "no commands were run")
+    timeline.lacks(Quantity.INSTANTS, "only durations are known")
+    timeline.lacks(Quantity.READY, "ttiMs ends with the first command: create contains ready")
+    timeline.lacks(Quantity.RUN, "no commands were run")
+    timeline.lacks(Quantity.ACTIONS, "no commands were run")
     failure = Failure("CreateFailed", events.CREATE) if error else None
     if failure is None:
         timeline.next_phase(events.CREATE, took_ns or 0)
     elif took_ns:
         timeline.ended(took_ns)
     else:
-        timeline.lacks(HELD, "a failed sample has no time")
+        timeline.lacks(Quantity.HELD, "a failed sample has no time")
     mode = text(result.get("mode"))
     concurrency, arrival = 1, "sequential"
     if mode.startswith(("burst", "concurrent", "stagger")):

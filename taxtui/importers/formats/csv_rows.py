@@ -1,4 +1,4 @@
-"""CSV that anybody can write: a row per phase, think time or command, those of one trial together."""
+"""CSV of any origin: a row per phase, model time or command; the rows of a trial are adjacent."""
 
 from __future__ import annotations
 
@@ -10,97 +10,84 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from costmodel import events, open_regular
-from taxtui.importers.files import unreadable, walk
+from taxtui.importers.files import Unreadable, unreadable
 from taxtui.importers.protocol import (
-    CREATE as CREATE_TIME,
-)
-from taxtui.importers.protocol import (
-    GROUP,
-    INSTANTS,
-    RUN,
-    Asked,
+    PHASES,
     Failure,
     ImportedTrial,
+    Quantity,
+    Reader,
+    ReaderOptions,
     Skipped,
-    Unreadable,
-)
-from taxtui.importers.protocol import (
-    READY as READY_TIME,
+    trial_or_skipped,
 )
 from taxtui.importers.timeline import BACKWARDS, Timeline
 from taxtui.importers.values import MICROSECOND_NS, duration_ns, instant_ns, integer
 
 REQUIRED: Final = ("trial", "phase")
-TIMES: Final = ("start", "end", "duration_s", "run_s", "exit_code")
-NAMES: Final = ("substrate", "variant", "workload", "task", "image", "group", "node")
-NUMBERS: Final = ("image_bytes", "training_step", "attempt", "cpu_milli", "memory_mib", "concurrency")
-ENDS: Final = ("outcome", "error")
-COLUMNS: Final = (*REQUIRED, *TIMES, *NAMES, *NUMBERS, *ENDS)
-"""All columns that mean something; others are left alone."""
-KNOWN: Final = frozenset(COLUMNS)
-
-PHASES: Final = (events.CREATE, events.READY, events.SETUP, events.VERIFY, events.CLEANUP)
+COLUMNS: Final = frozenset(
+    (
+        *REQUIRED,
+        *("start", "end", "duration_s", "run_s", "exit_code"),
+        *("substrate", "variant", "workload", "task", "image", "group", "node"),
+        *("image_bytes", "training_step", "attempt", "cpu_milli", "memory_mib", "concurrency"),
+        *("outcome", "error"),
+    )
+)
+"""Supported columns; other columns are ignored."""
 THINK: Final = "think"
+KINDS: Final = (*PHASES, THINK, events.ACTION)
+"""Values of the column ``phase``."""
 MOST_CHARACTERS: Final = 1 << 20
-"""Of one field."""
+"""Limit of a field."""
 MOST_LINE: Final = 4 << 20
-"""Characters of one line."""
+"""Limit of a line, in characters."""
 MOST_ROWS: Final = 100_000
-"""Limit of one trial, whose rows are in memory together."""
+"""Limit of a trial: its rows are in memory together."""
 
 
 class CsvRow(dict[str, str]):
-    """The values of one row by column; a column that is missing or empty has "" and takes no memory."""
+    """The values of a row by column, without empty values: a missing column is ""."""
 
     __slots__ = ()
 
     def __missing__(self, column: str) -> str:
-        """The value that is not there."""
         return ""
 
 
-Line = tuple[int, CsvRow]
+NumberedRow = tuple[int, CsvRow]
 
 
-class CsvReader:
-    """The first row with a name or a number of a trial counts; of its outcome the last."""
+class CsvReader(Reader):
+    """The first value of a trial's column counts; of ``outcome`` and ``error`` the last."""
 
     name: ClassVar[str] = "csv"
     summary: ClassVar[str] = "rows with the columns trial, phase, start, end or duration_s; see docs/own-work.md"
-    takes_map: ClassVar[bool] = False
-
-    def files(self, folder: Path) -> Iterator[Path]:
-        """Every ``.csv`` below a folder."""
-        return walk(folder, lambda name: name.endswith(".csv"))
+    file_names: ClassVar[tuple[str, ...]] = ("*.csv",)
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether the first line has the columns."""
         first = head.lstrip(b"\xef\xbb\xbf").partition(b"\n")[0].decode("utf-8", "replace").strip()
         return set(REQUIRED) <= {column.strip().strip('"') for column in first.split(",")}
 
-    def trials(self, path: Path, asked: Asked) -> Iterator[ImportedTrial | Skipped]:
-        """The trials in the order of the file."""
+    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
         csv.field_size_limit(MOST_CHARACTERS)
-        seen: set[int] = set()
+        ended: set[int] = set()
         try:
             binary = open_regular(path)
         except OSError as error:
             raise unreadable(error) from error
         with TextIOWrapper(binary, encoding="utf-8-sig", errors="replace", newline="") as file:
-            for name, rows in groupby(_rows(file), lambda line: line[1]["trial"]):
-                own = list(islice(rows, MOST_ROWS + 1))  # groupby passes over the others one by one
-                where = f"line {own[0][0]}"
-                if hash(name) in seen:
-                    yield Skipped(where, "its trial has ended before: the rows of a trial stand together")
+            for name, group in groupby(_rows(file), lambda row: row[1]["trial"]):
+                rows = list(islice(group, MOST_ROWS + 1))  # groupby skips the remaining rows
+                where = f"line {rows[0][0]}"
+                if hash(name) in ended:
+                    yield Skipped(where, "the rows of a trial are not adjacent")
                     continue
-                seen.add(hash(name))
-                if len(own) > MOST_ROWS:
-                    yield Skipped(where, f"its trial has more than {MOST_ROWS:,} rows")
+                ended.add(hash(name))
+                if len(rows) > MOST_ROWS:
+                    yield Skipped(where, f"the trial has more than {MOST_ROWS:,} rows")
                     continue
-                try:
-                    yield _trial(own)
-                except Unreadable as error:
-                    yield Skipped(where, str(error))
+                yield trial_or_skipped(where, _trial, rows)
 
 
 def _lines(file: TextIOWrapper) -> Iterator[str]:
@@ -112,83 +99,80 @@ def _lines(file: TextIOWrapper) -> Iterator[str]:
         yield line
 
 
-def _rows(file: TextIOWrapper) -> Iterator[Line]:
-    """Rows with the number of their line. Raises ``Unreadable``: no such columns, or no CSV from somewhere on."""
+def _rows(file: TextIOWrapper) -> Iterator[NumberedRow]:
+    """Yield rows with the number of their line. Raises ``Unreadable``: a column is missing, or a line is no CSV."""
     reader = csv.reader(_lines(file))
     try:
         columns = [column.strip() for column in next(reader, [])]
         if missing := [column for column in REQUIRED if column not in columns]:
-            raise Unreadable(f"it has no column {missing[0]}")
+            raise Unreadable(f"no column {missing[0]}")
         if not ({"start", "end"} <= set(columns) or "duration_s" in columns):
-            raise Unreadable("it has neither the columns start and end nor duration_s")
+            raise Unreadable("neither the columns start and end nor duration_s")
         for values in reader:
             pairs = zip(columns, values, strict=False)
-            row = CsvRow((column, text) for column, value in pairs if column in KNOWN and (text := value.strip()))
+            row = CsvRow((column, text) for column, value in pairs if column in COLUMNS and (text := value.strip()))
             if any(values):
                 yield reader.line_num, row
     except csv.Error:
-        raise Unreadable(f"it is no CSV from line {reader.line_num} on") from None
+        raise Unreadable(f"no CSV from line {reader.line_num} on") from None
 
 
-def _trial(lines: list[Line]) -> ImportedTrial:
+def _trial(rows: list[NumberedRow]) -> ImportedTrial:
     timeline = Timeline()
-    dated = all(_instant(row["start"]) is not None for _, row in lines)
+    dated = all(_instant(row["start"]) is not None for _, row in rows)
     if not dated:
-        timeline.lacks(INSTANTS, "not every row has a start")
-    timeline.lacks_zone(*(row["start"] for _, row in lines if _number(row["start"]) is None))
-    told = {row["phase"] for _, row in lines}
-    for number, row in lines:
-        _place(timeline, row, number, dated)
+        timeline.lacks(Quantity.INSTANTS, "not every row has a start")
+    timeline.lacks_zone(*(row["start"] for _, row in rows if _number(row["start"]) is None))
+    for number, row in rows:
+        _add(timeline, row, number, dated)
     if timeline.empty:
-        raise Unreadable("no row of its trial has a time that can be read")
-    for phase, quantity in ((events.CREATE, CREATE_TIME), (events.READY, READY_TIME)):
-        if phase not in told:
-            timeline.lacks(quantity, f"no rows with the phase {phase}")
-    if any(row["phase"] == events.ACTION and not row["run_s"] for _, row in lines) or events.ACTION not in told:
-        timeline.lacks(RUN, "not every action has a run_s: dispatch and work are one")
+        raise Unreadable("no row of the trial has a valid time")
+    kinds = {row["phase"] for _, row in rows}
+    for quantity in (Quantity.CREATE, Quantity.READY):
+        if quantity not in kinds:
+            timeline.lacks(quantity, f"no rows with the phase {quantity}")
+    if any(row["phase"] == events.ACTION and not row["run_s"] for _, row in rows) or events.ACTION not in kinds:
+        timeline.lacks(Quantity.RUN, "not every action has a run_s: dispatch and command time are undivided")
 
     def first(column: str) -> str:
-        return next((row[column] for _, row in lines if row[column]), "")
+        return next((row[column] for _, row in rows if row[column]), "")
 
-    def count(column: str) -> int | None:
-        return integer(first(column), 1 << 60)
+    def count(column: str, missing: int = 0) -> int:
+        value = integer(first(column), 1 << 60)
+        return missing if value is None else value
 
     if not first("group"):
-        timeline.lacks(GROUP, "no column group")
-    failure = _failure([row for _, row in lines])
-    times = timeline.times()
-    training_step, image_bytes = count("training_step"), count("image_bytes")
+        timeline.lacks(Quantity.GROUP, "no column group")
     return ImportedTrial(
-        **times,
+        **timeline.times(),
         dated=dated,
-        failure=failure,
+        failure=_failure([row for _, row in rows]),
         resolution_ns=MICROSECOND_NS,
         substrate=first("substrate"),
         variant=first("variant"),
-        cpu_milli=count("cpu_milli") or 0,
-        memory_mib=count("memory_mib") or 0,
+        cpu_milli=count("cpu_milli"),
+        memory_mib=count("memory_mib"),
         workload=(first("workload"),),
-        concurrency=count("concurrency") or 0,
+        concurrency=count("concurrency"),
         task=first("task"),
         image=first("image"),
-        image_bytes=events.UNKNOWN if image_bytes is None else image_bytes,
+        image_bytes=count("image_bytes", events.UNKNOWN),
         group=first("group"),
-        training_step=events.UNKNOWN if training_step is None else training_step,
-        attempt=count("attempt") or 0,
+        training_step=count("training_step", events.UNKNOWN),
+        attempt=count("attempt"),
         node=first("node"),
     )
 
 
-def _place(timeline: Timeline, row: CsvRow, number: int, dated: bool) -> None:
-    """One row; what cannot be read of it is said."""
-    phase = row["phase"]
-    if phase not in (*PHASES, THINK, events.ACTION):
-        known = ", ".join((*PHASES, THINK, events.ACTION))
-        raise Unreadable(f"the phase in line {number} is none of {known}")
+def _add(timeline: Timeline, row: CsvRow, number: int, dated: bool) -> None:
+    """Add a row; report unreadable times."""
+    kind = row["phase"]
+    if kind not in KINDS:
+        raise Unreadable(f"the phase in line {number} is none of {', '.join(KINDS)}")
     took_ns = duration_ns(_number(row["duration_s"]))
     start_ns, end_ns = _instant(row["start"]), _instant(row["end"])
     if start_ns is not None and end_ns is not None and end_ns < start_ns:
-        timeline.lacks(phase, BACKWARDS, partly=True)
+        timeline.lacks(kind, BACKWARDS, partly=True)
         return
     if not dated:
         took_ns = took_ns if took_ns is not None or start_ns is None or end_ns is None else end_ns - start_ns
@@ -197,9 +181,9 @@ def _place(timeline: Timeline, row: CsvRow, number: int, dated: bool) -> None:
     if end_ns is None and start_ns is not None and took_ns is not None:
         end_ns = start_ns + took_ns
     why = "some rows have no end and no duration_s"
-    if phase == THINK:
+    if kind == THINK:
         timeline.think(start_ns, end_ns, why)
-    elif phase == events.ACTION:
+    elif kind == events.ACTION:
         run_ns, exit_code = duration_ns(_number(row["run_s"])), integer(row["exit_code"], 1 << 31)
         timeline.action(
             start_ns,
@@ -209,17 +193,15 @@ def _place(timeline: Timeline, row: CsvRow, number: int, dated: bool) -> None:
             exit_code=events.UNKNOWN if exit_code is None else exit_code,
         )
     else:
-        timeline.phase(phase, start_ns, end_ns, why)
+        timeline.phase(PHASES[kind], start_ns, end_ns, why)
 
 
 def _failure(rows: list[CsvRow]) -> Failure | None:
     outcome = next((row["outcome"] for row in reversed(rows) if row["outcome"]), "")
     error = next((row["error"] for row in reversed(rows) if row["error"]), "")
     if outcome in (events.TIMEOUT, events.CANCELLED, events.FAILED) or (error and outcome != events.OK):
-        phase = rows[-1]["phase"]
-        return Failure(
-            error or "Failed", events.ACTION if phase == THINK else phase, outcome if outcome != "" else events.FAILED
-        )
+        phase = PHASES.get(rows[-1]["phase"], events.ACTION)
+        return Failure(error or "Failed", phase, outcome or events.FAILED)
     return None
 
 
@@ -231,5 +213,5 @@ def _number(value: str) -> float | None:
 
 
 def _instant(value: str) -> int | None:
-    told = _number(value)
-    return instant_ns(value if told is None else told)
+    seconds = _number(value)
+    return instant_ns(value if seconds is None else seconds)

@@ -7,58 +7,42 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from costmodel import events
-from taxtui.importers.files import document, walk
-from taxtui.importers.protocol import (
-    ACTIONS,
-    CREATE,
-    HELD,
-    RUN,
-    THINK,
-    Asked,
-    Failure,
-    ImportedTrial,
-    Unreadable,
-)
+from taxtui.importers.files import Unreadable, document
+from taxtui.importers.protocol import Failure, ImportedTrial, Quantity, Reader, ReaderOptions
 from taxtui.importers.timeline import BACKWARDS, Timeline
 from taxtui.importers.values import MICROSECOND_NS, at, instant_ns, integer, items, maps, text
 
 FORMAT: Final = "mini-swe-agent-1.1"
-ENDS_WELL: Final = frozenset({"Submitted", "LimitsExceeded", "TimeExceeded", "RepeatedFormatError"})
-"""How an agent may end that is no failure of its sandbox: done, or told to stop."""
 LIMITS: Final = ("LimitsExceeded", "TimeExceeded")
-"""Ends of the agent's budget."""
+"""Exit statuses at the agent's limit."""
+DELIVERED: Final = frozenset({"Submitted", "RepeatedFormatError", *LIMITS})
+"""Exit statuses without a failure of the sandbox."""
 
 
-class MiniSweAgentReader:
-    """One trajectory a file."""
+class MiniSweAgentReader(Reader):
+    """A trajectory a file."""
 
     name: ClassVar[str] = "mini-swe-agent"
     summary: ClassVar[str] = "trajectories of mini-swe-agent 2: *.traj.json"
-    takes_map: ClassVar[bool] = False
-
-    def files(self, folder: Path) -> Iterator[Path]:
-        """Every trajectory below a folder."""
-        return walk(folder, lambda name: name.endswith(".traj.json"))
+    file_names: ClassVar[tuple[str, ...]] = ("*.traj.json",)
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether the version, which comes before the messages, is in the head."""
         if b'"mini_version"' in head or b'"mini-swe-agent-' in head:
             return True
-        # version 1: a list of messages, by itself or below "messages"; recognised so that the refusal has its reason
+        # Version 1 is recognised and then refused: a list of messages, alone or in a map.
         return path.name.endswith(".traj.json") and b'"role"' in head and b'"trajectory"' not in head[:64]
 
-    def trials(self, path: Path, asked: Asked) -> Iterator[ImportedTrial]:
-        """The trial of one file. Raises ``Unreadable`` where it tells no times."""
-        told = document(path)
-        if isinstance(told, list) or text(at(told, "trajectory_format")) == "mini-swe-agent-1":
-            raise Unreadable("mini-swe-agent wrote no times into its messages before version 2")
-        if text(at(told, "trajectory_format")) != FORMAT:
-            raise Unreadable(f"its format is not {FORMAT}")
-        yield _trial(told)
+    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial]:
+        trajectory = document(path)
+        if isinstance(trajectory, list) or text(at(trajectory, "trajectory_format")) == "mini-swe-agent-1":
+            raise Unreadable("mini-swe-agent wrote no times into messages before version 2")
+        if text(at(trajectory, "trajectory_format")) != FORMAT:
+            raise Unreadable(f"the format is not {FORMAT}")
+        yield _trial(trajectory)
 
 
 def turns(messages: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Each answer of the model that asks for commands, with the observations that follow it."""
+    """Yield each answer of the model with commands, and the observations after the answer."""
     answer: dict[str, Any] | None = None
     observations: list[dict[str, Any]] = []
     for message in messages:
@@ -72,36 +56,35 @@ def turns(messages: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], list
         yield answer, observations
 
 
-def _trial(told: dict[str, Any]) -> ImportedTrial:
+def _trial(trajectory: dict[str, Any]) -> ImportedTrial:
     timeline = Timeline()
-    timeline.lacks(RUN, "dispatch and work are one")
-    timeline.lacks(CREATE, "nothing before the first answer is dated")
-    timeline.lacks(HELD, "counted from the first answer")
-    timeline.lacks(THINK, "the first answer has no begin", partly=True)
-    seen_ns: int | None = None
-    for answer, observations in turns(list(maps(told, "messages"))):
+    timeline.lacks(Quantity.RUN, "dispatch and command time are undivided")
+    timeline.lacks(Quantity.CREATE, "nothing before the first answer is dated")
+    timeline.lacks(Quantity.HELD, "counted from the first answer")
+    timeline.lacks(Quantity.THINK, "the first answer has no begin", partly=True)
+    observed_ns: int | None = None
+    for answer, observations in turns(list(maps(trajectory, "messages"))):
         answered_ns = instant_ns(at(answer, "extra", "timestamp"))
-        if answered_ns is not None and seen_ns is not None and answered_ns < seen_ns:
-            timeline.lacks(THINK, BACKWARDS, partly=True)
-            timeline.lacks(
-                ACTIONS, BACKWARDS, partly=True
-            )  # it was answered before it was asked: what follows has no begin
+        if answered_ns is not None and observed_ns is not None and answered_ns < observed_ns:
+            # Answered before the observation: model time and command have no start.
+            timeline.lacks(Quantity.THINK, BACKWARDS, partly=True)
+            timeline.lacks(Quantity.ACTIONS, BACKWARDS, partly=True)
             answered_ns = None
-        elif seen_ns is not None:
-            timeline.think(seen_ns, answered_ns, "an answer has no time")
+        elif observed_ns is not None:
+            timeline.think(observed_ns, answered_ns, "an answer has no time")
         if not observations:
-            timeline.lacks(ACTIONS, "a command that submits or fails has no end", partly=True)
+            timeline.lacks(Quantity.ACTIONS, "a submitting or failing command has no end", partly=True)
             continue
         if len(items(answer, "extra", "actions")) > 1:
-            timeline.lacks(ACTIONS, "commands of one answer share one interval", partly=True)
-        seen_ns = max(instant_ns(at(one, "extra", "timestamp")) or 0 for one in observations)
+            timeline.lacks(Quantity.ACTIONS, "commands of an answer share an interval", partly=True)
+        observed_ns = max(instant_ns(at(item, "extra", "timestamp")) or 0 for item in observations)
         code = integer(at(observations[0], "extra", "returncode"), 255) if len(observations) == 1 else None
-        timeline.action(answered_ns, seen_ns, exit_code=events.UNKNOWN if code is None else code)
+        timeline.action(answered_ns, observed_ns, exit_code=events.UNKNOWN if code is None else code)
     if timeline.empty:
-        raise Unreadable("none of its messages is dated")
-    config = at(told, "info", "config")
-    status = text(at(told, "info", "exit_status"))
-    task = text(at(told, "instance_id")) or text(at(told, "info", "instance_id"))
+        raise Unreadable("no message has a time")
+    config = at(trajectory, "info", "config")
+    status = text(at(trajectory, "info", "exit_status"))
+    task = text(at(trajectory, "instance_id")) or text(at(trajectory, "info", "instance_id"))
     return ImportedTrial(
         **timeline.times(),
         failure=_failure(status),
@@ -110,7 +93,7 @@ def _trial(told: dict[str, Any]) -> ImportedTrial:
         substrate=text(at(config, "environment_type")).rpartition(".")[2].lower().removesuffix("environment"),
         workload=(
             "mini-swe-agent",
-            text(at(told, "info", "mini_version")),
+            text(at(trajectory, "info", "mini_version")),
             text(at(config, "agent_type")).rpartition(".")[2],
             text(at(config, "model", "model_name")),
         ),
@@ -121,8 +104,8 @@ def _trial(told: dict[str, Any]) -> ImportedTrial:
 
 
 def _failure(status: str) -> Failure | None:
-    if status in ENDS_WELL:
+    if status in DELIVERED:
         return None
-    if not status:  # saved after a step that was not the last
+    if not status:  # the agent was interrupted between two steps
         return Failure("RunInterrupt", events.ACTION, events.CANCELLED)
     return Failure(status, events.ACTION, events.TIMEOUT if "Timeout" in status else events.FAILED)

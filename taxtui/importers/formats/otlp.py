@@ -1,7 +1,7 @@
 """OpenTelemetry traces as OTLP/JSON lines, by the conventions for generative AI; other spans by ``--map``.
 
-A trial is a trace, or each outermost ``invoke_agent`` of one. Of a span only its kind, ends, parent and a few names
-are kept, so that the traces that are still open fit in memory.
+A trial is a trace, or each outermost ``invoke_agent`` of a trace. Memory: kind, ends, parent and a few names of each
+span in an open trace.
 """
 
 from __future__ import annotations
@@ -11,27 +11,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from costmodel import events
-from taxtui.importers.files import MOST_BYTES, decoded, document, lines, walk
-from taxtui.importers.protocol import (
-    CREATE as CREATE_TIME,
-)
-from taxtui.importers.protocol import (
-    EXIT,
-    RUN,
-    THINK,
-    Asked,
-    Failure,
-    ImportedTrial,
-    Skipped,
-    Unreadable,
-)
-from taxtui.importers.protocol import (
-    READY as READY_TIME,
-)
+from taxtui.importers.files import MOST_BYTES, Unreadable, decoded, document, lines
+from taxtui.importers.protocol import PHASES, Failure, ImportedTrial, Quantity, Reader, ReaderOptions, Skipped
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import at, maps, text, unix_ns
 
 AGENT: Final = "agent"
+THINK: Final = "think"
 OPERATIONS: Final = {
     "chat": THINK,
     "generate_content": THINK,
@@ -39,10 +25,10 @@ OPERATIONS: Final = {
     "execute_tool": events.ACTION,
     "invoke_agent": AGENT,
 }
-"""``gen_ai.operation.name`` → what a span of it is."""
+"""``gen_ai.operation.name`` → kind of the span."""
 FAILED_CODES: Final = (2, "2", "STATUS_CODE_ERROR")
 MOST_SPANS: Final = 500_000
-"""Kept at once; beyond them the traces whose root came first are taken to be whole."""
+"""Spans in memory. Above the limit, traces with a root are taken as complete, oldest first."""
 
 
 class TraceSpan(NamedTuple):
@@ -50,112 +36,104 @@ class TraceSpan(NamedTuple):
 
     id: str
     parent: str
-    kind: str  # "": it only shows what belongs to what
+    kind: str  # AGENT, THINK, ACTION, a key of PHASES; "": only a link to the parent
     start_ns: int | None
     end_ns: int | None
-    error: str | None  # its class, "" where a failure has none
+    error: str | None  # the class; "": a failure without a class
     names: tuple[str, ...]  # agent and model
 
 
 class Trace:
-    """The spans of one trace so far."""
+    """The spans of a trace until now."""
 
     __slots__ = ("first_line", "rooted", "service", "spans")
 
     def __init__(self, first_line: int) -> None:
-        """Without a span."""
         self.first_line = first_line
         self.rooted = False
         self.service = ""
         self.spans: list[TraceSpan] = []
 
 
-class OtlpReader:
-    """Traces of a file exporter, a line per export, or one document."""
+class OtlpReader(Reader):
+    """Traces of a file exporter: a line per export, or a document."""
 
     name: ClassVar[str] = "otlp"
     summary: ClassVar[str] = "OTLP/JSON lines of traces by the conventions for generative AI; --map for other spans"
+    file_names: ClassVar[tuple[str, ...]] = ("*.jsonl", "*.json")
     takes_map: ClassVar[bool] = True
 
-    def files(self, folder: Path) -> Iterator[Path]:
-        """Every ``.jsonl`` and ``.json`` below a folder."""
-        return walk(folder, lambda name: name.endswith((".jsonl", ".json")))
-
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether the head has the envelope of spans."""
         return b'"resourceSpans"' in head and b'"scopeSpans"' in head
 
-    def trials(self, path: Path, asked: Asked) -> Iterator[ImportedTrial | Skipped]:
-        """The trials of each trace, at the end of the file or when memory asks for it."""
+    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
+        """Yield the trials of each trace, at the end of the file or at the limit of spans in memory."""
         traces: dict[str, Trace] = {}
-        kept = 0
-        known = False
+        spans = 0
+        is_otlp = False
         for number, export in _exports(path):
             if isinstance(export, Skipped):
                 yield export
                 continue
-            known = known or "resourceSpans" in export
-            kept += _keep(export, number, asked, traces)
-            if kept > MOST_SPANS:
+            is_otlp = is_otlp or "resourceSpans" in export
+            spans += _add_export(export, number, options, traces)
+            if spans > MOST_SPANS:
                 for name in [name for name, trace in traces.items() if trace.rooted] or list(traces):
                     yield from _trials(traces.pop(name))
-                kept = sum(len(trace.spans) for trace in traces.values())
-        if not known:
-            raise Unreadable("it holds no OTLP spans")
+                spans = sum(len(trace.spans) for trace in traces.values())
+        if not is_otlp:
+            raise Unreadable("no OTLP spans")
         for trace in traces.values():
             yield from _trials(trace)
 
 
 def _exports(path: Path) -> Iterator[tuple[int, dict[str, Any] | Skipped]]:
-    """The exports of a file with the numbers of their lines."""
+    """Yield the exports of a file with the numbers of their lines."""
     for number, line in lines(path):
         try:
             export = decoded(line)
         except Unreadable as error:
             if number == 1 and path.stat().st_size <= MOST_BYTES:
-                break  # perhaps one document over many lines
+                break  # one document in many lines
             yield number, Skipped(f"line {number}", str(error))
             continue
-        yield number, export if isinstance(export, dict) else Skipped(f"line {number}", "it is no export of spans")
+        yield number, export if isinstance(export, dict) else Skipped(f"line {number}", "no export of spans")
     else:
         return
     export = document(path)
-    yield 1, export if isinstance(export, dict) else Skipped("", "it is no export of spans")
+    yield 1, export if isinstance(export, dict) else Skipped("", "no export of spans")
 
 
-def _keep(export: dict[str, Any], number: int, asked: Asked, traces: dict[str, Trace]) -> int:
-    kept = 0
+def _add_export(export: dict[str, Any], number: int, options: ReaderOptions, traces: dict[str, Trace]) -> int:
+    """Add the spans of an export to their traces; return their number."""
+    added = 0
     for resource in maps(export, "resourceSpans"):
         service = _attribute(at(resource, "resource"), "service.name")
         for scope in maps(resource, "scopeSpans"):
-            for span in maps(scope, "spans"):
-                name = text(span.get("traceId"))
+            for raw in maps(scope, "spans"):
+                name = text(raw.get("traceId"))
                 if not name:
                     continue
                 trace = traces.setdefault(name, Trace(number))
-                found = _span(span, asked)
-                trace.spans.append(found)
-                trace.rooted = trace.rooted or not found.parent
+                span = _span(raw, options)
+                trace.spans.append(span)
+                trace.rooted = trace.rooted or not span.parent
                 trace.service = trace.service or service
-                kept += 1
-    return kept
+                added += 1
+    return added
 
 
-def _span(span: dict[str, Any], asked: Asked) -> TraceSpan:
-    operation = _attribute(span, "gen_ai.operation.name")
-    kind = asked.span_phases.get(text(span.get("name"))) or OPERATIONS.get(operation, "")
-    error = None
-    if at(span, "status", "code") in FAILED_CODES:
-        error = _attribute(span, "error.type")
-    names = (_attribute(span, "gen_ai.agent.name"), _attribute(span, "gen_ai.request.model")) if kind else ()
+def _span(raw: dict[str, Any], options: ReaderOptions) -> TraceSpan:
+    operation = _attribute(raw, "gen_ai.operation.name")
+    kind = options.span_phases.get(text(raw.get("name"))) or OPERATIONS.get(operation, "")
     return TraceSpan(
-        text(span.get("spanId")),
-        text(span.get("parentSpanId")),
+        text(raw.get("spanId")),
+        text(raw.get("parentSpanId")),
         kind,
-        unix_ns(span.get("startTimeUnixNano")),
-        unix_ns(span.get("endTimeUnixNano")),
-        error,
-        names,
+        unix_ns(raw.get("startTimeUnixNano")),
+        unix_ns(raw.get("endTimeUnixNano")),
+        _attribute(raw, "error.type") if at(raw, "status", "code") in FAILED_CODES else None,
+        (_attribute(raw, "gen_ai.agent.name"), _attribute(raw, "gen_ai.request.model")) if kind else ("", ""),
     )
 
 
@@ -167,66 +145,64 @@ def _attribute(holder: object, key: str) -> str:
 
 
 def _trials(trace: Trace) -> Iterator[ImportedTrial | Skipped]:
-    """One trial per outermost agent; without one, the trace."""
+    """Yield a trial per outermost agent; for at most one agent, the trace."""
     if not any(span.kind for span in trace.spans):
-        return  # of something else
+        return  # a trace of other software
     by_id = {span.id: span for span in trace.spans}
     agents = [span for span in trace.spans if span.kind == AGENT and _outermost(span, by_id) is span]
     if len(agents) <= 1:
-        yield _trial(trace, trace.spans, agents[0] if agents else None, True)
+        yield _trial(trace, trace.spans, agents[0] if agents else None)
         return
     for agent in agents:
         inside = [span for span in trace.spans if _outermost(span, by_id) is agent]
-        yield _trial(trace, inside, agent, False)
+        yield _trial(trace, inside, agent, ", or the span is outside of every agent")
 
 
 def _outermost(span: TraceSpan, by_id: dict[str, TraceSpan]) -> TraceSpan | None:
-    """The outermost agent that a span lies in, itself included; None where there is none."""
-    found, here = None, span
-    seen = set()
-    while here.id not in seen:
-        seen.add(here.id)
-        if here.kind == AGENT:
-            found = here
-        above = by_id.get(here.parent) if here.parent else None
-        if above is None:
+    """Return the outermost agent around a span, possibly the span itself, or None."""
+    outermost, current = None, span
+    visited = set()
+    while current.id not in visited:
+        visited.add(current.id)
+        if current.kind == AGENT:
+            outermost = current
+        parent = by_id.get(current.parent) if current.parent else None
+        if parent is None:
             break
-        here = above
-    return found
+        current = parent
+    return outermost
 
 
-def _trial(trace: Trace, spans: list[TraceSpan], agent: TraceSpan | None, whole: bool) -> ImportedTrial | Skipped:
+def _trial(trace: Trace, spans: list[TraceSpan], agent: TraceSpan | None, doubt: str = "") -> ImportedTrial | Skipped:
+    """Return the trial of these spans. ``doubt``: another reason for a missing phase."""
     timeline = Timeline()
-    timeline.lacks(RUN, "a span is a command as its caller saw it: dispatch and work are one")
-    timeline.lacks(EXIT, "spans have none")
+    timeline.lacks(Quantity.RUN, "a span is the caller's time: dispatch and command time are undivided")
+    timeline.lacks(Quantity.EXIT, "spans have none")
     kinds = {span.kind for span in spans}
-    for phase, quantity in ((events.CREATE, CREATE_TIME), (events.READY, READY_TIME)):
-        if phase not in kinds:
-            many = "" if whole else ", or it lies in no agent's span"
-            timeline.lacks(quantity, f"no span is known to be it{many}: --map NAME={phase}")
+    for quantity in (Quantity.CREATE, Quantity.READY):
+        if quantity not in kinds:
+            timeline.lacks(quantity, f"no span has this meaning{doubt}: --map NAME={quantity}")
     for span in spans:
         if span.kind == THINK:
             timeline.think(span.start_ns, span.end_ns, "some spans have no ends")
         elif span.kind == events.ACTION:
             timeline.action(span.start_ns, span.end_ns, "some spans have no ends")
-        elif span.kind and span.kind != AGENT:
-            timeline.phase(span.kind, span.start_ns, span.end_ns, "some spans have no ends")
+        elif span.kind in PHASES:
+            timeline.phase(PHASES[span.kind], span.start_ns, span.end_ns, "some spans have no ends")
     if timeline.empty:
-        return Skipped(f"line {trace.first_line}", "a trace without a span that has both ends and a meaning")
+        return Skipped(f"line {trace.first_line}", "no span of the trace has both ends and a meaning")
     failure = _failure(spans, agent)
     if failure is not None and agent is not None:
         timeline.ended(agent.end_ns)
-    names = [""] * 2
-    for span in spans:
-        names = [own or other for own, other in zip(names, span.names or ("", ""), strict=True)]
+    names = [next(filter(None, column), "") for column in zip(*(span.names for span in spans), strict=True)]
     return ImportedTrial(**timeline.times(), failure=failure, resolution_ns=1, workload=(trace.service, *names))
 
 
 def _failure(spans: list[TraceSpan], agent: TraceSpan | None) -> Failure | None:
-    """The failure of the agent or of a phase before the agent; a failed command is no failure."""
+    """Return the failure of the agent or of a phase; a failed command is no failure."""
     for span in spans:
-        if span.error is not None and (span is agent or span.kind not in ("", AGENT, THINK, events.ACTION)):
-            phase = events.ACTION if span.kind == AGENT else span.kind
+        if span.error is not None and (span is agent or span.kind in PHASES):
             error = span.error or "Error"
-            return Failure(error, phase, events.TIMEOUT if "timeout" in error.lower() else events.FAILED)
+            outcome = events.TIMEOUT if "timeout" in error.lower() else events.FAILED
+            return Failure(error, PHASES.get(span.kind, events.ACTION), outcome)
     return None

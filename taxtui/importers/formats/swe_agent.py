@@ -1,4 +1,4 @@
-"""SWE-agent 1 (``*.traj``): how long each action took, and nothing else of time."""
+"""SWE-agent 1 (``*.traj``): the duration of each action is the only time."""
 
 from __future__ import annotations
 
@@ -7,20 +7,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from costmodel import PROVIDER, SANDBOX, events
-from taxtui.importers.files import decoded, document, walk
-from taxtui.importers.protocol import (
-    ACTIONS,
-    CREATE,
-    EXIT,
-    HELD,
-    INSTANTS,
-    RUN,
-    THINK,
-    Asked,
-    Failure,
-    ImportedTrial,
-    Unreadable,
-)
+from taxtui.importers.files import Unreadable, decoded, document
+from taxtui.importers.protocol import Failure, ImportedTrial, Quantity, Reader, ReaderOptions
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MICROSECOND_NS, at, duration_ns, items, maps, text
 
@@ -30,60 +18,51 @@ FAILURES: Final = {
     "exit_api": Failure("ApiExit", events.ACTION, events.FAILED, PROVIDER),
     "exit_command_timeout": Failure("CommandTimeout", events.ACTION, events.TIMEOUT, SANDBOX),
 }
-"""Ends by a failure of the sandbox, a command or the model's provider; all others are the agent's."""
-
-
+"""Exit status → failure of the sandbox, a command or the model's provider. Other statuses are the agent's end."""
 LIMITS: Final = {
     "exit_total_execution_time": "TotalExecutionTimeExceeded",
     "exit_cost": "CostLimit",
     "exit_context": "ContextWindowExceededError",
 }
-"""The agent's budget ran out: the trajectory is submitted as it is."""
+"""Exit status → the agent's limit. The trajectory is submitted."""
 
 
-class SweAgentReader:
-    """One trajectory a file."""
+class SweAgentReader(Reader):
+    """A trajectory a file."""
 
     name: ClassVar[str] = "swe-agent"
     summary: ClassVar[str] = "trajectories of SWE-agent 1: *.traj; tool times alone"
-    takes_map: ClassVar[bool] = False
-
-    def files(self, folder: Path) -> Iterator[Path]:
-        """Every trajectory below a folder."""
-        return walk(folder, lambda name: name.endswith(".traj"))
+    file_names: ClassVar[tuple[str, ...]] = ("*.traj",)
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether the head begins like a trajectory."""
         return head.lstrip()[:1] == b"{" and b'"trajectory"' in head[:64] and b'"action"' in head
 
-    def trials(self, path: Path, asked: Asked) -> Iterator[ImportedTrial]:
-        """The trial of one file. Raises ``Unreadable`` where no action has a time."""
-        told = document(path)
-        steps = [step for step in maps(told, "trajectory") if text(step.get("action")).strip()]
-        if not steps and not isinstance(at(told, "trajectory"), list):
-            raise Unreadable("it is no trajectory of SWE-agent")
-        yield _trial(told, steps)
+    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial]:
+        trajectory = document(path)
+        steps = [step for step in maps(trajectory, "trajectory") if text(step.get("action")).strip()]
+        if not steps and not isinstance(at(trajectory, "trajectory"), list):
+            raise Unreadable("no trajectory of SWE-agent")
+        yield _trial(trajectory, steps)
 
 
-def _trial(told: dict[str, Any], steps: list[dict[str, Any]]) -> ImportedTrial:
+def _trial(trajectory: dict[str, Any], steps: list[dict[str, Any]]) -> ImportedTrial:
     timeline = Timeline(0)
-    timeline.lacks(RUN, "dispatch and work are one")
-    timeline.lacks(THINK, "not told")
-    timeline.lacks(CREATE, "not told")
-    timeline.lacks(INSTANTS, "only durations are known")
-    timeline.lacks(EXIT, "not told")
-    timeline.lacks(HELD, "the sum of the actions: what lies between them is not told")
+    timeline.lacks(Quantity.RUN, "dispatch and command time are undivided")
+    timeline.lacks(Quantity.INSTANTS, "only durations are known")
+    timeline.lacks(Quantity.HELD, "only the sum of the actions is known")
+    for quantity in (Quantity.THINK, Quantity.CREATE, Quantity.EXIT):
+        timeline.lacks(quantity, "not in the file")
     for step in steps:
         took_ns = duration_ns(step.get("execution_time"))
-        if not took_ns:  # 0 is the field's default: the action was not run, or not timed
-            timeline.lacks(ACTIONS, "a step has no time", partly=True)
-            continue
-        timeline.next_action(took_ns)
+        if took_ns:
+            timeline.next_action(took_ns)
+        else:  # 0, the field's default: not run, or not timed
+            timeline.lacks(Quantity.ACTIONS, "a step has no time", partly=True)
     if timeline.empty:
-        raise Unreadable("none of its steps has a time")
-    config = configuration(told)
+        raise Unreadable("no step has a time")
+    config = configuration(trajectory)
     task = text(at(config, "problem_statement", "id"))
-    status = text(at(told, "info", "exit_status")).removeprefix("submitted (").removesuffix(")")
+    status = text(at(trajectory, "info", "exit_status")).removeprefix("submitted (").removesuffix(")")
     return ImportedTrial(
         **timeline.times(),
         dated=False,
@@ -93,8 +72,8 @@ def _trial(told: dict[str, Any], steps: list[dict[str, Any]]) -> ImportedTrial:
         substrate=text(at(config, "env", "deployment", "type")),
         workload=(
             "SWE-agent",
-            text(at(told, "info", "swe_agent_version")),
-            text(at(told, "info", "swe_rex_version")),
+            text(at(trajectory, "info", "swe_agent_version")),
+            text(at(trajectory, "info", "swe_rex_version")),
             text(at(config, "agent", "model", "name")),
         ),
         task=task,
@@ -103,23 +82,24 @@ def _trial(told: dict[str, Any], steps: list[dict[str, Any]]) -> ImportedTrial:
     )
 
 
-def configuration(told: object) -> Any:
-    """The configuration that a trajectory repeats as a string of JSON; None where it does not."""
-    try:
-        return decoded(text(at(told, "replay_config")))
-    except Unreadable:
-        return None
+def configuration(trajectory: object) -> Any:
+    """Return the configuration, a string of JSON in a trajectory; None if missing."""
+    return _decoded_or_none(at(trajectory, "replay_config"))
 
 
-def working_folders(told: object) -> Iterator[str]:
-    """The folder in which each step began, by the state after the previous step; "" where it is unknown."""
+def working_folders(trajectory: object) -> Iterator[str]:
+    """Yield the start folder of each step, by the state after the previous step; "" if unknown."""
     folder = ""
-    for step in items(told, "trajectory"):
+    for step in items(trajectory, "trajectory"):
         yield folder
         state = at(step, "state")
         if isinstance(state, str):
-            try:
-                state = decoded(state)
-            except Unreadable:
-                state = None
+            state = _decoded_or_none(state)
         folder = text(at(state, "working_dir")) or folder
+
+
+def _decoded_or_none(value: object) -> Any:
+    try:
+        return decoded(text(value))
+    except Unreadable:
+        return None

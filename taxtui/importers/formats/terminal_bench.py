@@ -1,4 +1,4 @@
-"""Terminal-Bench 1: ``results.json`` of a trial, or of a run that holds those of its trials."""
+"""Terminal-Bench 1: ``results.json`` of a trial, or of a run with all trials."""
 
 from __future__ import annotations
 
@@ -7,26 +7,15 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from costmodel import events
-from taxtui.importers.files import document, walk
+from taxtui.importers.files import Unreadable, document
 from taxtui.importers.protocol import (
-    ACTIONS,
-    HELD,
-    READY,
-    RUN,
-    SETUP,
-    SUBSTRATE,
-    THINK,
-    Asked,
     Failure,
     ImportedTrial,
+    Quantity,
+    Reader,
+    ReaderOptions,
     Skipped,
-    Unreadable,
-)
-from taxtui.importers.protocol import (
-    CREATE as CREATE_TIME,
-)
-from taxtui.importers.protocol import (
-    VERIFY as VERIFY_TIME,
+    trial_or_skipped,
 )
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MICROSECOND_NS, at, instant_ns, items, text
@@ -36,7 +25,7 @@ LIMITS: Final = {
     "context_length_exceeded": "ContextLengthExceededError",
     "output_length_exceeded": "OutputLengthExceededError",
 }
-"""Failure modes that are limits of the agent, not failures of its sandbox: classes of ``AGENT_LIMITS``."""
+"""Failure mode → limit of the agent, as in ``AGENT_LIMITS``."""
 FAILURES: Final = {
     "test_timeout": Failure("TestTimeout", events.VERIFY, events.TIMEOUT),
     "unknown_agent_error": Failure("AgentError", events.ACTION),
@@ -45,7 +34,7 @@ FAILURES: Final = {
     "parse_error": Failure("ParseError", events.VERIFY),
     "unknown": Failure("UnknownError", events.ACTION),
 }
-FINE: Final = ("", "unset", "none")
+NO_FAILURE: Final = ("", "unset", "none")
 STAMPS: Final = (
     "trial_started_at",
     "agent_started_at",
@@ -56,64 +45,54 @@ STAMPS: Final = (
 )
 
 
-class TerminalBenchReader:
+class TerminalBenchReader(Reader):
     """Six instants a trial."""
 
     name: ClassVar[str] = "terminal-bench"
     summary: ClassVar[str] = "Terminal-Bench 1: results.json of trials and runs"
-    takes_map: ClassVar[bool] = False
-
-    def files(self, folder: Path) -> Iterator[Path]:
-        """Every ``results.json`` below a folder."""
-        return walk(folder, "results.json".__eq__)
+    file_names: ClassVar[tuple[str, ...]] = ("results.json",)
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether the head has this format's names of instants."""
         return b'"trial_started_at"' in head or (b'"n_resolved"' in head and b'"results"' in head)
 
-    def trials(self, path: Path, asked: Asked) -> Iterator[ImportedTrial | Skipped]:
-        """The trial, or those of a run whose trials have no files of their own beside it."""
+    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
+        """Yield the trial, or the trials of a run without files of trials."""
         result = document(path)
         if not isinstance(result, dict):
-            raise Unreadable("it is no result of Terminal-Bench")
-        if isinstance(result.get("results"), list):
-            if any(path.parent.glob("*/*/results.json")):
-                return
+            raise Unreadable("no result of Terminal-Bench")
+        if not isinstance(result.get("results"), list):
+            yield _trial(result)
+        elif not any(path.parent.glob("*/*/results.json")):
             for number, item in enumerate(items(result, "results"), 1):
-                try:
-                    yield _trial(item)
-                except Unreadable as error:
-                    yield Skipped(f"result {number}", str(error))
-            return
-        yield _trial(result)
+                yield trial_or_skipped(f"result {number}", _trial, item)
 
 
 def _trial(result: object) -> ImportedTrial:
     if not isinstance(result, dict) or not any(stamp in result for stamp in STAMPS):
-        raise Unreadable("it is no result of Terminal-Bench")
+        raise Unreadable("no result of Terminal-Bench")
     started, agent, agent_ended, test, test_ended, ended = (instant_ns(result.get(stamp)) for stamp in STAMPS)
     start_ns = started if started is not None else agent
     if start_ns is None:
-        raise Unreadable("it does not say when the trial began")
+        raise Unreadable("the start of the trial is missing")
     timeline = Timeline(start_ns)
     timeline.lacks_zone(*map(result.get, STAMPS))
-    timeline.lacks(RUN, "dispatch and work are one")
-    timeline.lacks(SUBSTRATE, "results do not name it")
+    timeline.lacks(Quantity.RUN, "dispatch and command time are undivided")
+    timeline.lacks(Quantity.SUBSTRATE, "results have no substrate")
     failure, limit = _failure(result), LIMITS.get(text(result.get("failure_mode")), "")
     if limit and agent_ended is None:
         agent_ended = test or ended
     if timeline.phase(events.CREATE, started, agent):
-        timeline.lacks(READY, "build, create, ready and the agent's installation are one")
-        timeline.lacks(SETUP, "build, create, ready and the agent's installation are one")
+        timeline.lacks(Quantity.READY, "create contains build, ready and the agent's installation")
+        timeline.lacks(Quantity.SETUP, "create contains build, ready and the agent's installation")
     else:
-        timeline.lacks(CREATE_TIME, "no time from trial_started_at to agent_started_at")
+        timeline.lacks(Quantity.CREATE, "no time from trial_started_at to agent_started_at")
     if timeline.action(agent, agent_ended):
-        timeline.lacks(ACTIONS, "the agent's time is one piece")
-        timeline.lacks(THINK, "the agent's time is one piece")
+        timeline.lacks(Quantity.ACTIONS, "only the agent's total time is known")
+        timeline.lacks(Quantity.THINK, "only the agent's total time is known")
     elif failure is None:
-        timeline.lacks(HELD, "no time from agent_started_at to agent_ended_at")
+        timeline.lacks(Quantity.HELD, "no time from agent_started_at to agent_ended_at")
     if not timeline.phase(events.VERIFY, test, test_ended) and failure is None:
-        timeline.lacks(VERIFY_TIME, "no time from test_started_at to test_ended_at")
+        timeline.lacks(Quantity.VERIFY, "no time from test_started_at to test_ended_at")
     timeline.phase(events.CLEANUP, test_ended, ended)
     if failure is not None and failure.phase != events.VERIFY:
         timeline.ended(agent_ended or test or ended)
@@ -128,4 +107,4 @@ def _trial(result: object) -> ImportedTrial:
 
 def _failure(result: dict[str, Any]) -> Failure | None:
     mode = text(result.get("failure_mode"))
-    return None if mode in FINE or mode in LIMITS else FAILURES.get(mode, Failure(mode, events.ACTION, events.FAILED))
+    return None if mode in NO_FAILURE or mode in LIMITS else FAILURES.get(mode, Failure(mode, events.ACTION))

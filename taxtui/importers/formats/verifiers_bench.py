@@ -1,7 +1,7 @@
 """Results of PrimeIntellect's runtime benchmark: ``bench/results/*.json`` of verifiers, durations sorted by quantity.
 
-Set-up, generation and scoring of one rollout cannot be joined: they are paired by rank. Sums, means and the percentiles
-of each quantity stay exact; the spread of their sum is the largest possible.
+Set-up, generation and scoring of a rollout cannot be joined, and are paired by rank. Sums, means and percentiles of
+each quantity stay exact; the spread of their sum is the largest possible.
 """
 
 from __future__ import annotations
@@ -9,94 +9,69 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from costmodel import events
-from taxtui.importers.files import document, walk
-from taxtui.importers.protocol import (
-    ACTIONS,
-    HELD,
-    INSTANTS,
-    READY,
-    RUN,
-    THINK,
-    Asked,
-    Failure,
-    ImportedTrial,
-    Skipped,
-    Unreadable,
-)
+from taxtui.importers.files import Unreadable, document
+from taxtui.importers.protocol import Failure, ImportedTrial, Quantity, Reader, ReaderOptions, Skipped
 from taxtui.importers.timeline import Timeline
 from taxtui.importers.values import MILLISECOND_NS, at, duration_ns, integer, items, text
 
-SETUP: Final = "setup_durations"
-GENERATION: Final = "gen_durations"
-SCORING: Final = "scoring_durations"
+COLUMNS: Final = ("setup_durations", "gen_durations", "scoring_durations")
 MOST_IN_FLIGHT: Final = 1_000_000
 
 
-class VerifiersBenchReader:
-    """One result a file."""
+class VerifiersBenchReader(Reader):
+    """A result a file."""
 
     name: ClassVar[str] = "verifiers-bench"
     summary: ClassVar[str] = "results of the runtime benchmark of verifiers: bench/results/*.json"
-    takes_map: ClassVar[bool] = False
-
-    def files(self, folder: Path) -> Iterator[Path]:
-        """Every JSON file below a folder."""
-        return walk(folder, lambda name: name.endswith(".json"))
+    file_names: ClassVar[tuple[str, ...]] = ("*.json",)
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether the file has the columns of a result."""
         return b'"setup_durations"' in head and b'"runtime"' in head
 
-    def trials(self, path: Path, asked: Asked) -> Iterator[ImportedTrial | Skipped]:
-        """A trial per rollout, and one without a time per error. Raises ``Unreadable`` where it is no such file."""
-        told = document(path)
-        columns = [items(told, key) for key in (SETUP, GENERATION, SCORING)]
+    def trials(self, path: Path, options: ReaderOptions) -> Iterator[ImportedTrial | Skipped]:
+        """Yield a trial per rollout, and a trial without a time per error."""
+        result = document(path)
+        columns = [items(result, key) for key in COLUMNS]
         if not columns[0] or not all(len(column) == len(columns[0]) for column in columns):
-            raise Unreadable("it is no result of verifiers' benchmark, or its columns differ in length")
-        rollouts = integer(at(told, "rollouts"), MOST_IN_FLIGHT) or len(columns[0])
+            raise Unreadable("no result of verifiers' benchmark, or columns of different lengths")
+        rollouts = integer(at(result, "rollouts"), MOST_IN_FLIGHT) or len(columns[0])
         family = path.parent.name if path.parent.name in ("agentic", "single_turn") else ""
-
-        def trial(timeline: Timeline, failure: Failure | None = None) -> ImportedTrial:
-            return ImportedTrial(
-                **timeline.times(),
-                dated=False,
-                failure=failure,
-                resolution_ns=MILLISECOND_NS,
-                substrate=text(at(told, "runtime")),
-                workload=("verifiers-bench", family),
-                concurrency=integer(at(told, "max_concurrent"), MOST_IN_FLIGHT) or rollouts,
-                arrival="burst",
-            )
-
+        identity: dict[str, Any] = {
+            "dated": False,
+            "resolution_ns": MILLISECOND_NS,
+            "substrate": text(at(result, "runtime")),
+            "workload": ("verifiers-bench", family),
+            "concurrency": integer(at(result, "max_concurrent"), MOST_IN_FLIGHT) or rollouts,
+            "arrival": "burst",
+        }
         rows = list(enumerate(zip(*columns, strict=True), 1))
-        Random(0).shuffle(rows)  # sorted neighbours would look like trials that depend on each other
-        for number, durations in rows:
-            timeline = _timeline()
-            known = [duration_ns(value) for value in durations]
-            if any(ns is None for ns in known):
-                yield Skipped(f"rollout {number}", "one of its durations is no duration")
+        Random(0).shuffle(rows)  # sorted trials would look dependent
+        for number, row in rows:
+            setup_ns, generation_ns, scoring_ns = map(duration_ns, row)
+            if setup_ns is None or generation_ns is None or scoring_ns is None:
+                yield Skipped(f"rollout {number}", "a duration is invalid")
                 continue
-            setup_ns, generation_ns, scoring_ns = (ns or 0 for ns in known)
+            timeline = _timeline()
             timeline.next_phase(events.CREATE, setup_ns)
             timeline.next_action(generation_ns)
             timeline.next_phase(events.VERIFY, scoring_ns)
-            yield trial(timeline)
+            yield ImportedTrial(**timeline.times(), **identity)
         missing = max(0, rollouts - len(columns[0]))
-        for _ in range(min(integer(at(told, "errors"), MOST_IN_FLIGHT) or 0, missing)):
+        for _ in range(min(integer(at(result, "errors"), MOST_IN_FLIGHT) or 0, missing)):
             timeline = _timeline()
-            timeline.lacks(HELD, "a failed rollout has no time")
-            yield trial(timeline, Failure("RolloutError", events.ACTION))
+            timeline.lacks(Quantity.HELD, "a failed rollout has no time")
+            yield ImportedTrial(**timeline.times(), failure=Failure("RolloutError", events.ACTION), **identity)
 
 
 def _timeline() -> Timeline:
     timeline = Timeline(0)
-    timeline.lacks(INSTANTS, "only durations are known")
-    timeline.lacks(READY, "set-up holds boot, ready and the harness's installation")
-    timeline.lacks(RUN, "no command is timed")
-    timeline.lacks(ACTIONS, "generation is one piece")
-    timeline.lacks(THINK, "generation is one piece")
-    timeline.lacks(HELD, "set-up, generation and scoring are sorted apart, and paired by rank", partly=True)
+    timeline.lacks(Quantity.INSTANTS, "only durations are known")
+    timeline.lacks(Quantity.READY, "set-up holds boot, ready and the harness's installation")
+    timeline.lacks(Quantity.RUN, "no command is timed")
+    timeline.lacks(Quantity.ACTIONS, "only the total time of generation is known")
+    timeline.lacks(Quantity.THINK, "only the total time of generation is known")
+    timeline.lacks(Quantity.HELD, "set-up, generation and scoring are sorted apart, and paired by rank", partly=True)
     return timeline

@@ -146,7 +146,7 @@ _DELAYS: Final[dict[str, Callable[[RecordedTrial], Sequence[int]]]] = {
     "in_sandbox": lambda trial: [ns for ns in trial.runs_ns if ns != events.UNKNOWN],
     "create": lambda trial: [] if trial.borrowed else [trial.measures.create_ns],
     "ready": lambda trial: [trial.measures.ready_ns],
-    "setup": lambda trial: [trial.measures.setup_ns],
+    "setup": lambda trial: [trial.measures.preload_ns + trial.measures.setup_ns],
 }
 """Name of a delay → its values of a trial in ns. A value of 0 is left out: it was not measured."""
 _SHARES: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)

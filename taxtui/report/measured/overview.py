@@ -34,7 +34,7 @@ _QUANTITIES: Final[dict[str, Callable[[RecordedTrial], int | None]]] = {
     "boot, image cached": lambda one: _boot(one) if one.image_cached is True else None,
     "boot, image built": lambda one: _boot(one) if one.image_cached is False else None,
     "boot": lambda one: _boot(one) if one.image_cached is None else None,
-    "set-up": lambda one: one.measures.setup_ns or None,
+    "set-up": lambda one: one.measures.preload_ns + one.measures.setup_ns or None,
     "dispatch": lambda one: one.measures.dispatch_ns if one.measures.known and one.durations_ns else None,
     "removal": lambda one: one.measures.cleanup_ns or None,
     "verification": lambda one: one.measures.verify_ns or None,
@@ -131,7 +131,7 @@ def setup_share(row: MeasuredRow) -> Interval | None:
     held = [trial.measures.held_ns for trial in row.good]
     if _unheld(row) or {"create", "cold_start"} & row.untold or not sum(held):
         return None
-    before = [(_boot(trial) or 0) + trial.measures.setup_ns for trial in row.good]
+    before = [(_boot(trial) or 0) + trial.measures.preload_ns + trial.measures.setup_ns for trial in row.good]
     return ratio_interval(before, held, [trial.group or index for index, trial in enumerate(row.good)])
 
 

@@ -71,7 +71,8 @@ class HarborSandbox(HarnessedSandbox):
             ended_ns = time.monotonic_ns()
         except Exception as error:  # any exception of asyncio and docker
             raise not_run(_PACKAGE, error) from error
-        return Ran(answer.stdout or "", answer.return_code, started_ns, ended_ns)
+        text = (answer.stdout or "").replace("\r\n", "\n")  # podman-compose runs commands in a terminal
+        return Ran(text, answer.return_code, started_ns, ended_ns)
 
     async def write(self, path: str, text: str) -> None:
         """As ``HarnessedSandbox.write``."""

@@ -14,7 +14,8 @@ import costmodel
 from costmodel.errors import CostModelError
 from taxtui.errors import TaxtuiError
 from taxtui.importers import registry
-from taxtui.importers.protocol import Asked, ImportedTrial, Unreadable
+from taxtui.importers.files import Unreadable
+from taxtui.importers.protocol import ImportedTrial, ReaderOptions
 from taxtui.plan import scenario
 from tests.support import importing
 from tests.support.fuzz import mangled
@@ -58,7 +59,7 @@ def _reader(data: bytes) -> str:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
         try:
-            for found in _importer(name).trials(file, Asked()):
+            for found in _importer(name).trials(file, ReaderOptions()):
                 if isinstance(found, ImportedTrial):
                     assert found.end_ns >= found.start_ns, "it ends before it begins"
                     assert all(phase.duration_ns >= 0 for phase in found.phases)

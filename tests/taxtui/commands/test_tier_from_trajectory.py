@@ -125,9 +125,9 @@ def test_a_credential_is_refused_or_redacted_and_never_shown() -> None:
     ("name", "content", "complaint"),
     [
         ("missing.traj", None, "cannot read"),
-        ("x.json", "{", "x.json: it is no JSON"),
-        ("x.json", "{}", "is no trajectory that this version knows"),
-        ("x.eval", "PK header.json", "x.eval: it is no"),
+        ("x.json", "{", "x.json: no JSON"),
+        ("x.json", "{}", "is a trajectory of an unknown format"),
+        ("x.eval", "PK header.json", "x.eval: no"),
         ("x.traj.json", '{"trajectory_format": "mini-swe-agent-1"}', "the format is not mini-swe-agent-1.1"),
         ("x.traj", '{"trajectory": [{"action": "vim x"}]}', "can be run again: command 1 waits for a person"),
         ("result.json", '{"trial_name": "t", "agent_info": {}}', "trajectory.json is missing"),

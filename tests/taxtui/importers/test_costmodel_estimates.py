@@ -29,7 +29,7 @@ from taxtui.commands.report import command
 from taxtui.errors import UsageError
 from taxtui.importers import registry
 from taxtui.importers.importing import import_files
-from taxtui.importers.protocol import Asked
+from taxtui.importers.protocol import ReaderOptions
 
 HOUR_NS = 3_600 * 10**9
 
@@ -238,7 +238,7 @@ def test_logs_of_somebody_s_training_feed_every_law(tmp_path: Path) -> None:
             lines.append(json.dumps(told | {"group": {"id": f"g{prompt}"}, "traces": [trace]}))
     (tmp_path / "traces.jsonl").write_text("\n".join(lines))
     out = tmp_path / "out.msgpack"
-    import_files(registry.load("verifiers"), [tmp_path / "traces.jsonl"], out, Asked())
+    import_files(registry.load("verifiers"), [tmp_path / "traces.jsonl"], out, ReaderOptions())
     text = CliRunner().invoke(command, [str(out), "--table", "distributions"], catch_exceptions=False).stdout
     for title in ("Think time before an action", "Length", "Failures", "Correlation of rollouts of one group"):
         assert title in text

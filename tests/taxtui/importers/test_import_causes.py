@@ -21,7 +21,7 @@ from taxtui.cli import app
 from taxtui.errors import RecordingError
 from taxtui.importers import registry
 from taxtui.importers.importing import reader_for
-from taxtui.importers.protocol import Asked, ImportedTrial
+from taxtui.importers.protocol import ImportedTrial, ReaderOptions
 from tests.support.cost_model.costmodel_files import cell, trial, write
 from tests.support.cost_model.stepping import parts, stepped, training_run
 from tests.support.importing import SAMPLES, actions_s, held_s, imported, of, phases_s, starts
@@ -140,7 +140,7 @@ def test_causes_of_verifiers(tmp_path: Path, error: str, cause: str) -> None:
 @pytest.mark.parametrize(("cached", "mark"), [(True, IMAGE_CACHED), (False, IMAGE_BUILT)])
 def test_verifiers_real_box_is_read_before_the_policy(tmp_path: Path, cached: bool, mark: str) -> None:
     runtime = {"type": "modal", "cpu": 4.0, "memory": 8.0, "image_cached": cached}
-    [box] = registry.load("verifiers").trials(_episode(tmp_path, runtime), Asked())
+    [box] = registry.load("verifiers").trials(_episode(tmp_path, runtime), ReaderOptions())
     assert isinstance(box, ImportedTrial)
     assert (box.substrate, box.cpu_milli, box.memory_mib, box.image_cached) == ("modal", 4000, 8192, cached)
     _, events = imported("verifiers", tmp_path / "traces.jsonl", tmp_path / "out")
@@ -174,9 +174,9 @@ def test_rollouts_of_nemo_gym(tmp_path: Path) -> None:
 
 def test_the_harbor_trial_in_a_rollout_is_that_of_its_result(tmp_path: Path) -> None:
     reader = registry.load("nemo-gym")
-    inside = next(iter(reader.trials(NEMO, Asked())))
+    inside = next(iter(reader.trials(NEMO, ReaderOptions())))
     result = SAMPLES / "harbor" / "job" / "task__cFxjvBA" / "result.json"
-    [alone] = registry.load("harbor").trials(result, Asked())
+    [alone] = registry.load("harbor").trials(result, ReaderOptions())
     assert inside == alone
 
 
@@ -203,14 +203,14 @@ def test_a_file_is_recognised_by_one_reader(path: Path, name: str) -> None:
 def test_version_1_of_mini_swe_agent_is_refused_with_its_reason_without_the_format(tmp_path: Path) -> None:
     path = tmp_path / "x.traj.json"
     path.write_text(json.dumps([{"role": "system", "content": "c"}, {"role": "assistant", "content": "c"}]))
-    with pytest.raises(RecordingError, match="wrote no times into its messages before version 2"):
+    with pytest.raises(RecordingError, match="wrote no times into messages before version 2"):
         imported(reader_for(None, [path]).name, path, tmp_path / "out")
 
 
 def test_json_lines_are_named_where_one_document_is_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     path.write_text('{"trial_name": "a"}\n{"trial_name": "b"}\n')
-    with pytest.raises(RecordingError, match="it is JSON lines"):
+    with pytest.raises(RecordingError, match="JSON lines"):
         imported("harbor", path, tmp_path / "out")
 
 

@@ -14,7 +14,7 @@ from costmodel.recording.events import TrialEnded
 from costmodel.recording.reader import read_recording
 from costmodel.training.run import TrainingRun
 from taxtui.importers import registry
-from taxtui.importers.protocol import AGENT_LIMITS, Asked, ImportedTrial
+from taxtui.importers.protocol import AGENT_LIMITS, ImportedTrial, ReaderOptions
 from tests.support.importing import SAMPLES, held_s, imported, of
 
 BEGUN = datetime(2025, 9, 10, tzinfo=UTC)
@@ -107,7 +107,7 @@ def test_a_step_that_reaches_the_agents_limit_is_delivered(tmp_path: Path) -> No
 
 
 def _one(name: str, path: Path) -> ImportedTrial:
-    [trial] = registry.load(name).trials(path, Asked())
+    [trial] = registry.load(name).trials(path, ReaderOptions())
     assert isinstance(trial, ImportedTrial)
     return trial
 

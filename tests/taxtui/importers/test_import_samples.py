@@ -19,12 +19,12 @@ JOB = SAMPLES / "harbor" / "job"
 def test_a_harbor_trial_of_an_agent_without_a_model(tmp_path: Path) -> None:
     result, events = imported("harbor", JOB / "task__cFxjvBA", tmp_path / "out")
     phases = phases_s(events, 0)
-    assert phases == pytest.approx({"create": 1.460928, "setup": 0.000072, "verify": 1.205653})
+    assert phases == pytest.approx({"create": 1.460928, "preload": 0.000072, "verify": 1.205653})
     assert actions_s(events, 0) == pytest.approx([1.20416])
     assert held_s(events, 0) == pytest.approx(3.903071 - 1.237778)
     assert cell_of(events, 0).resolution_ns == 1_000
     assert "think" not in " ".join(result.unknown), "an oracle does not think"
-    assert "run unknown: dispatch and work are one" in result.unknown
+    assert "run unknown: dispatch and command time are undivided" in result.unknown
 
 
 def test_tool_calls_with_both_ends_are_the_actions(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_one_time_a_step_is_a_turn(tmp_path: Path) -> None:
     source = _chat(tmp_path, {"agent": {"name": "other"}, "steps": steps})
     result, events = imported("harbor", source, tmp_path / "out")
     assert actions_s(events, 0) == pytest.approx([10, 19.5, 0.5])
-    assert any(line.startswith("think unknown: a step has one time") for line in result.unknown)
+    assert any(line.startswith("think unknown: a step has a single time") for line in result.unknown)
 
 
 def test_a_harbor_trial_that_failed_says_where(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_run_of_terminal_bench_without_files_of_its_trials(tmp_path: Path) -> 
     result, events = imported("terminal-bench", tmp_path / "results.json", tmp_path / "out")
     [end] = of(events, TrialEnded)
     assert (end.outcome, end.error) == ("ok", "AgentTimeoutError")
-    assert [line.partition(", ")[2] for line in result.named] == ["result 2: it is no result of Terminal-Bench"]
+    assert [line.partition(", ")[2] for line in result.named] == ["result 2: no result of Terminal-Bench"]
 
 
 def test_otlp_by_the_conventions_and_by_map(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_otlp_by_the_conventions_and_by_map(tmp_path: Path) -> None:
 
 def test_csv_rows(tmp_path: Path) -> None:
     result, events = imported("csv", SAMPLES / "csv", tmp_path / "out", keep_names=True)
-    assert phases_s(events, 0) == pytest.approx({"create": 4.2, "setup": 1.8, "verify": 11})
+    assert phases_s(events, 0) == pytest.approx({"create": 4.2, "preload": 1.8, "verify": 11})
     assert actions_s(events, 0) == pytest.approx([2.1, 1.3])
     assert actions_s(events, 0, "run_ns") == pytest.approx([1.9, 1])
     assert actions_s(events, 0, "think_ns") == pytest.approx([10, 10.5])
@@ -157,18 +157,16 @@ def test_csv_of_durations_only(tmp_path: Path) -> None:
     result, events = imported("csv", tmp_path / "a.csv", tmp_path / "out")
     assert [held_s(events, trial) for trial in (0, 1)] == pytest.approx([10.5, 3.25])
     assert any(line.startswith("instants unknown") for line in result.unknown)
-    assert [line.rpartition("csv, ")[2] for line in result.named] == [
-        "line 7: its trial has ended before: the rows of a trial stand together"
-    ]
+    assert [line.rpartition("csv, ")[2] for line in result.named] == ["line 7: the rows of a trial are not adjacent"]
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("trial,start,end\n", "it has no column phase"),
+        ("trial,start,end\n", "no column phase"),
         ("trial,phase\n", "neither the columns start and end nor duration_s"),
         ("trial,phase,duration_s\na,walk,1\n", "the phase in line 2 is none of"),
-        ("trial,phase,duration_s\na,action,-1\n", "no row of its trial has a time"),
+        ("trial,phase,duration_s\na,action,-1\n", "no row of the trial has a valid time"),
     ],
 )
 def test_csv_that_is_none_says_what_is_missing(tmp_path: Path, text: str, why: str) -> None:

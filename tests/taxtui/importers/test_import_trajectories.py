@@ -14,8 +14,9 @@ import pytest
 from taxtui import installed
 from taxtui.errors import TaxtuiError
 from taxtui.importers import registry
+from taxtui.importers.files import Unreadable
 from taxtui.importers.importing import import_files, reader_for
-from taxtui.importers.protocol import HEAD_BYTES, Asked, ImportedTrial, Skipped, Unreadable
+from taxtui.importers.protocol import HEAD_BYTES, ImportedTrial, ReaderOptions, Skipped
 
 LOGS = Path(__file__).parents[2] / "logs"
 FILES = {
@@ -27,7 +28,7 @@ SWE_AGENT_S = (0.116, 0.138, 1.951, 0.138, 0.327, 0.228, 0.115, 0.119, 0.139, 0.
 
 
 def trials(name: str, path: Path) -> list[ImportedTrial]:
-    found = list(registry.load(name).trials(path, Asked()))
+    found = list(registry.load(name).trials(path, ReaderOptions()))
     return [one for one in found if isinstance(one, ImportedTrial)]
 
 
@@ -68,7 +69,7 @@ def test_an_episode_of_verifiers() -> None:
     assert ms(trial) == [(10_000, 100, 2_100), (10_500, 0, 1_300)]
     assert [(phase.name, phase.duration_ns / 1e9) for phase in trial.phases] == [
         ("create", 4.2),
-        ("setup", 1.8),
+        ("preload", 1.8),
         ("verify", 0.4),
         ("verify", 10.6),
     ]
@@ -136,7 +137,7 @@ def test_a_result_of_verifiers_before_1(tmp_path: Path) -> None:
     old, odd = legacy(generation_ms=5.0, total_ms=6.0), {**legacy(), "timing": True}
     path.write_text("\n".join(map(json.dumps, (row, old, odd))))
     assert reader_for(None, [path]).name == "verifiers"
-    trial, refused, damaged = registry.load("verifiers").trials(path, Asked())
+    trial, refused, damaged = registry.load("verifiers").trials(path, ReaderOptions())
     assert isinstance(damaged, Skipped)
     assert isinstance(trial, ImportedTrial)
     assert ms(trial) == [(5_000, 0, 1_500), (5_500, 0, 5_000)]
@@ -215,7 +216,7 @@ def test_a_log_that_python_can_decompress_itself(tmp_path: Path) -> None:
         archive.writestr("header.json", json.dumps({key: log[key] for key in ("version", "eval")}))
         archive.writestr("samples/1_epoch_1.json", json.dumps(log["samples"][0]))  # type: ignore[index]
         archive.writestr("samples/2_epoch_1.json", "{")
-    trial, skipped = registry.load("inspect").trials(path, Asked())
+    trial, skipped = registry.load("inspect").trials(path, ReaderOptions())
     assert isinstance(trial, ImportedTrial)
     assert len(trial.actions) == 1
     assert isinstance(skipped, Skipped)
@@ -227,20 +228,20 @@ def test_a_log_that_python_can_decompress_itself(tmp_path: Path) -> None:
 def test_answers_that_are_older_than_what_they_answer_have_no_times() -> None:
     trial = one("mini-swe-agent", LOGS / "given.traj.json")
     assert ms(trial) == [(0, 0, 216.885)]
-    assert ("actions", "its clock runs backwards") in said(trial)
+    assert ("actions", "the clock runs backwards") in said(trial)
     assert trial.failure is None
 
 
 def test_actions_of_one_answer_share_one_interval() -> None:
     trial = one("mini-swe-agent", LOGS / "slept.traj.json")
     assert [round(duration) for _, _, duration in ms(trial)] == [219, 515, 70, 810]
-    assert ("actions", "commands of one answer share one interval") in said(trial)
+    assert ("actions", "commands of an answer share an interval") in said(trial)
     assert [action.exit_code for action in trial.actions] == [0, 0, 0, -1]
 
 
 @pytest.mark.parametrize("document", [[], [{"role": "system"}], {"trajectory_format": "mini-swe-agent-1", "info": {}}])
 def test_files_from_before_the_times_are_refused_with_the_reason(tmp_path: Path, document: object) -> None:
-    with pytest.raises(Unreadable, match="no times into its messages before version 2"):
+    with pytest.raises(Unreadable, match="no times into messages before version 2"):
         trials("mini-swe-agent", written(tmp_path / "x.traj.json", document))
 
 
@@ -277,5 +278,5 @@ def test_swe_agent_tells_how_long_its_tools_took(tmp_path: Path) -> None:
 def test_all_of_them_become_recordings(tmp_path: Path) -> None:
     for name, files in FILES.items():
         out = tmp_path / f"{name}.msgpack"
-        done = import_files(registry.load(name), [LOGS / file for file in files], out, Asked())
+        done = import_files(registry.load(name), [LOGS / file for file in files], out, ReaderOptions())
         assert (done.trials, done.skipped) == (len(files), 0)

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from costmodel.recording.reader import read_recording
 from taxtui.importers import registry
+from taxtui.importers.files import Unreadable
 from taxtui.importers.importing import import_files
-from taxtui.importers.protocol import Asked, ImportedTrial, Skipped, Unreadable
+from taxtui.importers.protocol import ImportedTrial, ReaderOptions, Skipped
 from taxtui.importers.zipped import archive
 
 LOGS = Path(__file__).parents[2] / "logs"
@@ -120,7 +121,7 @@ def test_any_damage_is_a_reason_or_a_gap(
     path.write_text(json.dumps(_damaged(document, data.draw(st.lists(damage, min_size=1, max_size=12)))))
     reader = registry.load(format_name)
     try:
-        found = list(reader.trials(path, Asked()))
+        found = list(reader.trials(path, ReaderOptions()))
     except Unreadable as error:
         assert "\n" not in str(error)
         return
@@ -133,7 +134,7 @@ def test_any_damage_is_a_reason_or_a_gap(
             assert one.unknown
     if any(isinstance(one, ImportedTrial) for one in found):
         out = path.with_suffix(".msgpack")
-        done = import_files(reader, [path], out, Asked())
+        done = import_files(reader, [path], out, ReaderOptions())
         assert not any("unexpected" in line for line in done.named)
         read_recording(out)  # refuses clocks that do not add up
 
@@ -147,7 +148,7 @@ def test_any_damage_to_a_zip_file_is_a_reason(tmp_path_factory: pytest.TempPathF
     path = tmp_path_factory.mktemp("log") / "x.eval"
     path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
     try:
-        for one in registry.load("inspect").trials(path, Asked()):
+        for one in registry.load("inspect").trials(path, ReaderOptions()):
             assert isinstance(one, ImportedTrial | Skipped)
     except Unreadable:
         pass
@@ -169,7 +170,7 @@ def test_nothing_that_anybody_wrote_gets_into_a_recording(tmp_path: Path, name: 
     path = tmp_path / name
     path.write_text(json.dumps(_with_canaries(document)))
     out = tmp_path / "out.msgpack"
-    done = import_files(registry.load(format_name), [path], out, Asked(), keep_names=keep_names)
+    done = import_files(registry.load(format_name), [path], out, ReaderOptions(), keep_names=keep_names)
     assert done.trials == 1
     assert CANARY.encode() not in out.read_bytes()
     assert CANARY not in repr(done)

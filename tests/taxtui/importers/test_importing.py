@@ -13,9 +13,10 @@ from costmodel.recording import events as ev
 from taxtui.commands.importing import command
 from taxtui.errors import RecordingError, TaxtuiError
 from taxtui.importers import files, registry
+from taxtui.importers.files import Unreadable
 from taxtui.importers.importing import reader_for
 from taxtui.importers.names import Names
-from taxtui.importers.protocol import Unknown, Unreadable
+from taxtui.importers.protocol import Unknown
 from taxtui.importers.timeline import BACKWARDS, Timeline
 from tests.support.importing import FORMATS, SAMPLES, actions_s, events_of, imported, of, sample_files, starts
 
@@ -50,9 +51,9 @@ def test_a_broken_file_among_many_is_left_out_counted_and_named(tmp_path: Path) 
     (folder / "t3" / "result.json").write_text('{"trial_name": "t", "agent_inf')
     result, events = imported("harbor", folder, tmp_path / "out")
     assert (result.trials, result.skipped) == (4, 1)
-    assert result.named == [f"{folder / 't3' / 'result.json'}: it is no JSON, or was cut off"]
-    assert "1 files or pieces of them left out" in [notice.text for notice in of(events, ev.Notice)]
-    with pytest.raises(RecordingError, match=r"t3/result\.json: it is no JSON"):
+    assert result.named == [f"{folder / 't3' / 'result.json'}: no JSON, or cut off"]
+    assert "1 files or parts of files left out" in [notice.text for notice in of(events, ev.Notice)]
+    with pytest.raises(RecordingError, match=r"t3/result\.json: no JSON"):
         imported("harbor", folder, tmp_path / "strict", strict=True)
     assert not (tmp_path / "strict").exists()
 
@@ -95,10 +96,10 @@ def test_a_long_trajectory_fits_the_frames(tmp_path: Path) -> None:
         (["harbour", "{job}", "-o", "{tmp}/out"], 2, "'harbour' is no format and no file; did you mean 'harbor'?"),
         (["{tmp}/none", "-o", "{tmp}/out"], 2, "there is no "),
         (["{tmp}", "{job}", "-o", "{tmp}/out"], 2, "is given twice"),
-        (["{tmp}/empty", "-o", "{tmp}/out"], 2, "is of no format that this version knows"),
+        (["{tmp}/empty", "-o", "{tmp}/out"], 2, "has an unknown format"),
         (["harbor", "{tmp}/empty", "-o", "{tmp}/out"], 4, "no file here can be harbor's"),
         (["harbor", "{tmp}/foreign", "-o", "{tmp}/out"], 4, "nothing could be read of 1 files, first "),
-        (["harbor", "{job}", "--map", "a=create", "-o", "{tmp}/out"], 2, "harbor has no spans: --map means nothing"),
+        (["harbor", "{job}", "--map", "a=create", "-o", "{tmp}/out"], 2, "harbor has no spans: drop --map"),
         (["otlp", "{job}", "--map", "a=b", "-o", "{tmp}/out"], 2, "--map a=b: not NAME=PHASE; PHASE is one of"),
         (
             ["otlp", "{job}", "--map", "a=create", "--map", "a=ready", "-o", "{tmp}/out"],
@@ -123,7 +124,7 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     assert ran.exit_code == 0
     assert ran.stdout == "", "stdout is data"
     assert f"{tmp_path / 'out'}: 3 trials of harbor from 4 files (3 ok)" in ran.stderr
-    assert "  run unknown: dispatch and work are one\n" in ran.stderr
+    assert "  run unknown: dispatch and command time are undivided\n" in ran.stderr
     assert events_of(tmp_path / "out")
 
 
@@ -131,7 +132,7 @@ def test_an_interrupt_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("taxtui.importers.writing._rest", interrupt)
+    monkeypatch.setattr("taxtui.importers.writing._later", interrupt)
     with pytest.raises(KeyboardInterrupt):
         imported("harbor", HARBOR, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
@@ -139,7 +140,7 @@ def test_an_interrupt_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_reader_against_the_protocol_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("taxtui.importers.formats.harbor.HarborReader.trials", lambda *_: 1 / 0)
-    with pytest.raises(RecordingError, match=r"unexpected ZeroDivisionError \(test_importing\.py:\d+\): report it"):
+    with pytest.raises(RecordingError, match=r"unexpected ZeroDivisionError \(test_importing\.py:\d+\): report the"):
         imported("harbor", HARBOR, tmp_path / "out")
 
 

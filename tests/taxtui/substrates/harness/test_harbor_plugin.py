@@ -21,7 +21,7 @@ from taxtui.harbor_plugin import timer
 from taxtui.harbor_plugin.plugin import HarborPlugin
 from taxtui.harbor_plugin.watch import Watch
 from taxtui.importers.formats.harbor import Execution, Executions, trial_of
-from taxtui.importers.protocol import ACTIONS, RUN, THINK
+from taxtui.importers.protocol import Quantity
 from tests.support.importing import SAMPLES, events_of, of, starts
 
 RESULT = json.loads((SAMPLES / "harbor" / "job" / "chat__1" / "result.json").read_text())
@@ -64,6 +64,12 @@ def test_a_command_that_replaces_its_shell_or_trap_has_no_in_sandbox_time(script
     code, out, err = run(timed.script)
     text, run_ns = timer.unwrap(err, timed)
     assert (code, out, text, run_ns) == (*run(script), UNKNOWN)
+
+
+def test_the_timers_line_is_removed_from_a_terminals_output() -> None:
+    timed = timer.wrap("true")
+    text = f"a\r\n\r\n{timed.nonce} 1.000000 1.500000\r\n"
+    assert timer.unwrap(text, timed) == ("a\r\n", 500_000_000)
 
 
 def test_a_forged_or_backward_clock_is_unknown() -> None:
@@ -154,21 +160,21 @@ def test_a_result_takes_its_commands_from_the_measurement() -> None:
         Execution(agent_ns + 20_000, 5000, 1000, 1),
     ]
     trial = trial_of(RESULT, Path("nowhere"), Executions(commands, inside=False))
-    assert [(each.duration_ns, each.run_ns) for each in trial.setup] == [(2000, 1000)]
+    assert [(each.duration_ns, each.run_ns) for each in trial.preload] == [(2000, 1000)]
     assert [(each.think_ns, each.duration_ns, each.exit_code) for each in trial.actions] == [
         (10_000, 4000, 0),
         (6000, 5000, 1),
     ]
-    assert not any(each.quantity == RUN for each in trial.unknown)
+    assert not any(each.quantity == Quantity.RUN for each in trial.unknown)
     untimed = trial_of(RESULT, Path("nowhere"), Executions([Execution(agent_ns, 4000)], inside=False))
-    [why] = [each.why for each in untimed.unknown if each.quantity == RUN]
+    [why] = [each.why for each in untimed.unknown if each.quantity == Quantity.RUN]
     assert "timer=true" in why
 
 
 def test_an_agent_inside_the_sandbox_has_no_commands_of_its_own() -> None:
     agent_ns = _span_ns("agent_execution")[0]
     trial = trial_of(RESULT, Path("nowhere"), Executions([Execution(agent_ns, 4000)], inside=True))
-    assert {each.quantity for each in trial.unknown} >= {ACTIONS, THINK}
+    assert {each.quantity for each in trial.unknown} >= {Quantity.ACTIONS, Quantity.THINK}
     assert [each.think_ns for each in trial.actions] == [0]
 
 
@@ -223,7 +229,7 @@ async def test_one_recording_for_a_job_and_retried_attempts_are_counted(tmp_path
     assert [start.attempt for start in starts(events)] == [0, 1]
     [cell] = of(events, Cell)
     assert (cell.substrate, cell.variant, cell.cpu_milli, cell.memory_mib) == ("harbor", "docker", 2000, 2048)
-    assert {phase.phase for phase in of(events, PhaseEnded)} >= {"create", "setup", "verify"}
+    assert {phase.phase for phase in of(events, PhaseEnded)} >= {"create", "preload", "verify"}
     assert [end.outcome for end in of(events, TrialEnded)] == ["ok", "ok"]
 
 
@@ -245,7 +251,7 @@ async def test_a_trial_without_a_watched_environment_is_as_an_import_has_it(tmp_
     await measuring.on_job_end(None)
     events = events_of(tmp_path / "taxtui.msgpack")
     assert of(events, Actions)
-    assert any("dispatch and work are one" in notice.text for notice in of(events, Notice))
+    assert any("dispatch and command time are undivided" in notice.text for notice in of(events, Notice))
 
 
 async def test_an_interrupted_job_is_recorded_when_its_loop_ends(
