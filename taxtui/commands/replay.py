@@ -22,8 +22,7 @@ from taxtui.errors import UsageError
 def command(ctx: click.Context, recording: str, speed: float) -> None:
     """Watch a recording again, as it was.
 
-    P stops the clock, "," and "." change the speed, the arrow keys, home, end, g and the mouse on the bar go to any
-    place, s and S to the next finished trial and back. ? lists all keys.
+    P pauses and continues. ? lists all keys.
     """
     if not math.isfinite(speed):
         raise UsageError(f"--speed {speed} is no speed", fix="0 is as fast as it can be read")

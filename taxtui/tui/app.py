@@ -1,4 +1,4 @@
-"""The app: its screens, one measurement or replay, and the chosen recordings."""
+"""The app: screens, one measurement or recording on Live, and the chosen recordings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from taxtui.tui.live.feed import Feed, RunStarter
     from taxtui.tui.setup.lookups import Checker
 
-# Methods import what the first screen does not need: the first frame comes sooner.
+# Methods import modules that the first screen does not need, for a fast first frame.
 
 COLLECT_AFTER: Final = (20_000, 10, 10)
 """Thresholds of the garbage collector: the defaults delay the first frame (tests/benchmarks/RESULTS.md)."""
@@ -33,7 +33,7 @@ FIRST: Final = actions.SCREENS[0]
 
 
 def make_screen(tab: actions.NumberedTab) -> NumberedScreen:
-    """Make a screen on its first visit; its module is imported then."""
+    """Import and make a screen, on the first visit."""
     module = import_module(f"taxtui.tui.{tab.scope}.screen")
     return cast("NumberedScreen", getattr(module, tab.screen)())
 
@@ -45,7 +45,7 @@ class TaxtuiApp(App[None]):
     TITLE = "taxtui"
     BINDINGS: ClassVar[list[BindingType]] = [
         *actions.bindings("app"),
-        # With priority the app moves the focus itself, before it hands the next key to what has the focus.
+        # With priority the focus moves before the app delivers the next key.
         Binding("tab", "focus_next", "Focus next", show=False, priority=True),
         Binding("shift+tab", "focus_previous", "Focus previous", show=False, priority=True),
     ]
@@ -104,16 +104,16 @@ class TaxtuiApp(App[None]):
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Yield the entries of the palette: the actions of this screen and of the app."""
         scopes = (screen.scope, "app") if isinstance(screen, NumberedScreen) else ("app",)
-        for action in actions.of(*scopes):
+        for action in actions.actions_in(*scopes):
             where = "app" if "app" in action.scopes else "screen"
             if action.name != "command_palette":
                 title = f"{action.label} ({action.shown})"
                 yield SystemCommand(title, action.help, partial(self.run_action, f"{where}.{action.name}"))
 
     def subject(self, *, succeeded: bool = False) -> tuple[Path, ...]:
-        """Return the recordings of Results and Projection: the chosen ones, else Live's, else the newest.
+        """Return the recordings of Results and Projection: the chosen, else Live's, else the newest.
 
-        With ``succeeded`` the newest one has a successful trial, which every projection needs.
+        With ``succeeded``, the newest with a successful trial, for a projection.
         """
         if self.chosen:
             return self.chosen
@@ -125,7 +125,7 @@ class TaxtuiApp(App[None]):
         return (newest,) if newest else ()
 
     async def replay(self, path: Path) -> None:
-        """Play a recording back on Live. Raises ``RecordingError``: the file is no recording."""
+        """Open a recording on Live. Raises ``RecordingError``: the file is not a recording."""
         from taxtui.tui.live.replay import ReplayFeed
 
         feed = ReplayFeed(path)
@@ -134,7 +134,7 @@ class TaxtuiApp(App[None]):
             cast("NumberedScreen", self.screen).arrive()
 
     def take(self, feed: Feed) -> bool:
-        """Let Live show this feed instead; refuse while a measurement runs, which only Live can cancel."""
+        """Show this feed on Live; refuse during a measurement."""
         if self.running:
             feed.close()
             self.notify("a measurement is running; cancel it first (2, then c)", severity="warning")
@@ -150,13 +150,13 @@ class TaxtuiApp(App[None]):
 
     @cached_property
     def launcher(self) -> RunStarter:
-        """The thread that starts processes; this thread must still have its ordinary priority."""
+        """The thread for new processes; the first use must precede a change of priority."""
         from taxtui.tui.live.feed import RunStarter
 
         return RunStarter()
 
     async def launch_run(self, scenario: dict[str, Any] | str, options: Sequence[str] = ()) -> None:
-        """Start a measurement in a child process and watch it."""
+        """Start a measurement in a child process, and show Live."""
         if self.running:
             self.notify("a measurement is running; cancel it first (2, then c)", severity="warning")
             return
@@ -188,7 +188,7 @@ class TaxtuiApp(App[None]):
 
         body = "A measurement is running. Leaving cancels it and removes every sandbox first."
         if await self.push_screen_wait(Confirm("Quit?", body, "Cancel it and quit", "Stay")):
-            if not self.running:  # it ended before the answer
+            if not self.running:  # the measurement ended before the answer
                 self.exit()
                 return
             self._leaving = True

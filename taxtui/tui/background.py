@@ -16,9 +16,9 @@ Result = TypeVar("Result")
 
 
 class Newest(Generic[Request, Result]):
-    """Answers requests one at a time; the listeners are called on the interface's thread.
+    """Answers the newest request in a thread; the listeners run in the thread of the interface.
 
-    Quitting does not wait for the thread. The thread has the interface's priority: a nicer thread could hold the
+    Quitting does not wait for the thread. Its priority is the priority of the interface: a nicer thread could hold the
     interpreter while other programs have the processor.
     """
 
@@ -30,11 +30,11 @@ class Newest(Generic[Request, Result]):
         *,
         on: MessagePump,
     ) -> None:
-        """Start the thread; the listeners are called as messages of ``on`` are."""
+        """Start the thread; the listeners are called like messages of ``on``."""
         self._work, self._on_result, self._failed, self._pump = work, on_result, failed, on
         self._waiting: list[Request] = []
-        self._newest = 0  # requests so far; the number of the newest
-        self._answered = 0  # the newest that was answered
+        self._newest = 0  # number of the newest request
+        self._answered = 0  # number of the newest answered request
         self._changed = threading.Condition()
         self._closed = False
         threading.Thread(target=self._run, name="taxtui-background", daemon=True).start()
@@ -50,7 +50,7 @@ class Newest(Generic[Request, Result]):
         return self._answered < self._newest
 
     def close(self) -> None:
-        """End the thread after its present request. Idempotent."""
+        """End the thread after the current request. Idempotent."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -68,27 +68,27 @@ class Newest(Generic[Request, Result]):
             try:
                 self._answer(number, request)
             except (TaxtuiError, CostModelError) as error:
-                self._tell(number, self._failed, request, str(error))
-            except Exception as error:  # shown where the answer would be, instead of a dead thread
-                self._tell(number, self._failed, request, f"{type(error).__name__}: {error}")
+                self._deliver(number, self._failed, request, str(error))
+            except Exception as error:  # on the screen instead of the answer
+                self._deliver(number, self._failed, request, f"{type(error).__name__}: {error}")
 
     def _answer(self, number: int, request: Request) -> None:
-        self._tell(number, self._on_result, request, self._work(request))
+        self._deliver(number, self._on_result, request, self._work(request))
 
     def _next(self) -> tuple[int, Request] | None:
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             return None if self._closed else (self._newest, self._waiting.pop())
 
-    def _overtaken(self, number: int) -> bool:
-        """A newer request has arrived, or the thread is closed."""
+    def _is_obsolete(self, number: int) -> bool:
+        """Whether a newer request has arrived, or the thread is closed."""
         return self._closed or number < self._newest
 
-    def _tell(self, number: int, listener: Callable[..., None], *arguments: object, last: bool = True) -> None:
-        self._pump.call_later(self._heard, number, last, listener, arguments)  # posts a message, as any thread may
+    def _deliver(self, number: int, listener: Callable[..., None], *arguments: object, last: bool = True) -> None:
+        self._pump.call_later(self._call, number, last, listener, arguments)  # posts a message, as any thread may
 
-    def _heard(self, number: int, last: bool, listener: Callable[..., None], arguments: tuple[object, ...]) -> None:
-        if self._overtaken(number):
+    def _call(self, number: int, last: bool, listener: Callable[..., None], arguments: tuple[object, ...]) -> None:
+        if self._is_obsolete(number):
             return
         if last:
             self._answered = number
@@ -96,9 +96,9 @@ class Newest(Generic[Request, Result]):
 
 
 class Unfolding(Newest[Request, Result]):
-    """Answers in parts, each better than the previous part; a newer request ends the answer.
+    """Answers in parts, each better than the part before; a newer request ends the answer after a part.
 
-    A newer request is noticed between two parts, so parts should be short. ``ended`` is called after the last part.
+    ``ended`` is called after the last part.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Unfolding(Newest[Request, Result]):
 
     def _answer(self, number: int, request: Request) -> None:
         for part in self._parts(request):
-            if self._overtaken(number):
+            if self._is_obsolete(number):
                 return
-            self._tell(number, self._on_result, request, part, last=False)
-        self._tell(number, self._ended, request)
+            self._deliver(number, self._on_result, request, part, last=False)
+        self._deliver(number, self._ended, request)

@@ -17,12 +17,12 @@ THEMES: Final = ("textual-dark", "textual-light", "nord", "gruvbox", "solarized-
 SUBSTRATES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {name: row.look for name, row in shipped.SUBSTRATES.items() if row.variant_looks}
 )
-"""Substrates with a glyph and a colour of their own; all others share a look."""
+"""Substrates with a specific glyph and colour."""
 
 VARIANTS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = MappingProxyType(
     {name: shipped.SUBSTRATES[name].variant_looks for name in SUBSTRATES}
 )
-"""Looks of a substrate's other variants."""
+"""Looks for the unusual variants of a substrate."""
 
 LEVELS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
@@ -36,7 +36,7 @@ LEVELS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 
 
 def _look(label: str) -> tuple[str, str]:
-    """Glyph and colour of a substrate's variant: the same on every screen and in every session, so by its name."""
+    """Return the glyph and the colour of a substrate's variant, chosen by name to be stable between sessions."""
     name, _, variant = label.partition(":")
     row = shipped.row_of(name)
     looks = row.variant_looks
@@ -46,12 +46,12 @@ def _look(label: str) -> tuple[str, str]:
 
 
 def glyph(label: str) -> str:
-    """The glyph of a substrate, by its label with or without a variant."""
+    """Return the glyph of a substrate; the label may contain a variant."""
     return _look(label)[0]
 
 
 def colour(label: str, *, dark: bool = True) -> str:
-    """The colour of a substrate as #rrggbb, darkened where the theme is light."""
+    """Return the colour of a substrate as #rrggbb, darker for a light theme."""
     return shade(_look(label)[1], dark=dark)
 
 
@@ -61,7 +61,7 @@ def shade(hexadecimal: str, *, dark: bool) -> str:
 
 
 def cause_colour(cause: str, *, dark: bool) -> str:
-    """The colour of a cause as #rrggbb."""
+    """Return the colour of a cause as #rrggbb."""
     from taxtui.report.palette import LOOKS  # the first frame has no cause
 
     look = LOOKS[cause].shade
@@ -69,10 +69,10 @@ def cause_colour(cause: str, *, dark: bool) -> str:
 
 
 def themed(variables: Mapping[str, str], name: str) -> Style:
-    """A colour of the app's theme as a Rich style; a terminal's own sixteen colours are names, not numbers."""
+    """Return a colour of the theme as a Rich style."""
     return Style(color=Color.parse(variables[name]).rich_color)
 
 
 def substrate_style(label: str, *, dark: bool = True) -> Style:
-    """A Rich style in a substrate's colour."""
+    """Return a Rich style in the colour of a substrate."""
     return Style(color=colour(label, dark=dark))

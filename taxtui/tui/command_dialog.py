@@ -1,4 +1,4 @@
-"""A command of taxtui in a process: progress in a dialog, then the page."""
+"""A command of taxtui in a process: a dialog with progress, then the page."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from taxtui.terminal_text import clean
 from taxtui.tui.dialogs import Choice, Choose, Tell
 
 COLUMNS: Final = 92
-"""Columns of the page, which a dialog is at most."""
+"""Columns of the page: the width of a dialog."""
 PROGRESS_BYTES: Final = 4096
 NICENESS: Final = 15
-"""Niceness of the process: measurements and the interface come first."""
+"""Niceness of the process, below measurements and the interface."""
 
 
 async def show_command(screen: Screen[Any], title: str, words: Sequence[str], codes: Collection[int]) -> None:
-    """Run a command line and show its page; ``codes``: the exit codes that come with a page."""
+    """Run a command line and show the page; ``codes``: exit codes with a page."""
     page = await screen.app.push_screen_wait(CommandProgress(title, words, codes))
     if page:
         await screen.app.push_screen_wait(Tell(title, lambda _: page, copyable=shlex.join(words)))
 
 
 class CommandProgress(ModalScreen[str | None]):
-    """Shows the progress of a command; the result is its page. Escape ends the process."""
+    """Shows the progress of a command; the result is the page. Escape ends the process."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Stop", show=False)]
 
@@ -49,7 +49,7 @@ class CommandProgress(ModalScreen[str | None]):
         """Run this command line; see ``show_command``."""
         super().__init__()
         self._title, self._words, self._codes = title, words, codes
-        self._heard = ""  # the end of what the process wrote to stderr
+        self._stderr_end = ""  # the end of the process's stderr
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as box:
@@ -65,7 +65,7 @@ class CommandProgress(ModalScreen[str | None]):
     async def run_command(self) -> None:
         loop = asyncio.get_running_loop()
         terminal, stderr = os.openpty()
-        loop.add_reader(terminal, self._hear, terminal)
+        loop.add_reader(terminal, self._read_stderr, terminal)
         process = None
         try:
             process = self._start(stderr)
@@ -73,14 +73,14 @@ class CommandProgress(ModalScreen[str | None]):
             if process.returncode in self._codes:
                 self.dismiss(_safe(page))
             else:
-                self._hear(terminal)
+                self._read_stderr(terminal)
                 self._fail(self._last or f"exit code {process.returncode}")
         except OSError as error:  # no more processes
             self._fail(str(error.strerror))
         finally:
             if process is not None and process.poll() is None:
                 with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)  # without sandboxes, but perhaps with processes
+                    os.killpg(process.pid, signal.SIGKILL)  # the process group has no sandboxes, but perhaps children
                 process.wait()
             loop.remove_reader(terminal)
             os.close(stderr)
@@ -99,23 +99,25 @@ class CommandProgress(ModalScreen[str | None]):
             start_new_session=True,
             env={**os.environ, "COLUMNS": str(COLUMNS)},
         )
-        os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)  # until it is waited for, the process exists
+        os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)  # an ended process exists until wait()
         return process
 
     @property
     def _last(self) -> str:
-        lines = [line.strip() for line in re.split(r"[\r\n]+", self._heard)]
+        lines = [line.strip() for line in re.split(r"[\r\n]+", self._stderr_end)]
         return clean(next((line for line in reversed(lines) if line), "")).removeprefix("taxtui: ")
 
-    def _hear(self, terminal: int) -> None:
+    def _read_stderr(self, terminal: int) -> None:
         os.set_blocking(terminal, False)
         with contextlib.suppress(OSError):
-            self._heard = (self._heard + os.read(terminal, PROGRESS_BYTES).decode(errors="replace"))[-PROGRESS_BYTES:]
+            self._stderr_end = (self._stderr_end + os.read(terminal, PROGRESS_BYTES).decode(errors="replace"))[
+                -PROGRESS_BYTES:
+            ]
             self.query_one("#progress", Static).update(self._last)
 
 
 def _safe(page: bytes) -> str:
-    """Return the page as text that is safe on a screen."""
+    """Return the page as text without control characters."""
     return "\n".join(map(clean, page.decode(errors="replace").rstrip().split("\n")))
 
 
@@ -124,7 +126,7 @@ COMPARED: Final = (0, 5, 6)
 
 
 async def compare_with_another(screen: Screen[Any], paths: Sequence[Path]) -> None:
-    """Ask for an earlier recording, and show what ``taxtui compare`` prints about both."""
+    """Ask for an earlier recording, and show the page of ``taxtui compare``."""
     listing = await asyncio.to_thread(catalogue.scan)
     choices = [
         Choice(entry.name, f"{entry.state} {', '.join(entry.substrates)}", entry.path)

@@ -27,9 +27,9 @@ COPIED: Final = "copied.txt"
 
 
 def copy(app: App[Any], text: str, message: str) -> None:
-    """Put ``text`` on the clipboard and into a file; show ``message`` and the file's path.
+    """Put ``text`` on the clipboard and into a file; show ``message`` and the path of the file.
 
-    A terminal does not report whether it took the text: some ignore it, and tmux needs a setting.
+    Some terminals ignore the clipboard without a report, and tmux needs a setting.
     """
     app.copy_to_clipboard(text)
     try:
@@ -80,7 +80,7 @@ class Confirm(ModalScreen[bool | None]):
 
 
 class Ask(ModalScreen[str | None]):
-    """One line of text; None when a person thinks better of it."""
+    """Asks for a line of text; None after escape."""
 
     BINDINGS: ClassVar[list[BindingType]] = [CLOSE]
 
@@ -107,16 +107,16 @@ class Ask(ModalScreen[str | None]):
 
 
 class Choice(NamedTuple, Generic[Value]):
-    """One line of a ``Choose``."""
+    """A line of a ``Choose``."""
 
     label: str
     note: str
     value: Value
-    ok: bool = True  # False: it cannot be taken, and the note says why
+    ok: bool = True  # False: disabled, with the reason as the note
 
 
 class Choose(ModalScreen[Value | None]):
-    """One of a few values."""
+    """Asks for one of a few values."""
 
     BINDINGS: ClassVar[list[BindingType]] = [CLOSE]
 
@@ -125,7 +125,7 @@ class Choose(ModalScreen[Value | None]):
         self._title, self._choices = title, choices
 
     def compose(self) -> ComposeResult:
-        """A list; what cannot be taken is listed with the reason."""
+        """Yield the list; disabled choices show the reason."""
         columns = widest(choice.label for choice in self._choices)
         with Vertical(classes="dialog wide") as box:
             box.border_title = Text(self._title)
@@ -150,11 +150,11 @@ class Choose(ModalScreen[Value | None]):
 
 
 Layout = Callable[[int], str]
-"""Lays text out in a number of columns; wider lines are scrolled sideways."""
+"""Returns a text for a number of columns; wider lines scroll sideways."""
 
 
 class LaidOut(Static):
-    """Text that is laid out for the available columns."""
+    """Text in a layout for the available columns."""
 
     def __init__(self, layout: Layout, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
@@ -173,7 +173,7 @@ class LaidOut(Static):
 
 
 class Tell(ModalScreen[None]):
-    """Something to read; any of the usual keys closes it."""
+    """A text to read."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,question_mark", "dismiss(None)", "Close", show=False),
@@ -202,9 +202,9 @@ class Tell(ModalScreen[None]):
 
 
 def help_dialog(scope: actions.Scope) -> Tell:
-    """Every key of a screen and of the app, from the one table."""
+    """Return the dialog with every key of a screen and of the app."""
     table = Table.grid(padding=(0, 2))
-    for action in actions.of(scope, "app"):
+    for action in actions.actions_in(scope, "app"):
         table.add_row(Text(action.shown, "bold"), Text(action.label), Text(action.help, "dim"))
     table.add_row(Text("tab", "bold"), Text("Next part"), Text("Move between lists, fields and buttons", "dim"))
     table.add_row(Text("↑ ↓", "bold"), Text("Move"), Text("Move in the list that has the focus", "dim"))

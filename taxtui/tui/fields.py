@@ -1,31 +1,28 @@
-"""Fields of forms: a list to pick from, a value among a few, and the text that lines must contain."""
+"""Fields of forms: a list with check marks, and a filter."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import ClassVar
 
 from rich.text import Text
-from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
 from textual.message import Message
-from textual.widget import Widget
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 
 class PickList(OptionList):
-    """Marks that are letters, not colours: they read the same under NO_COLOR."""
+    """A list with letters as check marks, for NO_COLOR."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "select", "Pick", show=False)]
 
     class Changed(Message):
-        """Something was picked or dropped by a person."""
+        """A person has picked or dropped an item."""
 
     def __init__(self, *, id: str, title: str) -> None:
-        """Begin empty, under ``title``."""
+        """Make an empty list with this title."""
         super().__init__(id=id, compact=True, markup=False)
         self._title = title
         self.border_title = Text(title)
@@ -39,7 +36,7 @@ class PickList(OptionList):
         self.border_title = Text(self._title)
 
     def offer(self, key: str, *, picked: bool = False, label: Callable[[], Text] | None = None) -> None:
-        """Add an item; ``label`` returns its text, which defaults to the key."""
+        """Add an item; ``label`` returns the text of the item, by default the key."""
         self._labels[key] = label or partial(Text, key)
         if picked and key not in self.picked:
             self.picked.append(key)
@@ -52,7 +49,7 @@ class PickList(OptionList):
 
     @property
     def offered(self) -> list[str]:
-        """Everything that can be picked, in the order of the list."""
+        """All items, in the order of the list."""
         return list(self._labels)
 
     def pick(self, keys: Iterable[str]) -> None:
@@ -64,7 +61,7 @@ class PickList(OptionList):
             self.replace_option_prompt(key, self._prompt(key))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Enter, space or a click picks, or drops again."""
+        """Pick an item, or drop a picked item."""
         event.stop()
         key = str(event.option_id)
         chosen = set(self.picked) ^ {key}
@@ -75,54 +72,11 @@ class PickList(OptionList):
         return Text.assemble(("[x] " if key in self.picked else "[ ] "), self._labels[key]())
 
 
-class Cycle(Widget, can_focus=True):
-    """Left and right, space or a click go from value to value, and from the last to the first."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right,space", "turn(1)", "Next", show=False),
-        Binding("left", "turn(-1)", "Previous", show=False),
-    ]
-
-    class Changed(Message):
-        """A person has chosen another value."""
-
-    def __init__(self, values: Sequence[str], label: Callable[[str], str], *, id: str) -> None:
-        """Begin with the first value; ``label`` says how each is shown."""
-        super().__init__(id=id)
-        self._values, self._label = values, label
-        self._value = values[0]
-
-    @property
-    def value(self) -> str:
-        return self._value
-
-    @value.setter
-    def value(self, value: str) -> None:
-        self._value = value
-        self.refresh(layout=True)
-
-    def render(self) -> Text:
-        return Text(f"‹ {self._label(self._value)} ›")
-
-    def get_content_width(self, container: Size, viewport: Size) -> int:
-        return self.render().cell_len
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return 1
-
-    def action_turn(self, steps: int) -> None:
-        self.value = self._values[(self._values.index(self._value) + steps) % len(self._values)]
-        self.post_message(self.Changed())
-
-    def on_click(self, event: events.Click) -> None:
-        self.action_turn(-1 if event.x < 2 else 1)
-
-
 class FilterField(Input):
-    """An input that appears while there is a filter; the screen listens to it."""
+    """An input for the words of a filter; hidden without words."""
 
     def open(self) -> None:
-        """Show it; what is typed next goes there."""
+        """Show and focus the field."""
         self.display = True
         self.screen.set_focus(self)
 
@@ -130,13 +84,19 @@ class FilterField(Input):
         self.display = bool(self.value)
 
     def drop(self) -> bool:
-        """Take the filter away; whether there was a field."""
-        was_there = bool(self.display)
+        """Empty and hide the field; return whether the field was visible."""
+        was_visible = bool(self.display)
         self.value = ""
         self.display = False
-        return was_there
+        return was_visible
 
-    def forget(self) -> None:
-        """Drop the filter without a message: another list is shown."""
+    def clear_silently(self) -> None:
+        """As ``drop``, without a message."""
         with self.prevent(Input.Changed):
             self.drop()
+
+
+def contains_words(text: str, words: str) -> bool:
+    """Whether a text contains every word, in any case."""
+    folded = text.casefold()
+    return all(word in folded for word in words.casefold().split())

@@ -1,4 +1,4 @@
-"""A concurrency sweep as curves: throughput, and p95 of an action."""
+"""A concurrency sweep as two curves: throughput, and p95 of an action."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLOURS: Final = {LEFT: (86, 180, 233), RIGHT: (230, 159, 0)}
 
 
 class LadderPoint(NamedTuple):
-    """A level: actions per second, and the 95th percentile of an action's duration in ns."""
+    """Throughput and action p95 at one concurrency."""
 
     at_a_time: int
     actions_per_s: float
@@ -30,7 +30,7 @@ class LadderPoint(NamedTuple):
 
 
 class LadderPlot(PlotextPlot):
-    """Throughput on the left axis, which begins at 0; latency on the right one; levels across, doubling."""
+    """Throughput on the left axis, latency on the right axis, concurrency across on a logarithmic axis."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -39,14 +39,14 @@ class LadderPlot(PlotextPlot):
         self.knee: float | None = None
 
     def present(self, title: str, points: Sequence[LadderPoint], knee: float | None = None) -> None:
-        """Draw these, ascending, with a line where the ``knee`` is, if anything about them is new."""
+        """Draw points in ascending concurrency, with a vertical line at the saturation point ``knee``."""
         drawn = title, tuple(points), knee
         if drawn != self._drawn:
             self.points, self.knee, self._drawn = points, knee, drawn
             self.border_title = Text(title)  # this refreshes the widget
 
     def _draw(self, across: Sequence[float], values: Sequence[float], side: int) -> None:
-        """Draw a curve and its axis from 0 to the greatest value."""
+        """Draw a curve and an axis from 0 to the greatest value."""
         greatest = max(values)
         self.plt.plot(across, values, marker="braille", color=COLOURS[side], yside="left" if side == LEFT else "right")
         self.plt.ylim(0, greatest * 1.05, side)

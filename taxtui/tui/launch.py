@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def launch(path: Path | None = None, speed: float = 1.0) -> int:
-    """Run the interface, on a recording where ``path`` is given; the process's exit code.
+    """Run the interface, with the recording ``path`` if any; return the exit code.
 
     Raises:
         SourceError: the recording cannot be read.

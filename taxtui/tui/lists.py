@@ -1,4 +1,4 @@
-"""Scrollable lists that draw only the lines in sight; one kind has a cursor."""
+"""Scrollable lists, with and without a cursor; only the visible lines are drawn."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ MUTED: Final = Style(dim=True)
 
 
 class LineList(ScrollView, Generic[Item]):
-    """One line per item under an optional heading; a subclass says how an item is drawn."""
+    """One line per item below optional heading lines; a subclass draws the items."""
 
-    # By default Textual lays out the whole screen when a list grows; show() does the necessary part.
+    # Textual lays out the whole screen whenever a list grows; show() does the necessary part alone.
     virtual_size: Reactive[Size] = Reactive(Size(0, 0), layout=False)
     follows: ClassVar[bool] = False  # scroll new lines at the end into view, unless a person has scrolled up
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.items: Sequence[Item] = ()
-        self.heading: Text | None = None  # stays when the list scrolls
-        self.empty = ""  # shown where there is no item
+        self.heading: Sequence[Text] = ()  # lines above the scrolled items
+        self.empty = ""  # text of a list without items
         self._at_end = True
         self._title = Text()
 
     def draw(self, item: Item, number: int, width: int) -> Text:
-        """The line of an item; it is cut at ``width``."""
+        """Return the line of an item; the list cuts the line at ``width``."""
         raise NotImplementedError
 
-    def show(self, items: Sequence[Item], heading: Text | None = None) -> None:
+    def show(self, items: Sequence[Item], heading: Sequence[Text] = ()) -> None:
         before = self.lines
         self.items, self.heading = items, heading
         self.virtual_size = Size(self.scrollable_content_region.width, self.lines)
@@ -71,30 +71,29 @@ class LineList(ScrollView, Generic[Item]):
             self.scroll_to(y=self.max_scroll_y, animate=False, immediate=True, force=True)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Notice when a person leaves the end or comes back to it."""
+        """Notice when a person leaves the end or comes back."""
         super().watch_scroll_y(old_value, new_value)
         self._at_end = new_value >= self.max_scroll_y
 
     def watch_show_vertical_scrollbar(self, visible: bool) -> None:
-        """A scrollbar that appears does not know where the list was scrolled to before."""
+        """Give a new scrollbar the position of the list."""
         if visible:
             self.vertical_scrollbar.position = self.scroll_y
 
     @property
     def lines(self) -> int:
-        return len(self.items) + (self.heading is not None)
+        return len(self.items) + len(self.heading)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return max(1, self.lines)
 
     def number_at(self, y: int) -> int | None:
-        if self.heading is not None and y == 0:
-            return None
-        number = y + self.scroll_offset.y - (self.heading is not None)
-        return number if 0 <= number < len(self.items) else None
+        """Return the number of the item on a line of the list; None for the heading and below the last item."""
+        number = y - len(self.heading) + self.scroll_offset.y
+        return number if y >= len(self.heading) and 0 <= number < len(self.items) else None
 
     def under(self, event: events.Click) -> int | None:
-        """The item under the mouse; a border is none."""
+        """Return the number of the item under the mouse; None on a border."""
         at = event.get_content_offset(self)
         return None if at is None else self.number_at(at.y)
 
@@ -103,19 +102,19 @@ class LineList(ScrollView, Generic[Item]):
         number = self.number_at(y)
         if number is not None:
             line = self.draw(self.items[number], number, width)
-        elif y == 0 and self.heading is not None:
-            line = self.heading.copy()
-        elif y == 0 and not self.items:
+        elif y < len(self.heading):
+            line = self.heading[y].copy()
+        elif y == len(self.heading) and not self.items:
             line = Text(self.empty, MUTED)
         else:
             line = Text()
-        line.plain = clean(line.plain)  # character for character, so what is styled stays so
+        line.plain = clean(line.plain)  # same number of characters: the styles stay in place
         line.truncate(width, overflow="ellipsis", pad=True)
         return Strip(Segment.apply_style(line.render(self.app.console), self.rich_style), width)
 
 
 class CursorList(LineList[Item]):
-    """A line under the cursor is marked with ``▸`` by ``marked``; headings and the like are stepped over."""
+    """A list with a cursor; the cursor skips items without ``can_choose``."""
 
     can_focus = True
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -128,7 +127,7 @@ class CursorList(LineList[Item]):
     ]
 
     class Moved(Message):
-        """The cursor stands on another item."""
+        """The cursor is on another item."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -144,12 +143,12 @@ class CursorList(LineList[Item]):
 
     @property
     def place(self) -> int | None:
-        """The cursor's number: the selectable item nearest to the wanted place."""
+        """The number of the selectable item nearest to the cursor."""
         choosable = [number for number in range(len(self.items)) if self.can_choose(number)]
         return min(choosable, key=lambda number: abs(number - self.cursor), default=None)
 
     def marked(self, line: Text, number: int, width: int) -> Text:
-        """The line with the cursor's mark and background where it stands there."""
+        """Return the line, with ``▸`` and a background if the cursor is on this line."""
         if number != self.place:
             return Text.assemble("  ", line)
         line = Text.assemble("▸ ", line)
@@ -181,9 +180,16 @@ class CursorList(LineList[Item]):
             self.put(far(within) if within else near(ahead))
 
     def put(self, number: int) -> None:
+        """Move the cursor to an item, and scroll the item into view."""
         self.cursor = number
-        visible = max(1, self.size.height - (self.heading is not None))
-        top = min(self.scroll_offset.y, 0 if number <= 1 else number)
-        self.scroll_to(y=max(top, number - visible + 1), animate=False, immediate=True)
+        self.reveal()
         self.refresh()
         self.post_message(self.Moved())
+
+    def reveal(self) -> None:
+        """Scroll to the cursor, and to the notes below the last selectable item."""
+        number, visible = self.cursor, max(1, self.size.height - len(self.heading))
+        is_last = not any(map(self.can_choose, range(number + 1, len(self.items))))
+        bottom = min(number + visible, len(self.items)) if is_last else number + 1
+        top = min(self.scroll_offset.y, 0 if number <= 1 else number)
+        self.scroll_to(y=max(top, bottom - visible), animate=False, immediate=True)

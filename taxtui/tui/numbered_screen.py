@@ -1,4 +1,4 @@
-"""The frame of every numbered screen: tabs, contents, keys; one line where the terminal is too small."""
+"""The frame of every numbered screen: tabs, contents, keys; one line in a terminal that is too small."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from taxtui.tui.app import TaxtuiApp
 
 MINIMUM: Final = (80, 24)
-"""The smallest terminal that a screen fits into."""
+"""Columns and lines of the smallest terminal."""
 NAMES: Final = 1 + sum(len(f" {tab.key} {tab.title} ") for tab in actions.SCREENS)
-"""Columns of all tabs with their names."""
+"""Columns of all tabs with names."""
 
 
 class TooSmall(Widget):
-    """One line in a terminal that is too small; a measurement continues."""
+    """The needed size, in a terminal that is too small."""
 
     def render(self) -> RenderResult:
         width, height = self.app.size
@@ -37,7 +37,7 @@ class TooSmall(Widget):
 
 
 class Tab(Static):
-    """The name of a screen, or its digit alone in a narrow terminal; a click goes to the screen."""
+    """The name of a screen, or the digit alone in a narrow terminal; a click goes to the screen."""
 
     def __init__(self, tab: NumberedTab, current: Scope) -> None:
         """Make the tab for the bar of the screen ``current``."""
@@ -63,7 +63,7 @@ class Tab(Static):
 
 
 class TopBar(Horizontal):
-    """Tabs on the left, a status on the right."""
+    """Tabs on the left, and a status on the right."""
 
     def __init__(self, current: Scope) -> None:
         """Make the bar of the screen ``current``."""
@@ -76,19 +76,19 @@ class TopBar(Horizontal):
         yield Static("", id="status", markup=False)
 
     def say(self, status: Text) -> None:
-        self.query_one("#status", Static).update(status, layout=False)  # a layout per frame would double its cost
+        self.query_one("#status", Static).update(status, layout=False)  # a layout doubles the cost of a frame
 
 
 class NumberedScreen(Screen[None]):
-    """A screen with a digit; ``scope`` names its actions."""
+    """A screen with a digit; ``scope`` selects the actions."""
 
     scope: ClassVar[Scope]
     CSS_PATH = "screen.tcss"  # in the folder of each screen
 
     def __init__(self) -> None:
         super().__init__()
-        self.paths: tuple[Path, ...] = ()
-        """The recordings that are shown."""
+        self.paths: tuple[Path, ...] = ()  # the recordings on the screen
+        self.filter_text = ""
 
     @property
     def taxtui(self) -> TaxtuiApp:
@@ -113,20 +113,33 @@ class NumberedScreen(Screen[None]):
         self.app.theme_changed_signal.subscribe(self, lambda _: self.restyle())
 
     def arrive(self) -> None:
-        """Show the app's current data: a person has come to this screen."""
+        """Show the current data of the app, on every visit of the screen."""
 
     def leave(self, scope: Scope) -> None:
-        """Hand over to the screen that a person goes to."""
+        """Prepare a change to the screen ``scope``."""
 
     def focus_table(self) -> None:
-        """Give the focus to the list that a filter applies to."""
+        """Focus the filtered list."""
+
+    def apply_filter(self) -> None:
+        """Show the lines with the words of ``filter_text``."""
 
     def action_filter(self) -> None:
         self.query_one(FilterField).open()
 
+    @on(Input.Changed, "FilterField")
+    def filter_changed(self, event: Input.Changed) -> None:
+        self.filter_text = event.value
+        self.apply_filter()
+
     @on(Input.Submitted, "FilterField")
     def filter_submitted(self) -> None:
         self.focus_table()
+
+    def clear_filter(self) -> None:
+        """Remove the filter: the screen is about to show another recording."""
+        self.filter_text = ""
+        self.query_one(FilterField).clear_silently()
 
     def key_escape(self) -> None:
         for field in self.query(FilterField):
@@ -134,11 +147,11 @@ class NumberedScreen(Screen[None]):
                 self.focus_table()
 
     def restyle(self) -> None:
-        """Draw again with the colours of the new theme."""
+        """Draw the screen in the colours of a new theme."""
 
     @work
     async def write_page(self, command: Sequence[str]) -> None:
-        """Write the page of a taxtui command under the first free name in the recording's folder."""
+        """Write the page of a taxtui command to a new file in the folder of the recording."""
         from taxtui.live import catalogue
         from taxtui.tui.command_dialog import CommandProgress
 

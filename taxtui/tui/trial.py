@@ -1,4 +1,4 @@
-"""Dialogs from a cell to its slowest trials, and from a trial to its timeline."""
+"""Dialogs: the slowest trials of a cell, and the timeline of a trial."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from taxtui.tui.numbered_screen import NumberedScreen
 
 
 async def show_trial(screen: NumberedScreen, path: Path, trial: int) -> None:
-    """Show the timeline of a trial, or the reason that there is none."""
+    """Show the timeline of a trial, or the reason for its absence."""
     try:
         story = await asyncio.to_thread(read_story, path, trial)
     except (TaxtuiError, CostModelError, OSError) as error:
@@ -32,7 +32,7 @@ async def show_trial(screen: NumberedScreen, path: Path, trial: int) -> None:
 async def show_slowest(
     screen: NumberedScreen, paths: Sequence[Path], wanted: Callable[[CellState], bool], title: str
 ) -> None:
-    """Show the slowest trials of some cells; a choice leads to its timeline, and back."""
+    """Show the slowest trials of some cells, and the timeline of each choice."""
     try:
         trials = await asyncio.to_thread(slowest, paths, wanted)
     except (TaxtuiError, CostModelError, OSError) as error:

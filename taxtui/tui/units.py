@@ -13,20 +13,20 @@ from taxtui.report.numbers import short_duration
 
 QUANTILES: Final[Mapping[str, float]] = MappingProxyType({"p50": 0.5, "p95": 0.95, "p99": 0.99})
 NEEDED: Final[Mapping[str, int]] = MappingProxyType({"p50": 1, "p95": 72, "p99": 368})
-"""The least n whose order statistics bound the quantile from above at 95 %: q**n ≤ 0.025. The median always shows."""
+"""Least n with an upper confidence limit of the quantile at 95 %: q**n ≤ 0.025. The median needs no limit."""
 
 _SCALES: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
 def duration(ns: float) -> str:
-    """As everywhere, where every column counts; from a minute on as a clock: ``12.3µs 612ms 1.10s 2m05s 1h02m``."""
+    """Return a short duration, from a minute on as a clock: ``12.3µs 612ms 1.10s 2m05s 1h02m``."""
     if ns >= 59.95e9:
         return clock(ns, short=True)
     return short_duration(ns)
 
 
 def tick(ns: float) -> str:
-    """A round duration without trailing zeros: ``500ms 1.5s 2m 2m30s``."""
+    """Return a round duration without trailing zeros: ``500ms 1.5s 2m 2m30s``."""
     if ns >= 60e9:
         text = clock(ns, short=True)
         return text.removesuffix("00s") if "h" not in text else text.removesuffix("00m")
@@ -35,7 +35,7 @@ def tick(ns: float) -> str:
 
 
 def clock(ns: float, *, short: bool = False) -> str:
-    """``00:04:12``, or ``4m12s`` and ``1h04m`` where short."""
+    """Return ``00:04:12``; ``4m12s`` or ``1h04m`` if ``short``."""
     seconds = round(ns / 1e9)
     minutes, hours = seconds // 60, seconds // 3600
     if not short:
@@ -46,7 +46,7 @@ def clock(ns: float, *, short: bool = False) -> str:
 
 
 def size(octets: int) -> str:
-    """``640 B``, ``1.2 MB``: powers of ten."""
+    """Return ``640 B`` or ``1.2 MB``, in powers of ten."""
     value, unit = float(octets), "B"
     for larger in ("kB", "MB", "GB", "TB"):
         if value < 999.5:
@@ -56,7 +56,7 @@ def size(octets: int) -> str:
 
 
 def percentile(histogram: LogHistogram, name: str) -> str:
-    """``≈612ms``; ``n≥72`` where too few values support the number; ``–`` where there are none."""
+    """Return ``≈612ms``; ``n≥72`` if too few values support the number; ``–`` without values."""
     if not histogram.n:
         return "–"
     if histogram.n < NEEDED[name]:
@@ -78,20 +78,20 @@ def ticks(low_ns: float, high_ns: float, columns: int, spacing: int) -> list[flo
 
 
 def column(ns: float, low_ns: float, high_ns: float, columns: int) -> int:
-    """The column of a value on a logarithmic axis; outside 0..columns−1 where it is off the axis."""
+    """Return the column of a value on a logarithmic axis; outside 0..columns−1 for values beyond the axis."""
     place = math.floor(math.log(max(ns, 1) / low_ns) / math.log(high_ns / low_ns) * columns)
     return min(place, columns - 1) if ns <= high_ns else columns
 
 
 def _mantissas(low_ns: float, high_ns: float) -> list[list[float]]:
-    """1, 2, 5 and the like in every decade: what a wide axis wants."""
+    """Return 1, 2, 5 and the like in every decade, for a wide axis."""
     decades = range(math.floor(math.log10(low_ns)), math.ceil(math.log10(high_ns)) + 1)
     choices: list[tuple[float, ...]] = [(1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)]
     return [[v for d in decades for m in choice if low_ns <= (v := m * 10.0**d) <= high_ns] for choice in choices]
 
 
 def _steps(low_ns: float, high_ns: float) -> list[list[float]]:
-    """Multiples of one round step: what an axis of less than a decade wants."""
+    """Return multiples of a round step, for an axis of less than a decade."""
     magnitude = 10.0 ** math.floor(math.log10(high_ns - low_ns))
     stops = []
     for step in (magnitude * 5, magnitude * 2, magnitude, magnitude / 2, magnitude / 5, magnitude / 10):
@@ -101,6 +101,6 @@ def _steps(low_ns: float, high_ns: float) -> list[list[float]]:
 
 
 def _spacing(values: list[float], low_ns: float, high_ns: float, columns: int) -> int:
-    """The least distance in columns between neighbours; the whole axis where there is one value."""
+    """Return the least distance in columns between neighbours; the whole axis for a single value."""
     places = [column(value, low_ns, high_ns, columns) for value in values]
     return min((b - a for a, b in itertools.pairwise(places)), default=columns)

@@ -1,8 +1,8 @@
-"""Opening a recording of 100 MB as a replay, reading it ahead, and seeking in it.
+"""Opening a recording of 100 MB on Live, and reading the recording to its end.
 
     python tests/benchmarks/bench_replay.py [MEGABYTES]
 
-Prints each time beside that of the plain way in the same run: reading the file up to the same place, event by event.
+Prints the reading beside a plain fold of the same file in the same run, event by event.
 The recording (36 cells, trials of 150 actions) is kept in the folder for temporary files.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import random
 import resource
-import statistics
 import sys
 import tempfile
 import time
@@ -22,11 +21,10 @@ from costmodel.recording import events
 from costmodel.recording.follower import Follower
 from taxtui.live.state import RunState
 from taxtui.recording.writer import Recorder
-from taxtui.tui.live.playback import ReplayBar
+from taxtui.tui.live.panels import CellTable
 from taxtui.tui.live.replay import ReplayFeed
 from tests.benchmarks.figures import tell
 from tests.taxtui.tui import story
-from tests.taxtui.tui.driving import live
 from tests.taxtui.tui.feeds import app
 from tests.taxtui.tui.story import MS, S
 
@@ -34,7 +32,6 @@ SUBSTRATES = ("local", "docker", "kubernetes", "daytona", "ec2", "ecs")
 TIERS = ("T0", "T1", "T2")
 LENGTH = 150
 BATCH = 50
-SEEKS = 20
 SIZE = (120, 40)
 
 
@@ -91,18 +88,14 @@ def write(path: Path, size_bytes: int) -> None:
         recorder.add(events.RunFinished("finished", {events.OK: trial}))
 
 
-def plain_s(path: Path, wanted: list[int]) -> list[float]:
-    """Seconds of a plain fold from the start until so many events, for each of these numbers in ascending order."""
-    state, count, began_s = RunState(), 0, time.perf_counter()
-    took: list[float] = []
+def plain_s(path: Path) -> float:
+    """Seconds of a plain fold of the file."""
+    state, began_s = RunState(), time.perf_counter()
     with Follower(path) as follower:
-        while told := follower.poll(128 << 10):
-            for event in told:
+        while batch := follower.poll(128 << 10):
+            for event in batch:
                 state.apply(event)
-            count += len(told)
-            while len(took) < len(wanted) and count >= wanted[len(took)]:
-                took.append(time.perf_counter() - began_s)
-    return took
+    return time.perf_counter() - began_s
 
 
 def resident_mib() -> float:
@@ -115,7 +108,7 @@ async def first_paint_s(path: Path) -> float:
     began_s = time.perf_counter()
     feed = ReplayFeed(path)
     async with app(feed).run_test(size=SIZE) as pilot:
-        await until(lambda: pilot.app.screen.query_one(ReplayBar).standing.length_ns > 0)
+        await until(lambda: pilot.app.screen.query_one(CellTable).items)
         took_s = time.perf_counter() - began_s
     feed.close()
     return took_s
@@ -128,30 +121,15 @@ async def watch(path: Path, little: Path) -> None:
     before_mib, began_s = resident_mib(), time.perf_counter()
     feed = ReplayFeed(path)
     opened_s = time.perf_counter() - began_s
-    timeline = feed.timeline
-    async with app(feed).run_test(size=SIZE) as pilot:
-        screen = live(pilot)
-        lags = await until(lambda: timeline.complete)
+    async with app(feed).run_test(size=SIZE):
+        lags = await until(lambda: feed.over)
         read_s = time.perf_counter() - began_s
         grown_mib = resident_mib() - before_mib
-        feed.pause()
-        source, took, places = random.Random(1), [], []
-        for _ in range(SEEKS):
-            share = source.random()
-            asked_s = time.perf_counter()
-            feed.seek(share)
-            screen.hurry()  # what the keys and the mouse end in
-            lags += await until(lambda: not feed.seeking)
-            took.append(time.perf_counter() - asked_s)
-            places.append(feed.standing.events)
     feed.close()
-    *plain, whole_s = plain_s(path, sorted([*places, timeline.events]))
-    print(f"{path.stat().st_size / 1e6:.0f} MB, {timeline.events:,} events, {timeline.state.actions:,} actions")
+    print(f"{path.stat().st_size / 1e6:.0f} MB, {feed.state.actions:,} actions")
     row("open", opened_s)
     row("first paint", painted_s, little_s, "of a recording of a few kB")
-    row("read ahead, playing", read_s, whole_s, "to fold the file at once")
-    row("seek and paint, median", statistics.median(took), statistics.median(plain), "to fold to the same places")
-    row("seek and paint, longest", max(took), max(plain), f"to fold to the furthest of {SEEKS} places")
+    row("read to the end", read_s, plain_s(path), "to fold the file at once")
     lags.sort()
     p99_ms, most_ms = lags[int(0.99 * len(lags))] * 1e3, lags[-1] * 1e3
     print(f"the loop was late by {p99_ms:.0f} ms at p99 of its turns, {most_ms:.0f} ms at most")

@@ -233,7 +233,6 @@ from taxtui.plan.spec import Plan
 from costmodel.recording.events import Cell, TrialStarted
 from costmodel.recording.follower import read_events
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.fields import Cycle
 from taxtui.report.plan_time import _wall_ns
 
 said(*"run -s local:isolation=plain -t T0 -n 1 --mode exec --trials 3 --warmup 0 --concurrency 3".split(),
@@ -254,9 +253,8 @@ async def setup():
     tui = TaxtuiApp(None, answers)
     async with tui.run_test(size=(80, 24)) as pilot:
         await tui.screen._whole.wait()
-        cycle = tui.screen.query_one(Cycle)
-        cycle.focus()
-        await pilot.press("left")
+        tui.screen.query_one("#arrival").value = "ramp:2ms"
+        await pilot.pause()
         command = tui.screen.choices.command()
         plan = tui.screen.choices.plan()
         return command, msgspec.json.decode(msgspec.json.encode(plan), type=Plan) == plan, _wall_ns(plan.cells[0], 1.0)
@@ -367,13 +365,13 @@ ask = ("project", "recordings/small.msgpack", "--trajectories", "100", "--worker
 def rows(*more):
     return json.loads(said(*ask, "--train-seconds", "5", "--gpus", "2", "--format", "json", *more))
 print(json.dumps({
-    "stops": fields()["policy"].stops,
+    "choices": fields()["policy"].choices,
     "sync": rows()[0], "alike": rows("--set", "policy=alike")[0],
     "table": said(*ask, "--full", "--set", "policy=alike"),
 }))
 """,
         place,
     )
-    assert "alike" in told["stops"]
+    assert "alike" in told["choices"]
     assert told["alike"]["wall_clock_hours"] == told["sync"]["wall_clock_hours"]
     assert "Training steps of 10, alike" in told["table"]

@@ -1,1 +1,1 @@
-"""Screen 2: a run as it happens, or played back."""
+"""Screen 2: a measurement in progress, or a recording."""

@@ -1,4 +1,4 @@
-"""The charts of the Live screen: histogram, distribution functions, and the cells that belong together."""
+"""The charts of the Live screen: histograms, distribution functions, a sweep, and phases."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from costmodel import breakdown
 from taxtui.live.cell_state import FACETS, CellState, TrialInFlight
 from taxtui.live.histogram import LogHistogram, lower
 from taxtui.live.state import RunState
+from taxtui.report.bars import Bar
 from taxtui.report.numbers import CLOSED_LOOP
 from taxtui.terminal_text import clean
 from taxtui.tui import units
 from taxtui.tui.colours import colour, glyph, substrate_style
 from taxtui.tui.ladder_plot import LadderPlot, LadderPoint
-from taxtui.tui.live.panels import PhaseBars, workload
+from taxtui.tui.live.panels import workload
+from taxtui.tui.stacked_bars import StackedBars
 
 EIGHTHS: Final = "▁▂▃▄▅▆▇█"
 RULE: Final = "┊"
@@ -45,7 +47,7 @@ class HistogramPlot(Widget):
     def show(
         self, title: str, histogram: LogHistogram, colour: str, bounds: tuple[float, float], empty: str = ""
     ) -> None:
-        """Draw a new histogram over ``bounds`` (ns); ``empty`` is the text of an empty one."""
+        """Draw a histogram over ``bounds`` (ns); ``empty`` is the text without values."""
         self.histogram, self.colour, self.bounds, self.empty = histogram, colour, bounds, empty
         drawn = (title, histogram.n, histogram.total, colour, bounds, empty)
         if drawn != self._drawn:
@@ -59,7 +61,7 @@ class HistogramPlot(Widget):
             return Text()
         if not self.histogram.n:
             return Text(self.empty, Style(dim=True))
-        # few values in many columns are a comb: let each bar be as wide as their number deserves
+        # few values need wide bars, or the histogram looks like a comb
         bars = min(width, max(LEAST_BARS, round(8 * math.sqrt(self.histogram.n))))
         shares = self.histogram.columns(bars, *self.bounds)
         columns = [shares[place * bars // width] for place in range(width)]
@@ -72,9 +74,9 @@ class HistogramPlot(Widget):
         return Text("\n").join([self._names(marks, width), body, self._axis(width)])
 
     def _bars(self, columns: list[float], rows: int, rules: set[int]) -> Text:
-        """Draw a column of eighths for each share; rules are dotted above the bars."""
+        """Draw a column of eighths for each share, and dotted rules above the bars."""
         peak = max(columns)
-        # a lone outlier shows: every share above 0 has at least an eighth
+        # every share above 0 has at least an eighth, so that outliers are visible
         heights = [max(1, round(share / peak * rows * 8)) if share > 0 else 0 for share in columns]
         lines = [
             "".join(
@@ -87,14 +89,14 @@ class HistogramPlot(Widget):
         return body
 
     def _names(self, marks: dict[str, int], width: int) -> Text:
-        """``╷p50   ╷p95``; names that would overlap share a place, the later after a slash."""
+        """Return ``╷p50   ╷p95``; overlapping names are joined by a dot."""
         line = [" "] * width
         end = -1
         for name, place in sorted(marks.items(), key=lambda mark: (mark[1], mark[0])):
             if not 0 <= place < width:
                 continue
             label = f"╷{name}"
-            if place <= end:  # no column between two names
+            if place <= end:  # directly after the name before
                 label = f"·{name}"
                 place = end + 1
             if place + len(label) > width:
@@ -110,7 +112,7 @@ class HistogramPlot(Widget):
         return Text("".join(line), Style(dim=True))
 
     def _axis(self, width: int) -> Text:
-        """``╵400ms    ╵600ms    ╵1s``."""
+        """Return ``╵400ms    ╵600ms    ╵1s``."""
         line = [" "] * width
         for value in units.ticks(*self.bounds, width, TICK_SPACING):
             label = f"╵{units.tick(value)}"
@@ -124,7 +126,7 @@ def _block(eighths: int) -> str:
 
 
 def view(histogram: LogHistogram) -> tuple[float, float]:
-    """Return the bounds in ns of everything that was measured; a single value stands in the middle."""
+    """Return the bounds of all values in ns; a single value is in the middle."""
     low, high = max(1.0, histogram.least), max(1.0, histogram.greatest)
     return (low / 1.05, high * 1.06) if high / low < 1.1 else (low, high)
 
@@ -135,14 +137,14 @@ EDGE: Final = 1.02  # beyond the least and the greatest
 
 
 class EcdfLine(NamedTuple):
-    """One line: a substrate, and the histogram of its durations in ns."""
+    """A substrate with a histogram of durations in ns."""
 
     label: str
     histogram: LogHistogram
 
 
 class EcdfPlot(PlotextPlot):
-    """Empirical distribution functions on a logarithmic time axis; a steep line to the left is best."""
+    """Empirical distribution functions on a logarithmic time axis."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -150,7 +152,7 @@ class EcdfPlot(PlotextPlot):
         self._drawn: object = None
 
     def show(self, title: str, lines: Sequence[EcdfLine]) -> None:
-        """Draw these lines if any value is new; lines without a value appear in the legend alone."""
+        """Draw lines; the legend alone names lines without a value."""
         drawn = title, [(line.label, line.histogram.n, line.histogram.total) for line in lines]
         if drawn != self._drawn:
             self.lines, self._drawn = lines, drawn
@@ -160,7 +162,7 @@ class EcdfPlot(PlotextPlot):
         width, height = self.size
         histograms = [line.histogram for line in self.lines if line.histogram.n]
         if not histograms or height < 5 or width < 3 * ECDF_TICK_SPACING:
-            return Text("\n").join([self._legend(), Text("no value of it yet", Style(dim=True))])
+            return Text("\n").join([self._legend(), Text("no value yet", Style(dim=True))])
         low = max(1.0, min(histogram.least for histogram in histograms)) / EDGE
         high = max(2.0, max(histogram.greatest for histogram in histograms)) * EDGE
         self.plt.clear_figure()
@@ -190,7 +192,7 @@ class EcdfPlot(PlotextPlot):
 
 
 def steps(histogram: LogHistogram) -> tuple[list[float], list[float]]:
-    """Return the points of the line: durations in ns, and the share of values up to each; from 0 to 1."""
+    """Return the points of a line: durations in ns, and the share of values up to each duration."""
     indices = sorted(histogram.counts)
     reached = accumulate(histogram.counts[index] for index in indices)
     shortest = max(1.0, float(histogram.least))
@@ -210,10 +212,7 @@ def paint_charts(
     dark: bool,
     overlaid: bool,
 ) -> None:
-    """Show a duration of the chosen cell, and in the second chart the next duration.
-
-    ``overlaid``: a third chart shows all substrates.
-    """
+    """Show two durations of the chosen cell; ``overlaid``: a third chart shows all substrates."""
     cells, cell = list(state.cells.values()), chosen
     for chart, which in zip(charts, (facet, (facet + 1) % len(FACETS)), strict=True):
         title = FACETS[which].replace("_", " ")
@@ -233,7 +232,7 @@ def paint_charts(
 
 
 def paint_overlay(plot: EcdfPlot, state: RunState, chosen: CellState | None, facet: int) -> bool:
-    """Show a duration of all substrates with the chosen cell's workload; return False if there is only one."""
+    """Show a duration of all substrates with the workload of the chosen cell; False for a single substrate."""
     cells = list(state.cells.values())
     like = [cell for cell in cells if chosen and same_workload(cell, chosen)]
     if chosen is None or len(like) < 2:
@@ -244,8 +243,8 @@ def paint_overlay(plot: EcdfPlot, state: RunState, chosen: CellState | None, fac
 
 
 def paint_ladder(plot: LadderPlot, state: RunState, chosen: CellState | None) -> bool:
-    """Show the chosen cell's concurrency sweep; return False if there is only one concurrency."""
-    like = [cell for cell in state.cells.values() if chosen and _same_but_level(cell, chosen)]
+    """Show the concurrency sweep of the chosen cell; False for a single concurrency."""
+    like = [cell for cell in state.cells.values() if chosen and _differ_in_concurrency(cell, chosen)]
     if chosen is None or len({cell.concurrency for cell in like}) < 2:
         return False
     points = [
@@ -256,31 +255,35 @@ def paint_ladder(plot: LadderPlot, state: RunState, chosen: CellState | None) ->
         )
         for cell in sorted(like, key=lambda cell: cell.concurrency)
     ]
-    plot.present(f"{chosen.label} {chosen.workload} · v one level", points)
+    plot.present(f"{chosen.label} {chosen.workload} · v one concurrency", points)
     return True
 
 
-def _same_but_level(a: CellState, b: CellState) -> bool:
-    """They differ in how many ran at a time alone, with their lanes kept full."""
+def _differ_in_concurrency(a: CellState, b: CellState) -> bool:
+    """Whether two cells differ in concurrency only, without a schedule of starts."""
     fields = ("label", "tier", "actions", "length", "mode", "think", "acquire", "provenance")
     return not breakdown.has_schedule(a.arrival) and all(getattr(a, name) == getattr(b, name) for name in fields)
 
 
-def paint_phases(bars: PhaseBars, cells: Sequence[CellState], chosen: CellState | None, *, dark: bool) -> None:
-    """Show the phases of the cells with the chosen one's workload."""
-    like = [cell for cell in cells if chosen and same_workload(cell, chosen)]
-    bars.empty = "the mean time of a trial by phase, once the first has finished"
+def paint_phases(bars: StackedBars, cells: Sequence[CellState], chosen: CellState | None) -> None:
+    """Show the mean trial by phase, of the cells with the workload of the chosen cell."""
+    alike = [cell for cell in cells if chosen and cell.ok and same_workload(cell, chosen)]
     title = f"mean trial of {workload(chosen, cells)} by phase" if chosen else "phases"
-    bars.present(title, like, dark=dark)
+    rows = [(cell, cell.mean_parts_ns()) for cell in alike]
+    bars.present(
+        title,
+        [Bar(cell.label, cell.label, cell.mode, parts, units.duration(sum(parts.values()))) for cell, parts in rows],
+        empty="the mean time of a trial by phase, after the first trial",
+    )
 
 
 def same_workload(a: CellState, b: CellState) -> bool:
-    """They differ in the substrate alone."""
+    """Whether two cells have equal workloads."""
     return (a.tier, a.actions, a.length, a.mode, a.concurrency) == (b.tier, b.actions, b.length, b.mode, b.concurrency)
 
 
 def waiting(state: RunState, cell: CellState | None, facet: str) -> str:
-    """Why a chart is empty: what is in flight, and the last notice."""
+    """Return the reason for an empty chart, the trials in flight, and the last notice."""
     name = f" of {cell.label}" if cell else ""
     lines = [f"waiting for the first trial{name} to finish …"]
     if cell and cell.ok:

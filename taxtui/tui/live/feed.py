@@ -1,6 +1,6 @@
-"""The sources of Live's events: a measurement in a child process, or a recording that is played back.
+"""The sources of Live's events: a measurement in a child process, or a recording.
 
-Both follow a file and fold it into ``state``; no message is sent per event.
+Both read a file and apply the events to ``state``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from taxtui.terminal_text import clean
 NICENESS: Final = 10
 SLICE_BYTES: Final = 128 << 10
 BUDGET_S: Final = 0.03
-"""Longest time of one ``advance``, so that the loop stays responsive."""
+"""Longest time of an ``advance``, for a responsive interface."""
 
 
 class Feed(Protocol):
@@ -35,15 +35,16 @@ class Feed(Protocol):
 
     path: Path
     state: RunState
-    live: bool  # a run that can be paused and cancelled, not a replay
+    live: bool  # a measurement in progress, not a recording
+    paused: bool
 
     def advance(self) -> bool:
-        """Fold what is new, for at most ``BUDGET_S``; True when more is waiting. Raises ``SourceError``."""
+        """Apply new events for at most ``BUDGET_S``; return whether more are waiting. Raises ``SourceError``."""
         ...
 
     @property
     def over(self) -> bool:
-        """Nothing more will come, unless a replay is taken back."""
+        """Whether all events have been applied."""
         ...
 
     @property
@@ -56,15 +57,19 @@ class Feed(Protocol):
         """The final state, for the summary after the app; None if unknown."""
         ...
 
+    def pause(self) -> None:
+        """Pause, or continue."""
+        ...
+
     def close(self) -> None:
         """Close the file, and end the child. Idempotent."""
         ...
 
 
 class RunStarter:
-    """Starts children at normal priority although the interface is niced.
+    """Starts children at normal priority from an interface with a lower priority.
 
-    On Linux a child inherits the niceness of the thread that starts it. One thread keeps the normal priority for this.
+    On Linux a child inherits the niceness of the thread that starts the child. One thread keeps the normal priority.
     """
 
     def __init__(self) -> None:
@@ -73,7 +78,7 @@ class RunStarter:
         self._niced = False
 
     def start(self, command: list[str], stderr: Any) -> Future[subprocess.Popen[bytes]]:
-        """Start ``command`` in a session of its own: it gets an end of file, not a signal, when the terminal goes."""
+        """Start ``command`` in a new session: when the terminal closes, the child gets an end of file, not a signal."""
         return self._pool.submit(
             subprocess.Popen,
             command,
@@ -84,9 +89,9 @@ class RunStarter:
         )
 
     def yield_cpu(self) -> None:
-        """Raise the niceness of every other thread, once: the measurement has priority.
+        """Raise the niceness of all threads but the launcher, once: the measurement has priority.
 
-        All threads get the same niceness, because they share one interpreter. Only Linux has a niceness per thread.
+        Equal niceness avoids waits for the shared interpreter. Only Linux has a niceness per thread.
         """
         if self._niced or sys.platform != "linux":
             return
@@ -94,28 +99,28 @@ class RunStarter:
         for thread in threading.enumerate():
             number = thread.native_id
             if number is not None and number != self._spared:
-                with contextlib.suppress(ProcessLookupError):  # it has just ended
-                    niceness = max(NICENESS, os.getpriority(os.PRIO_PROCESS, number))  # it may be nicer already
+                with contextlib.suppress(ProcessLookupError):  # the thread has just ended
+                    niceness = max(NICENESS, os.getpriority(os.PRIO_PROCESS, number))  # perhaps nicer already
                     os.setpriority(os.PRIO_PROCESS, number, niceness)
 
 
 class RunFeed:
-    """A measurement in a child process, ``taxtui run … --control stdin``, and its recording."""
+    """A measurement in a child process, ``taxtui run … --control stdin``."""
 
     live = True
 
     def __init__(
         self, scenario: dict[str, Any] | str, path: Path, launcher: RunStarter, options: Sequence[str] = ()
     ) -> None:
-        """Start the run of a scenario, given as a mapping, or by name or path.
+        """Start the measurement of a scenario: a mapping, a name or a path.
 
-        Its recording goes to ``path``, whose name without the suffix becomes the run's id.
+        The recording is ``path``; the file name without suffix is the id of the run.
         """
         self.path = path
         self.state = RunState()
         self.paused = False
         self.cancelled = False
-        # Without a name: nothing of it stays, however this process ends.
+        # A file without a name: no file stays, however this process ends.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
         name = scenario if isinstance(scenario, str) else STDIN
         command = [sys.executable, "-m", "taxtui", "run", name, "-o", str(path)]
@@ -129,8 +134,8 @@ class RunFeed:
         self._unreadable = False
 
     def advance(self) -> bool:
-        """As ``Feed.advance``. The file appears a moment after the child does."""
-        exited = self._child.poll() is not None  # asked before the file is read, so that nothing is missed
+        """As ``Feed.advance``. The file appears a moment after the start of the child."""
+        exited = self._child.poll() is not None  # before the file is read, so that no event is missed
         if self._follower is None and not self.path.exists():
             return False
         deadline = time.monotonic() + BUDGET_S
@@ -149,7 +154,7 @@ class RunFeed:
 
     @property
     def exit_code(self) -> int | None:
-        """The child's; None while it runs."""
+        """Exit code of the child; None while the child runs."""
         return self._child.poll()
 
     @property
@@ -166,7 +171,7 @@ class RunFeed:
 
     @property
     def complaint(self) -> list[str]:
-        """The last lines that the child wrote to stderr."""
+        """The last lines of the child's stderr."""
         self._stderr.seek(0)
         lines = self._stderr.read().decode(errors="replace").splitlines()
         return [clean(line) for line in lines if line.strip()][-12:]
@@ -188,10 +193,10 @@ class RunFeed:
             self._child.stdin.write(line + b"\n")
             self._child.stdin.flush()
         except OSError:
-            pass  # it has just ended, which the next advance() shows
+            pass  # the child has just ended; the next advance() shows the end
 
     def close(self) -> None:
-        """End of file on the child's stdin means cancel and clean up; wait until it has."""
+        """Cancel the measurement by closing the child's stdin, and wait for the clean-up."""
         if self._child.stdin and not self._child.stdin.closed:
             self._child.communicate()
         if self._follower:

@@ -6,30 +6,28 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rich.style import Style
 from rich.text import Text
 
-from taxtui.live.cell_state import PARTS, CellState
+from taxtui.live.cell_state import CellState
 from taxtui.live.state import LogLine, RunState
-from taxtui.report.palette import LOOKS
 from taxtui.terminal_text import fit
 from taxtui.tui import units
-from taxtui.tui.colours import LEVELS, cause_colour, colour, glyph, substrate_style, themed
+from taxtui.tui.colours import LEVELS, colour, glyph, substrate_style, themed
+from taxtui.tui.fields import contains_words
 from taxtui.tui.lists import MUTED, CursorList, LineList
-from taxtui.tui.stacked_bars import legend, shares
 
 NUMBER_WIDTH = 6
 
 
 class CellTable(CursorList[CellState]):
-    """One row per cell; up, down and the mouse choose one."""
+    """One row per cell, with percentiles of a duration."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.facet = "cold_start"
 
     def present(self, cells: Sequence[CellState], facet: str) -> None:
-        """Show these cells' percentiles of ``facet``."""
+        """Show the percentiles of the duration ``facet``."""
         self.facet = facet
         self._names = {cell.id: workload(cell, cells) for cell in cells}
         self._label_width = max(self.room_for(cell.label for cell in cells), len("substrate"))
@@ -40,14 +38,14 @@ class CellTable(CursorList[CellState]):
     def wide(self) -> bool:
         return self.size.width >= self._label_width + self._name_width + 3 * (NUMBER_WIDTH + 1) + 4 + 14
 
-    def _heading(self) -> Text:
+    def _heading(self) -> list[Text]:
         label = fit("substrate", self._label_width)
         counts = f"{'n':>7}{'fail':>6} " if self.wide else " "
         quantiles = " ".join(f"{'≈' + name:>{NUMBER_WIDTH}}" for name in units.QUANTILES)
-        return Text(f"    {label} {'workload':<{self._name_width}}{counts}{quantiles}", MUTED)
+        return [Text(f"    {label} {'workload':<{self._name_width}}{counts}{quantiles}", MUTED)]
 
     def draw(self, item: CellState, number: int, width: int) -> Text:
-        """``● docker:runc T0×10   281   0  612ms  803ms  n≥368``."""
+        """Return ``● docker:runc T0×10   281   0  612ms  803ms  n≥368``."""
         histogram = item.facets[self.facet]
         dark = self.app.current_theme.dark
         label = fit(item.label, self._label_width)
@@ -61,13 +59,13 @@ class CellTable(CursorList[CellState]):
         line.append(" ")
         for place, name in enumerate(units.QUANTILES):
             text = units.percentile(histogram, name)
-            is_known = text.startswith("≈")  # which the heading says once for all
+            is_known = text.startswith("≈")  # the heading has the sign
             line.append(" " * (place > 0) + f"{text.removeprefix('≈'):>{NUMBER_WIDTH}}", None if is_known else MUTED)
         return self.marked(line, number, width)
 
 
 def workload(cell: CellState, among: Sequence[CellState]) -> str:
-    """``T0×10``, with the mode and the concurrency only where the cells differ in them."""
+    """Return ``T0×10``, with mode and concurrency only if the cells differ there."""
     parts = [cell.workload]
     if len({peer.mode for peer in among}) > 1:
         parts.append({"session": "sess"}.get(cell.mode, cell.mode))
@@ -80,7 +78,7 @@ PARTIAL = " ▏▎▍▌▋▊▉"
 
 
 class Group(NamedTuple):
-    """The cells of one substrate and their remaining time."""
+    """The cells of a substrate, and the remaining time."""
 
     label: str
     cells: Sequence[CellState]
@@ -89,16 +87,16 @@ class Group(NamedTuple):
 
 
 class ProgressBars(LineList[Group]):
-    """One line per substrate."""
+    """A progress bar per substrate."""
 
     def present(self, state: RunState, *, over: bool) -> None:
-        """Show how far ``state`` has come; ``over`` when nothing more will happen."""
+        """Show the progress; ``over``: the measurement has ended."""
         groups = state.by_substrate()
         self._label_width = self.room_for(groups)
         self.show([Group(label, cells, state.remaining_ns(cells), over) for label, cells in groups.items()])
 
     def draw(self, item: Group, number: int, width: int) -> Text:
-        """``● docker ██████▌░░░░ 281/400  left 1m40s  ok 281 fail 0``."""
+        """Return ``● docker ██████▌░░░░ 281/400  left 1m40s  ok 281 fail 0``."""
         finished = sum(cell.finished for cell in item.cells)
         planned = None if any(c.planned is None for c in item.cells) else sum(c.planned or 0 for c in item.cells)
         ok, failed = sum(cell.ok for cell in item.cells), sum(cell.failed for cell in item.cells)
@@ -125,59 +123,20 @@ class ProgressBars(LineList[Group]):
         return line.append_text(tail)
 
 
-class PhaseBars(LineList[CellState]):
-    """Bars on one scale, for comparison by eye."""
-
-    def present(self, title: str, cells: Sequence[CellState], *, dark: bool) -> None:
-        """Show the cells that have a successful trial; letters without room in the legend are named in the title."""
-        measured = [cell for cell in cells if cell.ok]
-        self._longest_ns = max((sum(cell.mean_parts_ns().values()) for cell in measured), default=0.0)
-        self._label_width = self.room_for(cell.label for cell in measured)
-        names = legend((part for part in PARTS if any(cell.mean_ns(part) for cell in measured)), dark=dark)
-        fitting = len(names)
-        while fitting and Text(" ").join(names[:fitting]).cell_len > self.size.width:
-            fitting -= 1
-        self.entitle(Text(" · ").join(filter(None, [Text(title), Text(" ").join(names[fitting:])])))
-        self.show(measured, Text(" ").join(names[:fitting]) if measured else None)
-
-    def draw(self, item: CellState, number: int, width: int) -> Text:
-        """``● docker:runc CCCCRRAAADDDDDX 1.90s``; each phase that took any time has at least one letter."""
-        parts = item.mean_parts_ns()
-        total = sum(parts.values())
-        dark = self.app.current_theme.dark
-        line = Text()
-        line.append(
-            f"{glyph(item.label)} {fit(item.label, self._label_width)} ", substrate_style(item.label, dark=dark)
-        )
-        room = width - line.cell_len - 9
-        scale = room / max(self._longest_ns, 1)
-        for part, letters in shares(parts, scale, room).items():
-            line.append(LOOKS[part].letter * letters, Style(color="#000000", bgcolor=cause_colour(part, dark=dark)))
-        line.append(f" {units.duration(total)}")
-        return line
-
-
 class LogView(CursorList[LogLine]):
-    """The latest lines, newest last; the cursor goes with them until a person moves it up."""
+    """The latest lines, the newest last; the cursor stays on the newest until a person moves the cursor up."""
 
     follows = True
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.wanted = ""
-
-    def present(self, state: RunState) -> None:
-        """Show the lines of ``state`` that pass the filter."""
+    def present(self, state: RunState, words: str) -> None:
+        """Show the lines with these words."""
         self._labels = {cell.id: cell.label for cell in state.cells.values()}
         among = list(state.cells.values())
         self._workloads = {cell.id: workload(cell, among) for cell in among}
         before, newest = self.chosen, self.place == len(self.items) - 1
-        self.show([line for line in state.log if self._passes(line)])
+        self.show([line for line in state.log if contains_words(self._words(line), words)])
         same = [number for number, line in enumerate(self.items) if line is before]
         self.cursor = len(self.items) - 1 if newest or not same else same[0]
-
-    def _passes(self, line: LogLine) -> bool:
-        return not self.wanted or self.wanted.casefold() in self._words(line).casefold()
 
     def _words(self, line: LogLine) -> str:
         label = "" if line.cell is None else f"{self._labels.get(line.cell)} {self._workloads.get(line.cell)} "
@@ -189,12 +148,12 @@ class LogView(CursorList[LogLine]):
         return self.items[number].trial is not None
 
     def draw(self, item: LogLine, number: int, width: int) -> Text:
-        """The line, marked where the cursor stands on it and the log has the focus."""
+        """Return the line, with the cursor if the log has the focus."""
         line = self._line_of(item)
         return self.marked(line, number, width) if self.has_focus else line
 
     def _line_of(self, item: LogLine) -> Text:
-        """``14:02:11 ✗ #158 daytona T1×50 failed in create · Throttled: 429``."""
+        """Return ``14:02:11 ✗ #158 daytona T1×50 failed in create · Throttled: 429``."""
         glyph, variable = LEVELS.get(item.level, LEVELS["info"])
         line = Text()
         line.append(time.strftime("%H:%M:%S", time.localtime(item.unix_ns / 1e9)), MUTED)

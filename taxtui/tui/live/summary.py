@@ -1,4 +1,4 @@
-"""A run in words: the status in the first line, what to do next, the summary after quitting."""
+"""A measurement in words: the status in the first line, the next steps, the summary after quitting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from taxtui.tui.projection import form
 
 
 def status(state: RunState, feed: Feed, *, over: bool, brief: bool) -> Text:
-    """``PAUSED  run 0c11 · 00:04:12 · left 3m05s · REC 1.2 MB · lag 900µs ✓``."""
+    """``PAUSED  run 0c11 · 00:04:12 · left 3m05s · REC 1.2 MB · runner ok``."""
     line = Text()
     if words := condition(state, feed, over=over):
         line.append(f" {words} ", "reverse bold")
@@ -30,12 +30,9 @@ def status(state: RunState, feed: Feed, *, over: bool, brief: bool) -> Text:
     line.append(" · ".join(fact for fact in facts if fact))
     if state.runner.latest:
         problems = state.runner.problems
-        lag = (
-            ""
-            if brief
-            else f" (lag p99 {units.duration(state.runner.lag_p99_ns)}{', ' * bool(problems)}{', '.join(problems)})"
-        )
-        line.append(f" · runner {'late' if problems else 'ok'}{lag}", "reverse bold" if problems else "")
+        details = ", ".join([f"lag p99 {units.duration(state.runner.lag_p99_ns)}", *problems])
+        words = f"runner {'late' if problems else 'ok'}{'' if brief else f' ({details})'}"
+        line.append(f" · {words}", "reverse bold" if problems else "")
     return line
 
 
@@ -44,19 +41,18 @@ def condition(state: RunState, feed: Feed, *, over: bool) -> str:
     if isinstance(feed, ReplayFeed):
         if over:
             return "DAMAGED" if feed.damage else "REPLAY END" if state.outcome else "INCOMPLETE"
-        speed = f"{feed.speed:g}×" if feed.speed else "max"
-        return f"REPLAY ‖ {speed}" if feed.paused else f"REPLAY ▶ {speed}"
+        return f"REPLAY {'‖' if feed.paused else '▶'} {f'{feed.speed:g}×' if feed.speed else 'max'}"
     if over:
         return (state.outcome or "incomplete").upper()
     if isinstance(feed, RunFeed) and feed.cancelled:
         return "CLEANING UP"
-    return "PAUSED" if isinstance(feed, RunFeed) and feed.paused else ""
+    return "PAUSED" if feed.paused else ""
 
 
 def last_lines(state: RunState, feed: Feed) -> Text:
-    """Return the outcome and the next steps; a damaged file comes first."""
+    """Return the outcome and the next steps, or the damage of the file."""
     if isinstance(feed, ReplayFeed) and feed.damage:
-        return Text.assemble((f" {feed.damage} ", "bold"), ("· this is all before it", "dim"))
+        return Text.assemble((f" {feed.damage} ", "bold"), ("· the screen shows everything before the damage", "dim"))
     return Text.assemble(
         (f" {_counts(state)} ", "bold"),
         ("· 3 results · 4 projects to a training run · ", "dim"),
@@ -65,7 +61,7 @@ def last_lines(state: RunState, feed: Feed) -> Text:
 
 
 def farewell(state: RunState, path: Path) -> str:
-    """Return the summary that stays on the terminal after quitting."""
+    """Return the summary for the terminal after quitting."""
     lines = [
         f"run {state.run_id} {state.outcome or 'incomplete'} after {units.clock(state.elapsed_ns)}: {_counts(state)}"
     ]

@@ -1,4 +1,4 @@
-"""Whether to move the training run to another substrate: the page of ``taxtui decide``."""
+"""The page of ``taxtui decide``: whether to move the training run to another substrate."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from taxtui.tui.projection import form
 from taxtui.tui.projection.model import Answered
 
 BASELINE: Final = "local"
-"""Hardly the substrate of a training run: ``taxtui decide`` does not assume it either where another was measured."""
+"""A reference, not the substrate of a training run: like ``taxtui decide``, prefer any other as the start."""
 NOT_TAKEN: Final = ("baseline",)
-"""Options of the form that ``taxtui decide`` does not take."""
+"""Options of the form that ``taxtui decide`` lacks."""
 DECIDED: Final = (0, 6)
 """Exit codes of ``taxtui decide``: MOVE or STAY, and CAN'T TELL."""
 
@@ -26,9 +26,9 @@ DECIDED: Final = (0, 6)
 async def ask(
     screen: Screen[None], paths: Sequence[Path], answered: Answered, typed: form.Typed, line: WorkLine | None
 ) -> None:
-    """Ask where to move, and from where if several substrates were measured; then decide and show the page."""
+    """Ask for the goal of the move, and for the start if several substrates were measured; then show the page."""
     measured = list(dict.fromkeys(row.identity.label for row in answered.rows if row.provenance == "measured"))
-    # a move starts at a measured substrate: the only one is not offered as the goal
+    # a move starts at a measured substrate, so that a single measured substrate is not a goal
     choices = [Choice(label, "measured here", label) for label in measured if len(measured) > 1]
     choices += [
         Choice(name, "estimated from published figures", name)

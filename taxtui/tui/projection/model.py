@@ -1,4 +1,4 @@
-"""Answers what the Projection screen asks, with the cost model; meant to be called off the event loop."""
+"""Answers the questions of the Projection screen with the cost model; runs in a thread."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from taxtui.tui.projection.form import Question, Typed, parsed
 
 Source = Recording | Published
 Works = tuple[str | int, ...]
-"""The part of an identity that rows of one answer share."""
+"""A workload: tier, mode, actions, length."""
 
 QUICK: Final = frozenset(
     {
@@ -44,9 +44,9 @@ QUICK: Final = frozenset(
         *("think", "include_cleanup", "quota", "run_sd", "precision"),
     }
 )
-"""Fields of a training run that are answered without a simulation."""
+"""Fields of a training run without a simulation."""
 EFFORT: Final = 0.05
-"""Simulation effort of a training run in steps, relative to ``taxtui project``: a person waits."""
+"""Simulation effort of a training run in steps, as a share of the effort of ``taxtui project``."""
 
 
 class ProjectionAsked(NamedTuple):
@@ -62,7 +62,7 @@ class Answered(NamedTuple):
     rows: Sequence[Row]
     question: Question
     sources: Sequence[Source]
-    coarse: frozenset[CellIdentity] = frozenset()  # rows without what takes a simulation, which is on its way
+    coarse: frozenset[CellIdentity] = frozenset()  # rows whose simulation is pending
 
     @property
     def training_run(self) -> TrainingRun:
@@ -74,27 +74,27 @@ class Answered(NamedTuple):
 
 
 class Refinement(NamedTuple):
-    """An answer whose simulations are wanted."""
+    """A request for the simulations of an answer."""
 
     answered: Answered
-    first: CellIdentity | None
+    first: CellIdentity | None  # simulated first
 
 
 class CurveAsked(NamedTuple):
-    """Curves around an answer, for one row's workload at other lengths."""
+    """A request for curves over the length of a workload."""
 
     answered: Answered
     like: CellIdentity
 
 
 class Projector:
-    """Reads each recording once, until it changes."""
+    """Reads each recording once, until the file changes."""
 
     def __init__(self) -> None:
-        self._read: dict[Path, tuple[tuple[int, int], Source]] = {}
+        self._cache: dict[Path, tuple[tuple[int, int], Source]] = {}
 
     def answer(self, request: ProjectionAsked) -> Answered:
-        """Return the answer without simulations; ``refined`` adds them.
+        """Return the answer without simulations; ``refined`` adds simulations.
 
         Raises:
             RecordingError: there is no recording.
@@ -103,26 +103,25 @@ class Projector:
         question = parsed(request.typed)
         if not request.paths:
             raise RecordingError("there is no recording yet", fix="1 measures, 5 lists recordings")
-        self._read = {path: read for path, read in self._read.items() if path in request.paths}
+        self._cache = {path: source for path, source in self._cache.items() if path in request.paths}
         sources = [self._source(path) for path in request.paths]
         quick = question._replace(places=[_quick(place) for place in question.places])
         if any(isinstance(source, Published) for source in sources):
-            quick = question  # it answers what it can, and refuses the rest by name
+            quick = question  # published figures need no simulation, and refuse other options by name
         rows = project_places(sources, quick.places, None, quick.providers, stressed=False)
         return Answered(rows, question, sources, frozenset() if quick == question else _identities(rows))
 
     def _source(self, path: Path) -> Source:
-        state = catalogue.stamp(path)
-        cached = self._read.get(path)
-        if cached is None or cached[0] != state:
-            self._read[path] = cached = (state, load(path))
-        return cached[1]
+        stamp = catalogue.stamp(path)
+        if path not in self._cache or self._cache[path][0] != stamp:
+            self._cache[path] = (stamp, load(path))
+        return self._cache[path][1]
 
 
 def refined(request: Refinement) -> Iterator[Answered]:
-    """Yield answers with simulations, workload by workload, the one under the cursor first.
+    """Yield answers with more and more simulated workloads, beginning with ``request.first``.
 
-    The last answer is that of ``taxtui project``.
+    The last answer equals the answer of ``taxtui project``.
 
     Raises:
         CostModelError: the question cannot be answered.
@@ -140,7 +139,7 @@ def refined(request: Refinement) -> Iterator[Answered]:
 
 
 def _rows(question: Question, sources: Sequence[Source], wanted: CellFilter) -> list[Row]:
-    """Project some workloads as ``project_places`` does, with less simulation of a run in steps."""
+    """Project some workloads as ``project_places`` does, with less simulation effort."""
     matches: list[Row] = []
     for number, place in enumerate(question.places):
         earlier = [item.spec for item in question.places[:number]]
@@ -163,7 +162,7 @@ def _rows(question: Question, sources: Sequence[Source], wanted: CellFilter) -> 
 
 
 def _quick(place: PlaceAsked) -> PlaceAsked:
-    """The same without what takes a simulation; of think times that differ, their mean."""
+    """Return the question without the fields that take a simulation, and with the mean of the think times."""
     request = {item.name: getattr(place.training_run, item.name) for item in fields(TrainingRun) if item.name in QUICK}
     think = place.training_run.think
     if think is not None and think.sigma:
@@ -176,17 +175,17 @@ def _key(row: Row) -> tuple[CellIdentity, str]:
 
 
 def _family(identity: CellIdentity) -> Works:
-    """Return the tier and the mode: workloads of one family differ only in length."""
+    """Return the tier and the mode, without the length."""
     return identity.tier, identity.mode
 
 
 def _work(identity: CellIdentity) -> Works:
-    """One length of a family."""
+    """Return the tier, the mode and the length."""
     return (*_family(identity), identity.actions, identity.length)
 
 
 def _like(source: Source, like: CellIdentity) -> Source:
-    """Return a recording with the cells of one family alone."""
+    """Return a recording with only the cells of a family."""
     part = copy.copy(source)
     if isinstance(part, Recording):
         part.cells = [cell for cell in part.cells if _family(cell.identity) == _family(like)]
@@ -202,15 +201,15 @@ def _identities(rows: Iterable[Row]) -> frozenset[CellIdentity]:
 
 
 def curves(request: CurveAsked) -> list[Curve]:
-    """Return a curve over actions for each substrate around an answer, without what needs a simulation."""
+    """Return a curve over actions for each substrate, without the fields that take a simulation."""
     answered = request.answered
     parts = [_like(source, request.like) for source in answered.sources]
     training_run = _quick(answered.question.places[-1]).training_run
     return curve(parts, replace(training_run, baseline=None))
 
 
-def stops(rows: Sequence[Row]) -> dict[str, tuple[str, ...]]:
-    """The values of the options that name a substrate, a price sheet or a provider's limits."""
+def choices(rows: Sequence[Row]) -> dict[str, tuple[str, ...]]:
+    """Return the choices of the options that name a substrate, a price sheet or a provider."""
     labels = tuple(dict.fromkeys(row.identity.label for row in rows))
     sheets = tuple(sorted(path.stem for path in SHIPPED_PRICES.glob("*.toml")))
     return {"baseline": labels, "full_speed": labels, "prices": sheets, "profile": tuple(known_profiles())} | {

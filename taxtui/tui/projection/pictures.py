@@ -1,4 +1,4 @@
-"""The pictures of the form's answer: costs and times by cause, and the time of a trajectory over its actions."""
+"""Pictures of a projection: costs by cause, times by cause, and trajectory time over actions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_CURVES: Final = 6
 
 
 class Crossing(NamedTuple):
-    """Two places that hold a worker equally long at some number of actions."""
+    """Two substrates and the number of actions with equal occupied time."""
 
     first: str
     second: str
@@ -37,7 +37,7 @@ class Crossing(NamedTuple):
 
 
 class PicturePanel(Vertical):
-    """One picture at a time, of the workload under the cursor; ``next`` shows the others."""
+    """A picture of the workload under the cursor; ``next`` shows another picture."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -52,7 +52,7 @@ class PicturePanel(Vertical):
 
     def on_mount(self) -> None:
         self._curved: Newest[CurveAsked, list[Curve]] = Newest(
-            curves, self._draw, lambda _, why: self._present([], why), on=self
+            curves, self._draw, lambda _, reason: self._present([], reason), on=self
         )
 
     def on_unmount(self) -> None:
@@ -110,7 +110,7 @@ class PicturePanel(Vertical):
 
 
 class CurvePlot(PlotextPlot):
-    """Both axes are logarithmic; marks stand where the form stands and where something happens."""
+    """Curves on two logarithmic axes, with vertical marks at the length of the workload and at break-evens."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -119,7 +119,7 @@ class CurvePlot(PlotextPlot):
         self.empty = ""
 
     def present(self, curves: Sequence[Curve], marks: Sequence[float], empty: str = "") -> None:
-        """Draw these with ``marks`` on the axis across; ``empty`` says why there are none."""
+        """Draw curves, and marks on the horizontal axis; ``empty`` is the text without any curve."""
         self.curves, self.marks, self.empty = curves, marks, empty
         self.refresh()
 
@@ -164,18 +164,18 @@ class _Line(NamedTuple):
 
 
 def _points(curve: Curve) -> list[tuple[float, float]]:
-    """Return log10 of the number of actions and of the seconds; without points that have no seconds."""
+    """Return log10 of actions and seconds of the points with known seconds."""
     points = [(point.actions, point.trajectory_s or 0.0) for point in curve.points]
     return [(math.log10(actions), math.log10(seconds)) for actions, seconds in points if seconds > 0]
 
 
 def _limits(values: Sequence[float]) -> tuple[float, float]:
-    """The ends of an axis, apart from each other."""
+    """Return the two ends of an axis, never equal."""
     return min(values), max(max(values), min(values) + 0.01)
 
 
 def _ticks(low: float, high: float, limit: int) -> tuple[list[float], list[str]]:
-    """Return the logarithms of at most ``most`` round numbers on an axis, and their labels."""
+    """Return the logarithms of at most ``limit`` round numbers on an axis, and their labels."""
     decades = range(math.floor(low), math.ceil(high) + 1)
     best: list[float] = []
     for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), tuple(n / 10 for n in range(10, 100, 5))):
@@ -195,7 +195,7 @@ def _brief(value: float) -> str:
 
 
 def crossings(line: WorkLine) -> list[Crossing]:
-    """Return the substrates of a workload, two by two, that have a break-even length."""
+    """Return the pairs of substrates with a break-even length."""
     rows = [entry for entry in line.entries if entry.row.evidence is not None]
     answer = [(first, second, break_even(first.row, second.row)) for first, second in combinations(rows, 2)]
     return [
@@ -205,21 +205,21 @@ def crossings(line: WorkLine) -> list[Crossing]:
     ]
 
 
-def break_even_words(line: WorkLine, answer: Sequence[Crossing]) -> str:
-    """``local = docker at 12 actions``, or that there is none; "" of one place alone."""
-    if answer:
-        return ", ".join(f"{first} = {second} at {number(at.actions)} actions" for first, second, at in answer[:2])
+def break_even_words(line: WorkLine, pairs: Sequence[Crossing]) -> str:
+    """Return ``local = docker at 12 actions``, or "no break-even: …"; "" for a single substrate."""
+    if pairs:
+        return ", ".join(f"{first} = {second} at {number(at.actions)} actions" for first, second, at in pairs[:2])
     return "no break-even: the same is cheaper at every length" if len(line.entries) > 1 else ""
 
 
 def cost_title(line: WorkLine) -> str:
-    """In what the bars of a cost are."""
+    """Return the heading of the bars of a cost, with their unit."""
     units = [unit_of(entry.row.attribution).name for entry in line.entries if entry.row.attribution is not None]
-    return f"what the sandbox costs{f', in {units[0]}' if units else ''} · {clean(line.name)}"
+    return f"cost of the sandbox{f' in {units[0]}' if units else ''} · {clean(line.name)}"
 
 
 def cost_bars(line: WorkLine | None) -> list[Bar]:
-    """Return the sandbox's cost of a run in steps by cause: in dollars if there are prices, else in hours."""
+    """Return the cost of the sandbox by cause, for a run in steps: in dollars with prices, else in hours."""
     if line is None:
         return []
     bars = []

@@ -1,4 +1,4 @@
-"""Projection: the cost of a training run; the answer and its pictures follow while a person types."""
+"""Projection: the cost of a training run; answer and pictures follow every change of the form."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from taxtui.report.projected.attributed import headline
 from taxtui.report.projected.sections import marks_of
 from taxtui.terminal_text import clean
 from taxtui.tui import actions
-from taxtui.tui.answer_table import AnswerTable, titles
-from taxtui.tui.arranging import ArrangedScreen
 from taxtui.tui.background import Newest, Unfolding
 from taxtui.tui.dialogs import Tell, copy
+from taxtui.tui.fields import FilterField
 from taxtui.tui.lists import CursorList
-from taxtui.tui.numbered_screen import TopBar
+from taxtui.tui.numbered_screen import NumberedScreen, TopBar
 from taxtui.tui.projection import form
 from taxtui.tui.projection.form_panel import FormPanel
-from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector, Refinement, refined, stops
+from taxtui.tui.projection.model import Answered, ProjectionAsked, Projector, Refinement, choices, refined
 from taxtui.tui.projection.pictures import PicturePanel
+from taxtui.tui.section_table import AnswerTable
 
-PAUSE_S: Final = 0.08  # between the last key and the answer
-KEYS: Final = "o sorts · / filters · w why · f full tables"
+PAUSE_S: Final = 0.08
+"""Seconds between the last key and the question to the cost model."""
 
 
-class ProjectionScreen(ArrangedScreen):
-    """The answer above; below it the form on the left and a picture on the right."""
+class ProjectionScreen(NumberedScreen):
+    """The answer above, the form on the left below, and a picture on the right."""
 
     scope = "projection"
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("projection")]
@@ -49,8 +49,8 @@ class ProjectionScreen(ArrangedScreen):
         self.ranking: Answer | None = None  # the ranking of ``answered``
         self.refusal = ""
         self._pause: Timer | None = None
-        self._typing = ""  # the option whose value is typed
-        self._before = ""  # its previous value
+        self._typing = ""  # the option of the open input
+        self._before = ""  # the value before the input opened
 
     def contents(self) -> ComposeResult:
         with Vertical(id="answer"):
@@ -65,15 +65,15 @@ class ProjectionScreen(ArrangedScreen):
                     yield Static("", id="name", markup=False)
                     yield Input(id="exact", compact=True, select_on_focus=True)
             yield PicturePanel(id="picture")
-        yield from self.filter_field()
+        yield FilterField(placeholder="show only rows that contain …", compact=True)
 
     def on_mount(self) -> None:
         self._numbers: Newest[ProjectionAsked, Answered] = Newest(
             Projector().answer, self._show_first, self._refuse, on=self
         )
-        # in a thread of its own, so that a key is answered at once whatever is simulated for the one before
+        # a separate thread: a new question does not wait for a simulation
         self._simulated: Unfolding[Refinement, Answered] = Unfolding(
-            refined, self._show, self._refuse, lambda _: self._say(), on=self
+            refined, self._show, self._refuse, lambda _: self._show_status(), on=self
         )
         self.form.border_title = "training run · enter types"
         self.explain()
@@ -84,18 +84,18 @@ class ProjectionScreen(ArrangedScreen):
 
     def arrive(self) -> None:
         subject = self.taxtui.subject(succeeded=True)
-        if self.paths != subject:  # what is shown is about something else
+        if self.paths != subject:
             self.paths, self.answered, self.ranking = subject, None, None
-            self.arrange_anew()
-            self.rearrange()
+            self.clear_filter()
+            self.apply_filter()
         self.ask()
 
     def restyle(self) -> None:
-        self.rearrange()
+        self.apply_filter()
 
     @property
     def request(self) -> ProjectionAsked:
-        """The question of the form about the shown recordings."""
+        """The question of the form about the recordings on the screen."""
         return ProjectionAsked(self.paths, dict(self.form.values))
 
     @property
@@ -107,41 +107,41 @@ class ProjectionScreen(ArrangedScreen):
         return self._numbers.busy or self._simulated.busy
 
     @on(FormPanel.Changed)
-    def hesitate(self) -> None:
+    def ask_soon(self) -> None:
         if self._pause:
             self._pause.stop()
         self._pause = self.set_timer(PAUSE_S, self.ask)
         self.explain()
 
     def ask(self) -> None:
-        """Have it answered in the background; what is computed for an earlier question ends."""
+        """Compute the answer in the background, instead of the answer to an earlier question."""
         self._pause = None
-        self._expect("computing …")
+        self._announce("computing …")
         self._simulated.forget()
         self._numbers.ask(self.request)
-        self._say()
+        self._show_status()
 
     def _show_first(self, request: ProjectionAsked, answered: Answered) -> None:
         self._show(request, answered)
         if answered.coarse:
-            rows = self.looked_at
+            rows = self.chosen_rows
             self._simulated.ask(Refinement(answered, rows[0].identity if rows else None))
-            self._say()
+            self._show_status()
 
     def _show(self, request: ProjectionAsked | Refinement, answered: Answered) -> None:
         self.answered, self.refusal = answered, ""
         self.ranking = answered.answer
-        self.form.offer(stops(answered.rows))
-        self.rearrange()
-        self._say()
+        self.form.offer(choices(answered.rows))
+        self.apply_filter()
+        self._show_status()
 
-    def _refuse(self, request: ProjectionAsked | Refinement, why: str) -> None:
-        self.refusal = why
-        self._expect("")
-        self._say()
+    def _refuse(self, request: ProjectionAsked | Refinement, reason: str) -> None:
+        self.refusal = reason
+        self._announce("")
+        self._show_status()
         self.explain()
 
-    def _expect(self, words: str) -> None:
+    def _announce(self, words: str) -> None:
         table = self.query_one(AnswerTable)
         table.empty = words
         table.refresh()
@@ -151,22 +151,23 @@ class ProjectionScreen(ArrangedScreen):
         return self.query_one(FormPanel)
 
     @property
-    def line(self) -> WorkLine | None:
-        return self.query_one(AnswerTable).line
+    def workload(self) -> WorkLine | None:
+        return self.query_one(AnswerTable).workload
 
     @property
-    def looked_at(self) -> Sequence[Row]:
-        return [entry.row for entry in self.line.entries] if self.line else []
+    def chosen_rows(self) -> Sequence[Row]:
+        """The rows of the workload under the cursor."""
+        return [entry.row for entry in self.workload.entries] if self.workload else []
 
-    @property
-    def columns(self) -> Sequence[str]:
-        return titles(self.ranking) if self.ranking else ()
-
-    def rearrange(self) -> None:
+    def apply_filter(self) -> None:
+        """Show the filtered workloads of the ranking."""
         table = self.query_one(AnswerTable)
-        table.present(self.ranking, self.arrangement)
-        order = self.arrangement.in_words(self.columns) or KEYS
-        table.entitle(Text(f"{self._approximately}worker-hours · {order}"))
+        if self.ranking is None:
+            table.present([])
+        else:
+            table.empty = f"no row contains {self.filter_text}" if self.filter_text else ""
+            table.rank(self.ranking, self.filter_text, notes=False)
+        table.entitle(Text(f"{self._approximately}worker-hours · / filters · w why · f full tables"))
         self.explain()
 
     @property
@@ -179,7 +180,7 @@ class ProjectionScreen(ArrangedScreen):
     @on(CursorList.Moved)
     def explain(self) -> None:
         self.query_one("#said", Static).update(Text("\n").join(map(Text, self._sentences())))
-        words, rows = Text(), self.looked_at
+        words, rows = Text(), self.chosen_rows
         if self.refusal:
             words.append(f"✗ {clean(self.refusal)}")
         elif rows:
@@ -191,12 +192,12 @@ class ProjectionScreen(ArrangedScreen):
         self.query_one("#words", Static).update(words)
         self.set_class(bool(self.refusal), "-refused")
         self.query_one("#hint", Static).update(Text(self.form.help, "dim"))
-        self.query_one(PicturePanel).show(self.answered, self.ranking, self.line)
+        self.query_one(PicturePanel).show(self.answered, self.ranking, self.workload)
 
     def _sentences(self) -> list[str]:
-        """Return the sandbox's cost of a run in steps, then the headline."""
-        line, ranking = self.line, self.ranking
-        costs = [entry for entry in line.entries if entry.row.attribution] if line else []
+        """Return the cost of the sandbox for a run in steps, then the headline."""
+        workload, ranking = self.workload, self.ranking
+        costs = [entry for entry in workload.entries if entry.row.attribution] if workload else []
         sentences = [
             f"{clean(entry.place.name)}: {headline(entry.row.attribution)}" for entry in costs if entry.row.attribution
         ]
@@ -204,12 +205,12 @@ class ProjectionScreen(ArrangedScreen):
             sentences.append(f"{self._approximately}{said(ranking)}")
         return sentences
 
-    def _say(self) -> None:
-        """``computing … · run.msgpack · others: short`` in the first line."""
+    def _show_status(self) -> None:
+        """Show ``computing … · run.msgpack`` in the first line."""
         names = catalogue.names(self.paths) or "no recording"
         busy = "computing … · " if self.busy else ""
-        doubt = "not answered · " if self.refusal else ""
-        self.query_one(TopBar).say(Text(f"{doubt}{busy}{names}", no_wrap=True, overflow="ellipsis"))
+        refused = "not answered · " if self.refusal else ""
+        self.query_one(TopBar).say(Text(f"{refused}{busy}{names}", no_wrap=True, overflow="ellipsis"))
 
     def action_view(self) -> None:
         self.query_one(PicturePanel).next()
@@ -219,10 +220,10 @@ class ProjectionScreen(ArrangedScreen):
         from taxtui.tui.projection.decision import ask
 
         if self.answered is not None:
-            await ask(self, self.paths, self.answered, self.form.values, self.line)
+            await ask(self, self.paths, self.answered, self.form.values, self.workload)
 
     def action_why(self) -> None:
-        rows = self.looked_at
+        rows = self.chosen_rows
         if rows and self.answered:
             from taxtui.report.projected.explain import to_text
 
@@ -253,10 +254,8 @@ class ProjectionScreen(ArrangedScreen):
     def action_page(self) -> None:
         self.write_page(["project", *map(str, self.paths), *form.words(self.form.values)])
 
-    # ----------------------------------------------------------------------------------------------------- the form
-
     def action_adjust(self, step: int) -> None:
-        """Take the option's next value; open or fold a group."""
+        """Change the option under the cursor; open or fold a group."""
         self.form.adjust(step)
 
     def action_load(self) -> None:
@@ -264,10 +263,10 @@ class ProjectionScreen(ArrangedScreen):
         self.action_open()
 
     def action_open(self) -> None:
-        """Type a value of the option under the cursor; turn a switch, open or fold a group."""
+        """Open the input for the option under the cursor; toggle a switch, open or fold a group."""
         field, option = self.query_one("#exact", Input), self.form.field
         if option is None:
-            self.form.turn()
+            self.form.toggle_group()
             return
         if option.flag:
             self.form.set(option.name, "" if self.form.value(option.name) else form.ON)
@@ -276,13 +275,12 @@ class ProjectionScreen(ArrangedScreen):
         self.query_one("#name", Static).update(f"{option.label}: ")
         with self.prevent(Input.Changed):
             field.value = self.form.value(option.name)
-        field.placeholder = self.form.examples(option)
         self._typing, self._before = option.name, self.form.values.get(option.name, "")
-        self.set_focus(field)  # at once: the next key goes there
+        self.set_focus(field)
 
     @on(Input.Changed, "#exact")
     def typed(self, event: Input.Changed) -> None:
-        """Answer while a person types; a path counts once it is complete."""
+        """Answer while a person types; a path counts once the path is complete."""
         if self._typing != form.FILE:
             self.form.set(self._typing, event.value)
 
@@ -294,7 +292,7 @@ class ProjectionScreen(ArrangedScreen):
         self.set_focus(self.form)
 
     def key_escape(self) -> None:
-        """Take back what was typed; else drop the filter."""
+        """Restore the option of the open input; without an open input, remove the filter."""
         if self.query_one("#typing").display:
             self.form.set(self._typing, self._before)
             self.typed_all()

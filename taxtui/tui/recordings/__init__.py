@@ -1,1 +1,1 @@
-"""Screen 5: what there is."""
+"""Screen 5: the recordings of this machine."""

@@ -10,8 +10,6 @@ from typing import Final
 
 from rich.table import Table
 from rich.text import Text
-from textual import events
-from textual.message import Message
 from textual.widgets import Static
 
 from taxtui.live.catalogue import HOPELESS, CatalogueEntry, shown
@@ -39,15 +37,15 @@ STATES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "unreadable": ("✗", "text-error"),
     }
 )
-"""Outcome of a measurement, or state of a file → glyph and theme variable."""
+"""Outcome of a measurement or state of a file → glyph and theme variable."""
 
 TROUBLE: Final = HOPELESS | {"damaged"}
-"""States of a file that are shown instead of the outcome."""
+"""States of a file that hide the outcome."""
 
 MARK: Final = "+"
 NAME_MAX: Final = 40
 SUBSTRATES_LEAST: Final = 14
-"""Columns that the names of the substrates have at least."""
+"""Smallest width of the names of the substrates."""
 UNKNOWN: Final = "–"
 
 
@@ -71,27 +69,21 @@ FACTS: Final[Mapping[str, Callable[[CatalogueEntry], str]]] = MappingProxyType(
         "cells": lambda entry: str(entry.cells or UNKNOWN),
     }
 )
-"""Title of a column → its text; in the order of drawing, and of importance."""
+"""Title of a column → text of an entry, the most important column first."""
 
 
 class RecordingList(CursorList[CatalogueEntry]):
-    """State, name and facts; a click selects a line, or marks it at its left edge, and a double click opens it."""
-
-    class Opened(Message):
-        """A line was clicked twice."""
-
-    class Marked(Message):
-        """The line under the cursor was clicked where its mark stands."""
+    """A recording per line: state, name and facts."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._marks: Collection[Path] = ()
-        self._width = 0  # that the columns were laid out for
+        self._width = 0  # of the list at the last layout
         self._name_width = self._state_width = 4
         self._columns: dict[str, int] = {}  # title → width
 
     def present(self, entries: Sequence[CatalogueEntry], marks: Collection[Path]) -> None:
-        """List these entries, the marked ones with a sign."""
+        """List entries, with a sign for marks."""
         self._marks = marks
         self._lay_out(entries)
         self.show(entries, self.heading)
@@ -102,7 +94,7 @@ class RecordingList(CursorList[CatalogueEntry]):
             self.refresh()
 
     def _lay_out(self, entries: Sequence[CatalogueEntry]) -> None:
-        """Show as many columns as fit beside the names of the substrates, of which the last may be cut."""
+        """Show as many columns as fit before the names of the substrates."""
         self._width = self.scrollable_content_region.width
         self._state_width = max([len("interrupted"), *(len(_state(entry)) for entry in entries)])
         room = self._width - len("▸ + ✓  ") - self._state_width - 2 - SUBSTRATES_LEAST
@@ -118,7 +110,7 @@ class RecordingList(CursorList[CatalogueEntry]):
         heading = Text(f"    {'':{self._state_width + 2}} {'name':<{self._name_width}}", MUTED)
         for title, width in self._columns.items():
             heading.append(f"  {title:>{width}}")
-        self.heading = heading.append("  on") if entries else None
+        self.heading = [heading.append("  on")] if entries else []
 
     def draw(self, item: CatalogueEntry, number: int, width: int) -> Text:
         """``✓ finished  20261121t130312z-1a2b3c4d  800/800  2026-11-21 13:03  457.4 kB  ○ local ● docker``."""
@@ -136,20 +128,9 @@ class RecordingList(CursorList[CatalogueEntry]):
         line.append_text(names(item.substrates, dark=self.app.current_theme.dark))
         return self.marked(line, number, width)
 
-    def on_click(self, event: events.Click) -> None:
-        event.prevent_default()
-        number, at = self.under(event), event.get_content_offset(self)
-        if at is None or number is None:
-            return
-        self.put(number)
-        if at.x < len("▸ + "):
-            self.post_message(self.Marked())
-        elif event.chain == 2:
-            self.post_message(self.Opened())
-
 
 def names(labels: Sequence[str], *, dark: bool) -> Text:
-    """``○ local ● docker``: the substrates without their variants."""
+    """Return ``○ local ● docker``, the substrates without their variants."""
     return _with_glyphs(list(dict.fromkeys(label.partition(":")[0] for label in labels)), dark=dark)
 
 
@@ -162,12 +143,12 @@ def _named(entry: CatalogueEntry) -> str:
 
 
 def _state(entry: CatalogueEntry) -> str:
-    """Return the outcome of the measurement in a word or two; the state of a damaged file comes first."""
+    """Return the outcome of the measurement, or the state of a damaged file."""
     return entry.state if entry.state in TROUBLE or not entry.fate else entry.fate
 
 
 class RecordingFacts(Static):
-    """Labels on the left, facts on the right; long ones go on in the next line."""
+    """A table of labels and facts; long facts continue in the next line."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__("", id=id, markup=False)
@@ -188,12 +169,12 @@ class RecordingFacts(Static):
 
     def _fate(self, entry: CatalogueEntry) -> Text:
         """``■ cancelled after 34 of 40 trials: 31 ok, 3 cancelled``."""
-        fate = entry.fate or "not known"
+        fate = entry.fate or "unknown"
         glyph, variable = STATES.get(fate, ("?", "foreground"))
         line = Text.assemble((f"{glyph} {fate}", themed(self.app.theme_variables, variable)))
         planned = "an unknown number of trials" if entry.trials is None else _many(entry.trials, "trial")
         if entry.done is None:
-            return line.append(f" · the file does not say how many of {planned} ended")
+            return line.append(f" · number of ended trials unknown, of {planned}")
         noun = {"finished": "", "budget": " is used up,"}.get(fate, "")
         of = "all of" if entry.done == entry.trials else f"{entry.done:,} of"
         counts = ", ".join(f"{n:,} {name}" for name, n in entry.counts.items())
@@ -217,7 +198,7 @@ class RecordingFacts(Static):
         lasted = units.clock(entry.elapsed_ns)
         lasted = f", {lasted} so far" if entry.state == "running" else f", lasted {lasted}"
         lasted = lasted if entry.elapsed_ns else ""
-        yield "started", f"{started}{lasted}" if entry.started_unix_ns else "not known"
+        yield "started", f"{started}{lasted}" if entry.started_unix_ns else "unknown"
         yield "id", " · ".join(filter(None, [entry.run_id, f"scenario {entry.scenario}" if entry.scenario else ""]))
         where = _with_glyphs(entry.substrates, dark=self.app.current_theme.dark)
         if entry.stand_in:
@@ -229,7 +210,7 @@ class RecordingFacts(Static):
 
 
 def software(facts: Mapping[str, str]) -> str:
-    """``taxtui 0.1.0 · python 3.11.7 · …``, what says most of the machine first."""
+    """Return ``cpu … · cores 2 · … · taxtui 0.1.0 · …``, the machine first."""
     first: Sequence[str] = ("cpu", "cores", "kernel", "taxtui", "python")
     order = [*(key for key in first if key in facts), *(key for key in facts if key not in first)]
     return " · ".join(f"{key} {facts[key]}" for key in order)

@@ -1,1 +1,1 @@
-"""Screen 3: what was measured."""
+"""Screen 3: the measured tables."""

@@ -1,1 +1,1 @@
-"""Screen 1: what to measure."""
+"""Screen 1: the form of a measurement."""

@@ -1,4 +1,4 @@
-"""The Setup form as data: its scenario and its command line."""
+"""The Setup form as data: scenario and command line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     trials: str = "20"  # as typed
     warmup: str = "1"
     concurrency: str = "1"
-    arrival: str = ""  # as ``--arrival`` takes it; "" = the usual one at this concurrency
+    arrival: str = ""  # for ``--arrival``; "" = the usual arrival
     budget: str = "120s"  # start no more trials after this time; "" = never
     repeat: str = "1"  # complete runs, as typed
 
@@ -83,7 +83,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         return _plan(self)
 
     def scenario(self) -> dict[str, Any]:
-        """The scenario file that says the same, as a mapping."""
+        """Return the equivalent scenario file, as a mapping."""
         block = {
             "substrates": list(self.substrates),
             "tiers": list(self.tiers),
@@ -98,7 +98,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
         return {"name": NAME, "budget": self.budget, **repeat, "cells": [block]}
 
     def command(self, limits: Sequence[str] = ()) -> str:
-        """Return the command line of this measurement; ``limits`` are options that limit its cost."""
+        """Return the command line of this measurement; ``limits`` are options against cost."""
         words = ["taxtui", "run"]
         for option, values in (
             ("-s", self.substrates),
@@ -139,7 +139,7 @@ def counted(number: int, thing: str) -> str:
 
 
 def choices(file: ScenarioFile, folder: Path) -> Choices | None:
-    """Return the form of a scenario, or None if the form lacks a field for it.
+    """Return the form of a scenario, or None if the form lacks a field.
 
     ``folder``: relative paths of tiers start here.
     """
@@ -162,7 +162,7 @@ def choices(file: ScenarioFile, folder: Path) -> Choices | None:
     if width is None or block != plain:
         return None
     return Choices(
-        substrates=tuple(str(parse_substrate(text)) for text in block.substrates),  # in the order that plans use
+        substrates=tuple(str(parse_substrate(text)) for text in block.substrates),  # in the order of plans
         tiers=tuple(os.path.abspath(folder / tier) if tier.endswith(".toml") else tier for tier in block.tiers),  # noqa: PTH100  # Path.resolve() would follow links
         actions=", ".join(map(str, block.actions)),
         modes=tuple(block.modes),
@@ -176,21 +176,21 @@ def choices(file: ScenarioFile, folder: Path) -> Choices | None:
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True):
-    """A scenario file that can run unchanged."""
+    """A scenario file."""
 
     name: str
     argument: str  # for ``taxtui run``
-    title: str  # its size, or what is wrong with it
+    title: str  # the size, or the error
     choices: Choices | None = None
-    plan: Plan | None = None  # None where it cannot be run
+    plan: Plan | None = None  # None: the scenario cannot run
 
     def command(self, limits: Sequence[str] = ()) -> str:
-        """Return the command line that runs it unchanged; ``limits`` are options that limit its cost."""
+        """Return the command line of the unchanged scenario; ``limits`` are options against cost."""
         return shlex.join(["taxtui", "run", self.argument, *limits])
 
 
 def shipped_tiers() -> list[str]:
-    """The names of the tiers that come with taxtui."""
+    """Return the names of the shipped tiers."""
     root = scenario.CHECKOUT if scenario.CHECKOUT.is_dir() else scenario.BUNDLE
     return sorted(path.stem for path in root.glob("tiers/*.toml"))
 
@@ -210,7 +210,7 @@ def presets(folder: Path) -> list[Preset]:
     """Return the shipped scenarios, and the scenarios in ``folder`` and ``folder/scenarios``."""
     paths = {name: name for name in scenario.shipped_names()}
     for path in sorted([*folder.glob("*.toml"), *folder.glob("scenarios/*.toml")]):
-        with contextlib.suppress(OSError):  # a folder or a pipe of that name, a link that leads nowhere
+        with contextlib.suppress(OSError):  # a folder, a pipe, or a broken link
             if b"[[cells]]" in read_regular(path, toml.MAX_BYTES):
                 paths.setdefault(path.stem, str(path))
     return [_preset(name, argument) for name, argument in paths.items()]

@@ -1,4 +1,4 @@
-"""Questions of the Setup screen in the background: which substrates work, and how long earlier trials took."""
+"""Background work of the Setup screen: checks of substrates, and durations of earlier trials."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from taxtui.sandboxes import registry
 from taxtui.tui.background import Newest
 
 Checker = Callable[[Sequence[str]], Awaitable[Mapping[str, CheckedSubstrate]]]
-"""Asks substrates, as ``-s`` takes them; naming none means all that are installed. Raises ``TaxtuiError``."""
+"""Checks substrates by their ``-s`` text; without any, all installed substrates. Raises ``TaxtuiError``."""
 
 
 async def check(refs: Sequence[str] = ()) -> dict[str, CheckedSubstrate]:
-    """Ask these substrates, or every installed one.
+    """Check these substrates, or all installed substrates.
 
     Raises:
-        SubstrateUnavailable: the command itself failed; the message is its last line.
+        SubstrateUnavailable: the command failed; the message is the last line of stderr.
     """
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "taxtui", "doctor", "--format", "json"),
@@ -56,10 +56,10 @@ def _cleaned(answer: CheckedSubstrate, clean: Callable[[str], str]) -> CheckedSu
 
 
 class History:
-    """Keeps a table of recorded times up to date; ``rest`` stops the reading."""
+    """Keeps a table of recorded durations up to date; ``rest`` stops the reading."""
 
     def __init__(self, on: MessagePump, changed: Callable[[], None], failed: Callable[[str], None]) -> None:
-        """Begin to read; the listeners are called as messages of ``on`` are."""
+        """Begin to read; the listeners are called like messages of ``on``."""
         self.table: Table | None = None  # None: not read yet
         self._changed, self._failed = changed, failed
         self._resting = False

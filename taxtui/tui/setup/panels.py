@@ -20,15 +20,15 @@ class SubstrateList(PickList):
     def __init__(self) -> None:
         super().__init__(id="substrates", title="Substrates")
         self.answers: dict[str, CheckedSubstrate] = {}
-        self.awaited: set[str] = set()  # those whose answer is awaited
+        self.awaited: set[str] = set()  # substrates in a check
 
     def add(self, key: str, *, picked: bool = False) -> None:
-        """Offer a substrate, with options or without, unless it is offered already."""
+        """Add a substrate with or without options, unless the list has the substrate."""
         if key not in self.offered:
             self.offer(key, picked=picked, label=lambda: self._label(key))
 
     def only(self, names: Sequence[str]) -> None:
-        """Offer these substrates, and drop other ones without options."""
+        """Offer these substrates; drop all others without options."""
         for key in self.offered:
             if key not in names and ":" not in key:
                 self.drop(key)
@@ -42,7 +42,7 @@ class SubstrateList(PickList):
         self.redraw()
 
     def hear(self, keys: Sequence[str], answers: Mapping[str, CheckedSubstrate]) -> None:
-        """Show the results of a check; add substrates that are new."""
+        """Show the results of a check; add new substrates."""
         self.awaited.difference_update(keys)
         self.answers.update(answers)
         for key in answers:

@@ -10,18 +10,15 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widgets import Input, Label
 
-from taxtui.plan import arrivals
-from taxtui.tui.fields import Cycle
 from taxtui.tui.setup.form import Choices
 
-ARRIVALS: Final = {kind.name(): kind for kind in arrivals.KINDS}
 COUNTS: Final = (("trials", "Trials"), ("warmup", "Warm-up"), ("concurrency", "Concurrency"))
-TEXTS: Final = ("actions", "trials", "warmup", "concurrency", "repeat", "budget")
-"""The fields of ``Choices`` that are typed here."""
+TEXTS: Final = ("actions", "trials", "warmup", "concurrency", "repeat", "budget", "arrival")
+"""Fields of ``Choices`` in this widget."""
 
 
 class RunFields(Vertical):
-    """Two lines of fields; those for money are there once something paid is picked."""
+    """Two lines of fields, and a line of cost limits for paid substrates."""
 
     class Changed(Message):
         """A field was changed."""
@@ -33,8 +30,7 @@ class RunFields(Vertical):
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        self._last: dict[str | None, str] = {}  # each field's text: Textual reports the first text as a change too
-        self._arguments: dict[str, str] = {}  # what was typed for each kind of arrival that takes something
+        self._texts: dict[str | None, str] = {}  # by field: Textual reports the first text as a change too
 
     def compose(self) -> ComposeResult:
         plain = Choices()
@@ -50,68 +46,34 @@ class RunFields(Vertical):
             yield Label("Budget")
             yield Input(plain.budget, id="budget", compact=True, placeholder="none", max_length=7)
             yield Label("Arrival")
-            yield Cycle(("", *ARRIVALS), self._arrival_label, id="arrival")
-        with Horizontal(id="more"):
-            yield Label(id="asks", classes="argument", markup=False)
-            yield Input(id="argument", compact=True, max_length=200, classes="argument")
-            yield Label("Prices", classes="money")
-            yield Input(id="prices", compact=True, classes="money")
-            yield Label("Max $", classes="money")
-            yield Input(id="most", compact=True, restrict="[0-9.]*", max_length=9, classes="money")
+            yield Input(id="arrival", compact=True, placeholder="default, or burst, staggered:500ms, open:20/s")
+        with Horizontal(id="money"):
+            yield Label("Prices")
+            yield Input(id="prices", compact=True)
+            yield Label("Max $")
+            yield Input(id="most", compact=True, restrict="[0-9.]*", max_length=9, placeholder="auto")
 
     def _count(self, key: str, value: str) -> Input:
         return Input(value, id=key, compact=True, restrict="[0-9]*", max_length=7, select_on_focus=True)
 
-    def on_mount(self) -> None:
-        self.show_money("", needed=False)
-
-    def _arrival_label(self, value: str) -> str:
-        if value or not self.is_mounted:
-            return value
-        width = self._text("concurrency")
-        return f"{arrivals.usual(int(width) if width.isdigit() and int(width) > 1 else 1)} (default)"
-
     @on(Input.Changed)
     def typed_into(self, event: Input.Changed) -> None:
         event.stop()
-        if event.input.id == "argument":
-            self._arguments[self.query_one(Cycle).value] = event.value
-        self.keep_arrival_true()
-        if event.input.value != self._last.get(event.input.id, getattr(Choices(), str(event.input.id), "")):
-            self.post_message(self.Changed(money=event.input.has_class("money")))
-        self._last[event.input.id] = event.input.value
-
-    @on(Cycle.Changed)
-    def turned(self, event: Cycle.Changed) -> None:
-        event.stop()
-        self.keep_arrival_true()
-        self.post_message(self.Changed(money=False))
-
-    def keep_arrival_true(self) -> None:
-        """Update the default arrival with the concurrency, and show the argument of an arrival that has one."""
-        arrival = self.query_one(Cycle)
-        arrival.refresh(layout=True)
-        kind = ARRIVALS.get(arrival.value)
-        self.set_class(kind is not None and bool(kind.example), "-argument")
-        if kind is not None and kind.example:
-            self.query_one("#asks", Label).update(kind.asks)
-            with self.prevent(Input.Changed):
-                self.query_one("#argument", Input).value = self._arguments.get(arrival.value, kind.example)
+        field = event.input.id
+        if event.input.value != self._texts.get(field, getattr(Choices(), str(field), "")):
+            self.post_message(self.Changed(money=field in ("prices", "most")))
+        self._texts[field] = event.input.value
 
     def show_money(self, sheet: str, *, needed: bool) -> None:
-        """Show the fields for money, or hide them; ``sheet`` is the price sheet if none is typed."""
+        """Show or hide the cost limits; ``sheet`` is the price sheet unless a person types another."""
         self.set_class(needed, "-money")
         self.query_one("#prices", Input).placeholder = sheet or "none"
-        self.query_one("#most", Input).placeholder = "auto"
 
     def _text(self, key: str) -> str:
         return self.query_one(f"#{key}", Input).value.strip()
 
     def typed(self) -> dict[str, str]:
-        arrival = self.query_one(Cycle).value
-        if self.has_class("-argument"):
-            arrival += f":{self._text('argument')}"
-        return {key: self._text(key) for key in TEXTS} | {"arrival": arrival}
+        return {key: self._text(key) for key in TEXTS}
 
     @property
     def sheet(self) -> str:
@@ -122,10 +84,6 @@ class RunFields(Vertical):
         return self._text("most")
 
     def fill(self, choices: Choices) -> None:
-        kind, _, argument = choices.arrival.partition(":")
         with self.prevent(Input.Changed):
             for key in TEXTS:
                 self.query_one(f"#{key}", Input).value = getattr(choices, key)
-        self._arguments = {kind: argument} if argument else {}
-        self.query_one(Cycle).value = kind
-        self.keep_arrival_true()

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from taxtui.tui.setup.run_fields import RunFields
 
 FREE_HERE = ("local", "docker")
-"""Substrates of this machine without cost: `taxtui run` measures those that work, and the form starts with them."""
+"""Substrates of this machine without cost; like ``taxtui run``, the form picks the working substrates among these."""
 MODES = {
     "exec": "exec  one dispatch through the substrate's command path per action",
     "session": "session  one persistent shell that all actions of a trial go through",
@@ -43,7 +43,7 @@ BUTTONS = {"launch": "Launch", "copy": "Copy as CLI", "load": "Load scenario", "
 
 
 class SetupScreen(NumberedScreen):
-    """The form: ``choices`` has its values, ``expense`` their cost."""
+    """The form: ``choices`` has the values, ``expense`` the cost."""
 
     scope = "setup"
     BINDINGS: ClassVar[list[BindingType]] = [*actions.bindings("setup")]
@@ -51,13 +51,15 @@ class SetupScreen(NumberedScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.preset: Preset | None = None  # one that the form cannot say, to be run as it stands
+        self.preset: Preset | None = None  # a scenario without a form, to run unchanged
         self.history: History | None = None
-        self._whole = asyncio.Event()  # the parts that follow the first frame are there
+        self._whole = asyncio.Event()  # set after the parts below the first frame exist
         self._checked = asyncio.Event()  # the substrates have been checked once
-        self._untouched = True  # the form still shows what `taxtui run` measures
-        self.expense: Expense | None = None  # None: what the form says cannot be run
-        self._unanswered: dict[tuple[str, ...], Sequence[str]] = {}  # what was asked how → the substrates it is about
+        self._untouched = True  # no person has changed the form
+        self.expense: Expense | None = None  # None: the form is not a valid plan
+        self._unanswered: dict[
+            tuple[str, ...], Sequence[str]
+        ] = {}  # running checks: arguments of the check → substrates
 
     def contents(self) -> ComposeResult:
         with Horizontal(id="picks"):
@@ -78,7 +80,7 @@ class SetupScreen(NumberedScreen):
         self.app.call_later(self.call_after_refresh, self._complete)
 
     async def _complete(self) -> None:
-        """Everything that the first frame does not wait for."""
+        """Add the parts after the first frame."""
         from textual.widgets import Button
 
         from taxtui.sandboxes import registry
@@ -101,13 +103,11 @@ class SetupScreen(NumberedScreen):
         self.call_after_refresh(self._look_around)
 
     def _look_around(self) -> None:
-        """Ask the substrates and the earlier recordings, which the form does not wait for."""
+        """Start the check of the substrates and the reading of earlier recordings."""
         from taxtui.tui.setup.lookups import History
 
         self.history = History(self, self.refresh_plan, partial(self.notify, severity="warning"))
         self.action_renew()
-
-    # -------------------------------------------------------------------------------------------- what the form says
 
     @property
     def substrates(self) -> SubstrateList:
@@ -131,7 +131,7 @@ class SetupScreen(NumberedScreen):
 
     @property
     def obstacle(self) -> str:
-        """Why what the form says cannot be launched; "" where it can."""
+        """The reason that the form cannot be launched, or ""."""
         missing = "" if self.preset else self.choices.missing
         return missing or (self.expense.obstacle if self.expense else "")
 
@@ -141,7 +141,7 @@ class SetupScreen(NumberedScreen):
         self.refresh_plan()
 
     def on_run_fields_changed(self, event: RunFields.Changed) -> None:
-        """As ``edited``; but money is not a part of what is measured."""
+        """As ``edited``, but a cost limit does not change the measurement."""
         if event.money:
             self.refresh_plan()
         else:
@@ -172,7 +172,7 @@ class SetupScreen(NumberedScreen):
         if obstacle := self.obstacle:
             facts.append(Text(f"Not ready: {obstacle}", colours.themed(self.app.theme_variables, "text-warning")))
         about = [about_tier(name) for name in choices.tiers] + [MODES[mode] for mode in choices.modes]
-        # the command comes near the end, where the room may end: y copies all of it
+        # the command may be cut at the end of the plan: y copies the whole command
         text = Text("\n").join(filter(None, [*facts, self.substrates.advice(), command]))
         self.query_one("#words", Static).update(text.append("\n\n").append("\n".join(about), "dim"))
         self.query_one("#launch").disabled = bool(obstacle)
@@ -201,8 +201,6 @@ class SetupScreen(NumberedScreen):
         limits = self.expense.options if self.expense else ()
         return self.preset.command(limits) if self.preset else self.choices.command(limits)
 
-    # --------------------------------------------------------------------------------------------- in the background
-
     def action_renew(self) -> None:
         offered = self.substrates.offered
         self._check([key for key in offered if ":" not in key], ())
@@ -213,9 +211,9 @@ class SetupScreen(NumberedScreen):
             self._check(refs, refs)
 
     def _check(self, keys: Sequence[str], refs: Sequence[str]) -> None:
-        """Check substrates in a process; a newer check of the same ones replaces it."""
+        """Check substrates in a process; a newer check of the same substrates replaces this check."""
         self._unanswered[tuple(refs)] = keys
-        # a coroutine would be left unawaited where a newer question ends this one before it has begun
+        # a function, not a coroutine: a replaced coroutine would never be awaited
         _: Worker[None] = self.run_worker(partial(self._ask, keys, refs), group=f"check {tuple(refs)}", exclusive=True)
 
     async def _ask(self, keys: Sequence[str], refs: Sequence[str]) -> None:
@@ -237,7 +235,7 @@ class SetupScreen(NumberedScreen):
         self.refresh_plan()
 
     def on_screen_suspend(self) -> None:
-        """Something else is looked at; a run has the machine for itself."""
+        """Stop background work: a measurement needs the machine."""
         if self.history:
             self.history.rest()
         if self.taxtui.running:
@@ -257,15 +255,13 @@ class SetupScreen(NumberedScreen):
         if self.history:
             self.history.close()
 
-    # -------------------------------------------------------------------------------------------- what a person does
-
     async def on_button_pressed(self, event: Button.Pressed) -> None:
         await self.run_action(str(event.button.id))
 
     async def _refused(self) -> bool:
-        """Say what stands in the way, if anything does; a key may come before the form is whole."""
+        """Return whether the form cannot be launched, and notify the reason; a key may precede the whole form."""
         await self._whole.wait()
-        if self._untouched and not self._checked.is_set():  # the check decides what the form says
+        if self._untouched and not self._checked.is_set():  # the check picks substrates
             self.notify("checking which substrates work here …", timeout=3)
             await self._checked.wait()
         if obstacle := self.obstacle:
@@ -319,7 +315,7 @@ class SetupScreen(NumberedScreen):
             self.use(preset)
 
     def use(self, preset: Preset) -> None:
-        """Show a preset in the form, or instead of it."""
+        """Fill the form with a preset, or prepare the preset to run unchanged."""
         from taxtui.tui.setup.run_fields import RunFields
 
         choices = preset.choices
@@ -344,7 +340,7 @@ class SetupScreen(NumberedScreen):
 
     @work
     async def action_launch(self) -> None:
-        """Start the run; where it costs money, the substrate's name has to be typed first."""
+        """Start the run; a paid substrate needs its name typed first."""
         from taxtui.tui.dialogs import Ask
 
         if await self._refused():

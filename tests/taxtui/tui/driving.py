@@ -1,5 +1,4 @@
-"""What the tests of screens share: runs to look at, waiting for the app, its screens as their types, which actions have
-a test."""
+"""Shared parts of the tests of screens: feeds, waiting, screens by type, and the list of tested actions."""
 
 from __future__ import annotations
 
@@ -13,6 +12,9 @@ from textual.widget import Widget
 from taxtui.tui.app import TaxtuiApp
 from taxtui.tui.live.screen import LiveScreen
 from taxtui.tui.numbered_screen import NumberedScreen
+from taxtui.tui.projection.screen import ProjectionScreen
+from taxtui.tui.recordings.screen import RecordingsScreen
+from taxtui.tui.results.screen import ResultsScreen
 from taxtui.tui.setup.screen import SetupScreen
 from tests.support import waiting
 from tests.taxtui.tui import story
@@ -79,3 +81,14 @@ async def focus(pilot: Pilot[None], widget: Widget) -> None:
     """Focus a widget; a key that is pressed before Textual has got round to it goes to another."""
     widget.focus()
     await until(pilot, lambda: widget.has_focus)
+
+
+async def shown(pilot: Pilot[None]) -> None:
+    """Nothing is being read, computed or verified any more."""
+    await pilot.pause()
+    screen = pilot.app.screen
+    if isinstance(screen, ResultsScreen | ProjectionScreen):
+        await until(pilot, lambda: screen.settled)
+    if isinstance(screen, RecordingsScreen):
+        await until(pilot, lambda: screen.listing is not None)
+    await pilot.pause()

@@ -3,23 +3,65 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
+
+import pytest
+from textual.app import App
+from textual.widgets import Footer
 
 from costmodel.recording import events
+from taxtui import folders
 from taxtui.tui import actions
 from taxtui.tui import app as app_module
 from taxtui.tui.colours import THEMES
-from taxtui.tui.dialogs import Confirm, Tell
+from taxtui.tui.dialogs import Confirm, Tell, copy
+from taxtui.tui.live.panels import CellTable
+from taxtui.tui.numbered_screen import NumberedScreen, Tab
 from tests.taxtui.tui.driving import SIZE, TESTED, covers, finished, live, running, setup
 from tests.taxtui.tui.feeds import app
 
 
 @covers("go('setup')", "go('live')")
-async def test_digits_go_to_the_screens() -> None:
-    async with app().run_test(size=SIZE) as pilot:
-        await pilot.press("2")
-        live(pilot)
+async def test_digits_and_tabs_go_to_the_screens_and_a_click_chooses_a_cell() -> None:
+    async with app(running()).run_test(size=SIZE) as pilot:
         await pilot.press("1")
         setup(pilot)
+        await pilot.press("2")
+        await pilot.click(CellTable, offset=(5, 3))  # below the border and the heading, the second cell
+        chosen = live(pilot).query_one(CellTable).chosen
+        assert chosen is not None
+        assert chosen.label == "docker:runc"
+        for scope in (tab.scope for tab in reversed(actions.SCREENS)):
+            await pilot.click(next(tab for tab in pilot.app.screen.query(Tab) if tab.mode == scope))
+            await pilot.pause()
+            assert isinstance(pilot.app.screen, NumberedScreen)
+            assert pilot.app.screen.scope == scope
+
+
+async def test_a_click_in_the_footer_does_what_the_key_does() -> None:
+    async with app(running()).run_test(size=SIZE) as pilot:
+        await pilot.pause()
+        footer = pilot.app.screen.query_one(Footer)
+        await pilot.click(next(key for key in footer.children if "Copy" in str(key.render())))
+        await pilot.pause()
+        assert pilot.app.clipboard.startswith("taxtui report")
+
+
+async def test_a_copied_text_is_in_a_file_too_for_terminals_without_a_clipboard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with App[None]().run_test() as pilot:
+        copy(pilot.app, "taxtui project ×\n", "one line")
+        file = tmp_path / "cache" / "copied.txt"
+        assert pilot.app.clipboard == file.read_text(encoding="utf-8") == "taxtui project ×\n"
+        await pilot.pause()
+        (note,) = pilot.app._notifications
+        assert note.message == f"one line\nNot on the clipboard? cat {file}"
+
+        monkeypatch.setattr(folders, "cache", lambda: file)  # no folder
+        copy(pilot.app, "another", "copied")
+        await pilot.pause()
+        assert [note.message for note in pilot.app._notifications][-1].endswith("shift held")
 
 
 @covers("help")
@@ -28,7 +70,7 @@ async def test_help_lists_every_action_of_the_screen() -> None:
         await pilot.press("question_mark")
         assert isinstance(pilot.app.screen, Tell)
         svg = pilot.app.export_screenshot().replace("&#160;", " ")
-        for action in actions.of("live", "app"):
+        for action in actions.actions_in("live", "app"):
             assert action.label in svg
         await pilot.press("escape")
         live(pilot)
@@ -98,12 +140,12 @@ def test_there_are_few_actions_and_a_key_has_one_meaning_everywhere() -> None:
     assert len(set(keys)) == len(keys)
     assert len({action.name for action in actions.ACTIONS}) == len(keys)
     for tab in actions.SCREENS:
-        shown = {one.keys for one in actions.of(tab.scope, "app") if {tab.scope, "app"} & set(one.footer)}
+        shown = {one.keys for one in actions.actions_in(tab.scope, "app") if {tab.scope, "app"} & set(one.footer)}
         assert len(shown - {"enter", "y", "h", "question_mark", "q"}) == 1
 
 
 def test_every_action_has_a_test() -> None:
     screens = [f"{tab.scope}.test_actions_{tab.scope}" for tab in actions.SCREENS]
-    for name in (*screens, "test_actions_page", "results.test_ecdf"):
+    for name in (*screens, "test_actions_page"):
         importlib.import_module(f"tests.taxtui.tui.{name}")  # adds what it covers
     assert {action.name for action in actions.ACTIONS} == TESTED

@@ -11,19 +11,16 @@ import pytest
 from click.testing import CliRunner
 from textual.widgets import Input
 
-from costmodel.errors import PriceError, SourceError
+from costmodel.errors import SourceError
 from costmodel.recording import events
 from taxtui.commands.replay import command as replay_command
 from taxtui.errors import RecordingError, UsageError
-from taxtui.report import plan_cost
-from taxtui.tui.answer_table import AnswerTable
 from taxtui.tui.background import Newest, Unfolding
 from taxtui.tui.dialogs import Confirm
 from taxtui.tui.live import feed as feed_module
-from taxtui.tui.projection.form_panel import FormPanel
 from taxtui.tui.projection.screen import ProjectionScreen
+from taxtui.tui.section_table import AnswerTable
 from taxtui.tui.setup import form
-from tests.support.cost_model.simulating import run_coarsely
 from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import SIZE, finished, live, looking_at, running, setup, until
 from tests.taxtui.tui.feeds import StoryRun, app
@@ -153,19 +150,6 @@ async def test_a_tier_made_of_markup_is_shown_as_it_is(
         await until(pilot, lambda: TIER in pilot.app.export_screenshot().replace("&#160;", " "))
 
 
-async def test_escape_takes_back_the_option_that_was_typed_wherever_the_cursor_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run_coarsely(monkeypatch)
-    async with looking_at(record(tmp_path / "x.msgpack")).run_test(size=SIZE) as pilot:
-        await pilot.press("4", "enter", *"77")
-        panel = pilot.app.screen.query_one(FormPanel)
-        await until(pilot, lambda: panel.values["trajectories"] == "77")
-        panel.put(2)  # a click on workers
-        await pilot.press("escape")
-        await until(pilot, lambda: panel.values == {"trajectories": "1000000", "workers": "500"})
-
-
 async def test_another_recording_is_not_shown_with_the_rows_of_the_one_before(tmp_path: Path) -> None:
     broken = tmp_path / "broken.msgpack"
     broken.write_bytes(b"no recording")
@@ -249,11 +233,6 @@ def test_presets_pass_over_what_is_no_readable_file(tmp_path: Path) -> None:
     names = [preset.name for preset in form.presets(tmp_path)]
     assert "mine" in names
     assert not {"folder", ".#lock"} & set(names)
-
-
-def test_a_price_sheet_whose_name_is_too_long_is_refused() -> None:
-    with pytest.raises(PriceError):
-        plan_cost._load("x" * 5000)
 
 
 @pytest.mark.parametrize("speed", ["inf", "nan"])

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from taxtui.live.histogram import LogHistogram
 from taxtui.tui import units
+from taxtui.tui.colours import SUBSTRATES, VARIANTS, colour, glyph
 
 
 @pytest.mark.parametrize(
@@ -90,3 +91,21 @@ def test_two_values_are_two_bars(second: int) -> None:
     shares = histogram.columns(20, 99_000_000, second * 1.01)
     assert sorted(shares)[-2:] == [1, 1]
     assert sum(shares) == 2
+
+
+def test_variants_of_one_substrate_have_looks_of_their_own() -> None:
+    labels = ["docker", "docker:runsc", "docker:crun", "docker:kata", "local:bwrap", "local:plain", "ec2"]
+    assert len({glyph(label) for label in labels}) == len(labels)
+    assert len({colour(label) for label in labels}) == len(labels)
+
+
+def test_the_usual_variant_looks_as_the_substrate_itself() -> None:
+    for label in ("docker:runc", "local:bwrap", "ecs:fargate"):
+        plain = label.partition(":")[0]
+        assert (glyph(label), colour(label)) == (glyph(plain), colour(plain)) == SUBSTRATES[plain]
+    assert glyph("another:thing") == "•"
+
+
+def test_no_two_looks_are_alike() -> None:
+    looks = [*SUBSTRATES.values(), *(look for family in VARIANTS.values() for look in family)]
+    assert len({shape for shape, _ in looks}) == len({shade for _, shade in looks}) == len(looks)

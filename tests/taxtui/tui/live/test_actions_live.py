@@ -13,26 +13,21 @@ from costmodel.recording.events import Event
 from costmodel.recording.follower import read_events
 from taxtui.live import catalogue
 from taxtui.live.cell_state import FACETS
-from taxtui.recording.writer import Recorder
 from taxtui.tui.dialogs import Choose, Tell
 from taxtui.tui.ladder_plot import LadderPlot
 from taxtui.tui.live.panels import LogView
-from taxtui.tui.live.playback import ReplayBar
 from taxtui.tui.live.replay import ReplayFeed
 from taxtui.tui.live.screen import LiveScreen
 from tests.support.cost_model.climbing import LEVELS, climbed, law
 from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import SIZE, covers, focus, live, running, until
 from tests.taxtui.tui.feeds import StoryRun, app
+from tests.taxtui.tui.story import record
 
 
 @pytest.fixture
 def replay(tmp_path: Path) -> Iterator[ReplayFeed]:
-    path = tmp_path / "story.msgpack"
-    with Recorder(path) as recorder:
-        for event in story.run():
-            recorder.add(event)
-    feed = ReplayFeed(path)
+    feed = ReplayFeed(record(tmp_path / "story.msgpack", story.run()))
     yield feed
     feed.close()
 
@@ -41,31 +36,25 @@ def shown(pilot: Pilot[None]) -> str:
     return pilot.app.export_screenshot().replace("&#160;", " ")
 
 
-@covers("pause")
-async def test_p_pauses_launching_and_resumes() -> None:
+@covers("pause", "cancel", "copy")
+async def test_a_measurement_is_paused_and_cancelled_and_its_report_copied() -> None:
     feed = running()
     async with app(feed).run_test(size=SIZE) as pilot:
+        await pilot.press("y")
+        assert pilot.app.clipboard == f"taxtui report {catalogue.shown(feed.path)}"
         await pilot.press("p")
         await pilot.pause()
-        assert "PAUSED" in pilot.app.export_screenshot()
-        await pilot.press("p")
+        assert "PAUSED" in shown(pilot)
+        await pilot.press("p", "c", "escape")
         assert feed.sent == ["pause", "resume"]
-
-
-@covers("cancel")
-async def test_c_cancels_after_asking() -> None:
-    feed = running()
-    async with app(feed).run_test(size=SIZE) as pilot:
-        await pilot.press("c", "escape")
-        assert feed.sent == []
         await pilot.press("c", "y")
         await pilot.pause()
-        assert feed.sent == ["cancel"]
+        assert feed.sent == ["pause", "resume", "cancel"]
         assert "CLEANING UP" in shown(pilot)
 
 
 @covers("switch(1)", "switch(-1)")
-async def test_brackets_page_through_the_facets() -> None:
+async def test_brackets_show_each_duration() -> None:
     async with app(running()).run_test(size=SIZE) as pilot:
         for facet in (*FACETS[1:], FACETS[0]):
             await pilot.press("right_square_bracket")
@@ -77,10 +66,10 @@ async def test_brackets_page_through_the_facets() -> None:
 
 
 @covers("view")
-async def test_a_ladders_curve_or_one_level(tmp_path: Path) -> None:
-    told: list[Event] = []
-    read_events(climbed(tmp_path, law(0.05, 0.005, 0.0)), told.append)
-    async with app(StoryRun(told)).run_test(size=(80, 24)) as pilot:
+async def test_v_changes_between_the_sweep_and_one_concurrency(tmp_path: Path) -> None:
+    events: list[Event] = []
+    read_events(climbed(tmp_path, law(0.05, 0.005, 0.0)), events.append)
+    async with app(StoryRun(events)).run_test(size=SIZE) as pilot:
         await pilot.press("2")
         plot, chart = pilot.app.screen.query_one("#ladder", LadderPlot), pilot.app.screen.query_one("#chart")
         await until(pilot, lambda: plot.display and not chart.display)
@@ -93,9 +82,9 @@ async def test_a_ladders_curve_or_one_level(tmp_path: Path) -> None:
 
 
 @covers("filter")
-async def test_slash_filters_while_typing_and_escape_shows_everything() -> None:
+async def test_slash_filters_the_log_of_one_recording(replay: ReplayFeed) -> None:
     async with app(running()).run_test(size=SIZE) as pilot:
-        log = pilot.app.screen.query_one(LogView)
+        log, field = pilot.app.screen.query_one(LogView), pilot.app.screen.query_one("FilterField", Input)
         everything = len(log.items)
         await pilot.press("slash", *"throttled")
         await pilot.pause()
@@ -103,20 +92,22 @@ async def test_slash_filters_while_typing_and_escape_shows_everything() -> None:
         assert all("Throttled" in line.text for line in log.items)
         await pilot.press("enter")
         assert pilot.app.focused is log
-        assert pilot.app.screen.query_one("#filter", Input).display
+        assert field.display
         await pilot.press("escape")
         await pilot.pause()
         assert len(log.items) == everything
         await pilot.press("slash", "enter")
-        assert not pilot.app.screen.query_one("#filter", Input).display
+        assert not field.display
+        await pilot.press("slash", *"docker", "enter")
+        live(pilot).follow(replay)
+        await pilot.pause()
+        assert live(pilot).filter_text == ""
+        assert not field.display
 
 
-@covers("open")
-async def test_enter_on_a_cell_lists_its_slowest_trials_and_on_a_log_line_its_timeline(
-    replay: ReplayFeed,
-) -> None:
+@covers("open", "page")
+async def test_enter_shows_the_slowest_trials_of_a_cell_and_the_timeline_of_a_log_line(replay: ReplayFeed) -> None:
     async with app(replay).run_test(size=SIZE) as pilot:
-        replay.seek(1)
         await until(pilot, lambda: replay.over)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
@@ -137,146 +128,33 @@ async def test_enter_on_a_cell_lists_its_slowest_trials_and_on_a_log_line_its_ti
         await until(pilot, lambda: isinstance(pilot.app.screen, Tell))
         assert f"Trial #{log.items[failed].trial}" in shown(pilot)
         assert "Throttled: 429, waited 4 s" in shown(pilot)
+        await pilot.press("escape", "h")
+        await until(pilot, lambda: any(note.title == "Page written" for note in pilot.app._notifications))
+    assert replay.path.with_suffix(".html").read_text().startswith("<!doctype html>")
 
 
-async def test_what_was_filtered_in_one_recording_is_not_in_another(replay: ReplayFeed, tmp_path: Path) -> None:
-    async with app(running()).run_test(size=SIZE) as pilot:
-        await pilot.press("slash", *"docker", "enter")
-        log = pilot.app.screen.query_one(LogView)
-        assert log.wanted == "docker"
-        live(pilot).follow(replay)
-        await pilot.pause()
-        assert log.wanted == ""
-        assert not pilot.app.screen.query_one("#filter").display
-
-
-@covers("faster(1)", "faster(-1)")
-async def test_comma_and_full_stop_change_the_replay_speed(replay: ReplayFeed) -> None:
-    async with app(replay).run_test(size=SIZE) as pilot:
-        await pilot.press("full_stop")
-        assert replay.speed == 2.0
-        await pilot.press("comma", "comma")
-        assert replay.speed == 0.5
-        await pilot.press(*["full_stop"] * 9)
-        assert replay.speed == 0.0  # as fast as possible
-        await until(pilot, lambda: replay.over)
-        assert "REPLAY END" in shown(pilot)
-
-
-@covers("adjust(1)", "adjust(-1)")
-@pytest.mark.parametrize("widget", ["#cells", "#log"])
-async def test_arrows_seek_whatever_has_the_focus(replay: ReplayFeed, widget: str) -> None:
-    replay.pause()
-    async with app(replay).run_test(size=SIZE) as pilot:
-        replay.seek(1)  # so that the log scrolls
-        await focus(pilot, pilot.app.screen.query_one(widget))
-        await until(pilot, lambda: replay.over)
-        for key, share in [("left", 0.95), ("left", 0.9), ("right", 0.95), ("right", 1.0), ("right", 1.0)]:
-            await pilot.press(key)
-            await pilot.pause()
-            assert replay.standing.share == pytest.approx(share, abs=1e-6)
-            assert replay.standing.over == (share == 1.0)
-
-
-@covers("go_to")
-async def test_g_goes_to_a_place_that_is_typed(replay: ReplayFeed) -> None:
-    replay.pause()
-    async with app(replay).run_test(size=SIZE) as pilot:
-        for text, at_s in [("0:02", 2.0), ("50%", replay.standing.length_ns / 2e9)]:
-            await pilot.press("g", *text, "enter")
-            there = pytest.approx(at_s, abs=1e-6)  # folded in slices, between which keys are answered
-            await until(pilot, lambda there=there: replay.standing.at_ns / 1e9 == there)
-            live(pilot)
-        await pilot.press("g", *"#6", "enter")
-        await until(pilot, lambda: replay.state.log[-1].trial == 6)
-        await pilot.press("g", *"tomorrow", "enter")
-        await pilot.press("g", *"#999", "enter")
-        await pilot.press("g", "escape")
-        await pilot.pause()
-        assert [note.message for note in pilot.app._notifications] == [
-            '"tomorrow" is no place in a recording; write 2:10, 1:02:10, 50% or #158',
-            "no such trial has ended in this recording",
-        ]
-        assert replay.state.log[-1].trial == 6
-
-
-async def test_the_bar_can_be_clicked(replay: ReplayFeed) -> None:
-    async with app(replay).run_test(size=SIZE) as pilot:
-        bar = pilot.app.screen.query_one(ReplayBar)
-        await pilot.click(bar, offset=(1, 0))
-        assert replay.paused
-        for column, low, high in ((60, 0.8, 1), (40, 0.4, 0.8)):
-            await pilot.click(bar, offset=(column, 0))
-            await pilot.pause()
-            assert low < replay.standing.share < high
-        before = replay.standing.share
-        await pilot.click(bar, offset=(79, 0))
-        await pilot.pause()
-        assert replay.standing.share == before
-
-
-async def test_replay_keys_are_text_in_the_filter(replay: ReplayFeed) -> None:
-    replay.pause()
-    async with app(replay).run_test(size=SIZE) as pilot:
-        replay.seek(1)
-        await until(pilot, lambda: replay.over)
-        await pilot.press("slash", *"Sg0", "left", "s", "home", "x", "end", "backspace", "y")
-        await pilot.pause()
-        assert pilot.app.screen.query_one("#filter", Input).value == "xSgsy"
-        assert replay.over
-
-
-async def test_a_scrollbar_that_appears_stands_where_the_list_does() -> None:
+async def test_the_log_stays_at_its_end_until_a_person_scrolls() -> None:
     async with app(running()).run_test(size=SIZE) as pilot:
         log = pilot.app.screen.query_one(LogView)
-        await until(pilot, lambda: log.scroll_y)
+        await focus(pilot, log)
+        await until(pilot, lambda: log.scroll_offset.y)
+        await pilot.press("home")
+        await pilot.pause()
+        assert log.scroll_offset.y == 0
+        await pilot.press("end")
+        await pilot.pause()
+        assert log.scroll_offset.y == log.max_scroll_y > 0
         log.show_vertical_scrollbar = False
         log.scroll_to(y=1, animate=False, immediate=True, force=True)
         log.show_vertical_scrollbar = True
         assert log.vertical_scrollbar.position == log.scroll_y == 1
 
 
-async def test_a_run_has_no_bar_and_its_lists_keep_their_keys() -> None:
-    async with app(running()).run_test(size=SIZE) as pilot:
-        log = pilot.app.screen.query_one(LogView)
-        assert not pilot.app.screen.query_one(ReplayBar).display
-        await focus(pilot, log)
-        await until(pilot, lambda: log.scroll_offset.y)  # it has been laid out and shows its end
-        await pilot.press("home")
-        await pilot.pause()
-        assert log.scroll_offset.y == 0
-        await pilot.press("end", "g", "s", "S", "left", "right")
-        await pilot.pause()
-        assert log.scroll_offset.y == log.max_scroll_y > 0
-        live(pilot)
-
-
-async def test_a_replay_that_stands_still_is_not_painted_again(
-    replay: ReplayFeed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    replay.pause()
-    async with app(replay).run_test(size=SIZE) as pilot:
-        screen = live(pilot)
-        for _ in range(3):
-            screen.tick()
-            await pilot.pause()
-        painted = []
-        monkeypatch.setattr(screen, "paint", lambda: painted.append(replay.standing.share))
-        screen.tick()
-        assert painted == []
-        await pilot.press("right")
-        await pilot.pause()
-        assert painted[-1] > 0
-        await pilot.press("t")
-        await pilot.pause()
-        assert len(painted) > 1
-
-
-async def test_frames_of_a_run_wait_until_their_share_has_paid_for_the_last_and_folding_does_not(
+async def test_frames_of_a_measurement_wait_for_their_share_of_a_core_but_events_and_keys_do_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     feed = running()
-    monkeypatch.setattr("taxtui.tui.live.screen.RARELY_S", 1000)
+    monkeypatch.setattr("taxtui.tui.live.screen.MAX_FRAME_GAP_S", 1000)
     monkeypatch.setattr("taxtui.tui.live.screen.CPU_SHARE", 1e-9)
     async with app(feed).run_test(size=SIZE) as pilot:
         screen = live(pilot)
@@ -288,40 +166,22 @@ async def test_frames_of_a_run_wait_until_their_share_has_paid_for_the_last_and_
         screen.look()
         assert feed.state.now_unix_ns > before
         assert painted == []
-        await pilot.press("right_square_bracket")  # a key does not wait
+        await pilot.press("right_square_bracket")
         assert painted
-        monkeypatch.undo()
-        monkeypatch.setattr("taxtui.tui.live.screen.RARELY_S", 0)
-        screen.paint()
-        await pilot.pause()
-        monkeypatch.setattr(screen, "paint", painted.clear)
-        screen.look()
-        assert painted == []
 
 
-async def test_another_replay_takes_the_place_of_one_that_goes_on(replay: ReplayFeed, tmp_path: Path) -> None:
+async def test_a_replay_can_be_paused_and_another_recording_can_take_its_place(tmp_path: Path) -> None:
+    feed = ReplayFeed(record(tmp_path / "story.msgpack", story.run()), speed=1.0)
     other = tmp_path / "other.msgpack"
-    other.write_bytes(replay.path.read_bytes())
-    async with app(replay).run_test(size=SIZE) as pilot:
-        await live(pilot).taxtui.replay(other)
-        live(pilot).tick()
+    other.write_bytes(feed.path.read_bytes())
+    async with app(feed).run_test(size=SIZE) as pilot:
+        await pilot.press("p")
         await pilot.pause()
+        assert feed.paused
+        assert "REPLAY ‖ 1×" in shown(pilot)
+        await live(pilot).taxtui.replay(other)
+        await until(pilot, lambda: "REPLAY END" in shown(pilot))
         followed = live(pilot).feed
         assert followed is not None
         assert followed.path == other
         followed.close()
-
-
-@covers("copy")
-async def test_y_copies_the_command_that_prints_the_report() -> None:
-    async with app(running()).run_test(size=SIZE) as pilot:
-        await pilot.press("y")
-        assert pilot.app.clipboard == f"taxtui report {catalogue.shown(live(pilot).feed.path)}"  # type: ignore[union-attr]
-
-
-@covers("page")
-async def test_h_writes_the_page_of_the_recording(replay: ReplayFeed) -> None:
-    async with app(replay).run_test(size=SIZE) as pilot:
-        await pilot.press("h")
-        await until(pilot, lambda: any(note.title == "Page written" for note in pilot.app._notifications))
-    assert replay.path.with_suffix(".html").read_text().startswith("<!doctype html>")

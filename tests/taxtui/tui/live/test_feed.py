@@ -1,4 +1,4 @@
-"""The feeds: a child process that stands in for ``taxtui run``, and a recording that is played back."""
+"""The feeds: an emulated ``taxtui run`` in a child process, and a recording."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from costmodel.errors import SourceError
+from costmodel.recording.events import Event
+from costmodel.recording.follower import read_events
+from costmodel.recording.framing import PREFIX, FrameParser
 from taxtui.live.state import RunState
-from taxtui.recording.writer import Recorder
+from taxtui.recording.writer import Sealer
+from taxtui.tui.live import replay
 from taxtui.tui.live.feed import NICENESS, RunFeed, RunStarter
 from taxtui.tui.live.replay import ReplayFeed
 from tests.support.waiting import block_until
@@ -153,46 +158,58 @@ def test_all_of_the_interface_is_niced_alike_and_its_children_are_not() -> None:
     assert told == {"thread": nice, "interface": nice, "later": nice, "child": str(before)}
 
 
+EVENTS = story.run(20)
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
+    """A recording with one frame per event."""
     path = tmp_path / "story.msgpack"
-    with Recorder(path) as recorder:
-        for event in story.run(20):
-            recorder.add(event)
+    path.write_bytes(b"".join(b"".join(Sealer().seal([event])) for event in EVENTS))
     return path
 
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The clock that a replay reads."""
+    """The clock of a replay."""
     at = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: at[0])
     return at
 
 
-def whole() -> RunState:
+def fold(events: Sequence[Event]) -> RunState:
     state = RunState()
-    for event in story.run(20):
+    for event in events:
         state.apply(event)
     return state
 
 
+def to_the_end(feed: ReplayFeed) -> RunState:
+    while feed.advance():
+        pass
+    assert feed.over
+    feed.close()
+    return feed.state
+
+
 @pytest.mark.parametrize("speed", [0.5, 1.0, 7.0, 100.0, 0.0])
-def test_a_replay_at_any_speed_ends_in_the_state_of_the_run(path: Path, now: list[float], speed: float) -> None:
+def test_a_replay_at_any_speed_ends_in_the_state_of_the_measurement(path: Path, now: list[float], speed: float) -> None:
     feed = ReplayFeed(path, speed)
+    assert feed.ending is None
     for _ in range(2000):
         feed.advance()
         if feed.over:
             break
         now[0] += 0.1
-    assert feed.over
-    assert feed.state == whole()
+    assert feed.state == feed.ending == fold(EVENTS)
     feed.close()
+    assert not feed.advance()
 
 
-def test_a_replay_shows_nothing_before_its_time(path: Path, now: list[float]) -> None:
-    feed = ReplayFeed(path)
-    start = feed.state.now_unix_ns
+def test_a_replay_shows_no_event_before_its_instant_and_none_while_paused(path: Path, now: list[float]) -> None:
+    feed = ReplayFeed(path, 1.0)
+    feed.advance()
+    start = feed.state.started_unix_ns
     for _ in range(50):
         now[0] += 0.1
         feed.advance()
@@ -209,16 +226,46 @@ def test_a_replay_shows_nothing_before_its_time(path: Path, now: list[float]) ->
     feed.close()
 
 
-def test_the_speed_ladder_has_ends(path: Path) -> None:
-    feed = ReplayFeed(path, 3.0)
-    feed.faster(-10)
-    assert feed.speed == ReplayFeed.SPEEDS[0]
-    feed.faster(100)
-    assert feed.speed == 0.0
-    feed.close()
+@pytest.mark.parametrize("cut", [1, 300])
+def test_a_long_recording_is_read_in_slices(path: Path, monkeypatch: pytest.MonkeyPatch, cut: int) -> None:
+    monkeypatch.setattr(replay, "SLICE_BYTES", cut)
+    monkeypatch.setattr(replay, "BUDGET_S", -1.0)
+    feed = ReplayFeed(path)
+    for number in range(1, len(EVENTS) + 1):
+        assert feed.advance()
+        assert feed.state == fold(EVENTS[:number])
+    assert to_the_end(feed) == fold(EVENTS)
 
 
-def test_a_replay_of_what_is_none_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(b"no")
+def test_a_damaged_recording_is_shown_up_to_the_damage(path: Path) -> None:
+    frames = [offset for offset, _ in FrameParser().feed(path.read_bytes())]
+    offset = frames[len(frames) // 2]
+    data = bytearray(path.read_bytes())
+    data[offset + PREFIX.size + 2] ^= 1
+    path.write_bytes(data)
+    intact = RunState()
     with pytest.raises(SourceError):
-        ReplayFeed(tmp_path / "x")
+        read_events(path, intact.apply)
+    feed = ReplayFeed(path)
+    assert to_the_end(feed) == intact
+    assert intact.actions > 0
+    assert feed.damage == f"damaged at byte {offset}: checksum mismatch"
+
+
+def test_a_torn_recording_is_shown_as_far_as_it_goes(path: Path) -> None:
+    frames = [offset for offset, _ in FrameParser().feed(path.read_bytes())]
+    path.write_bytes(path.read_bytes()[: frames[-3] + 9])
+    feed = ReplayFeed(path)
+    assert to_the_end(feed).outcome is None
+    assert feed.damage == ""
+
+
+@pytest.mark.parametrize(
+    ("data", "words"), [(b"no", "not a taxtui recording"), (b"", "the file is empty"), (None, "cannot read")]
+)
+def test_a_file_that_is_not_a_recording_is_refused(tmp_path: Path, data: bytes | None, words: str) -> None:
+    path = tmp_path / "x"
+    if data is not None:
+        path.write_bytes(data)
+    with pytest.raises(SourceError, match=words):
+        ReplayFeed(path)

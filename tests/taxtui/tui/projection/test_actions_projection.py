@@ -20,7 +20,7 @@ from taxtui.report.numbers import number
 from taxtui.tui.command_dialog import CommandProgress
 from taxtui.tui.dialogs import Choose, LaidOut, Tell
 from taxtui.tui.projection.form import MORE
-from taxtui.tui.projection.form_panel import LABEL_WIDTH, FormPanel
+from taxtui.tui.projection.form_panel import FormPanel
 from taxtui.tui.projection.pictures import CurvePlot
 from taxtui.tui.projection.screen import ProjectionScreen
 from taxtui.tui.stacked_bars import StackedBars
@@ -67,26 +67,19 @@ async def answered(pilot: Pilot[None], *, trajectories: int = 1_000_000, workers
     await until(pilot, holds)
 
 
-@covers("go('projection')")
-async def test_4_projects_what_is_looked_at_to_a_million_trajectories(path: Path) -> None:
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("4")
-        await answered(pilot)
-        printed = CliRunner().invoke(
-            command, [str(path), "--trajectories", "1000000", "--workers", "500", "--format", "json"]
-        )
-        assert len(rows(pilot)) == 2
-        for row in rows(pilot):
-            assert row.worker_hours is not None
-            assert repr(row.worker_hours.value) in printed.output
-
-
-@covers("adjust(-1)", "adjust(1)")
-async def test_arrows_move_the_slider_and_the_numbers_follow(path: Path) -> None:
+@covers("go('projection')", "adjust(-1)", "adjust(1)", "copy")
+async def test_4_projects_as_the_command_line_does_and_follows_arrows_and_typed_values(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("4")
         await answered(pilot)
         before = [row.worker_hours for row in rows(pilot)]
+        assert len(before) == 2
+        await pilot.press("y")
+        words = shlex.split(pilot.app.clipboard)
+        assert words == ["taxtui", "project", str(path), "--trajectories", "1000000", "--workers", "500"]
+        printed = CliRunner().invoke(command, [*words[2:], "--format", "json"])
+        assert all(hours and repr(hours.value) in printed.output for hours in before)
+
         await pilot.press("right")
         await answered(pilot, trajectories=2_000_000)
         assert all(
@@ -96,36 +89,33 @@ async def test_arrows_move_the_slider_and_the_numbers_follow(path: Path) -> None
         await pilot.press("left", "left")
         await answered(pilot, trajectories=500_000)
         await pilot.press("down", "left")
-        await answered(pilot, trajectories=500_000, workers=200)
+        await answered(pilot, trajectories=500_000, workers=250)
 
-
-async def test_enter_types_an_exact_value_that_is_answered_while_it_is_typed(path: Path) -> None:
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("4")
-        await answered(pilot)
-        await pilot.press("enter", *"77")
-        await answered(pilot, trajectories=77)
+        await pilot.press("up", "enter", *"77")  # answered while it is typed
+        await answered(pilot, trajectories=77, workers=250)
         assert str(projection(pilot).query_one("#name", Static).render()) == "trajectories: "
-        assert "Such as 1,000 to 1,000,000,000." in str(projection(pilot).query_one("#hint", Static).render())
-        await pilot.press(*"7")
-        await answered(pilot, trajectories=777)
+        assert "Trajectories of the training run." in str(projection(pilot).query_one("#hint", Static).render())
         await pilot.press("enter")
         assert pilot.app.focused is panel(pilot)
-        await pilot.press("enter", *"5", "escape")  # thought better of it
-        await answered(pilot, trajectories=777)
+        await pilot.press("enter", *"5")
+        panel(pilot).put(2)  # a click on another option
+        await pilot.press("escape")
+        await answered(pilot, trajectories=77, workers=250)
         assert not projection(pilot).query_one("#typing").display
 
 
-async def test_enter_turns_a_switch(path: Path) -> None:
+async def test_enter_opens_a_group_and_toggles_a_switch(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("4")
         panel(pilot).put(panel(pilot).items.index(MORE))
-        await pilot.press("enter")  # opens the group
+        await pilot.press("enter")
         place = next(n for n, item in enumerate(panel(pilot).items) if getattr(item, "name", "") == "include_cleanup")
         panel(pilot).put(place)
         await pilot.press("enter")
         assert panel(pilot).values["include_cleanup"]
         await until(pilot, lambda: (a := projection(pilot).answered) and a.training_run.include_cleanup)
+        await pilot.press("y")
+        assert pilot.app.clipboard.endswith("--set include_cleanup=true")
         await pilot.press("enter")
         assert "include_cleanup" not in panel(pilot).values
 
@@ -165,67 +155,26 @@ async def test_what_published_rows_cannot_answer_is_refused_by_name(path: Path, 
         await until(pilot, lambda: not projection(pilot).refusal)
 
 
-@covers("why")
-async def test_w_takes_the_row_under_the_cursor_apart(path: Path) -> None:
+@covers("why", "full")
+async def test_w_explains_the_rows_and_f_shows_all_tables_within_the_width_of_the_terminal(path: Path) -> None:
     async with looking_at(path).run_test(size=(120, 40)) as pilot:
         await pilot.press("4")
         await answered(pilot)
-        await pilot.press("tab", "down", "w")
-        await pilot.pause()
-        assert isinstance(pilot.app.screen, Tell)
-        told = str(pilot.app.screen.query_one(LaidOut).render())
-        assert "local:bwrap" in told
-        assert "docker:runc" in told
-        assert "N, trajectories" in told
-
-
-@covers("full")
-async def test_f_shows_all_tables_of_the_command_line(path: Path) -> None:
-    async with looking_at(path).run_test(size=(120, 40)) as pilot:
-        await pilot.press("4")
-        await answered(pilot)
-        await pilot.press("f")
-        await pilot.pause()
-        assert isinstance(pilot.app.screen, Tell)
-        assert "Causes of the worker-hours" in pilot.app.export_screenshot().replace("&#160;", " ")
-
-
-@pytest.mark.parametrize("key", ["w", "f"])
-async def test_what_a_dialog_says_is_laid_out_for_its_room(path: Path, key: str) -> None:
-    """Nothing is beyond the right edge at 80 columns, nor after the terminal has changed."""
-    async with looking_at(path).run_test(size=(120, 40)) as pilot:
-        await pilot.press("4")
-        await answered(pilot)
-        await pilot.press(key)
-        told = pilot.app.screen.query_one(LaidOut)
-        await until(pilot, lambda: told.size.height > 0)
-        roomy = told.size
-        await pilot.resize_terminal(80, 24)
-        await until(pilot, lambda: told.size.height > roomy.height)
-        assert pilot.app.screen.query_one(ScrollableContainer).max_scroll_x == 0
-        assert max(map(len, str(told.render()).split("\n"))) <= told.size.width < roomy.width
-
-
-@covers("copy")
-async def test_y_copies_a_command_line_that_asks_the_same(path: Path) -> None:
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("4")
-        panel(pilot).values.update({"include_cleanup": "yes", "quota": "50"})
-        await pilot.press("right", "y")
-        await answered(pilot, trajectories=2_000_000)
-        words = shlex.split(pilot.app.clipboard)
-        assert words[:3] == ["taxtui", "project", str(path)]
-        result = CliRunner().invoke(command, [*words[2:], "--format", "json"], catch_exceptions=False)
-        shown = [row.worker_hours.value for row in rows(pilot) if row.worker_hours]
-        assert all(repr(value) in result.output for value in shown)
-
-
-async def test_a_click_on_a_track_takes_the_value_there(path: Path) -> None:
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("4")
-        await answered(pilot)
-        await pilot.click(FormPanel, offset=(2 + LABEL_WIDTH, 2))  # its left end, below the border and trajectories
-        await answered(pilot, workers=1)
+        for key, words in (("w", ("local:bwrap", "docker:runc", "N, trajectories")), ("f", ("Causes of the worker",))):
+            await pilot.press(key)
+            await pilot.pause()
+            assert isinstance(pilot.app.screen, Tell)
+            text = pilot.app.screen.query_one(LaidOut)
+            await until(pilot, lambda: text.size.height > 0)  # noqa: B023  # awaited at once
+            assert all(word in str(text.render()) for word in words)
+            roomy = text.size
+            await pilot.resize_terminal(80, 24)
+            await until(pilot, lambda: text.size.height > roomy.height)  # noqa: B023  # awaited at once
+            assert pilot.app.screen.query_one(ScrollableContainer).max_scroll_x == 0
+            assert max(map(len, str(text.render()).split("\n"))) <= text.size.width < roomy.width
+            await pilot.press("escape")
+            await pilot.resize_terminal(120, 40)
+            await pilot.pause()
 
 
 async def test_without_a_recording_it_says_how_to_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +212,7 @@ async def test_v_draws_causes_then_time_over_actions_and_for_steps_their_costs(p
         panel(pilot).set("batch", "64")
         await until(pilot, lambda: all(row.attribution for row in rows(pilot)) and projection(pilot).settled)
         await pilot.press("v", "v")
-        await until(pilot, lambda: "what the sandbox costs" in str(bars.border_title))
+        await until(pilot, lambda: "cost of the sandbox" in str(bars.border_title))
 
 
 @covers("load")

@@ -15,13 +15,11 @@ from textual.widgets import OptionList, Static
 from taxtui.commands.compare import command as compare
 from taxtui.commands.report import command
 from taxtui.report.bars import Bar
-from taxtui.tui.answer_table import AnswerTable
-from taxtui.tui.arranging import Arrangement
 from taxtui.tui.command_dialog import COLUMNS
 from taxtui.tui.dialogs import Choose, LaidOut, Tell
 from taxtui.tui.results.model import TABLES
 from taxtui.tui.results.screen import ResultsScreen, TableTab
-from taxtui.tui.results.table import ResultTable
+from taxtui.tui.section_table import AnswerTable
 from taxtui.tui.stacked_bars import StackedBars
 from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import SIZE, covers, looking_at, until
@@ -44,82 +42,60 @@ def results(pilot: Pilot[None]) -> ResultsScreen:
     return screen
 
 
+def table(pilot: Pilot[None]) -> AnswerTable:
+    return pilot.app.screen.query_one(AnswerTable)
+
+
 def lines(pilot: Pilot[None]) -> list[str]:
-    return [line.text for line in pilot.app.screen.query_one(ResultTable).items]
+    return [line.text for line in table(pilot).items]
 
 
 async def shown(pilot: Pilot[None], words: str) -> None:
-    head = results(pilot).query_one("#head", Static)
-    await until(pilot, lambda: words in str(head.render()) and results(pilot).settled)
+    """Wait until the head of the table contains these words."""
+    await until(
+        pilot, lambda: results(pilot).settled and words in " ".join(line.plain for line in table(pilot).heading)
+    )
 
 
-async def answered(pilot: Pilot[None]) -> AnswerTable:
+async def answered(pilot: Pilot[None]) -> None:
     await until(pilot, lambda: results(pilot).result.answer is not None and results(pilot).settled)
-    return results(pilot).query_one(AnswerTable)
 
 
-@covers("go('results')")
-async def test_3_says_which_is_cheapest_and_enter_shows_all_of_it(path: Path) -> None:
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("3")
-        table = await answered(pilot)
-        said = str(results(pilot).query_one("#said", Static).render())
-        assert said.startswith("docker:runc exec runs ")
-        assert "local:bwrap exec for T0 x 10" in said
-        drawn = [table.draw(line, number, 76).plain for number, line in enumerate(table.items)]
-        assert len(drawn) == 1
-        assert " best " in drawn[0]
-        assert f"{table.answer.lines[0].entries[1].ratio.value:.2f}x" in drawn[0]  # type: ignore[union-attr]
-        bars = results(pilot).query_one(StackedBars)
-        assert [bar.name for bar in bars.items if isinstance(bar, Bar)] == ["docker:runc", "local:bwrap"]
-        await pilot.press("enter")
-        await shown(pilot, "Completion")
-        await pilot.press("down", "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
-        assert "docker:runc T0 10 exec" in str(pilot.app.screen.query_one(".dialog").border_title)
-
-
-@covers("sort", "filter", "open")
-async def test_tables_are_sorted_and_filtered_until_another_recording_is_shown(path: Path, other: Path) -> None:
+@covers("go('results')", "open", "filter")
+async def test_3_ranks_and_enter_leads_to_the_long_table_and_the_slowest_trials(path: Path, other: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("3")
         await answered(pilot)
-        await pilot.press("enter")
+        said = str(results(pilot).query_one("#said", Static).render())
+        assert said.startswith("docker:runc exec runs ")
+        assert "local:bwrap exec for T0 x 10" in said
+        workload = table(pilot).workload
+        assert workload is not None
+        assert any(f"{workload.entries[1].ratio.value:.2f}x" in line for line in lines(pilot))  # type: ignore[union-attr]
+        assert "local:bwrap" in table(pilot).heading[0].plain
+        bars = results(pilot).query_one(StackedBars)
+        assert [bar.name for bar in bars.items if isinstance(bar, Bar)] == ["docker:runc", "local:bwrap"]
+        await pilot.press("slash", *"nowhere", "enter")
+        await pilot.pause()
+        assert table(pilot).workload is None
+        await pilot.press("escape", "enter")
         await shown(pilot, "Completion")
-
-        def labels() -> list[str]:
-            found = [line.text.split()[0] for line in pilot.app.screen.query_one(ResultTable).items if line.first]
-            return [label for label in found if ":" in label]
-
-        assert labels() == ["local:bwrap", "docker:runc"]
-        await pilot.press("o")
-        assert labels() == ["docker:runc", "local:bwrap"]
-        await pilot.press("o")
-        assert results(pilot).arrangement == Arrangement(column=0, descending=True)
-        assert labels() == ["local:bwrap", "docker:runc"]
-        await pilot.press("slash", *"LOCAL", "enter")
-        assert labels() == ["local:bwrap"]
+        assert not bars.display
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Choose))
+        assert "docker:runc T0 10 exec" in str(pilot.app.screen.query_one(".dialog").border_title)
+        await pilot.press("escape", "slash", *"LOCAL", "enter")
+        await pilot.pause()
+        assert not any("docker:runc" in line for line in lines(pilot))
         results(pilot).taxtui.chosen = (other,)
         results(pilot).arrive()
         await until(pilot, lambda: results(pilot).settled)
-        assert results(pilot).arrangement == Arrangement()
-        assert labels() == ["local:bwrap", "docker:runc"]
-        assert not results(pilot).query_one("#wanted").display
-
-
-async def test_3_shows_what_taxtui_report_prints(path: Path) -> None:
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("3", "right_square_bracket")
-        await shown(pilot, "Cold start: create request")
-        printed = CliRunner().invoke(command, [str(path), "--table", "cold-start"]).output
-        values = [line.split("  ")[-3:] for line in printed.splitlines() if line.startswith(("local", "docker"))]
-        assert len(values) == 2
-        for value in values:
-            assert any("  ".join(value) in line for line in lines(pilot))
+        assert any("docker:runc" in line for line in lines(pilot))
+        assert not results(pilot).query_one("FilterField").display
 
 
 @covers("switch(1)", "switch(-1)")
-async def test_brackets_go_through_the_tables(path: Path) -> None:
+async def test_brackets_and_tabs_go_through_the_tables_of_taxtui_report(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("3")
         seen = []
@@ -131,69 +107,65 @@ async def test_brackets_go_through_the_tables(path: Path) -> None:
         # the last is that of a ladder, which this is not
         await pilot.press("left_square_bracket", "left_square_bracket")
         await shown(pilot, "Tax")
-
-
-async def test_a_click_on_a_tab_shows_its_table(path: Path) -> None:
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("3")
-        tab = next(tab for tab in results(pilot).query(TableTab) if tab.table == "breakdown")
-        await pilot.click(tab)
-        await shown(pilot, "Breakdown of completion")
+        await pilot.click(next(tab for tab in results(pilot).query(TableTab) if tab.table == "cold-start"))
+        await shown(pilot, "Cold start: create request")
+        printed = CliRunner().invoke(command, [str(path), "--table", "cold-start"]).output
+        values = [line.split()[2:] for line in printed.splitlines() if line.startswith(("local", "docker"))]
+        drawn = [line.split()[2:] for line in lines(pilot)]
+        assert len(values) == 2
+        assert all(value in drawn for value in values)
+        await pilot.press(*["right_square_bracket"] * 3)
+        await shown(pilot, "Per action, amortised")
+        table(pilot).scroll_to(y=8, animate=False, immediate=True)
+        await shown(pilot, "Action: submitted")
 
 
 @covers("renew")
 async def test_r_reads_what_the_recording_has_grown_by(tmp_path: Path) -> None:
-    told = story.run(40)
-    path = record(tmp_path / "grows.msgpack", told[: len(told) // 2])
+    events = story.run(40)
+    path = record(tmp_path / "grows.msgpack", events[: len(events) // 2])
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("3", "right_square_bracket")
         await shown(pilot, "Cold start")
         before = lines(pilot)
         path.unlink()
-        record(path, told)
+        record(path, events)
         await pilot.press("r")
         await until(pilot, lambda: lines(pilot) != before)
 
 
 @covers("copy")
-@pytest.mark.parametrize(
-    ("form", "begins"),
-    [("row", "### Cold start"), ("Markdown", "### Cold start"), ("text", "Cold start"), ("CSV", '"'), ("JSON", "[")],
-)
-async def test_y_copies_the_table(path: Path, form: str, begins: str) -> None:
+async def test_y_copies_the_table_in_each_format(path: Path) -> None:
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("3", "right_square_bracket")
         await shown(pilot, "Cold start")
-        await pilot.press("down", "y")
-        await until(pilot, lambda: pilot.app.screen.query(OptionList))
-        names = ["row", "text", "Markdown", "CSV", "JSON", "command"]
-        await pilot.press(*["down"] * names.index(form), "enter")
-        await until(pilot, lambda: pilot.app.clipboard)
-        assert pilot.app.clipboard.startswith(begins)
-        if form == "row":
-            assert "docker:runc" in pilot.app.clipboard
-            assert "local" not in pilot.app.clipboard
-        if form == "CSV":
-            assert len(list(csv.reader(io.StringIO(pilot.app.clipboard)))) == 3
+        await pilot.press("down")
+        begins = {"row": "### Cold start", "text": "Cold start", "Markdown": "### Cold start", "CSV": '"', "JSON": "["}
+        copied = {}
+        for number, form in enumerate(begins):
+            await pilot.press("y")
+            await until(pilot, lambda: pilot.app.screen.query(OptionList))
+            before = pilot.app.clipboard
+            await pilot.press(*["down"] * number, "enter")
+            await until(pilot, lambda: pilot.app.clipboard != before)  # noqa: B023  # awaited at once
+            copied[form] = pilot.app.clipboard
+    assert all(copied[form].startswith(text) for form, text in begins.items())
+    assert "docker:runc" in copied["row"]
+    assert "local" not in copied["row"]
+    assert len(list(csv.reader(io.StringIO(copied["CSV"])))) == 3
 
 
 @pytest.mark.parametrize(("content", "words"), [(b"", "empty"), (b"text", "not a taxtui recording"), (None, "cannot")])
-async def test_what_cannot_be_read_is_said_in_one_line(content: bytes | None, words: str, tmp_path: Path) -> None:
+async def test_an_unreadable_recording_is_refused_in_one_line(
+    content: bytes | None, words: str, tmp_path: Path
+) -> None:
     path = tmp_path / "x.msgpack"
     if content is not None:
         path.write_bytes(content)
     async with looking_at(path).run_test(size=SIZE) as pilot:
         await pilot.press("3")
         await until(pilot, lambda: words in results(pilot).refusal)
-        await pilot.press("y", "escape", "o")
-
-
-async def test_the_head_follows_the_section_in_sight(path: Path) -> None:
-    async with looking_at(path).run_test(size=SIZE) as pilot:
-        await pilot.press("3", *["left_square_bracket"] * 4)
-        await shown(pilot, "Per action, amortised")
-        pilot.app.screen.query_one(ResultTable).scroll_to(y=8, animate=False, immediate=True)
-        await shown(pilot, "Action: submitted")
+        await pilot.press("y", "escape", "enter")
 
 
 @covers("diff")

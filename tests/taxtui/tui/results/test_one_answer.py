@@ -16,7 +16,7 @@ from taxtui.commands.report import command as report
 from taxtui.report.answer.summary import summary
 from taxtui.report.numbers import plus_minus
 from taxtui.report.page import content
-from taxtui.tui.answer_table import AnswerTable
+from taxtui.tui.section_table import AnswerTable
 from tests.support.documents.page_recordings import recordings
 from tests.taxtui.tui.driving import SIZE, looking_at, until
 

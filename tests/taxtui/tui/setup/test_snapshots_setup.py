@@ -11,7 +11,7 @@ from textual.widgets import Input
 
 from taxtui.report.plan_cost import CheckedSubstrate
 from taxtui.tui.app import TaxtuiApp
-from taxtui.tui.fields import Cycle, PickList
+from taxtui.tui.fields import PickList
 from taxtui.tui.setup.screen import SetupScreen
 from tests.taxtui.tui import story
 from tests.taxtui.tui.driving import focus, until
@@ -100,16 +100,15 @@ async def crowded(pilot: Pilot[None]) -> None:
     everything = ["daytona", "docker", "ec2", "ecs", "local"]
     pick(pilot, substrates=everything, tiers=["T0", "T1", "T2"])
     pilot.app.screen.query_one("#actions", Input).value = "10, 50, 150"
-    for _ in range(3):
-        pilot.app.screen.query_one(Cycle).action_turn(1)
+    pilot.app.screen.query_one("#arrival", Input).value = "staggered:500ms"
     pilot.app.screen.query_one("#substrates", PickList).highlighted = 2
     await pilot.pause()
 
 
 async def refused(pilot: Pilot[None]) -> None:
     await ready(pilot)
-    await focus(pilot, pilot.app.screen.query_one("#arrival"))
-    await pilot.press("right", "right", "right", *["shift+tab"] * 3, "4", *["tab"] * 3, "left", "left")
+    pilot.app.screen.query_one("#concurrency", Input).value = "14"
+    pilot.app.screen.query_one("#arrival", Input).value = "sequential"
     await pilot.pause()
 
 

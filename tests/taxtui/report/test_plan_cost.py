@@ -136,6 +136,7 @@ def test_a_person_may_set_the_limit(most: str, limit: str) -> None:
         ({"substrates": ["ecs"]}, "", "0", {}, "the limit in dollars must be a number from 0.01 up, not '0'"),
         ({"substrates": ["ecs"]}, "", "1.2.3", {}, "the limit in dollars must be a number from 0.01 up"),
         ({"substrates": ["ecs"]}, "/dev/null", "", {}, "no price sheet '/dev/null'"),
+        ({"substrates": ["ecs"]}, "x" * 5000, "", {}, "no price sheet"),
     ],
 )
 def test_a_limit_that_cannot_be_kept_is_refused(

@@ -49,6 +49,17 @@ def told(path: Path, **options: Any) -> CatalogueEntry:
 
 
 HEADER = story.header([story.planned("local")])
+FINISHED = [events.RunFinished("finished", {"ok": 1})]
+UNFINISHED = story.run(20, until=10, finish=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """``./recordings`` of the current folder, without shipped recordings."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(catalogue, "bundled", lambda name: None)
+    Path("recordings").mkdir()
+    return Path("recordings")
 
 
 def test_a_complete_recording_tells_what_it_holds(folder: Path) -> None:
@@ -108,33 +119,12 @@ def test_of_a_repeated_run_the_last_repetition_s_length_is_not_told_as_the_whole
     assert long.elapsed_ns == 0
 
 
-def test_in_a_clone_no_recording_is_one_s_own_and_the_first_answer_is_of_the_reference(
-    monkeypatch: pytest.MonkeyPatch, clone: Path
-) -> None:
-    named = sorted(path.stem for path in (clone / "recordings").iterdir())
-    assert named == sorted(Path(shipped).stem for shipped in catalogue.SHIPPED)
-    monkeypatch.chdir(clone)
-    found = newest(succeeded=True)
-    assert found is not None
-    assert found.name == "run.msgpack"
-
-
-def test_without_its_end_a_recording_is_incomplete(folder: Path) -> None:
-    entry = told(aged(record(folder / "a.msgpack", story.run(20, until=10, finish=False))))
-    assert (entry.state, entry.outcome, entry.counts) == ("incomplete", "", {})
-
-
 def test_what_is_written_to_just_now_and_has_no_end_is_running(folder: Path) -> None:
-    path = record(folder / "a.msgpack", story.run(20, until=10, finish=False))
+    path = record(folder / "a.msgpack", UNFINISHED)
     assert told(aged(path, time.time() - 1)).state == "running"
     assert told(aged(path, time.time() - 60)).state == "incomplete"
     assert told(path, running=True).state == "running"  # a run that says so may be silent
     assert told(record(folder / "b.msgpack")).state == "complete"
-
-
-def test_a_torn_frame_at_the_end_is_a_crash_and_not_damage(folder: Path) -> None:
-    data = b"".join(b"".join(Sealer().seal([event])) for event in story.run(20, until=10, finish=False))
-    assert told(written(folder / "a.msgpack", data[:-7])).state == "incomplete"
 
 
 @pytest.mark.parametrize("back", [5, 400, 3000])
@@ -149,38 +139,39 @@ def test_a_flipped_bit_near_the_end_is_damage_with_its_place(folder: Path, back:
     assert (entry.run_id, entry.cells) == ("7f3a0c11", 2)  # what the intact part says is still shown
 
 
-def test_frames_that_cannot_be_decoded_are_damage(folder: Path) -> None:
-    for number, payload in enumerate((b"\x01", b"\xc1", b"\x91" * 5000)):
-        assert told(written(folder / f"{number}.msgpack", [HEADER], frame(payload))).state == "damaged"
+UNKNOWN = frame(msgspec.msgpack.encode([[99, "new"]]))  # an event of a newer minor version
 
 
-def test_bytes_behind_the_last_frame_are_damage(folder: Path) -> None:
-    path = written(folder / "a.msgpack", [HEADER], [events.RunFinished("finished", {})], b"and then this")
-    assert told(path).state == "damaged"
-
-
-@pytest.mark.parametrize("content", [b"hello", b"\xc9", bytes(100), frame(b"\x90"), frame(msgspec.msgpack.encode(7))])
-def test_what_does_not_begin_with_a_header_is_no_recording(folder: Path, content: bytes) -> None:
-    assert told(written(folder / "a.msgpack", content)).state == "not a recording"
+@pytest.mark.parametrize(
+    ("frames", "state"),
+    [
+        ([UNFINISHED], "incomplete"),
+        ([b"".join(Sealer().seal(UNFINISHED))[:-7]], "incomplete"),
+        ([[HEADER], UNKNOWN, FINISHED, UNKNOWN], "complete"),
+        ([[HEADER], frame(b"\x01")], "damaged"),
+        ([[HEADER], frame(b"\xc1")], "damaged"),
+        ([[HEADER], frame(b"\x91" * 5000)], "damaged"),
+        ([[HEADER], FINISHED, b"and then this"], "damaged"),
+        ([b"hello"], "not a recording"),
+        ([b"\xc9"], "not a recording"),
+        ([bytes(100)], "not a recording"),
+        ([frame(b"\x90")], "not a recording"),
+        ([frame(msgspec.msgpack.encode(7))], "not a recording"),
+        ([[msgspec.structs.replace(HEADER, version=9)], frame(b"unknown")], "newer version"),
+    ],
+)
+def test_the_state_of_a_file_is_told_by_its_ends(folder: Path, frames: list[Any], state: str) -> None:
+    entry = told(written(folder / "a.msgpack", *frames))
+    assert entry.state == state
+    assert state != "newer version" or "format version 9" in entry.detail
+    if state == "incomplete":
+        assert (entry.outcome, entry.counts) == ("", {})
 
 
 def test_an_empty_file_is_empty_or_a_run_that_begins(folder: Path) -> None:
     path = written(folder / "a.msgpack")
     assert told(path).state == "empty"
     assert told(aged(path, time.time())).state == "running"
-
-
-def test_a_newer_version_is_named(folder: Path) -> None:
-    newer = msgspec.structs.replace(HEADER, version=9)
-    entry = told(written(folder / "a.msgpack", [newer], frame(b"whatever it is by then")))
-    assert entry.state == "newer version"
-    assert "format version 9" in entry.detail
-
-
-def test_events_of_a_newer_minor_version_are_stepped_over(folder: Path) -> None:
-    unknown = frame(msgspec.msgpack.encode([[99, "new"]]))
-    path = written(folder / "a.msgpack", [HEADER], unknown, [events.RunFinished("finished", {"ok": 1})], unknown)
-    assert told(path).state == "complete"
 
 
 def test_what_cannot_be_opened_says_why(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -386,14 +377,6 @@ def test_in_a_checkout_newest_is_the_reference_until_there_is_one_of_ones_own(
     assert newest() == Path.cwd() / "recordings/run.msgpack"
     own = aged(record(folder / "own.msgpack"), LONG_AGO_S - 1)
     assert newest() == own
-
-
-def test_newest_takes_what_is_shipped_where_there_is_nothing_else(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shipped = record(tmp_path / "small.msgpack")
-    monkeypatch.setattr(catalogue, "bundled", lambda name: shipped if "small" in name else None)
-    assert newest() == shipped
 
 
 def test_paths_are_shown_from_here_and_are_safe_for_a_screen(folder: Path) -> None:

@@ -1,0 +1,162 @@
+"""Sections of a report as a list with a cursor on the rows; the ranking is a section too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from rich.style import Style
+from rich.text import Text
+
+from costmodel import Answer, WorkLine
+from taxtui.report.answer.table import main, modes
+from taxtui.report.cells import RowName, text_of
+from taxtui.report.formats import Section
+from taxtui.report.formats.plain_tables import WIDTH, laid_out
+from taxtui.report.measured.rows import PROVENANCES
+from taxtui.terminal_text import clean
+from taxtui.tui.colours import substrate_style
+from taxtui.tui.fields import contains_words
+from taxtui.tui.lists import MUTED, CursorList
+
+CURSOR: Final = 2
+"""Columns of the cursor."""
+
+
+class SectionLine(NamedTuple):
+    """A line of a section."""
+
+    text: str
+    section: int  # number of the section
+    row: int | None = None  # number of the row; None: a head, a rule or a note
+    first: bool = False  # the first line of the row
+
+
+class SectionTable(CursorList[SectionLine]):
+    """A column of sections; the head of the visible section stays at the top."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.sections: Sequence[Section] = ()
+        self._heads: list[list[Text]] = []
+
+    def present(self, sections: Sequence[Section]) -> None:
+        """Show these sections from the beginning."""
+        self.sections = sections
+        self.cursor = 0
+        self._lay_out()
+        self.scroll_to(y=0, animate=False, immediate=True)
+        self.post_message(self.Moved())
+
+    def on_resize(self) -> None:
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        width = (self.scrollable_content_region.width or WIDTH) - CURSOR
+        lines: list[SectionLine] = []
+        self._heads = []
+        for number, section in enumerate(self.sections):
+            laid = laid_out(section, width)
+            rule = next((place for place, (text, _) in enumerate(laid) if text.startswith("─")), -1)
+            head = [text for text, _ in laid[: max(0, rule)] if text]
+            self._heads.append([Text(" " * CURSOR + text, Style(bold=True)) for text in head])
+            if number:
+                lines += [SectionLine("", number), *(SectionLine(text, number) for text, _ in laid[: rule + 1])]
+            previous = None
+            for text, row in laid[rule + 1 :]:
+                lines.append(SectionLine(text, number, row, row is not None and row != previous))
+                previous = row
+        self.show(lines, self._head(lines))
+
+    def _head(self, lines: Sequence[SectionLine]) -> Sequence[Text]:
+        """Return the head of the visible section, with as many lines as the tallest head."""
+        if not lines:
+            return ()
+        head = self._heads[lines[min(self.scroll_offset.y, len(lines) - 1)].section]
+        return [*head, *[Text()] * (max(map(len, self._heads)) - len(head))]
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self.heading = self._head(self.items)
+        self.refresh()
+
+    @property
+    def row(self) -> tuple[Section, int] | None:
+        """The section and the number of the row under the cursor."""
+        line = self.chosen
+        return None if line is None or line.row is None else (self.sections[line.section], line.row)
+
+    def can_choose(self, number: int) -> bool:
+        return self.items[number].first
+
+    def draw(self, item: SectionLine, number: int, width: int) -> Text:
+        """Return a line; the name of a row has the colour of the substrate."""
+        line = Text(item.text)
+        if item.row is None:
+            line.stylize(MUTED)
+            return Text.assemble(" " * CURSOR, line)
+        name = self.sections[item.section].rows[item.row][0]
+        if item.first and isinstance(name, RowName):
+            words = name.label.split()
+            substrate = next((word for word in words if word not in PROVENANCES.values()), name.label)
+            line.stylize(substrate_style(substrate, dark=self.app.current_theme.dark), 0, len(name.label))
+        return self.marked(line, number, width)
+
+
+class AnswerTable(SectionTable):
+    """A ranking, or any sections; the cursor stays on the same workload when the ranking changes."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.answer: Answer | None = None
+
+    def present(self, sections: Sequence[Section]) -> None:
+        self.answer = None
+        super().present(sections)
+
+    def rank(self, answer: Answer, words: str, *, notes: bool) -> None:
+        """Show the workloads with these words; ``notes``: with the notes of ``taxtui report``."""
+        before = self.workload
+        lines = tuple(line for line in answer.lines if contains_words(_words(line), words))
+        answer = answer._replace(lines=lines)
+        self.present(answer_sections(answer, notes=notes))
+        self.answer = answer
+        works = [line.work for line in lines]
+        row = works.index(before.work) if before and before.work in works else None
+        for number, item in enumerate(self.items):
+            if row is not None and item.row == row and self.can_choose(number):
+                self.cursor = number
+                self.reveal()
+                break
+
+    @property
+    def workload(self) -> WorkLine | None:
+        """The workload under the cursor."""
+        line = self.chosen
+        if self.answer is None or line is None or line.row is None:
+            return None
+        return self.answer.lines[line.row]
+
+    def can_choose(self, number: int) -> bool:
+        return super().can_choose(number) and (self.answer is None or self.items[number].section == 0)
+
+
+def _words(line: WorkLine) -> str:
+    return " ".join([line.name, *(entry.place.name for entry in line.entries)])
+
+
+def answer_sections(answer: Answer, *, notes: bool) -> list[Section]:
+    """Return the ranking as ``taxtui report`` prints it; without ``notes`` the table alone."""
+    table = main(answer, "")._replace(title="")
+    if notes:
+        return [table, *modes(answer)]
+    names = [clean(line.name) for line in answer.lines]
+    rows = [[name, *row[1:]] for name, row in zip(names, table.rows, strict=True)]
+    return [table._replace(rows=rows, notes=[])]
+
+
+def filtered(section: Section, words: str) -> Section:
+    """Return a section with the rows that contain these words, or unchanged without named rows."""
+    if not all(isinstance(row[0], RowName) for row in section.rows):
+        return section
+    return section._replace(rows=[row for row in section.rows if contains_words(" ".join(map(text_of, row)), words)])
