@@ -1,4 +1,4 @@
-"""Decide to move or stay from two rows of the same workload, with the inputs that could change the verdict.
+"""Decide to move or stay from two rows of the same workload.
 
 An unmeasured input has a range of plausible values, and the verdict must hold at both ends of every range. The amount
 is the whole bill of a run: GPUs and nodes for its duration, workers for occupied time, sandboxes by tariff. Without any
@@ -28,7 +28,7 @@ MEASURED: Final = warnings.MEASURED
 UNMEASURED_PROVENANCES: Final = (COMPOSED, warnings.PUBLISHED, warnings.STAND_IN)
 """Provenances of an unmeasured row."""
 PAIRED: Final = 0.3
-"""Budget of two simulated runs, relative to one row."""
+"""Budget of two simulated runs, relative to a row."""
 PARTS: Final = 3
 """Simulated differences with unmeasured inputs: as assumed, at their worst, at their best."""
 End = Literal["best", "worst"]
@@ -45,11 +45,11 @@ _SAID: Final = (COMPOSED, warnings.DISPATCH_BORROWED, warnings.SPEED_ASSUMED)
 """Warnings already contained in the ranges of an unmeasured substrate."""
 
 Values = Mapping[str, float]
-"""Input → value, of the unmeasured inputs of one side."""
+"""Unmeasured input of a side → value."""
 
 
 class Unverified(NamedTuple):
-    """An unverified assumption, with the measurement that would verify it."""
+    """An unverified assumption, and the measurement to verify the assumption."""
 
     side: str  # a side's name; "" for both
     words: str
@@ -67,11 +67,11 @@ class Decision:
     start_bill: Bill
     goal_bill: Bill
     saving: Interval  # of moving, with assumed values of unmeasured inputs; negative: moving costs more
-    least: Interval | None  # of moving, with unmeasured inputs at their worst; None: the run would never end
-    most: Interval | None  # of moving, with unmeasured inputs at their best
+    saving_at_worst: Interval | None  # of moving, with unmeasured inputs at their worst; None: the run would never end
+    saving_at_best: Interval | None  # of moving, with unmeasured inputs at their best
     paired: bool  # simulated under common random streams
     open_points: tuple[Unverified, ...]  # why there is no verdict; empty where there is one
-    doubts: tuple[Unverified, ...]  # the open points and all others, the most important first
+    doubts: tuple[Unverified, ...]  # the open points, then all further doubts, the most important first
 
     @property
     def inputs(self) -> list[tuple[Side, Input]]:
@@ -83,7 +83,7 @@ class Decision:
 def decide_between(
     start: Side, goal: Side, *, effort: float = 1.0, progress: Callable[[float], None] | None = None
 ) -> Decision:
-    """Whether moving saves money, or worker-hours where nothing has a price.
+    """Decide whether moving saves money, or worker-hours where nothing has a price.
 
     ``effort`` is the budget of both simulations (1: usual); ``progress`` receives the finished share.
 
@@ -134,8 +134,8 @@ def decide_between(
         start_bill=bills[0],
         goal_bill=bills[1],
         saving=saving,
-        least=ends[0],
-        most=ends[1],
+        saving_at_worst=ends[0],
+        saving_at_best=ends[1],
         paired=paired,
         open_points=tuple(points),
         doubts=(*points, *_doubts(start, goal, bills, unit)),
@@ -172,7 +172,7 @@ class Savings:
         *,
         limits: bool = True,
     ) -> None:
-        """``effort``: budget of both simulations, relative to one row. Without ``limits`` there are values only."""
+        """``effort``: budget of both simulations, relative to a row. Without ``limits`` there are values only."""
         self._sides, self._unit, self._effort, self._progress = (start, goal), unit, effort, progress
         self._limits = limits
         self._parts = 1 if start.candidate is None and goal.candidate is None else PARTS
@@ -266,12 +266,10 @@ def _open_points(side: Side, side_bill: Bill) -> list[Unverified]:
 
 
 def verdict(saving: Interval) -> str:
-    """Return the verdict that an interval of the saving supports."""
-    if saving.low is None or saving.high is None:
-        return CANNOT_TELL
-    if saving.low > 0:
-        return MOVE
-    return STAY if saving.high <= 0 else CANNOT_TELL
+    """Return the verdict of an interval of the saving."""
+    if saving.low is not None and saving.high is not None:
+        return MOVE if saving.low > 0 else STAY if saving.high <= 0 else CANNOT_TELL
+    return CANNOT_TELL
 
 
 def _with_saving(start: Side, goal: Side, less: RunDifference) -> Side:

@@ -21,7 +21,7 @@ from taxtui.options.training_file import field_of
 from taxtui.plan.notation import parse_count
 
 if TYPE_CHECKING:
-    from costmodel import PlaceAsked, Provider, TrainingRun
+    from costmodel import Provider, SubstrateRun, TrainingRun
 
 TRAJECTORIES: Final = 1_000_000
 WORKERS: Final = 500
@@ -216,7 +216,7 @@ def command(paths: Sequence[Path], typed: Typed = USUAL) -> str:
 class Question(NamedTuple):
     """A parsed form, for the cost model."""
 
-    places: Sequence[PlaceAsked]  # that a training file tells apart, and then all others
+    places: Sequence[SubstrateRun]  # that a training file tells apart, and then all others
     providers: Sequence[Provider] = ()  # that are composed
 
     @property

@@ -157,7 +157,7 @@ def test_among_many_metrics_a_small_change_for_the_worse_is_no_failure(tmp_path:
     together = checked(tmp_path, after, before, *options, "--fail-above", "0%")
     assert isinstance(together.exception, TooLittleData)
     text = " ".join(together.stdout.split())
-    assert "--fail-above does not count 3 of those that are worse" in text
+    assert "--fail-above does not count 3 worse metrics" in text
     assert " needs " in text.split("--fail-above")[0]
 
 

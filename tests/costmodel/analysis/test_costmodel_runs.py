@@ -61,7 +61,7 @@ def test_one_run_has_two_intervals_and_the_wider_one_says_what_it_assumes() -> N
     factor = math.exp(1.959964 * 0.07)
     assert wide_low == pytest.approx(10 - math.hypot(10 - low, 10 * (1 - 1 / factor)))
     assert wide_high == pytest.approx(10 + math.hypot(high - 10, 10 * (factor - 1)))
-    assert interval(one, Assumed(0.0, "given", given=True)) == one.within
+    assert interval(one, Assumed(0.0, "given", by_user=True)) == one.within
     assert basis(one, Assumed(0.07, "a file")) == (1, 0.07, False, "a file")
     assert "none of this substrate" in assumed("elsewhere").source
 

@@ -56,10 +56,10 @@ def decided(
 def test_a_verdict_holds_over_the_whole_range(recording: Recording) -> None:
     found = decided(recording)
     assert found.verdict == MOVE
-    assert found.least is not None
-    assert found.most is not None
-    assert found.least.low is not None
-    assert 0 < found.least.low < found.saving.value <= found.most.value
+    assert found.saving_at_worst is not None
+    assert found.saving_at_best is not None
+    assert found.saving_at_worst.low is not None
+    assert 0 < found.saving_at_worst.low < found.saving.value <= found.saving_at_best.value
     cheap = decided(recording, replace(ASKED, node_usd_hour=0.001), failure_rate=0.16)
     assert cheap.verdict == STAY
 
@@ -130,7 +130,7 @@ def test_a_run_that_would_never_end_at_the_worst_is_no_verdict(recording: Record
     found = decide_between(
         measured(recording, "docker", training_run), unmeasured(replace(candidate, inputs=inputs)), effort=0.02
     )
-    assert (found.verdict, found.least) == (CANNOT_TELL, None)
+    assert (found.verdict, found.saving_at_worst) == (CANNOT_TELL, None)
     assert "at worst the run would not end" in to_markdown(page(found, input_effects(found), [], [], "")).replace(
         "\n", " "
     )
