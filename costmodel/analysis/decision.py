@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from costmodel.analysis.baseline import judge_rows
 from costmodel.analysis.bill import USD, WORKER_HOURS, Bill, Side, bill, check_prices, is_free, usd_of
@@ -91,20 +91,7 @@ def decide_between(
         TrainingRunError: the two did not do the same work, one of them has no number, the model's time is missing, or
             only one of them has a price.
     """
-    start_row, goal_row = start.row, goal.row
-    if (start_row.identity.tier, start_row.length) != (goal_row.identity.tier, goal_row.length):
-        works = " and ".join(f"{row.identity.tier} {row.length}" for row in (start_row, goal_row))
-        raise TrainingRunError(
-            f"{start.name} and {goal.name} did different work, {works}; give the length with --length"
-        )
-    for side in (start, goal):
-        if side.row.worker_hours is None:
-            raise TrainingRunError(f"there is no number for {side.name}: {', '.join(side.row.flags)}")
-        if side.training_run.think is None and not side.row.think_s and side.row.provenance != warnings.PUBLISHED:
-            raise TrainingRunError(
-                "the model's time before each action is missing, and the length of the run depends on it: "
-                "add --think lognormal:8s,1 (--think 0s: it takes none)"
-            )
+    _check_comparable(start, goal)
     unit = USD if all(usd_of(side) is not None for side in (start, goal)) else WORKER_HOURS
     check_prices(start, goal, (bill(start, unit), bill(goal, unit)), unit)
     saved = Savings(start, goal, unit, effort * PAIRED, progress)
@@ -117,15 +104,8 @@ def decide_between(
         ends = [saved.end(BEST, WORST), saved.end(WORST, BEST)]
     if any(side_bill.whole.high is None for side_bill in bills):
         # The same trials bound neither side nor their difference.
-        saving, *ends = (None if amount is None else Interval(amount.value) for amount in (saving, *ends))  # type: ignore[assignment]
-    points: list[Unverified] = []
-    for side, side_bill in sorted(
-        zip((start, goal), bills, strict=True), key=lambda pair: pair[0].candidate is not None
-    ):
-        actions = {point.do for point in points}
-        points += [  # an unmeasured side has the trials of the measured side
-            point for point in _open_points(side, side_bill) if side.candidate is None or point.do not in actions
-        ]
+        saving, ends = Interval(saving.value), [None if end is None else Interval(end.value) for end in ends]
+    points = _all_open_points((start, goal), bills)
     return Decision(
         verdict=CANNOT_TELL if points else verdict(across(saving, *ends)),
         unit=unit,
@@ -142,17 +122,30 @@ def decide_between(
     )
 
 
+def _check_comparable(start: Side, goal: Side) -> None:
+    start_row, goal_row = start.row, goal.row
+    if (start_row.identity.tier, start_row.length) != (goal_row.identity.tier, goal_row.length):
+        works = " and ".join(f"{row.identity.tier} {row.length}" for row in (start_row, goal_row))
+        raise TrainingRunError(
+            f"{start.name} and {goal.name} did different work, {works}; give the length with --length"
+        )
+    for side in (start, goal):
+        if side.row.worker_hours is None:
+            raise TrainingRunError(f"there is no number for {side.name}: {', '.join(side.row.flags)}")
+        if side.training_run.think is None and not side.row.think_s and side.row.provenance != warnings.PUBLISHED:
+            raise TrainingRunError(
+                "the model's time before each action is missing, and the length of the run depends on it: "
+                "add --think lognormal:8s,1 (--think 0s: it takes none)"
+            )
+
+
 def across(*savings: Interval | None) -> Interval:
     """Return the first saving with the outer limits of all; None among them removes the limits."""
-    numbers = [saving for saving in savings if saving is not None]
-    lows, highs = [saving.low for saving in numbers], [saving.high for saving in numbers]
-    if len(numbers) < len(savings) or None in lows or None in highs:
-        return Interval(numbers[0].value)
-    return Interval(numbers[0].value, min(filter(_is_number, lows)), max(filter(_is_number, highs)))
-
-
-def _is_number(limit: float | None) -> TypeGuard[float]:
-    return limit is not None
+    first = next(saving for saving in savings if saving is not None)
+    limits = [saving.limits for saving in savings if saving is not None and saving.limits is not None]
+    if len(limits) < len(savings):
+        return Interval(first.value)
+    return Interval(first.value, min(low for low, _ in limits), max(high for _, high in limits))
 
 
 class Savings:
@@ -247,6 +240,18 @@ def _corners(side: Side, end: End) -> Iterator[Values]:
     )
     for ends in product(*((unmeasured.best, unmeasured.worst) for unmeasured in either)):
         yield values | {unmeasured.name: value for unmeasured, value in zip(either, ends, strict=True)}
+
+
+def _all_open_points(sides: tuple[Side, Side], bills: tuple[Bill, Bill]) -> list[Unverified]:
+    """Return the open points of both sides; an unmeasured side has the trials of the measured side."""
+    pairs = sorted(zip(sides, bills, strict=True), key=lambda pair: pair[0].candidate is not None)
+    points: list[Unverified] = []
+    for side, side_bill in pairs:
+        actions = {point.do for point in points}
+        for point in _open_points(side, side_bill):
+            if side.candidate is None or point.do not in actions:
+                points.append(point)
+    return points
 
 
 def _open_points(side: Side, side_bill: Bill) -> list[Unverified]:
