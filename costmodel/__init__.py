@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from costmodel.analysis.comparison import COMPARISON_VERDICTS, INCONCLUSIVE, WORSE, Comparison, Comparisons, compare
     from costmodel.analysis.decision import MOVE, STAY, UNMEASURED_PROVENANCES, Decision, decide_between
     from costmodel.analysis.headline import sentence
-    from costmodel.analysis.per_substrate import PlaceAsked, candidates_of, project_places, runs_of
+    from costmodel.analysis.per_substrate import SubstrateRun, candidates_of, project_per_substrate, runs_of
     from costmodel.analysis.project import CellFilter, behind, project, rows_of
     from costmodel.analysis.questions import Curve, attribute, curve, decide
     from costmodel.analysis.ranking import (
@@ -132,7 +132,7 @@ if TYPE_CHECKING:
         student_t,
         wilson_interval,
     )
-    from costmodel.statistics.quantiles import Percentile, Quantile, percentile, percentile_with_runs, worth_by_value
+    from costmodel.statistics.quantiles import Percentile, percentile, percentile_with_runs, worth_by_value
     from costmodel.statistics.repetitions import Assumed, Basis, Estimate, Origin, RunKey
     from costmodel.statistics.scalability import Scalability
     from costmodel.statistics.stability import Modes, Stability, stability
@@ -157,7 +157,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "analysis.comparison": "COMPARISON_VERDICTS Comparison Comparisons INCONCLUSIVE WORSE compare",
     "analysis.decision": "Decision MOVE STAY UNMEASURED_PROVENANCES decide_between",
     "analysis.headline": "sentence",
-    "analysis.per_substrate": "PlaceAsked candidates_of project_places runs_of",
+    "analysis.per_substrate": "SubstrateRun candidates_of project_per_substrate runs_of",
     "analysis.project": "CellFilter behind project rows_of",
     "analysis.questions": "Curve attribute curve decide",
     "analysis.ranking": (
@@ -211,7 +211,7 @@ _PUBLIC: Final[dict[str, str]] = {
     "training.run": "ON_FAILURE PLACEMENTS Think TrainingRun poisoned_groups",
     # statistics: intervals, percentiles and verdicts, without a word of the domain
     "statistics.intervals": "Between Interval mean_interval quantile ratio_interval student_t wilson_interval",
-    "statistics.quantiles": "Percentile Quantile percentile percentile_with_runs worth_by_value",
+    "statistics.quantiles": "Percentile percentile percentile_with_runs worth_by_value",
     "statistics.repetitions": "Assumed Basis Estimate Origin RunKey",
     "statistics.scalability": "Scalability",
     "statistics.stability": "Modes Stability stability",

@@ -1,4 +1,4 @@
-"""Compare rows of one answer: work with a reference, hours with a baseline, and break-even lengths."""
+"""Compare rows: command time with a reference, hours with a baseline, and break-even lengths."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ C = TypeVar("C", bound=Comparable)
 
 
 def peer(row: Comparable, candidates: Sequence[C]) -> C | None:
-    """Return the candidate most similar to ``row`` among those of the same tier and length."""
+    """Return the most similar candidate of the same tier and length."""
     same_work = [
         candidate
         for candidate in candidates
@@ -78,7 +78,7 @@ def peer(row: Comparable, candidates: Sequence[C]) -> C | None:
 
 
 def with_full_speed(rows: Sequence[Row], spec: str) -> list[Row]:
-    """Split each row's command time into the reference's time and the slowdown beyond it."""
+    """Split each row's command time into the reference's time and the slowdown."""
     candidates = [row for row in matching(rows, spec) if row.evidence and row.evidence.work_per_success_ns]
     result = []
     for row in rows:
@@ -130,7 +130,7 @@ def _disturbed(*rows: Row | None) -> bool:
 
 
 def _doubting(result: Row, row: Row, reference: Row) -> Row:
-    """The result, flagged if the two were not measured in the same place."""
+    """Return the result, flagged if row and reference were measured in different environments."""
     if row.identity.environment == reference.identity.environment or warnings.ENVIRONMENT in result.flags:
         return result
     return replace(result, flags=warnings.including(result.flags, warnings.ENVIRONMENT))
@@ -156,7 +156,7 @@ def judge_rows(
 def times(
     row: Row, reference: Row, amount: Interval, reference_amount: Interval, run_sd: float | None
 ) -> Interval | None:
-    """Return the ratio of two such amounts, with an interval consistent with ``judge_rows``."""
+    """Return the ratio of two amounts, with an interval consistent with ``judge_rows``."""
     pair = _estimates(row, reference, amount, reference_amount)
     if pair is None:
         return Interval(amount.value / reference_amount.value) if reference_amount.value > 0 else None
@@ -167,7 +167,7 @@ def _estimates(
     row: Row, reference: Row, amount: Interval, reference_amount: Interval
 ) -> tuple[Estimate, Estimate] | None:
     """Return both estimates; None where one row is published, without trials, or "at least"."""
-    if row.evidence is None or reference.evidence is None or _at_least(amount) or _at_least(reference_amount):
+    if row.evidence is None or reference.evidence is None or amount.at_least or reference_amount.at_least:
         return None
     held, reference_held = row.evidence.held, reference.evidence.held
     return (
@@ -178,17 +178,13 @@ def _estimates(
     )
 
 
-def _at_least(amount: Interval) -> bool:
-    return amount.low is not None and amount.high is None
-
-
 def _either(row: Row, reference: Row, run_sd: float | None) -> Assumed:
     """Return the larger assumed spread of the two substrates."""
     return max((assumed(side.identity.substrate, run_sd) for side in (row, reference)), key=lambda side: side.sd)
 
 
 def break_even(first: Row, second: Row) -> BreakEven | None:
-    """The number of actions at which both hold a worker equally long: n* = (F_B − F_A) / (a_A − a_B).
+    """Return the number of actions at which both occupy a worker equally long: n* = (F_B − F_A) / (a_A − a_B).
 
     None unless both were measured often enough for a line of fixed and per-action time.
     """

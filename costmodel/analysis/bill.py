@@ -1,4 +1,4 @@
-"""One side of a decision with its bill."""
+"""A side of a decision and its bill."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 USD, WORKER_HOURS = UNITS = ("usd", "worker_hours")
 
 Rerun = Callable[[TrainingRun], Row]
-"""Function from a training run to the row of one side."""
+"""Function from a training run to the row of a side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One of two substrates: its row, its training run, and how to compute both again."""
+    """A substrate: its row, its training run, and how to compute both again."""
 
     name: str
     row: Row
@@ -33,20 +33,22 @@ class Side:
     runs: tuple[RunInSteps, ...] = ()  # of a run in steps: as measured, then at both ends of an unmeasured concurrency
     candidate: Candidate | None = None  # unmeasured inputs with their ranges, of an unmeasured substrate
 
-    def at(self, training_run: TrainingRun, *, anew: bool) -> Side:
-        """Return the side with another training run; ``anew``: with a new row, which takes longer."""
+    def at(self, training_run: TrainingRun, *, with_row: bool) -> Side:
+        """Return the side with a changed training run; ``with_row``: with a new row, which takes longer."""
         runs = tuple(run._replace(training_run=training_run) for run in self.runs[:1])
-        return replace(self, training_run=training_run, row=self.rerun(training_run) if anew else self.row, runs=runs)
+        return replace(
+            self, training_run=training_run, row=self.rerun(training_run) if with_row else self.row, runs=runs
+        )
 
     def runs_at(self, values: Mapping[str, float]) -> tuple[RunInSteps, ...]:
-        """The inputs of the simulation at these values of the unmeasured inputs."""
+        """Return the inputs of the simulation at these values of the unmeasured inputs."""
         if not self.runs or self.candidate is None or not values:
             return self.runs
         estimate = self.candidate.at(values)
         return (self.runs[0]._replace(pool=estimate.value, training_run=estimate.training_run, prices=estimate.prices),)
 
     def row_at(self, values: Mapping[str, float]) -> Side:
-        """The side with its row at these values of the unmeasured inputs; of a run without steps."""
+        """Return the side with its row at these values of the unmeasured inputs, for a run without steps."""
         if self.candidate is None:
             return self
         from costmodel.analysis.project import rows_of
@@ -57,7 +59,7 @@ class Side:
 
 
 class Bill(NamedTuple):
-    """Bill of one side, in dollars where anything has a price, else in worker-hours."""
+    """Bill of a side, in dollars where anything has a price, else in worker-hours."""
 
     whole: Interval
     sandbox: Interval | None  # saving of an ideal sandbox, part of ``whole``; None where the run is not in steps
@@ -72,13 +74,17 @@ def price_keys(substrate: str) -> str:
 
 
 def check_prices(start: Side, goal: Side, bills: tuple[Bill, Bill], unit: str) -> None:
-    """Raise ``TrainingRunError`` where sandboxes of exactly one side are free."""
+    """Refuse a decision where sandboxes are free on a single side.
+
+    Raises:
+        TrainingRunError: the message says which price to add.
+    """
     free = [side for side, side_bill in zip((start, goal), bills, strict=True) if is_free(side_bill, unit)]
     if len(free) != 1:
         return
     [side] = free
     billed, substrate = goal if side is start else start, side.row.identity.substrate
-    add = f"a price sheet of it with --compose {substrate}:prices=FILE"
+    add = f"a price sheet with --compose {substrate}:prices=FILE"
     if side.row.provenance != warnings.COMPOSED:
         add = price_keys(substrate)
     raise TrainingRunError(f"{side.name} costs nothing here and {billed.name} is billed: add {add}")
@@ -90,7 +96,7 @@ def is_free(side_bill: Bill, unit: str) -> bool:
 
 
 def bill(side: Side, unit: str) -> Bill:
-    """Return the bill of one side."""
+    """Return the bill of a side, in dollars or worker-hours."""
     row, training_run, attribution = side.row, side.training_run, side.row.attribution
     assert row.worker_hours is not None
     if unit == WORKER_HOURS:
@@ -123,5 +129,4 @@ def usd_of(side: Side) -> Interval | None:
         return row.attribution.run.usd
     if row.cost is None:
         return None
-    sandbox, more = row.cost.sandbox_usd, row.cost.total_usd - row.cost.sandbox_usd.value
-    return Interval(*(None if end is None else end + more for end in sandbox))  # type: ignore[arg-type]
+    return row.cost.sandbox_usd.shifted(row.cost.total_usd - row.cost.sandbox_usd.value)

@@ -126,7 +126,7 @@ def _means(before: Pool, after: Pool, quantity: str, assume: Assumed) -> Change:
     change = _relative(value.within, was.within)
     if change is not None:
         change = _wider(change, _relative(*margins(value, was, assume)))
-    sd = math.sqrt(between((value, was))) if measures(value, was) and not assume.given else None
+    sd = math.sqrt(between((value, was))) if measures(value, was) and not assume.by_user else None
     return Change(then, now, change, WAS_ZERO, _bases((len(was.parts), len(value.parts)), sd, assume))
 
 
@@ -171,7 +171,7 @@ def _percentiles(before: Pool, after: Pool, quantity: str, p: float, assume: Ass
     then, now = sides
     if then.at is None or now.at is None:
         return Change(then, now, None, needed[0]) if needed else _missing(then, now)
-    spread = None if assume.given else spread_of(p, *runs)
+    spread = None if assume.by_user else spread_of(p, *runs)
     bases = _bases((len(runs[0]), len(runs[1])), spread and spread.sd, assume)
     return Change(then, now, _relative(now.at, then.at), WAS_ZERO, bases)
 
@@ -200,8 +200,7 @@ def _relative(now: Interval, then: Interval) -> Interval | None:
     """Return the relative change; None where it was 0 before."""
     if then.value <= 0:
         return None
-    value, low, high = ratio(now, then)
-    return Interval(value - 1, None if low is None else low - 1, None if high is None else high - 1)
+    return ratio(now, then).shifted(-1)
 
 
 def _wider(change: Interval, limits: Interval | None) -> Interval:

@@ -1,4 +1,4 @@
-"""Compare two sets of recordings: each metric of each cell, before and after, as far as the data can tell.
+"""Compare two sets of recordings: each metric of each cell, before and after.
 
 ::
 
@@ -50,7 +50,7 @@ SURROUNDINGS: Final = ("environment", "substrate_version", "image")
 
 
 class Comparison(NamedTuple):
-    """One metric of one cell, before and after."""
+    """A metric of a cell, before and after."""
 
     before: Pool
     after: Pool
@@ -62,7 +62,7 @@ class Comparison(NamedTuple):
     reason: str = ""  # reason of INCONCLUSIVE, or of ``by_chance``
     bases: tuple[Basis, ...] = ()  # source of the between-repetition part of the interval
     needs: int | None = None  # repetitions per side for a change of the limit; None: none needed, or unknown
-    by_chance: bool = False  # worse, but among so many metrics chance alone shows such a change too often
+    by_chance: bool = False  # worse, but the metrics are so many that chance may explain the change
 
     @property
     def repetitions(self) -> tuple[int, int]:
@@ -76,7 +76,7 @@ class Comparison(NamedTuple):
 
     @property
     def beyond(self) -> bool | None:
-        """Whether the metric is worse by more than its limit. None: the data cannot tell.
+        """Whether the metric is worse by more than its limit. None: unknown.
 
         True where the metric is worse, not ``by_chance``, and its change is above the limit. False where the whole
         interval is at or below the limit.
@@ -90,7 +90,7 @@ class Comparison(NamedTuple):
 
 
 class Comparisons(NamedTuple):
-    """All comparisons, and cells of one side only."""
+    """All comparisons, and cells without a partner."""
 
     comparisons: list[Comparison]
     only_before: list[Pool]
@@ -99,7 +99,7 @@ class Comparisons(NamedTuple):
 
     @property
     def beyond(self) -> bool | None:
-        """True where any metric is beyond its limit; else None where the data cannot tell of one; else False."""
+        """True where any metric is beyond its limit; else None where any is unknown; else False."""
         states = {comparison.beyond for comparison in self.comparisons}
         return True if True in states else None if None in states else False
 
@@ -120,7 +120,7 @@ def compare(
 ) -> Comparisons:
     """Compare each metric of each cell of ``after`` with the same cell of ``before``.
 
-    Cells pair where their plan is equal; machine and image may differ. Trials of equal cells of one side are pooled.
+    Cells pair where their plan is equal; machine and image may differ. Trials of equal cells of a side are pooled.
     Measured cells pair with measured cells only. ``metrics``: by default ``DEFAULT_METRICS``. ``run_sd`` is the field
     of ``TrainingRun``; ``wanted`` selects cells. ``pair_all`` also pairs the most similar remaining cells of equal tier
     and length.
@@ -193,7 +193,7 @@ def _compared(before: Pool, after: Pool, metric: Metric, run_sd: float | None) -
 
 
 def _judged(change: Interval, limit: float) -> tuple[str, str]:
-    """Return the verdict that the interval of a change supports, and why there is none."""
+    """Return the verdict of an interval, and the reason for an inconclusive verdict."""
     low, high = -math.inf if change.low is None else change.low, math.inf if change.high is None else change.high
     if low > 0:
         return WORSE, ""
@@ -213,14 +213,14 @@ def _needs(comparison: Comparison, level: float = LEVEL) -> int | None:
 
 
 def _together(comparisons: list[Comparison]) -> list[Comparison]:
-    """Mark metrics that are worse by themselves, but not among all tested metrics.
+    """Mark metrics that are worse alone, but not among all tested metrics.
 
     The error of each is at most ``FALSE_ALARMS`` divided by the number of tests, on the side of worse (C. E.
-    Bonferroni, 1936). For one test or two the 95 % interval has that error.
+    Bonferroni, 1936). For up to two tests the 95 % interval has this error.
     """
     tests = sum(_can_be_worse(comparison) for comparison in comparisons)
     level = max(LEVEL, 1 - 2 * FALSE_ALARMS / max(1, tests))
-    reason = f"chance alone shows such a change among {tests} metrics"
+    reason = f"among {tests} metrics chance may explain the change"
     return [
         comparison._replace(by_chance=True, reason=reason, needs=_needs(comparison, level))
         if comparison.verdict == WORSE and not _worse_at(comparison, level)
@@ -237,7 +237,7 @@ def _can_be_worse(comparison: Comparison) -> bool:
 
 
 def _worse_at(comparison: Comparison, level: float) -> bool:
-    """Whether an interval of this level, wider than that of 95 %, is above 0."""
+    """Whether an interval of this level, which is at least 95 %, is above 0."""
     change = comparison.change
     assert change is not None
     assert change.low is not None

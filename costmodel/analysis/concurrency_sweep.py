@@ -24,8 +24,6 @@ from costmodel.workload.pool import Pool, by_levels, one_per_level
 
 DRAWS: Final = 400
 WITHIN: Final = 1.5
-MOST_LEVELS: Final = 32
-"""Levels that the law is fitted to at most, evenly from the lowest to the highest."""
 TURNS: Final = 2
 """Turns of the event loop per command at least: sending the command, and reading its result."""
 RUNNER: Final = "runner"
@@ -44,7 +42,7 @@ class RunnerLoad(NamedTuple):
 
 
 class LadderLevel(NamedTuple):
-    """Measurements at one concurrency."""
+    """Measurements at a concurrency."""
 
     concurrency: int
     trials: int
@@ -58,8 +56,8 @@ class LadderLevel(NamedTuple):
     runner: RunnerLoad | None  # None: no health sample
 
 
-class Knee(NamedTuple):
-    """Saturation point; ``at`` is None where no level shows it."""
+class SaturationPoint(NamedTuple):
+    """Saturation point; ``at`` is None where no level shows saturation."""
 
     at: Interval | None
     throughput_per_s: Interval  # the ceiling of the law; without a law, of the level
@@ -69,26 +67,22 @@ class Knee(NamedTuple):
 
 
 class Ladder(NamedTuple):
-    """One cell at its levels, ascending."""
+    """A cell at its levels, ascending."""
 
     pools: tuple[Pool, ...]
     levels: tuple[LadderLevel, ...]
-    law: Scalability | None  # of how long a lane takes for a trial, in s; None: fewer than four levels
-    knee: Knee
+    law: Scalability | None  # seconds of a slot per trial; None: fewer than four levels
+    knee: SaturationPoint
 
     @classmethod
     def of(cls, pools: Sequence[Pool]) -> Self:
-        """Make the ladder of pools with a success each, which differ in concurrency only."""
+        """Return the ladder of pools with a success each and different concurrency."""
         steps = [_Step(pool) for pool in pools]
         drawn = [step.drawn() for step in steps]
         levels = tuple(step.level(draws) for step, draws in zip(steps, drawn, strict=True))
         at = [step.concurrency for step in steps]
-        fitted = _through(len(steps))
-        law = _law([at[i] for i in fitted], [steps[i].per_s for i in fitted]) if len(steps) >= MIN_LEVELS else None
-        if law is None:
-            knee = _by_level(levels)
-        else:
-            knee = _by_law(levels, law, [at[i] for i in fitted], [drawn[i] for i in fitted])
+        law = _law(at, [step.per_s for step in steps]) if len(steps) >= MIN_LEVELS else None
+        knee = _by_level(levels) if law is None else _by_law(levels, law, at, drawn)
         whose, why = _whose(levels, knee)
         return cls(tuple(pools), levels, law, knee._replace(whose=whose, why=why))
 
@@ -171,15 +165,8 @@ def _interval(value: float, draws: Sequence[float]) -> Interval:
     return Interval(value, min(value, low), max(value, high) if math.isfinite(high) else None)
 
 
-def _through(count: int) -> list[int]:
-    """Return the indices of the fitted levels: the first, the last, and evenly between them."""
-    if count <= MOST_LEVELS:
-        return list(range(count))
-    return [place * (count - 1) // (MOST_LEVELS - 1) for place in range(MOST_LEVELS)]
-
-
 def _law(at: Sequence[int], per_s: Sequence[float]) -> Scalability | None:
-    """Through how long a lane takes for a trial; None where a level got nothing done."""
+    """Fit the time of a slot per trial; None where a level has no throughput."""
     if not all(per_s):
         return None
     return Scalability.of([Level(n, n / rate) for n, rate in zip(at, per_s, strict=True)])
@@ -196,7 +183,9 @@ def ceiling_per_s(law: Scalability) -> float:
     return peak / (a + b * (peak - 1) + c * peak * (peak - 1)) if peak > 1 else 1 / a
 
 
-def _by_law(levels: Sequence[LadderLevel], law: Scalability, at: Sequence[int], drawn: Sequence[list[float]]) -> Knee:
+def _by_law(
+    levels: Sequence[LadderLevel], law: Scalability, at: Sequence[int], drawn: Sequence[list[float]]
+) -> SaturationPoint:
     """Return the saturation point with the measured first level as the throughput of one slot."""
     ceilings, knees = [], []
     for rates in zip(*drawn, strict=True):
@@ -208,20 +197,20 @@ def _by_law(levels: Sequence[LadderLevel], law: Scalability, at: Sequence[int], 
     knee = ceiling * at[0] / levels[0].throughput_per_s.value
     highest = max(levels, key=lambda level: level.throughput_per_s.value).throughput_per_s
     if not knees or knee > at[-1]:
-        return Knee(None, highest, True, UNKNOWN, "")
-    return Knee(_interval(max(1.0, knee), knees), _interval(ceiling, ceilings), True, UNKNOWN, "")
+        return SaturationPoint(None, highest, True, UNKNOWN, "")
+    return SaturationPoint(_interval(max(1.0, knee), knees), _interval(ceiling, ceilings), True, UNKNOWN, "")
 
 
-def _by_level(levels: Sequence[LadderLevel]) -> Knee:
+def _by_level(levels: Sequence[LadderLevel]) -> SaturationPoint:
     last = levels[0]
     for level in levels[1:]:
         if level.completion_ns > WITHIN * levels[0].completion_ns:
-            return Knee(Interval(last.concurrency), last.throughput_per_s, False, UNKNOWN, "")
+            return SaturationPoint(Interval(last.concurrency), last.throughput_per_s, False, UNKNOWN, "")
         last = level
-    return Knee(None, last.throughput_per_s, False, UNKNOWN, "")
+    return SaturationPoint(None, last.throughput_per_s, False, UNKNOWN, "")
 
 
-def _whose(levels: Sequence[LadderLevel], knee: Knee) -> tuple[str, str]:
+def _whose(levels: Sequence[LadderLevel], knee: SaturationPoint) -> tuple[str, str]:
     """Return the limiting side and the reason, from the first level beyond saturation."""
     if knee.at is None:
         return UNKNOWN, f"not reached with {levels[-1].concurrency:,} at a time: go higher"

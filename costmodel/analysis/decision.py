@@ -1,4 +1,4 @@
-"""Decide to move or stay from two rows of the same workload, with the inputs that could change the verdict.
+"""Decide to move or stay from two rows of the same workload.
 
 An unmeasured input has a range of plausible values, and the verdict must hold at both ends of every range. The amount
 is the whole bill of a run: GPUs and nodes for its duration, workers for occupied time, sandboxes by tariff. Without any
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from costmodel.analysis.baseline import judge_rows
 from costmodel.analysis.bill import USD, WORKER_HOURS, Bill, Side, bill, check_prices, is_free, usd_of
@@ -28,7 +28,7 @@ MEASURED: Final = warnings.MEASURED
 UNMEASURED_PROVENANCES: Final = (COMPOSED, warnings.PUBLISHED, warnings.STAND_IN)
 """Provenances of an unmeasured row."""
 PAIRED: Final = 0.3
-"""Budget of two simulated runs, relative to one row."""
+"""Budget of two simulated runs, relative to a row."""
 PARTS: Final = 3
 """Simulated differences with unmeasured inputs: as assumed, at their worst, at their best."""
 End = Literal["best", "worst"]
@@ -45,11 +45,11 @@ _SAID: Final = (COMPOSED, warnings.DISPATCH_BORROWED, warnings.SPEED_ASSUMED)
 """Warnings already contained in the ranges of an unmeasured substrate."""
 
 Values = Mapping[str, float]
-"""Input → value, of the unmeasured inputs of one side."""
+"""Unmeasured input of a side → value."""
 
 
 class Unverified(NamedTuple):
-    """An unverified assumption, with the measurement that would verify it."""
+    """An unverified assumption, and the measurement to verify the assumption."""
 
     side: str  # a side's name; "" for both
     words: str
@@ -67,11 +67,11 @@ class Decision:
     start_bill: Bill
     goal_bill: Bill
     saving: Interval  # of moving, with assumed values of unmeasured inputs; negative: moving costs more
-    least: Interval | None  # of moving, with unmeasured inputs at their worst; None: the run would never end
-    most: Interval | None  # of moving, with unmeasured inputs at their best
+    saving_at_worst: Interval | None  # of moving, with unmeasured inputs at their worst; None: the run would never end
+    saving_at_best: Interval | None  # of moving, with unmeasured inputs at their best
     paired: bool  # simulated under common random streams
     open_points: tuple[Unverified, ...]  # why there is no verdict; empty where there is one
-    doubts: tuple[Unverified, ...]  # the open points and all others, the most important first
+    doubts: tuple[Unverified, ...]  # the open points, then all further doubts, the most important first
 
     @property
     def inputs(self) -> list[tuple[Side, Input]]:
@@ -83,7 +83,7 @@ class Decision:
 def decide_between(
     start: Side, goal: Side, *, effort: float = 1.0, progress: Callable[[float], None] | None = None
 ) -> Decision:
-    """Whether moving saves money, or worker-hours where nothing has a price.
+    """Decide whether moving saves money, or worker-hours where nothing has a price.
 
     ``effort`` is the budget of both simulations (1: usual); ``progress`` receives the finished share.
 
@@ -91,6 +91,38 @@ def decide_between(
         TrainingRunError: the two did not do the same work, one of them has no number, the model's time is missing, or
             only one of them has a price.
     """
+    _check_comparable(start, goal)
+    unit = USD if all(usd_of(side) is not None for side in (start, goal)) else WORKER_HOURS
+    check_prices(start, goal, (bill(start, unit), bill(goal, unit)), unit)
+    saved = Savings(start, goal, unit, effort * PAIRED, progress)
+    saving, paired = saved.at({}, {}), saved.first is not None
+    if saved.first is not None:
+        goal = _with_saving(start, goal, saved.first)
+    bills = bill(start, unit), bill(goal, unit)
+    ends: list[Interval | None] = [saving, saving]
+    if any(side.candidate is not None for side in (start, goal)):
+        ends = [saved.end(BEST, WORST), saved.end(WORST, BEST)]
+    if any(side_bill.whole.high is None for side_bill in bills):
+        # The same trials bound neither side nor their difference.
+        saving, ends = Interval(saving.value), [None if end is None else Interval(end.value) for end in ends]
+    points = _all_open_points((start, goal), bills)
+    return Decision(
+        verdict=CANNOT_TELL if points else verdict(across(saving, *ends)),
+        unit=unit,
+        start=start,
+        goal=goal,
+        start_bill=bills[0],
+        goal_bill=bills[1],
+        saving=saving,
+        saving_at_worst=ends[0],
+        saving_at_best=ends[1],
+        paired=paired,
+        open_points=tuple(points),
+        doubts=(*points, *_doubts(start, goal, bills, unit)),
+    )
+
+
+def _check_comparable(start: Side, goal: Side) -> None:
     start_row, goal_row = start.row, goal.row
     if (start_row.identity.tier, start_row.length) != (goal_row.identity.tier, goal_row.length):
         works = " and ".join(f"{row.identity.tier} {row.length}" for row in (start_row, goal_row))
@@ -105,54 +137,15 @@ def decide_between(
                 "the model's time before each action is missing, and the length of the run depends on it: "
                 "add --think lognormal:8s,1 (--think 0s: it takes none)"
             )
-    unit = USD if all(usd_of(side) is not None for side in (start, goal)) else WORKER_HOURS
-    check_prices(start, goal, (bill(start, unit), bill(goal, unit)), unit)
-    saved = Savings(start, goal, unit, effort * PAIRED, progress)
-    saving, paired = saved.at({}, {}), saved.first is not None
-    if saved.first is not None:
-        goal = _with_saving(start, goal, saved.first)
-    bills = bill(start, unit), bill(goal, unit)
-    ends: list[Interval | None] = [saving, saving]
-    if any(side.candidate is not None for side in (start, goal)):
-        ends = [saved.end(BEST, WORST), saved.end(WORST, BEST)]
-    if any(side_bill.whole.high is None for side_bill in bills):
-        # The same trials bound neither side nor their difference.
-        saving, *ends = (None if amount is None else Interval(amount.value) for amount in (saving, *ends))  # type: ignore[assignment]
-    points: list[Unverified] = []
-    for side, side_bill in sorted(
-        zip((start, goal), bills, strict=True), key=lambda pair: pair[0].candidate is not None
-    ):
-        actions = {point.do for point in points}
-        points += [  # an unmeasured side has the trials of the measured side
-            point for point in _open_points(side, side_bill) if side.candidate is None or point.do not in actions
-        ]
-    return Decision(
-        verdict=CANNOT_TELL if points else verdict(across(saving, *ends)),
-        unit=unit,
-        start=start,
-        goal=goal,
-        start_bill=bills[0],
-        goal_bill=bills[1],
-        saving=saving,
-        least=ends[0],
-        most=ends[1],
-        paired=paired,
-        open_points=tuple(points),
-        doubts=(*points, *_doubts(start, goal, bills, unit)),
-    )
 
 
 def across(*savings: Interval | None) -> Interval:
     """Return the first saving with the outer limits of all; None among them removes the limits."""
-    numbers = [saving for saving in savings if saving is not None]
-    lows, highs = [saving.low for saving in numbers], [saving.high for saving in numbers]
-    if len(numbers) < len(savings) or None in lows or None in highs:
-        return Interval(numbers[0].value)
-    return Interval(numbers[0].value, min(filter(_is_number, lows)), max(filter(_is_number, highs)))
-
-
-def _is_number(limit: float | None) -> TypeGuard[float]:
-    return limit is not None
+    first = next(saving for saving in savings if saving is not None)
+    limits = [saving.limits for saving in savings if saving is not None and saving.limits is not None]
+    if len(limits) < len(savings):
+        return Interval(first.value)
+    return Interval(first.value, min(low for low, _ in limits), max(high for _, high in limits))
 
 
 class Savings:
@@ -172,7 +165,7 @@ class Savings:
         *,
         limits: bool = True,
     ) -> None:
-        """``effort``: budget of both simulations, relative to one row. Without ``limits`` there are values only."""
+        """``effort``: budget of both simulations, relative to a row. Without ``limits`` there are values only."""
         self._sides, self._unit, self._effort, self._progress = (start, goal), unit, effort, progress
         self._limits = limits
         self._parts = 1 if start.candidate is None and goal.candidate is None else PARTS
@@ -249,6 +242,18 @@ def _corners(side: Side, end: End) -> Iterator[Values]:
         yield values | {unmeasured.name: value for unmeasured, value in zip(either, ends, strict=True)}
 
 
+def _all_open_points(sides: tuple[Side, Side], bills: tuple[Bill, Bill]) -> list[Unverified]:
+    """Return the open points of both sides; an unmeasured side has the trials of the measured side."""
+    pairs = sorted(zip(sides, bills, strict=True), key=lambda pair: pair[0].candidate is not None)
+    points: list[Unverified] = []
+    for side, side_bill in pairs:
+        actions = {point.do for point in points}
+        for point in _open_points(side, side_bill):
+            if side.candidate is None or point.do not in actions:
+                points.append(point)
+    return points
+
+
 def _open_points(side: Side, side_bill: Bill) -> list[Unverified]:
     """Return why there can be no verdict about a side: unmeasured, or without an upper limit."""
     row, name = side.row, side.name
@@ -266,12 +271,10 @@ def _open_points(side: Side, side_bill: Bill) -> list[Unverified]:
 
 
 def verdict(saving: Interval) -> str:
-    """Return the verdict that an interval of the saving supports."""
-    if saving.low is None or saving.high is None:
-        return CANNOT_TELL
-    if saving.low > 0:
-        return MOVE
-    return STAY if saving.high <= 0 else CANNOT_TELL
+    """Return the verdict of an interval of the saving."""
+    if saving.low is not None and saving.high is not None:
+        return MOVE if saving.low > 0 else STAY if saving.high <= 0 else CANNOT_TELL
+    return CANNOT_TELL
 
 
 def _with_saving(start: Side, goal: Side, less: RunDifference) -> Side:

@@ -1,4 +1,4 @@
-"""The headline of an answer: the cheapest substrate, the ratio with its interval, and the main cause."""
+"""The headline of a ranking: the cheapest substrate, the ratio with its interval, and the main cause."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALL: Final = 0.995
 NEAR_ONE: Final = 1.1
 """Below this ratio the difference is printed as a percentage: 1.003 times is not read as a difference."""
 LOPSIDED: Final = 2.0
-"""Ratio of the two half-widths of an interval above which it is not printed with "±"."""
+"""Largest ratio of the two half-widths of an interval that is printed with "±"."""
 APART: Final = "cannot be told apart"
 DISTURBED: Final = "Disturbed: the measuring process was late or busy for most of the time"
 
@@ -45,19 +45,15 @@ def sentence(answer: Answer) -> str:
     *middle, last = [entry for entry in line.ranked if entry.place != line.reference]
     reference = next(entry for entry in line.entries if entry.place == line.reference)
     way = _ground(answer)
-    way += ", on another machine" * any(entry.elsewhere for entry in (*middle, last))
-    way += ", at the highest concurrency that was measured" * any(map(_at_least, (*middle, last, reference)))
+    way += ", on another machine" * any(entry.another_environment for entry in (*middle, last))
+    amounts = [entry.amount for entry in (*middle, last, reference)]
+    way += ", at the highest concurrency that was measured" * any(amount and amount.at_least for amount in amounts)
     if middle:
         text = _several((*middle, last), reference, line, way, baseline=answer.baseline is not None)
     else:
         text = _pair(last, reference, line, way)
     cause = _why(last, reference, among_several=bool(middle))
     return f"{text}{cause}.{_otherwise(answer, line, last, reference)}{_left_out(answer)}"
-
-
-def _at_least(entry: Entry) -> bool:
-    """Whether the amount has a lower limit only."""
-    return entry.amount is not None and entry.amount.low is not None and entry.amount.high is None
 
 
 def _pair(entry: Entry, reference: Entry, line: WorkLine, way: str) -> str:
@@ -83,7 +79,7 @@ def _several(entries: Sequence[Entry], reference: Entry, line: WorkLine, way: st
         lead = f"{', '.join(names)} and {final} {APART} {work}"
     else:
         lead = f"{name} is {'the baseline' if baseline else 'cheapest'} {work}"
-        if all(entry.ratio and entry.ratio.value >= 1 and not _open_ended(entry.ratio) for entry in rest):
+        if all(entry.ratio and entry.ratio.value >= 1 and not entry.ratio.at_least for entry in rest):
             first, *more = [(entry.place.name, entry.ratio) for entry in rest if entry.ratio is not None]
             parts = [f"{first[0]} runs {_sure(first[1], 3)} times longer"]
             parts += [f"{label} {_sure(ratio, 3)}" for label, ratio in more]
@@ -93,29 +89,18 @@ def _several(entries: Sequence[Entry], reference: Entry, line: WorkLine, way: st
 
 
 def _longer(name: str, reference_name: str, ratio: Interval, work: str = "") -> str:
-    """``docker exec runs 4.31 ± 0.26 times longer than local exec``: the slower one comes first."""
+    """``docker exec runs 4.31 ± 0.26 times longer than local exec``: the slower comes first."""
     if ratio.value < 1:
         low = None if not ratio.high else 1 / ratio.high
         ratio = Interval(1 / ratio.value, low, 1 / ratio.low if ratio.low and low else None)
         name, reference_name = reference_name, name
-    if _open_ended(ratio):
+    if ratio.at_least:
         factor = f"at least {_digits(ratio.low or 0.0)} times"
     elif ratio.value < NEAR_ONE:
-        factor = f"{_sure(_percent(ratio), 2)} %"
+        factor = f"{_sure(ratio.shifted(-1).times(100), 2)} %"
     else:
         factor = f"{_sure(ratio, 3)} times"
     return f"{name} runs {factor} longer than {reference_name}{work}"
-
-
-def _percent(ratio: Interval) -> Interval:
-    """Return the excess of a ratio over 1 as a percentage."""
-    low, high = (None if end is None else 100 * (end - 1) for end in ratio[1:])
-    return Interval(100 * (ratio.value - 1), low, high)
-
-
-def _open_ended(ratio: Interval) -> bool:
-    """Whether there is a lower limit only."""
-    return ratio.low is not None and ratio.high is None
 
 
 def _why(entry: Entry, reference: Entry, *, among_several: bool) -> str:
@@ -140,7 +125,7 @@ def _cause(dear: Row, cheap: Row, *, among_several: bool = False) -> str:
 
 
 def _otherwise(answer: Answer, line: WorkLine, entry: Entry, reference: Entry) -> str:
-    """Compare the two substrates in other modes, a sentence each."""
+    """Compare the two substrates in further modes, a sentence each."""
     parts = []
     for other_line in answer.lines:
         if other_line is line or other_line.work != line.work._replace(mode=other_line.work.mode):
@@ -188,10 +173,10 @@ def _without_a_pair(answer: Answer) -> str:
 
 
 def _mode(mode_ratio: ModeRatio, way: str) -> str:
-    """Compare both modes of one substrate."""
+    """Compare both modes of a substrate."""
     name, session_name = (f"{mode_ratio.place.name} {mode}" for mode in (EXEC, SESSION))
     work = " x ".join(part for part in (mode_ratio.work.tier, str(mode_ratio.work.length)) if part)
-    work = f" for {', '.join([work, *mode_ratio.others])}{way}"
+    work = f" for {', '.join([work, *mode_ratio.differences])}{way}"
     if mode_ratio.verdict.kind in (TIE, CANNOT_TELL):
         return f"{name} and {session_name} {APART}{work}: {_times(mode_ratio.ratio)} times{_limits(mode_ratio.ratio)}."
     dear, cheap = (
@@ -205,19 +190,19 @@ def _alone(line: WorkLine, place: Place, way: str) -> str:
     entry = line.at(place)
     assert entry is not None
     assert entry.amount is not None
-    held = entry.row.held_per_success_s  # occupied time, whatever the measure, so that the sentence is always the same
+    held = entry.row.held_per_success_s  # for either measure, so that the sentence is the same
     takes = f"{_digits(entry.amount.value)} worker-hours" if held is None else f"{_short(held.value)} per trajectory"
     hours, tax = entry.row.worker_hours, entry.row.tax_worker_hours
     share = f", {100 * tax.value / hours.value:.0f} % of it tax" if tax and hours and hours.value else ""
-    least = "at least " if {warnings.HELD_UNTOLD, warnings.CREATE_UNTOLD} & set(entry.row.flags) else ""
+    bound = "at least " if {warnings.HELD_UNTOLD, warnings.CREATE_UNTOLD} & set(entry.row.flags) else ""
     return (
-        f"{_named(entry, line)} takes {least}{takes} for {_work(line)}{way}{share}; there is nothing to compare "
+        f"{_named(entry, line)} takes {bound}{takes} for {_work(line)}{way}{share}; there is nothing to compare "
         "it with: measure another substrate at the same work."
     )
 
 
 def _left_out(answer: Answer) -> str:
-    """Return the number of disturbed rows, which are not ranked."""
+    """Return the number of disturbed rows, because they have no rank."""
     rows = [entry.row for line in answer.lines for entry in line.entries]
     disturbed = sum(warnings.DISTURBED in row.flags for row in rows)
     return f" Disturbed and not ranked: {disturbed} of {len(rows)} rows." if disturbed else ""
@@ -230,7 +215,7 @@ def _ground(answer: Answer) -> str:
 
 def _work(line: WorkLine) -> str:
     """``T1 x 50``."""
-    return ", ".join([" x ".join(part for part in (line.work.tier, str(line.work.length)) if part), *line.others])
+    return ", ".join([" x ".join(part for part in (line.work.tier, str(line.work.length)) if part), *line.differences])
 
 
 def _named(entry: Entry, line: WorkLine) -> str:
@@ -246,10 +231,10 @@ def _times(ratio: Interval) -> str:
 
 def _sure(ratio: Interval, digits: int) -> str:
     """``4.31 ± 0.26``; both limits, ``3.8 (2.4 to 4.3)``, where the interval is lopsided."""
-    value, low, high = ratio
-    if low is None or high is None:
+    value = ratio.value
+    if ratio.limits is None:
         return _rounded(value, digits)
-    below, above = value - low, high - value
+    below, above = value - ratio.limits[0], ratio.limits[1] - value
     if max(below, above) > LOPSIDED * min(below, above):
         return f"{_rounded(value, digits)}{_limits(ratio)}"
     return f"{_rounded(value, digits)} ± {_rounded(max(below, above), digits, like=value)}"
@@ -263,9 +248,7 @@ def _rounded(value: float, digits: int, like: float | None = None) -> str:
 
 
 def _limits(ratio: Interval) -> str:
-    if ratio.low is None or ratio.high is None:
-        return ""
-    return f" ({_digits(ratio.low)} to {_digits(ratio.high)})"
+    return "" if ratio.limits is None else " ({} to {})".format(*map(_digits, ratio.limits))
 
 
 def _digits(value: float) -> str:

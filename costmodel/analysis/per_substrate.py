@@ -22,25 +22,27 @@ if TYPE_CHECKING:
     from costmodel.providers.provider import Provider
 
 
-class PlaceAsked(NamedTuple):
-    """The training run of ``SUBSTRATE[:key=value]``; "": of all remaining substrates."""
+class SubstrateRun(NamedTuple):
+    """Training run for a substrate.
+
+    ``spec``: SUBSTRATE[:key=value]; "": all remaining substrates.
+    """
 
     spec: str
     training_run: TrainingRun
     prices: Prices | None
 
 
-def project_places(
+def project_per_substrate(
     recordings: Sequence[Recording | Published],
-    places: Sequence[PlaceAsked],
+    places: Sequence[SubstrateRun],
     reference: Reference | None = None,
     providers: Sequence[Provider] = (),
     wanted: CellFilter | None = None,
     *,
     stressed: bool = True,
 ) -> list[Row]:
-    """Project as ``project``, with a training run for each substrate. The last one is for the rest, and has the
-    baseline.
+    """Project as ``project``, with a training run for each substrate; the last is for the rest and has the baseline.
 
     Raises:
         TrainingRunError, PriceError, SourceError: as ``project``.
@@ -54,7 +56,7 @@ def project_places(
     for number, place in enumerate(places):
         earlier = [item.spec for item in places[:number]]
 
-        def here(identity: CellIdentity, spec: str = place.spec, earlier: list[str] = earlier) -> bool:
+        def of_substrate(identity: CellIdentity, spec: str = place.spec, earlier: list[str] = earlier) -> bool:
             mine = (not spec or matches_spec(identity, spec)) and not any(
                 matches_spec(identity, item) for item in earlier
             )
@@ -66,14 +68,14 @@ def project_places(
         sources = recordings if place is common else [item for item in recordings if isinstance(item, Recording)]
         training_run = replace(place.training_run, baseline=None)
         rows += project(
-            sources, training_run, place.prices, reference, matching_providers, wanted=here, stressed=stressed
+            sources, training_run, place.prices, reference, matching_providers, wanted=of_substrate, stressed=stressed
         )
     if common.training_run.baseline is None:
         return rows
     return with_baseline(rows, common.training_run.baseline, run_sd=common.training_run.run_sd)
 
 
-def runs_of(recordings: Sequence[Recording | Published], place: PlaceAsked, row: Row) -> tuple[RunInSteps, ...]:
+def runs_of(recordings: Sequence[Recording | Published], place: SubstrateRun, row: Row) -> tuple[RunInSteps, ...]:
     """Return inputs of a simulation of a measured row's run: as measured, then at the ends of an unmeasured
     concurrency.
 
@@ -94,7 +96,7 @@ def runs_of(recordings: Sequence[Recording | Published], place: PlaceAsked, row:
 
 def candidates_of(
     recordings: Sequence[Recording | Published],
-    place: PlaceAsked,
+    place: SubstrateRun,
     provider: Provider,
     wanted: CellFilter,
     *,
@@ -104,7 +106,7 @@ def candidates_of(
 ) -> list[Candidate]:
     """Return the recorded workloads at an unmeasured provider.
 
-    ``wanted`` selects recorded cells. ``like``: cell whose trials are preferred. ``stated`` and ``images_gb`` are as
+    ``wanted`` selects recorded cells. ``like``: cell with preferred trials. ``stated`` and ``images_gb`` are as
     for ``Candidate.of``.
     """
     from costmodel.providers.estimation import works
@@ -119,9 +121,9 @@ def candidates_of(
 
 
 def only(recording: Recording, wanted: CellFilter) -> Recording:
-    """Return the recording with wanted cells, and with cells that differ in length or concurrency only.
+    """Return the recording with wanted cells, and with the same cells at further lengths and concurrencies.
 
-    Rows depend on these too: lengths are predicted from each other, contention from concurrency 1.
+    Rows depend on these too: lengths predict each other, and concurrency 1 shows contention.
     """
     families = {_family(cell.identity) for cell in recording.cells if wanted(cell.identity)}
     part = copy.copy(recording)

@@ -1,4 +1,4 @@
-"""``project``: from recordings and a training run to one row per cell, with providers, attribution and baseline."""
+"""``project``: from recordings and a training run to a row per cell, with providers, attribution and baseline."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CellFilter = Callable[[CellIdentity], bool]
 SIMULATED_ROWS = 40
 """Rows with a full simulation budget each; more rows share this budget."""
 MOST_LENGTHS = 16
-"""Lengths of a series that are predicted from each other at most."""
+"""Largest number of lengths with predictions from each other."""
 
 
 def project(
@@ -55,10 +55,10 @@ def project(
     causes: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> list[Row]:
-    """Return one row per cell of one or several files, in their order.
+    """Return a row per cell of all files, in their order.
 
-    Cells that differ in length only are one row if ``training_run.actions`` is set. Cells that differ in concurrency
-    only are one row, unless ``each_level``. Each of the ``providers`` adds an estimated row per recorded workload.
+    Lengths of a cell share a row if ``training_run.actions`` is set. Concurrencies of a cell share a row, unless
+    ``each_level``. Each of the ``providers`` adds an estimated row per recorded workload.
 
     ``reference`` bounds the tax where in-sandbox time is unknown. ``effort`` is the simulation budget per attribution:
     1 is about fifteen seconds, 0 is none. More than 40 rows share the budget of 40. ``wanted`` selects rows.
@@ -175,7 +175,7 @@ def rows_of(
     causes: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> list[Row]:
-    """Return one row for each, with the range of its unmeasured inputs; other parameters are as for ``project``."""
+    """Return a row for each, with the range of its unmeasured inputs; further parameters are as for ``project``."""
     cells = [(alternative, pool) for alternative in alternatives for pool in (alternative.value, *alternative.ends)]
     rows = [
         measured_row(pool, alternative.training_run, alternative.prices, reference, stressed=stressed)
@@ -217,7 +217,7 @@ def _part_of(progress: Callable[[float], None], number: int, parts: int) -> Call
 
 
 def _held_out(lengths: Sequence[Pool]) -> tuple[HeldOut, ...]:
-    """Predict each recorded length from every shorter one, beside its measured time."""
+    """Predict each recorded length from every shorter length, and add the measured time."""
     usable = sorted((pool for pool in lengths if pool.succeeded), key=lambda pool: pool.length.high)
     if len(usable) > MOST_LENGTHS:
         usable = [usable[i * (len(usable) - 1) // (MOST_LENGTHS - 1)] for i in range(MOST_LENGTHS)]
@@ -242,7 +242,7 @@ def widen(alternatives: Alternatives, row: Row, ends: Sequence[Row]) -> Row:
 
 
 def without_upper_limits(result: Any) -> Any:
-    """Return a result without upper limits, because its amounts are "at least"."""
+    """Return a result with amounts "at least": without upper limits."""
     if is_dataclass(result) and not isinstance(result, type):
         parts = {field.name: getattr(result, field.name) for field in fields(result) if field.name not in _KEPT}
         return replace(result, **{name: without_upper_limits(part) for name, part in parts.items()})
@@ -257,7 +257,7 @@ def without_upper_limits(result: Any) -> Any:
 
 
 def _across(results: Sequence[Any]) -> Any:
-    """Return the first of several results of one kind, with the outer limits of all."""
+    """Return the first of several results of the same type, with the outer limits of all."""
     first = results[0]
     if len(results) == 1 or any(result is None for result in results):
         return first

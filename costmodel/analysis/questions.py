@@ -1,4 +1,4 @@
-"""Questions in one call each: the cost of one substrate's sandbox, a move to another, and times by length."""
+"""Questions with a function each: the cost of a substrate's sandbox, a move to another, and times by length."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from costmodel.analysis.baseline import matches_spec
 from costmodel.analysis.bill import Side
 from costmodel.analysis.decision import Decision, decide_between
-from costmodel.analysis.per_substrate import PlaceAsked, candidates_of, runs_of
+from costmodel.analysis.per_substrate import SubstrateRun, candidates_of, runs_of
 from costmodel.analysis.project import behind, project, rows_of
 from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
@@ -37,9 +37,9 @@ def attribute(
     prices: Prices | None = None,
     effort: float = 1.0,
 ) -> Attribution:
-    """Return the amounts of each cause of sandbox time on one substrate, for a run in steps.
+    """Return the amounts of each cause of sandbox time on a substrate, for a run in steps.
 
-    ``substrate`` is SUBSTRATE[:key=value]. ``tier`` and ``mode`` select one of several cells. ``effort`` is the share
+    ``substrate`` is SUBSTRATE[:key=value]. ``tier`` and ``mode`` select a cell. ``effort`` is the share
     of the usual simulation.
 
     Raises:
@@ -48,7 +48,7 @@ def attribute(
     """
     if training_run.step_rollouts is None:
         raise TrainingRunError("causes are separated step by step: give prompts and group_size, or batch")
-    row = _row(data, training_run, substrate, tier, mode, prices, effort)
+    row = _Question(data, tier, mode, prices, effort).row(training_run, substrate)
     if row.attribution is None:
         raise TrainingRunError(f"nothing attributes the time of {row.label}: no success was recorded, or no attempts")
     return row.attribution
@@ -67,138 +67,146 @@ def decide(
     provider: Provider | None = None,
     effort: float = 1.0,
 ) -> Decision:
-    """Whether to move a training run from the substrate ``current`` to the substrate ``candidate``.
+    """Decide whether to move a training run from the substrate ``current`` to the substrate ``candidate``.
 
     ``candidate_run`` is the training run at the candidate, if limits, nodes or failures differ there. An unmeasured
-    candidate is estimated from figures of ``provider``, or of the shipped provider of that name.
+    candidate is estimated from figures of ``provider``, or of the shipped provider of the same name.
 
     Raises:
         TrainingRunError: not exactly one row is of a side, or the sides cannot be compared.
         PriceError, SourceError: as ``project``.
     """
-    start = _side(data, training_run, current, tier, mode, prices, effort)
-    measured = any(
-        _wanted(cell.identity, candidate, tier, mode) for recording in _recordings(data) for cell in recording.cells
-    )
-    if measured:
-        goal = _side(data, candidate_run or training_run, candidate, tier, mode, prices, effort)
+    question, goal_run = _Question(data, tier, mode, prices, effort), candidate_run or training_run
+    start = question.side(training_run, current)
+    if question.measured(candidate):
+        goal = question.side(goal_run, candidate)
     else:
-        goal_run = candidate_run or training_run
-        differing = (
-            field.name
-            for field in fields(goal_run)
-            if getattr(goal_run, field.name) != getattr(training_run, field.name)
-        )
-        goal = _estimated(
-            _recordings(data),
-            PlaceAsked(candidate, goal_run, prices),
+        goal = question.estimated_side(
+            SubstrateRun(candidate, goal_run, prices),
             provider or load_provider(candidate),
             start.row.identity,
-            effort,
-            stated=frozenset(name for name in differing if getattr(goal_run, name) is not None),
+            stated=_stated(goal_run, training_run),
             images_gb=() if training_run.images is None else training_run.images.sizes_gb,
         )
     return decide_between(start, goal, effort=effort)
+
+
+def _stated(candidate_run: TrainingRun, current_run: TrainingRun) -> frozenset[str]:
+    """Return the fields that are set for the candidate alone."""
+    names = (field.name for field in fields(candidate_run))
+    return frozenset(name for name in names if getattr(candidate_run, name) not in (None, getattr(current_run, name)))
 
 
 def _recordings(data: Data) -> list[Recording]:
     return [source for source in files_of(data) if isinstance(source, Recording)]
 
 
-def _wanted(identity: CellIdentity, spec: str, tier: str | None, mode: str | None) -> bool:
-    return matches_spec(identity, spec) and tier in (None, identity.tier) and mode in (None, identity.mode)
+class _Question(NamedTuple):
+    """Recordings, and parameters that are the same for every substrate."""
 
+    data: Data
+    tier: str | None
+    mode: str | None
+    prices: Prices | None
+    effort: float
 
-def _row(
-    data: Data,
-    training_run: TrainingRun,
-    spec: str,
-    tier: str | None,
-    mode: str | None,
-    prices: Prices | None,
-    effort: float,
-) -> Row:
-    def wanted(identity: CellIdentity) -> bool:
-        return _wanted(identity, spec, tier, mode)
+    def matches(self, identity: CellIdentity, spec: str) -> bool:
+        return (
+            matches_spec(identity, spec) and self.tier in (None, identity.tier) and self.mode in (None, identity.mode)
+        )
 
-    cells = [item.value.identity for item in behind(files_of(data), training_run, prices, ())]
-    matching = [identity for identity in cells if wanted(identity)]
-    if len(matching) <= 1:  # else nothing is simulated
-        rows = project(data, training_run, prices, effort=effort, wanted=wanted, stressed=False)
-        if len(rows) == 1:
-            return rows[0]
-        matching = [row.identity for row in rows]
-    if not matching:
-        labels = ", ".join(dict.fromkeys(identity.label for identity in cells)) or "none"
-        raise TrainingRunError(f"no row of {spec} was recorded; recorded substrates: {labels}")
-    names = ", ".join(f"{item.label} {item.tier} x {item.actions} {item.mode}" for item in matching)
-    raise TrainingRunError(f"{len(matching)} rows are of {spec}: {names}; choose one with tier, mode or actions")
+    def measured(self, spec: str) -> bool:
+        """Whether a cell of the substrate was recorded."""
+        return any(self.matches(cell.identity, spec) for source in _recordings(self.data) for cell in source.cells)
 
+    def row(self, training_run: TrainingRun, spec: str) -> Row:
+        """Return the only row of a substrate.
 
-def _side(
-    data: Data,
-    training_run: TrainingRun,
-    spec: str,
-    tier: str | None,
-    mode: str | None,
-    prices: Prices | None,
-    effort: float,
-) -> Side:
-    row = _row(data, training_run, spec, tier, mode, prices, effort)
-    runs = runs_of(_recordings(data), PlaceAsked(spec, training_run, prices), row)
+        Raises:
+            TrainingRunError: not exactly one row is of the substrate.
+        """
 
-    def rerun(changed: TrainingRun) -> Row:
-        return _row(data, changed, spec, row.identity.tier, row.identity.mode, prices, COARSE)
+        def wanted(identity: CellIdentity) -> bool:
+            return self.matches(identity, spec)
 
-    side_run = runs[0].training_run if runs else training_run
-    return Side(name=row.label, row=row, training_run=side_run, rerun=rerun, runs=runs)
+        cells = [item.value.identity for item in behind(files_of(self.data), training_run, self.prices, ())]
+        matching = [identity for identity in cells if wanted(identity)]
+        if len(matching) <= 1:  # else nothing is simulated
+            rows = project(self.data, training_run, self.prices, effort=self.effort, wanted=wanted, stressed=False)
+            if len(rows) == 1:
+                return rows[0]
+            matching = [row.identity for row in rows]
+        if not matching:
+            labels = ", ".join(dict.fromkeys(identity.label for identity in cells)) or "none"
+            raise TrainingRunError(f"no row of {spec} was recorded; recorded substrates: {labels}")
+        names = ", ".join(f"{item.label} {item.tier} x {item.actions} {item.mode}" for item in matching)
+        raise TrainingRunError(f"{len(matching)} rows are of {spec}: {names}; choose one with tier, mode or actions")
 
+    def side(self, training_run: TrainingRun, spec: str) -> Side:
+        """Return a measured side."""
+        row = self.row(training_run, spec)
+        runs = runs_of(_recordings(self.data), SubstrateRun(spec, training_run, self.prices), row)
+        coarse = self._replace(tier=row.identity.tier, mode=row.identity.mode, effort=COARSE)
+        return Side(
+            name=row.label,
+            row=row,
+            training_run=runs[0].training_run if runs else training_run,
+            rerun=lambda changed: coarse.row(changed, spec),
+            runs=runs,
+        )
 
-def _estimated(
-    recordings: list[Recording],
-    place: PlaceAsked,
-    provider: Provider,
-    like: CellIdentity,
-    effort: float,
-    *,
-    stated: frozenset[str],
-    images_gb: Sequence[float],
-) -> Side:
-    """A side without measurements: the work of a measured cell with published figures."""
-    from costmodel.attribution.paired_comparison import RunInSteps
+    def estimated_side(
+        self,
+        place: SubstrateRun,
+        provider: Provider,
+        like: CellIdentity,
+        *,
+        stated: frozenset[str],
+        images_gb: Sequence[float],
+    ) -> Side:
+        """Return a side without measurements: the work of a measured cell with published figures."""
+        from costmodel.attribution.paired_comparison import RunInSteps
 
-    candidates = candidates_of(
-        recordings, place, provider, lambda identity: identity == like, stated=stated, images_gb=images_gb, like=like
-    )
-    if len(candidates) != 1:
-        raise TrainingRunError(f"{place.spec} was not measured, and no recorded work of the current side estimates it")
-    [estimate] = candidates
+        candidates = candidates_of(
+            _recordings(self.data),
+            place,
+            provider,
+            lambda identity: identity == like,
+            stated=stated,
+            images_gb=images_gb,
+            like=like,
+        )
+        if len(candidates) != 1:
+            raise TrainingRunError(
+                f"{place.spec} was not measured, and no recorded work of the current side estimates it"
+            )
+        [candidate] = candidates
 
-    def row_of(estimated: Candidate, effort: float) -> Row:
-        [row] = rows_of([estimated.at({})], effort=effort, stressed=False)
-        return row
+        def row_of(estimated: Candidate, effort: float) -> Row:
+            [row] = rows_of([estimated.at({})], effort=effort, stressed=False)
+            return row
 
-    values, row = estimate.at({}), row_of(estimate, effort)
-    in_steps = values.training_run.step_rollouts is not None
-    return Side(
-        name=row.label,
-        row=row,
-        training_run=values.training_run,
-        rerun=lambda changed: row_of(replace(estimate, training_run=changed), COARSE),
-        runs=(RunInSteps(values.value, values.training_run, values.prices),) if in_steps else (),
-        candidate=estimate,
-    )
+        assumed, row = candidate.at({}), row_of(candidate, self.effort)
+        run = RunInSteps(assumed.value, assumed.training_run, assumed.prices)
+        return Side(
+            name=row.label,
+            row=row,
+            training_run=assumed.training_run,
+            rerun=lambda changed: row_of(replace(candidate, training_run=changed), COARSE),
+            runs=() if assumed.training_run.step_rollouts is None else (run,),
+            candidate=candidate,
+        )
 
 
 class Point(NamedTuple):
-    """One point of a curve; None where the row has no number."""
+    """A point of a curve; None where the row has no number."""
 
     actions: int
     trajectory_s: float | None
 
 
 class Curve(NamedTuple):
-    """Mean time of a trajectory of one cell by its number of actions."""
+    """Mean time of a trajectory of a cell by its number of actions."""
 
     identity: CellIdentity
     label: str
@@ -206,7 +214,7 @@ class Curve(NamedTuple):
 
 
 def curve(data: Data, training_run: TrainingRun) -> list[Curve]:
-    """Return one curve per cell, at round numbers of actions from a tenth to ten times those of the training run.
+    """Return a curve per cell, at round numbers of actions from a tenth to ten times those of the training run.
 
     Raises:
         TrainingRunError: nothing was recorded but published latencies, which have one length; or as for ``project``.
@@ -225,7 +233,7 @@ def curve(data: Data, training_run: TrainingRun) -> list[Curve]:
 
 
 def _around(center: int) -> list[int]:
-    """Return ``center`` and 1, 2, 5, 10 … from a tenth of it to ten times it."""
+    """Return ``center`` and 1, 2, 5, 10 … from a tenth of ``center`` to ten times ``center``."""
     low, high = max(1, center // 10), center * 10
     exponent = len(str(low)) - 1
     rounds = [step * 10**power for power in range(exponent, exponent + 4) for step in (1, 2, 5)]

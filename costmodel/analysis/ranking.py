@@ -22,10 +22,10 @@ HELD_PER_SUCCESS: Final = "held_per_success_s"
 """Measure of an answer: worker-hours of the whole run, or occupied seconds per delivered trajectory."""
 
 EXEC, SESSION = "exec", "session"
-"""Compared modes of one workload: a dispatch per action, and one persistent shell."""
+"""Compared modes of a workload: a dispatch per action, and a persistent shell."""
 
 GROUNDS: Final = ("measured", warnings.STAND_IN, warnings.IMPORTED, "composed", warnings.PUBLISHED)
-"""How a row was come by, the firmest first: only the rows of the first that there is are ranked."""
+"""Provenances, the most reliable first. Rows of the first with any row are ranked."""
 
 
 class Work(NamedTuple):
@@ -67,28 +67,30 @@ class Place(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One workload on one substrate."""
+    """A workload on a substrate."""
 
     place: Place
     row: Row
     amount: Interval | None  # None: no success
     ratio: Interval | None = None  # to the line's reference; None of the reference itself, and where nothing is ranked
     verdict: Finding | None = None  # against the reference, likewise
-    elsewhere: bool = False  # measured in another environment than the reference: another machine, region or kernel
+    another_environment: bool = (
+        False  # measured in another environment than the reference: another machine, region or kernel
+    )
 
 
 class WorkLine(NamedTuple):
-    """One workload on all its substrates."""
+    """A workload on all its substrates."""
 
     work: Work
-    others: tuple[str, ...]  # differences from workloads of the same tier, length and mode: "concurrency 8"
+    differences: tuple[str, ...]  # differences from workloads of the same tier, length and mode: "concurrency 8"
     entries: tuple[Entry, ...]  # in the order of the columns
     reference: Place | None  # the baseline, else the cheapest; None where nothing is ranked
 
     @property
     def name(self) -> str:
         """``T1 50 exec``."""
-        parts = (self.work.tier, str(self.work.length), self.work.mode, *self.others)
+        parts = (self.work.tier, str(self.work.length), self.work.mode, *self.differences)
         return " ".join(part for part in parts if part)
 
     def at(self, place: Place) -> Entry | None:
@@ -103,15 +105,15 @@ class WorkLine(NamedTuple):
 
     @property
     def cheapest(self) -> Entry | None:
-        """The entry with the smallest amount; others may tie."""
+        """The entry with the smallest amount; further entries may tie."""
         return next(iter(self.ranked), None)
 
 
 class ModeRatio(NamedTuple):
-    """One workload on one substrate: the ratio of ``exec`` to ``session``."""
+    """A workload on a substrate: the ratio of ``exec`` to ``session``."""
 
     work: Work  # by exec
-    others: tuple[str, ...]  # as in ``WorkLine``
+    differences: tuple[str, ...]  # as in ``WorkLine``
     place: Place
     row: Row  # by exec
     session: Row
@@ -121,7 +123,7 @@ class ModeRatio(NamedTuple):
     @property
     def name(self) -> str:
         """``T1 50``."""
-        return " ".join(part for part in (self.work.tier, str(self.work.length), *self.others) if part)
+        return " ".join(part for part in (self.work.tier, str(self.work.length), *self.differences) if part)
 
 
 class Answer(NamedTuple):
@@ -130,7 +132,7 @@ class Answer(NamedTuple):
     measure: str  # ``WORKER_HOURS`` or ``HELD_PER_SUCCESS``
     places: tuple[Place, ...]
     lines: tuple[WorkLine, ...]
-    ground: str  # how the ranked rows were come by
+    ground: str  # provenance of the ranked rows
     baseline: str | None  # requested baseline; None: each line's cheapest is its reference
     modes: tuple[ModeRatio, ...] = ()  # each workload measured in both modes, in the order of the lines
 
@@ -140,7 +142,7 @@ class Answer(NamedTuple):
         return tuple(place for place in self.places if place.provenance != self.ground)
 
     def showing(self, rows: Sequence[Row]) -> Answer:
-        """Return the answer with entries of these rows, and with their references, which have no column."""
+        """Return the answer with entries of these rows and their references; the references have no column."""
         wanted = {id(row) for row in rows}
         shown_places = {entry.place for line in self.lines for entry in line.entries if id(entry.row) in wanted}
         lines = []
@@ -159,20 +161,20 @@ class CauseExcess(NamedTuple):
     """Main cause of the difference between two entries."""
 
     cause: str  # a field of ``row.ByCause``
-    share: float  # share of the difference; above 1 where other causes reduce it
+    share: float  # share of the difference; above 1 where further causes reduce the difference
     per_action_s: float  # the same, by trajectory and action; of set-ups too
 
 
 def answer_of(
     rows: Sequence[Row], measure: str = WORKER_HOURS, *, run_sd: float | None = None, baseline: str | None = None
 ) -> Answer:
-    """Group rows of one training run by workload, and rank them.
+    """Group the rows of a training run by workload, and rank the rows of each.
 
     Args:
         rows: of ``project``, all at the same training run.
-        measure: which amount of them is compared; both rank alike.
-        run_sd: what is assumed between runs, as ``TrainingRun`` has it.
-        baseline: SUBSTRATE[:key=value] to compare with, as ``TrainingRun`` has it; by default each work's cheapest.
+        measure: the compared amount; both rank alike.
+        run_sd: assumed sd between repetitions, as in ``TrainingRun``.
+        baseline: reference SUBSTRATE[:key=value], as in ``TrainingRun``; by default the cheapest of each workload.
 
     Raises:
         TrainingRunError: the baseline is unknown.
@@ -207,7 +209,7 @@ def answer_of(
 
 
 def _modes(lines: Sequence[WorkLine], ground: str, measure: str, run_sd: float | None) -> Iterator[ModeRatio]:
-    """Each work that a place did by ``exec`` and by ``session``, where both rows may be ranked."""
+    """Yield the ratio of each workload with rankable rows in both modes."""
     sessions = {line.work: line for line in lines if line.work.mode == SESSION}
     for line in lines:
         session_line = sessions.get(line.work._replace(mode=SESSION)) if line.work.mode == EXEC else None
@@ -223,7 +225,7 @@ def _modes(lines: Sequence[WorkLine], ground: str, measure: str, run_sd: float |
             ratio = times(entry.row, session.row, entry.amount, session.amount, run_sd)
             if ratio is not None:
                 verdict = judge_rows(entry.row, session.row, entry.amount, session.amount, run_sd).verdict
-                yield ModeRatio(line.work, line.others, entry.place, entry.row, session.row, ratio, verdict)
+                yield ModeRatio(line.work, line.differences, entry.place, entry.row, session.row, ratio, verdict)
 
 
 def headline(answer: Answer) -> WorkLine | None:
@@ -239,7 +241,7 @@ def headline(answer: Answer) -> WorkLine | None:
 
 
 def middle_workload(lines: Sequence[WorkLine]) -> WorkLine:
-    """Return the middle line of the first mode; there is at least one line."""
+    """Return the middle line of the first mode; there is at least a line."""
     first = min(line.work.mode for line in lines)
     usual = [line for line in lines if line.work.mode == first]
     return usual[(len(usual) - 1) // 2]
@@ -305,7 +307,7 @@ def _entry(
 
 
 def _placed(rows: Sequence[Row]) -> dict[Place, list[Row]]:
-    """Return rows by column. A label with two rows of one workload has a column per differing identity."""
+    """Return rows by column. A label with two rows of a workload has a column per differing identity."""
     labelled: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         labelled.setdefault((row.provenance, row.label), []).append(row)
@@ -332,7 +334,7 @@ def _placed(rows: Sequence[Row]) -> dict[Place, list[Row]]:
 
 
 def _named(works: Iterable[Work]) -> dict[Work, tuple[str, ...]]:
-    """Return the differences of each workload from others of the same tier, length and mode."""
+    """Return the differences between workloads of the same tier, length and mode."""
     groups: dict[tuple[str, Length, str], list[Work]] = {}
     for work in works:
         groups.setdefault((work.tier, work.length, work.mode), []).append(work)

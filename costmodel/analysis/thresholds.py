@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from costmodel.providers.plausible_ranges import Input
 
 WITHIN: Final = 16.0
-"""Search range of an input: from its value divided by this to its value multiplied by this."""
+"""Search range of an input: its value divided and multiplied by this factor."""
 NEAR: Final = 4.0
 """The same range for simulated inputs."""
 QUICK: Final = 0.0025
-"""Simulation budget of one tried value, relative to one row."""
+"""Simulation budget of a tried value, relative to a row."""
 CLOSE: Final = 0.05
 """A value is found to this share of itself."""
 
@@ -42,14 +42,14 @@ OF_THE_RUN: Final = ("think", "actions", "workers")
 """Inputs common to all substrates."""
 
 Saving = Callable[[float], float | None]
-"""Saving of moving by the value of one input; None: invalid value."""
+"""Saving of moving by the value of an input; None: invalid value."""
 Vary = Callable[[TrainingRun, float], TrainingRun]
 
 
 class Turn(NamedTuple):
-    """One input with its threshold. ``at`` is None where there is none from ``low`` to ``high``."""
+    """An input with its threshold. ``at`` is None without a threshold from ``low`` to ``high``."""
 
-    input: str  # field of the training run, or cause of one side
+    input: str  # field of the training run, or cause of a side
     side: str  # the side's name; "" for both
     unit: str
     now: float
@@ -59,18 +59,18 @@ class Turn(NamedTuple):
 
 
 def turns(decision: Decision, *, simulate: bool = True) -> list[Turn]:
-    """Return the inputs with a threshold, the nearest first, then the others.
+    """Return the inputs with a threshold, the nearest first, then the inputs without.
 
     Args:
-        found: the decision.
-        simulate: whether to look at inputs for which both sides must be simulated anew.
+        decision: the decision.
+        simulate: whether to include inputs for which both sides must be simulated again.
     """
     turning = [*_prices(decision), *_causes(decision), *(_inputs(decision) if simulate else ())]
     return sorted(turning, key=lambda turn: math.inf if turn.at is None else abs(math.log(turn.at / turn.now)))
 
 
 class InputEffect(NamedTuple):
-    """An unmeasured input with its effect on the saving over its range, others as assumed."""
+    """An unmeasured input with its effect on the saving over its range; the remaining inputs are as assumed."""
 
     side: str
     input: Input
@@ -115,17 +115,16 @@ def input_effects(
         def saving(value: float, at_start: bool = at_start, unmeasured: Input = unmeasured) -> float | None:
             values = {unmeasured.name: value}
             try:
-                there = savings.at(*((values, {}) if at_start else ({}, values)))
+                changed_saving = savings.at(*((values, {}) if at_start else ({}, values)))
             except CostModelError:
                 return None
-            return (
-                decision.saving.value + there.value - assumed_saving
-            )  # of less precise simulations only the difference counts
+            # Only the difference of these less precise simulations is used.
+            return decision.saving.value + changed_saving.value - assumed_saving
 
         against = "worst" if (decision.saving.value >= 0) != at_start else "best"
         tried = [end for end in ("best", "worst") if not rough or unmeasured.either or end == against]
         ends = {end: saving(getattr(unmeasured, end)) for end in tried}
-        at = _sign_changes(decision.saving.value, unmeasured, ends, None if rough else saving)
+        at = _threshold(decision.saving.value, unmeasured, ends, None if rough else saving)
         effects.append(
             InputEffect(side.name, unmeasured, ends.get("best", NOT_TRIED), ends.get("worst", NOT_TRIED), at)
         )
@@ -134,37 +133,46 @@ def input_effects(
     return sorted(effects, key=lambda effect: (effect.near, -effect.swing(decision.saving.value)))
 
 
-def _sign_changes(
+def _threshold(
     assumed_saving: float, unmeasured: Input, ends: Mapping[str, float | None], saving: Saving | None
 ) -> float | None:
-    """Return the threshold nearest to the assumed value, by bisection where possible."""
-    nearest = None
+    """Return the threshold nearest to the assumed value: by bisection, or linearly without ``saving``."""
+    shares: dict[float, float] = {}  # end → share of the way to the end
     for name, end_saving in ends.items():
-        if end_saving is not None and end_saving * assumed_saving > 0:
-            continue
         end = getattr(unmeasured, name)
-        same, changed = 0.0, 1.0  # share of the way to the end
-        if saving is None:
-            changed = (
-                1.0
-                if end_saving is None
-                else assumed_saving / (assumed_saving - end_saving)
-                if assumed_saving != end_saving
-                else 0.0
-            )
-        while saving is not None and changed - same > NEAR_ENOUGH:
-            if unmeasured.plans and (changed - same) * abs(end - unmeasured.assumed) <= 1:
-                break
-            middle = (same + changed) / 2
-            tried = saving(unmeasured.assumed + middle * (end - unmeasured.assumed))
-            same, changed = (middle, changed) if tried is not None and tried * assumed_saving > 0 else (same, middle)
-        at = unmeasured.assumed + changed * (end - unmeasured.assumed)
-        if nearest is None or changed < nearest[0]:
-            nearest = (
-                changed,
-                float(math.ceil(at) if end > unmeasured.assumed else math.floor(at)) if unmeasured.plans else at,
-            )
-    return None if nearest is None else nearest[1]
+        if end_saving is None or end_saving * assumed_saving <= 0:
+            if saving is None:
+                shares[end] = _linear_share(assumed_saving, end_saving)
+            else:
+                shares[end] = _bisected_share(assumed_saving, unmeasured, end, saving)
+    if not shares:
+        return None
+    end = min(shares, key=lambda candidate: shares[candidate])
+    at = unmeasured.assumed + shares[end] * (end - unmeasured.assumed)
+    if unmeasured.plans:
+        return float(math.ceil(at) if end > unmeasured.assumed else math.floor(at))
+    return at
+
+
+def _linear_share(assumed_saving: float, end_saving: float | None) -> float:
+    if end_saving is None:
+        return 1.0
+    change = assumed_saving - end_saving
+    return assumed_saving / change if change else 0.0
+
+
+def _bisected_share(assumed_saving: float, unmeasured: Input, end: float, saving: Saving) -> float:
+    way = end - unmeasured.assumed
+    same, changed = 0.0, 1.0
+    smallest = max(NEAR_ENOUGH, 1 / abs(way)) if unmeasured.plans and way else NEAR_ENOUGH
+    while changed - same > smallest:
+        middle = (same + changed) / 2
+        middle_saving = saving(unmeasured.assumed + middle * way)
+        if middle_saving is not None and middle_saving * assumed_saving > 0:
+            same = middle
+        else:
+            changed = middle
+    return changed
 
 
 def _turn(
@@ -213,7 +221,7 @@ def _prices(decision: Decision) -> Iterator[Turn]:
 
 
 def _scaled(value: float, amount: float, now: float) -> Saving:
-    """Return the saving by the value of an input that scales this amount."""
+    """Return the saving as a function of an input that scales this amount."""
     return lambda x: value + amount * (x / now - 1)
 
 
@@ -267,7 +275,7 @@ def _slower(decision: Decision) -> Iterator[Turn]:
 
 
 def _inputs(decision: Decision) -> Iterator[Turn]:
-    """Yield thresholds of inputs that change the run: common inputs on both sides, others on their own side."""
+    """Yield thresholds of inputs that change the run: of the run on both sides, of a substrate on its side."""
     for name, unit, vary, highest in _VARIED:
         sides = [
             side
@@ -291,7 +299,7 @@ def _simulated(decision: Decision, vary: Vary, changed: set[str]) -> Saving:
     def saving(value: float) -> float | None:
         try:
             start, goal = (
-                side.at(vary(side.training_run, value), anew=not decision.paired) if side.name in changed else side
+                side.at(vary(side.training_run, value), with_row=not decision.paired) if side.name in changed else side
                 for side in sides
             )
             return Savings(start, goal, decision.unit, QUICK, limits=False).at({}, {}).value

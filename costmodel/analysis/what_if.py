@@ -28,9 +28,9 @@ INPUTS: Final = {
 }
 """Latencies of each action."""
 EFFORT: Final = 0.03
-"""Simulation budget of one saving, relative to one row."""
+"""Simulation budget of a saving, relative to a row."""
 COARSE: Final = 0.01
-"""Simulation budget of a saving whose sign alone is used."""
+"""Simulation budget of a saving of which the sign is used."""
 BEYOND: Final = 10
 """A threshold is searched up to this multiple of the highest plausible latency."""
 ROUNDS: Final = 2
@@ -51,7 +51,7 @@ class AssumedInput(NamedTuple):
 
 
 class Threshold(NamedTuple):
-    """Value of an input at which the saving is zero."""
+    """Value of an input with a saving of zero."""
 
     field: str
     value: float | None  # None: the sign is the same at every value up to ``searched``
@@ -60,7 +60,7 @@ class Threshold(NamedTuple):
 
 
 class Saving(NamedTuple):
-    """Saving of one action per training step; negative: a loss."""
+    """Saving of an action per training step; negative: a loss."""
 
     action: str
     usd: Interval | None  # None: nothing has a price
@@ -102,7 +102,7 @@ def _without(training_run: TrainingRun, action: str) -> TrainingRun:
 
 
 class _Comparison:
-    """A run without one action, and with the action at any values of its inputs."""
+    """A run without an action, and with the action at any values of its inputs."""
 
     def __init__(self, run: RunInSteps, base: TrainingRun, action: str, effort: float) -> None:
         self._run, self._action, self._effort = run, action, effort
@@ -135,10 +135,10 @@ class _Comparison:
             differences.append(self._saved({latency.field: getattr(latency, end) for latency in self.assumed}))
         if self._action == "recycle" and not any(difference.reuses for difference in differences):
             nothing = Interval(0.0, 0.0, 0.0)
-            return Saving(self._action, nothing if self._rates.known else None, nothing, (), (), reuses=False)
+            return Saving(self._action, nothing if self._rates.priced else None, nothing, (), (), reuses=False)
         usd = (
             across(*(difference.usd.times(1 / self._steps) for difference in differences))
-            if self._rates.known
+            if self._rates.priced
             else None
         )
         return Saving(
@@ -174,7 +174,7 @@ class _Comparison:
 
     def _value(self, values: dict[str, Any], price: float | None = None) -> float:
         difference = self._saved(values, price, limits=False)
-        return difference.usd.value if self._rates.known else difference.step_s.value
+        return difference.usd.value if self._rates.priced else difference.step_s.value
 
     def _thresholds(self) -> list[Threshold]:
         thresholds = []
@@ -185,7 +185,7 @@ class _Comparison:
         return thresholds
 
     def _price(self) -> Threshold:
-        """Return the price of a suspended sandbox at which the saving is zero; the saving is linear in the price."""
+        """Return the price of a suspended sandbox for a saving of zero; the saving is linear in the price."""
         assert self._run.prices is not None
         full = self._run.prices.sandbox(self._run.pool.identity).usd_hour(self._run.pool.identity)
         free, paid = self._value({}, 0.0), self._value({}, full)
@@ -193,7 +193,7 @@ class _Comparison:
         return Threshold("suspended_usd_hour", full * free / (free - paid) if turns else None, full, free > 0)
 
     def _latency(self, field: str) -> Threshold:
-        """Return the latency at which the saving is zero, by the secant rule."""
+        """Return the latency for a saving of zero, by the secant rule."""
         highest = max([latency.high for latency in self.assumed if latency.field == field] + [self._values[field], 1.0])
         low, high = 0.0, max(60.0, BEYOND * highest)
         at_low, at_high = self._value({field: low}), self._value({field: high})

@@ -1,4 +1,4 @@
-"""Assumptions of an attribution besides the trials of its row: requested settings and rules of the step model."""
+"""Assumptions of an attribution: requested settings, and rules of the step model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from costmodel.statistics.repetitions import Basis
 from costmodel.training.run import TrainingRun, poisoned_groups
 from costmodel.workload.scenario_range import Assumption
 
-ASKED: Final = "asked for"
+REQUESTED: Final = "asked for"
 STEP_MODEL_RULES: Final = "rules of the step model"
 POISONED: Final = "groups with a failed attempt"
 MEASURED_INPUT: Final = "measured"
@@ -22,43 +22,16 @@ _UNITS: Final = {
     "_rate": "",
     "_hazard": " an hour",
 }
-_TOLD: Final = (
-    "actions",
-    "prompts",
-    "group_size",
-    "batch",
-    "policy",
-    "staleness",
-    "train_s",
-    "think",
-    "think_correlation",
-    "gpus",
-    "gpu_usd_hour",
-    "nodes",
-    "pods_per_node",
-    "node_usd_hour",
-    "node_disk_gib",
-    "images",
-    "pull_gb_s",
-    "build_s",
-    "placement",
-    "failure_rate",
-    "failure_hazard",
-    "on_failure",
-    "max_attempts",
-    "backoff_s",
-    "timeout_s",
-    "quota",
-    "create_rate",
-    "create_burst",
-    "warm_pool",
-    "refill_s",
-    "refill_rate",
-    "instant_claim",
-    "over_provision",
-    "partial_rollouts",
-    "include_cleanup",
+_SETTINGS: Final = (
+    *("actions", "prompts", "group_size", "batch", "policy", "staleness", "train_s", "think", "think_correlation"),
+    *("gpus", "gpu_usd_hour", "nodes", "pods_per_node", "node_usd_hour", "node_disk_gib"),
+    *("images", "pull_gb_s", "build_s", "builders", "built_images", "placement"),
+    *("failure_rate", "failure_hazard", "failure_burst", "on_failure", "max_attempts", "backoff_s", "timeout_s"),
+    *("quota", "create_rate", "create_burst", "warm_pool", "refill_s", "refill_rate", "instant_claim"),
+    *("over_provision", "partial_rollouts", "include_cleanup"),
+    *("suspend_after_s", "suspend_s", "resume_s", "suspended_usd_hour", "fork_s", "recycle_s"),
 )
+"""Fields of the training run that are assumptions where they are set."""
 
 
 def assumptions(
@@ -72,21 +45,18 @@ def assumptions(
         "size", f"as 1/{scale} of the run: the longest of fewer is shorter, queues are longer", STEP_MODEL_RULES
     )
     return (
-        tuple(_asked(training_run))
-        + tuple(_granted(training_run, basis, failures, trials, dropped))
+        tuple(_settings(training_run))
+        + tuple(_rules(training_run, basis, failures, trials, dropped))
         + (smaller,) * (scale > 1)
     )
 
 
 def borrowed(measured: Iterable[Assumption]) -> tuple[Assumption, ...]:
-    """Return the assumptions of an unmeasured substrate, with sources that say so.
-
-    Callers with limits of another source set it afterwards.
-    """
+    """Return the assumptions of an unmeasured substrate, marked as unmeasured in their sources."""
     return tuple(_NOT_MEASURED.get(assumption.name, lambda unchanged: unchanged)(assumption) for assumption in measured)
 
 
-def _elsewhere(assumption: Assumption) -> Assumption:
+def _as_recorded(assumption: Assumption) -> Assumption:
     return assumption._replace(source=f"unmeasured: as where the work was recorded ({assumption.source})")
 
 
@@ -97,33 +67,35 @@ def _no_failures(assumption: Assumption) -> Assumption:
 
 
 def _plan(assumption: Assumption) -> Assumption:
-    return assumption._replace(source="published limits of its plan") if assumption.source == ASKED else assumption
+    return assumption._replace(source="published limits of its plan") if assumption.source == REQUESTED else assumption
 
 
-_NOT_MEASURED: Final = {"run-to-run sd": _elsewhere, "failure_rate": _no_failures} | dict.fromkeys(
+_NOT_MEASURED: Final = {"run-to-run sd": _as_recorded, "failure_rate": _no_failures} | dict.fromkeys(
     ("quota", "create_rate", "create_burst"), _plan
 )
 
 
-def _asked(training_run: TrainingRun) -> Iterator[Assumption]:
+def _settings(training_run: TrainingRun) -> Iterator[Assumption]:
     usual = TrainingRun(trajectories=training_run.trajectories, workers=training_run.workers)
-    for name in _TOLD:
+    for name in _SETTINGS:
         value = getattr(training_run, name)
         if value == getattr(usual, name):
             continue
         if name == "think":
             law = f"lognormal, median {value.median_ns / 1e9:g} s, sigma {value.sigma:g}"
-            yield Assumption(name, law if value.sigma else f"{value.median_ns / 1e9:g} s before each action", ASKED)
+            yield Assumption(name, law if value.sigma else f"{value.median_ns / 1e9:g} s before each action", REQUESTED)
             continue
         unit = next((unit for end, unit in _UNITS.items() if name.endswith(end)), "")
-        yield Assumption(name, "yes" if value is True else f"{value:g}{unit}" if _number(value) else str(value), ASKED)
+        yield Assumption(
+            name, "yes" if value is True else f"{value:g}{unit}" if _number(value) else str(value), REQUESTED
+        )
 
 
 def _number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def _granted(training_run: TrainingRun, basis: Basis, failures: int, trials: int, dropped: int) -> Iterator[Assumption]:
+def _rules(training_run: TrainingRun, basis: Basis, failures: int, trials: int, dropped: int) -> Iterator[Assumption]:
     yield Assumption("run-to-run sd", f"{basis.sd:.1%} over {basis.runs} runs", basis.source)
     if training_run.failure_rate is None and training_run.failure_hazard is None:
         yield Assumption("failure_rate", f"{failures} of {trials:,} attempts", MEASURED_INPUT)
@@ -136,7 +108,7 @@ def _granted(training_run: TrainingRun, basis: Basis, failures: int, trials: int
     rate = training_run.failure_rate if training_run.failure_rate is not None else failures / trials if trials else 0.0
     if training_run.group_size is not None and training_run.failure_hazard is None and rate:
         share = poisoned_groups(rate, training_run.group_size, training_run.failure_burst)
-        source = ASKED if training_run.failure_rate is not None else MEASURED_INPUT
+        source = REQUESTED if training_run.failure_rate is not None else MEASURED_INPUT
         yield Assumption(
             POISONED,
             f"{share:.0%}, 1 − (1 − {rate:.3g})^{training_run.group_size / training_run.failure_burst:.3g}",

@@ -31,24 +31,24 @@ class Counterfactuals(NamedTuple):
     law: ThinkQuantiles | None
     looks: tuple[frozenset[str], ...]  # causes taken away: none, each alone, all, all and think time
     bill: Callable[[Sequence[int]], float]
-    known: dict[frozenset[str], tuple[list[AttemptTimes], list[AttemptTimes]]]
-    ruled: dict[frozenset[str], StepRules]
+    times_without: dict[frozenset[str], tuple[list[AttemptTimes], list[AttemptTimes]]]
+    rules_without: dict[frozenset[str], StepRules]
 
     def rules(self, without: frozenset[str]) -> StepRules:
         """Return the rules of the training run without these causes, made once."""
-        if without not in self.ruled:
-            self.ruled[without] = StepRules.of(self.training_run, without)
-        return self.ruled[without]
+        if without not in self.rules_without:
+            self.rules_without[without] = StepRules.of(self.training_run, without)
+        return self.rules_without[without]
 
     def timed(self, without: frozenset[str], factor: float) -> tuple[list[AttemptTimes], list[AttemptTimes]]:
         """Return successes and failures without these causes, times a factor; with factor 1 they are made once."""
-        if factor == 1.0 and without in self.known:
-            return self.known[without]
+        if factor == 1.0 and without in self.times_without:
+            return self.times_without[without]
         fork_ns = None if self.training_run.fork_s is None else round(self.training_run.fork_s * 1e9)
         parts = self.trials.successes, self.trials.failures
         times = timed(parts[0], without, factor, fork_ns), timed(parts[1], without, factor, fork_ns, ok=False)
         if factor == 1.0:
-            self.known[without] = times
+            self.times_without[without] = times
         return times
 
 

@@ -45,7 +45,7 @@ class RunDifference(NamedTuple):
 
 
 Shared = dict[int, tuple[RunInSteps, Replications]]
-"""Simulated runs by identity of their input, so that pairs with a common run simulate it once."""
+"""Simulated runs by identity of their input, so that pairs with a common run simulate the run once."""
 
 
 def run_differences(

@@ -34,15 +34,15 @@ from costmodel.workload.pool import Pool
 WORLDS: Final = (6, 10)
 """Streams on the recorded trials, each with a twin: at least, and at most."""
 ATTEMPTS: Final = 48_000_000
-"""Attempts of one round at most: a larger system is simulated smaller. Half a minute to a minute."""
+"""Largest number of attempts in a round: a larger system is simulated smaller. Half a minute to a minute."""
 BUDGET: Final = 12_000_000
-"""Budget of attempts of one row: about fifteen seconds. The interval contains the remaining error."""
+"""Attempts of a row: about fifteen seconds. The interval contains the remaining error."""
 FIRST: Final = 600_000
 """Approximate attempts of the first round, for any number of causes, so that all rows have the same draws."""
 SHARED: Final = 4
 """Relative cost of a run that shares more than workers."""
 MOST_STEPS: Final = 16
-"""Steps of one stream in one round."""
+"""Steps of a stream in a round."""
 ROUGH: Final = 0.2
 """Below this effort there are as few worlds as can be."""
 BEFORE: Final = 8
@@ -50,7 +50,7 @@ BEFORE: Final = 8
 
 
 Looks = list[list[StepTaken]]
-"""Simulated steps under one stream: as it is, without each acting cause, ideal, and ideal without think time."""
+"""Simulated steps under a stream: of the run, without each acting cause, ideal, and ideal without think time."""
 
 
 class Sampling(NamedTuple):
@@ -59,18 +59,18 @@ class Sampling(NamedTuple):
     plan: Horizon
     plain: int
     twins: int
-    scale: int = 1  # of so much smaller a system
+    scale: int = 1  # divisor of the system's size
     salt: int = 0  # separates resamples of different repetitions
 
 
 class Worlds(NamedTuple):
-    """A run in many worlds, without nothing and without each cause."""
+    """A run under several random streams, with and without each cause."""
 
-    causes: dict[str, bool | None]  # whether each acts at all; None: nobody can tell
+    causes: dict[str, bool | None]  # whether each acts at all; None: unknown
     plan: Horizon
     plain: list[Looks]
     twins: list[Looks]  # of each plain stream
-    scale: int  # a system of so much smaller a size was simulated ...
+    scale: int  # divisor of the simulated system's size
     times: float  # weight of each rollout
     rounds: tuple[int, ...]  # of each look
     level: bool = False  # whether all steps of an ideal sandbox are alike
@@ -78,7 +78,7 @@ class Worlds(NamedTuple):
 
     @property
     def share(self) -> float:
-        """How much more of what is counted there is in the run than in the steps: of the last only a part is there."""
+        """Return the factor from counted amounts of the steps to the run; the last step may be partial."""
         return self.times * self.plan.whole / self.plan.steps
 
 
@@ -102,7 +102,7 @@ def worlds(
     """Simulate a run in steps until the ``needed`` rounds, or the ``effort`` is used. None: no attempt succeeds.
 
     ``full_speed``: share of the command time that the reference needs; None: no reference. ``effort`` 1 is usual.
-    Without ``causes`` they are removed together only.
+    Without ``causes`` all causes are removed together only.
 
     Raises:
         TrainingRunError: next to no attempt would succeed.
@@ -223,7 +223,7 @@ class Replications:
             training_run, math.ceil(smallest / ATTEMPTS) if sampling is None else sampling.scale
         )
         if scale > 1:
-            counterfactuals = counterfactuals._replace(training_run=training_run, ruled={})
+            counterfactuals = counterfactuals._replace(training_run=training_run, rules_without={})
             first, rules = (
                 world_of(counterfactuals, ones, training_run.precision.seed),
                 counterfactuals.rules(frozenset()),
@@ -244,11 +244,11 @@ class Replications:
 
     @property
     def most_rounds(self) -> int:
-        """How many there may be in all."""
+        """The largest number of rounds within the budget."""
         return max(1, self._rounds[0] + int(self._budget / self._cost(self._rounds[0] or 1)))
 
     def _cost(self, number: int) -> int:
-        """Return the rollouts of one more round, over all streams and counterfactuals."""
+        """Return the rollouts of a further round, over all streams and counterfactuals."""
         rollouts = sum(sum(part.stretch.sizes) for part in self._sampling.plan.of(number))
         return rollouts * len(self._drawn) * len(self._active)
 
@@ -273,7 +273,7 @@ class Replications:
 
     @property
     def rounds(self) -> int:
-        """How many there are so far."""
+        """The number of simulated rounds."""
         return self._rounds[0]
 
     def simulate(self, number: int) -> Iterator[float]:
@@ -298,7 +298,7 @@ class Replications:
     def _looked_at(
         self, world: World, factor: float, without: frozenset[str], plan: Sequence[HorizonPart]
     ) -> list[StepTaken]:
-        """Simulate a round under one stream, without these causes."""
+        """Simulate a round under a stream, without these causes."""
         view = View(
             world,
             *self._counterfactuals.timed(without, factor),
@@ -314,5 +314,5 @@ class Replications:
 
 
 def _rollouts(plan: Horizon) -> int:
-    """Return the rollouts of one round of one counterfactual."""
+    """Return the rollouts of a round of a counterfactual."""
     return sum(sum(part.stretch.sizes) for part in plan.parts)

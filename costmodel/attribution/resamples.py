@@ -14,13 +14,13 @@ from costmodel.workload.pool import Pool
 
 def draws_runs(runs: int, spread: Assumed) -> bool:
     """Return whether resamples draw whole repetitions, because there are enough of them."""
-    return runs >= MIN_RUNS and not spread.given
+    return runs >= MIN_RUNS and not spread.by_user
 
 
 def resampled(pool: Pool, spread: Assumed, rng: Random) -> tuple[list[int], float]:
     """Return how often a resample has each trial, and the factor of an assumed repetition effect.
 
-    Where whole repetitions are drawn, the factor is 1. Within a repetition, stretches of neighbouring trials are drawn,
+    The factor is 1 if whole repetitions are drawn. Within a repetition, stretches of neighbouring trials are drawn,
     as long as neighbours correlate.
     """
     runs = _by_run(pool)
@@ -46,8 +46,8 @@ def halved(pool: Pool, spread: Assumed, rng: Random) -> tuple[list[int], float]:
     """Return weights of half of the trials of each repetition, in stretches, and the factor as ``resampled``.
 
     The mean of half of the trials differs from the mean of all as much as the mean of all from the truth. Every other
-    half lacks the longest trial, but only one of three resamples of full size. Such resamples show too little about
-    amounts that depend on the longest trial. Whole repetitions are resampled where ``draws_runs``.
+    half lacks the longest trial, but only one of three resamples of full size. A full resample hides how
+    amounts depend on the longest trial. Whole repetitions are resampled where ``draws_runs``.
     """
     times, factor = resampled(pool, spread, rng)
     runs = _by_run(pool)
@@ -87,7 +87,7 @@ CHANCE_AT_MOST: Final = 0.5
 """Largest share of the variance between streams and twins attributed to chance. With few twins a full subtraction would
 give intervals with a coverage of 8 in 10."""
 LONGEST: Final = math.sqrt(2)
-"""Half of the trials tell too little about a difference of the longest of a step. With this factor an equal pair is a
+"""Half of the trials understate a difference of the longest trials of a step. With this factor an equal pair is a
 verdict in at most 5 % (``tests/studies/study_decide.py``)."""
 ANOTHER: Final = math.sqrt(2)
 """Factor for other random numbers, which have the same error."""
@@ -137,7 +137,7 @@ def _from_step_to_step(sums: Sequence[Steps], stands_for: Steps) -> float:
     """Return the variance of a sum over steps due to chance within steps.
 
     This is the residual of a table of streams × steps without the means of both. The uncertainty of the trials is the
-    same in every step. Each step counts as one here, whatever its weight.
+    same in every step. Each step has the same weight here.
     """
     worlds, steps = len(sums), len(stands_for)
     if steps < 2:

@@ -75,9 +75,8 @@ def attributed(
 def as_sure_as(row: Row, attribution: Attribution, training_run: TrainingRun) -> Attribution:
     """Return the attribution with limits at least as wide as those of the row's wall-clock.
 
-    The simulation draws recorded trials, and never a slower trajectory; the limits of the wall-clock include one. Where
-    the trials cannot bound it, amounts of causes have no limits: a slower rollout hides delays of others, and adds its
-    own.
+    The simulation draws recorded trials only; the limits of the wall-clock include slower trajectories. If the trials
+    cannot bound slower trajectories, amounts of causes have no limits: a slow rollout hides and adds delays.
     """
     wall, evidence = row.wall_clock_hours, row.evidence
     assert wall is not None
@@ -108,7 +107,7 @@ def as_sure_as(row: Row, attribution: Attribution, training_run: TrainingRun) ->
 
 
 def _without_limits(attribution: Attribution) -> Attribution:
-    """With no limits of what causes cost in step time; in dollars neither where GPUs or nodes have a price."""
+    """Remove the limits of step time by cause, and of dollars where GPUs or nodes have a price."""
 
     def unknown(amount: Interval) -> Interval:
         return amount if amount == NOTHING else Interval(amount.value)
@@ -131,7 +130,7 @@ def _as_in_the_row(row: Row, training_run: TrainingRun, attribution: Attribution
     wall, hours = row.wall_clock_hours, row.worker_hours
     if wall is None or hours is None:
         return attribution
-    lasting_usd = Rates.asked(training_run) * wall.value
+    lasting_usd = Rates.of_training_run(training_run) * wall.value
     usd = None if attribution.run.usd is None else lasting_usd + (row.cost.total_usd if row.cost is not None else 0.0)
     from_row = Share(
         Interval(wall.value * 3600 / attribution.steps),

@@ -31,7 +31,7 @@ from costmodel.workload.pool import Pool
 
 SURE: Final = 0.997
 RUN, IDEAL, THINKLESS = 0, -2, -1
-"""Index of the run as it is, with an ideal sandbox, and ideal without think time."""
+"""Index of the unchanged run, the run with an ideal sandbox, and the ideal run without think time."""
 FEWEST: Final = 3
 """Counterfactuals of a run without separate causes."""
 TINY: Final = 1e-300
@@ -51,12 +51,12 @@ class Rates(NamedTuple):
     worker: float
     idle_sandbox: float
     suspended_sandbox: float
-    known: bool  # whether anything has a price
+    priced: bool  # whether anything has a price
 
     @classmethod
     def of(cls, training_run: TrainingRun, pool: Pool, prices: Prices | None) -> Rates:
         """Return the rates of the training run and the price sheet."""
-        lasting = cls.asked(training_run)
+        lasting = cls.of_training_run(training_run)
         priced = prices is not None or training_run.gpu_usd_hour is not None or training_run.node_usd_hour is not None
         suspended = training_run.suspended_usd_hour
         if prices is None:
@@ -68,8 +68,8 @@ class Rates(NamedTuple):
         return cls(lasting, prices.worker_usd_hour or 0.0, price.idle_usd_hour(pool.identity), suspended, priced)
 
     @staticmethod
-    def asked(training_run: TrainingRun) -> float:
-        """Return the training run's own rate of GPUs and nodes."""
+    def of_training_run(training_run: TrainingRun) -> float:
+        """Return the rate of GPUs and nodes in the training run."""
         return (training_run.gpus or 0) * (training_run.gpu_usd_hour or 0.0) + (training_run.nodes or 0) * (
             training_run.node_usd_hour or 0
         )
@@ -86,17 +86,17 @@ class Rates(NamedTuple):
 
 
 class Amount(NamedTuple):
-    """One unit of a share, by stream, counterfactual and simulated step."""
+    """A unit of a share, by stream, counterfactual and simulated step."""
 
     plain: list[list[Steps]]
     twins: list[list[Steps]]
-    stands_for: list[Steps]  # by look: for how many steps of the run each does
+    stands_for: list[Steps]  # weight of each step in the run, by counterfactual
     level: Steps  # weights for the ideal step time; []: as of the run
     repetitions: int = 0  # as in ``interval_of``
 
     def of(self, look: int) -> Interval:
         """Return the amount of the run in a counterfactual."""
-        return self._interval(self._taken(look), self.stands_for[look])
+        return self._interval(self._amounts(look), self.stands_for[look])
 
     def saved(self, look: int) -> Interval:
         """Return the saving of a counterfactual."""
@@ -114,10 +114,10 @@ class Amount(NamedTuple):
 
     def error(self, look: int = RUN) -> float:
         """Return the simulation's standard error of a saving, or of the run."""
-        steps = self._taken(RUN) if look == RUN else self._saved(look)
+        steps = self._amounts(RUN) if look == RUN else self._saved(look)
         return standard_error([math.fsum(steps(world)) for world in self.plain])
 
-    def _taken(self, look: int) -> Callable[[list[Steps]], Steps]:
+    def _amounts(self, look: int) -> Callable[[list[Steps]], Steps]:
         times, level = self.stands_for[look], self.level
         if not level:
             return lambda world: [w * step for w, step in zip(times, world[look], strict=True)]
@@ -139,11 +139,6 @@ class Amount(NamedTuple):
         return interval_of(plain, twins, stands_for, repetitions=self.repetitions)
 
 
-def moved(amount: Interval, by: float) -> Interval:
-    """As wide, with another value."""
-    return Interval(*(None if end is None else end + by for end in amount))  # type: ignore[arg-type]
-
-
 def needed(
     worlds: Worlds, training_run: TrainingRun, pool: Pool, prices: Prices | None
 ) -> tuple[float, frozenset[int]]:
@@ -153,7 +148,7 @@ def needed(
     causes = range(1, looks - 2) if looks > FEWEST else range(0)
     wanted = {look % looks for look in (RUN, IDEAL)} | {look % looks for look in (THINKLESS,) if not worlds.level}
     factor = 0.0
-    for amount in (amounts.step_s, amounts.hours, *[amounts.dollars] * amounts.known):
+    for amount in (amounts.step_s, amounts.hours, *[amounts.dollars] * amounts.priced):
         run, sandbox = abs(amount.of(RUN).value), abs(amount.saved(IDEAL).value)
         nothing = max(NOTHING * run, TINY)
         factor = max(
@@ -174,7 +169,7 @@ class Units(NamedTuple):
     hours: Amount
     gpu: Amount
     dollars: Amount
-    known: bool  # whether anything has a price
+    priced: bool  # whether anything has a price
 
 
 def units(worlds: Worlds, training_run: TrainingRun, pool: Pool, prices: Prices | None) -> Units:
@@ -187,7 +182,7 @@ def units(worlds: Worlds, training_run: TrainingRun, pool: Pool, prices: Prices 
         amount_of(worlds, lambda step: part * step.held_ns / NS_PER_HOUR),
         amount_of(worlds, lambda step: (training_run.gpus or 0) * (step.wall_ns - train_ns) / NS_PER_HOUR),
         amount_of(worlds, lambda step: rates.usd(step, worlds)),
-        rates.known,
+        rates.priced,
     )
 
 
@@ -203,7 +198,7 @@ def attribution(
             interval_of_amount(step_s),
             interval_of_amount(hours),
             None if training_run.gpus is None else interval_of_amount(gpu),
-            interval_of_amount(dollars) if rates.known else None,
+            interval_of_amount(dollars) if rates.priced else None,
         )
 
     acting = [cause for cause, acts in worlds.causes.items() if acts]
@@ -244,7 +239,7 @@ def with_run(attribution: Attribution, by: Share, *, sandbox: bool) -> Attributi
 
     def more(share: Share) -> Share:
         amounts = (
-            None if amount is None else moved(amount, change.value if change else 0.0)
+            None if amount is None else amount.shifted(change.value if change else 0.0)
             for amount, change in zip(share, by, strict=True)
         )
         return Share(*amounts)  # type: ignore[arg-type]
@@ -270,7 +265,7 @@ def with_run(attribution: Attribution, by: Share, *, sandbox: bool) -> Attributi
 
 
 def amount_of(result: Worlds, value: Callable[[StepTaken], float]) -> Amount:
-    """One unit of every simulated step."""
+    """Return a unit of every simulated step."""
     plain, twins = (
         [[[value(step) for step in look] for look in world] for world in worlds]
         for worlds in (result.plain, result.twins)
@@ -297,7 +292,7 @@ def _level(worlds: Worlds, plain: list[list[Steps]]) -> Steps:
 
 
 def _alike(worlds: Worlds, rounds: int) -> Steps:
-    """For how many steps of the run each stands, if all of these rounds are alike."""
+    """Return the weight of each step, if all of these rounds are alike."""
     times = worlds.plan._replace(rounds=rounds).stands_for
     if any(any(part.stretch.disks) for part in worlds.plan.parts):  # stretches along the run, alike without pulls
         return [math.fsum(times) / len(times)] * len(times)

@@ -21,7 +21,7 @@ from costmodel.projection.wall_clock import (
     timed_run,
 )
 from costmodel.statistics.intervals import Between, Interval
-from costmodel.statistics.quantiles import Percentile, Quantile
+from costmodel.statistics.quantiles import Percentile
 from costmodel.statistics.repetitions import interval
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR, NS_PER_S
@@ -150,12 +150,12 @@ def _trajectory(tally: Tally, doubt_ns: Margin) -> Trajectory:
     mean = mean_trajectory(tally, doubt_ns)
     if mean.low is None:
         return Trajectory(mean, None, None, None)
-    return Trajectory(mean, *map(_quantile_s, tally.percentiles((0.5, 0.95, 0.99))))
+    return Trajectory(mean, *map(_in_seconds, tally.percentiles((0.5, 0.95, 0.99))))
 
 
-def _quantile_s(percentile: Percentile) -> Quantile:
+def _in_seconds(percentile: Percentile) -> Percentile:
     value, low, high = (None if ns is None else ns / NS_PER_S for ns in percentile[:3])
-    return Quantile(value, low, high, percentile.needs)
+    return Percentile(value, low, high, percentile.needs)
 
 
 def mean_trajectory(tally: Tally, doubt_ns: Margin) -> Interval:

@@ -17,7 +17,7 @@ from costmodel.recording.reader import CellIdentity
 from costmodel.simulation.makespan import Makespan
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Between, Interval
-from costmodel.statistics.quantiles import Quantile
+from costmodel.statistics.quantiles import Percentile
 from costmodel.statistics.repetitions import Basis, Estimate
 from costmodel.statistics.verdict import Finding
 from costmodel.training.length import Length
@@ -70,9 +70,9 @@ class Trajectory(NamedTuple):
     """Latency of one successful trajectory, without think time and throttles; unrounded."""
 
     mean: Interval
-    p50: Quantile | None
-    p95: Quantile | None
-    p99: Quantile | None
+    p50: Percentile | None
+    p95: Percentile | None
+    p99: Percentile | None
 
 
 class ByCause(NamedTuple):

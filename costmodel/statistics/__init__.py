@@ -1,4 +1,4 @@
-"""Statistics without a word of the domain: intervals, quantiles, distributions, verdicts.
+"""Statistics without terms of the domain: intervals, quantiles, distributions, verdicts.
 
 Contains confidence intervals and Student's t (``intervals``), the spread between repetitions of a measurement
 (``repetitions``), order-statistic limits of percentiles (``quantiles``), weighted empirical distributions

@@ -33,10 +33,25 @@ class Interval(NamedTuple):
     low: float | None = None
     high: float | None = None
 
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """Return both limits; None unless both are known."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
+    def at_least(self) -> bool:
+        """Whether there is a lower limit only."""
+        return self.low is not None and self.high is None
+
     def times(self, factor: float) -> Interval:
         """Convert to another unit; ``factor`` is positive."""
         low, high = self.low, self.high
         return Interval(self.value * factor, *(None if end is None else end * factor for end in (low, high)))
+
+    def shifted(self, by: float) -> Interval:
+        """Add a constant to the value and to both limits."""
+        low, high = self.low, self.high
+        return Interval(self.value + by, *(None if end is None else end + by for end in (low, high)))
 
     def not_negative(self) -> Interval:
         """Raise a negative lower limit to 0: time and money cannot be negative."""

@@ -18,19 +18,10 @@ TAIL: Final = (1 - LEVEL) / 2
 class Percentile(NamedTuple):
     """A percentile and its 95 % interval, in the unit of the values; None where too few values support it."""
 
-    value: int | None
-    low: int | None
-    high: int | None  # None with a lower limit: "at least"
-    needs: int  # number of values for an upper limit
-
-
-class Quantile(NamedTuple):
-    """A ``Percentile`` in another unit."""
-
     value: float | None
     low: float | None
-    high: float | None
-    needs_trials: int
+    high: float | None  # None with a lower limit: "at least"
+    needs: int  # number of values for an upper limit
 
 
 def percentile(ascending: Sequence[int], p: float, effective: int | None = None) -> Percentile:
@@ -147,7 +138,7 @@ def percentile_with_runs(
     """
     if not within.value:
         return within
-    if (spread := None if assume.given else spread_of(p, runs, reference_runs)) is not None:
+    if (spread := None if assume.by_user else spread_of(p, runs, reference_runs)) is not None:
         factor = math.exp(student_t(spread.freedom) * spread.sd / math.sqrt(len(runs)))
         low = None if within.low is None else min(within.low, round(within.value / factor))
         return within._replace(

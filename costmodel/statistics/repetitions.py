@@ -51,16 +51,16 @@ class Assumed(NamedTuple):
 
     sd: float
     source: str
-    given: bool = False  # by the user: replaces the sd that three or more runs show
+    by_user: bool = False  # replaces the sd that three or more runs show
 
 
-WITHIN_ONLY: Final = Assumed(0.0, "left out", given=True)
+WITHIN_ONLY: Final = Assumed(0.0, "left out", by_user=True)
 
 
 def assumed(substrate: str, run_sd: float | None = None) -> Assumed:
     """Return ``run_sd`` where it is set, else the sd of a substrate in run_spread.toml."""
     if run_sd is not None:
-        return Assumed(run_sd, "given", given=True)
+        return Assumed(run_sd, "given", by_user=True)
     shipped = _shipped()
     spread = shipped.substrates.get(substrate, shipped.default)
     return Assumed(spread.sd, f"{spread.source}; {shipped.date}")
@@ -185,7 +185,7 @@ def _stretched(interval: Interval, correlation: float) -> Interval:
 def basis(mean: Estimate, assume: Assumed) -> Basis:
     """Return the source of the between-run part of the interval."""
     count = len(mean.parts)
-    if count < MIN_RUNS or assume.given:
+    if count < MIN_RUNS or assume.by_user:
         return Basis(count, assume.sd, measured=False, source=assume.source)
     return Basis(count, math.sqrt(between([mean])), measured=True, source="measured")
 
@@ -195,7 +195,7 @@ def interval(mean: Estimate, assume: Assumed) -> Interval:
 
     From three runs on: Student's t with runs − 1 degrees of freedom on the random-effects variance, τ² by Paule and
     Mandel (1982), which is Hartung and Knapp's interval with their factor held at 1 or above (Röver, Knapp and Friede,
-    BMC Med. Res. Methodol. 15:99, 2015), here for the mean over all trials, whatever the runs' sizes. Otherwise the
+    BMC Med. Res. Methodol. 15:99, 2015), here for the mean over all trials, for runs of any size. Otherwise the
     interval within the run, and a run effect that is lognormal with the assumed sd; the two distances to each limit
     add in squares (Zou and Donner 2008). The result is never narrower than the interval within the runs.
     """
@@ -276,8 +276,8 @@ def margins(first: Estimate, second: Estimate, assume: Assumed) -> tuple[Interva
     If either has three runs or more, both share a relative sd between runs, estimated from both: Student's t with the
     pooled degrees of freedom. Otherwise the sd is assumed.
     """
-    if not measures(first, second) or assume.given:
-        fixed = assume._replace(given=True)
+    if not measures(first, second) or assume.by_user:
+        fixed = assume._replace(by_user=True)
         return interval(first, fixed), interval(second, fixed)
     tau, quantile = math.sqrt(between([first, second])), student_t(len(first.parts) + len(second.parts) - 2)
 
@@ -295,9 +295,9 @@ def measures(first: Estimate, second: Estimate) -> bool:
     return max(len(first.parts), len(second.parts)) >= MIN_RUNS
 
 
-def apart(first: Estimate, second: Estimate, assume: Assumed) -> float:
+def spread_under_no_change(first: Estimate, second: Estimate, assume: Assumed) -> float:
     """Return the 95 % quantile of the relative difference of two such means under no change."""
-    pooled = measures(first, second) and not assume.given
+    pooled = measures(first, second) and not assume.by_user
     sd = math.sqrt(between([first, second])) if pooled else assume.sd
     quantile = student_t(len(first.parts) + len(second.parts) - 2) if pooled else NORMAL
     return quantile * sd * math.sqrt(sum(part.share**2 for side in (first, second) for part in side.parts))

@@ -31,14 +31,6 @@ class Level(NamedTuple):
     variance: float = 0.0
 
 
-class Fit(NamedTuple):
-    """A weighted least-squares fit of the parameters that are not 0."""
-
-    used: tuple[int, ...]
-    parameters: tuple[float, ...]  # in the order of ``used``
-    off: float  # weighted sum of squared residuals
-
-
 class Scalability(NamedTuple):
     """h(n) = a + b·(n − 1) + c·n·(n − 1): service time, contention and coherence; none is negative.
 
@@ -50,13 +42,23 @@ class Scalability(NamedTuple):
 
     @classmethod
     def of(cls, levels: Sequence[Level]) -> Self:
-        """Fit four levels or more."""
-        sums = _Sums.of(levels, _weights(levels))
-        choices = (used for size in (3, 2, 1) for used in combinations(range(3), size))
-        fits = [fit for used in choices if (fit := sums.fitted(used)) is not None]
-        best = min(fits, key=lambda fit: fit.off)  # the constant alone is never negative, so a fit exists
-        values = dict(zip(best.used, best.parameters, strict=True))
-        return cls((values.get(0, 0.0), values.get(1, 0.0), values.get(2, 0.0)))
+        """Fit four levels or more by weighted least squares: of all fits without a negative parameter, the closest."""
+        weights = _weights(levels)
+        rows = [(1.0, level.at_a_time - 1.0, level.at_a_time * (level.at_a_time - 1.0)) for level in levels]
+        points = [(row, level.value, weight) for row, level, weight in zip(rows, levels, weights, strict=True)]
+        normal = [[math.fsum([w * row[i] * row[j] for row, _, w in points]) for j in range(3)] for i in range(3)]
+        right = [math.fsum([w * row[i] * value for row, value, w in points]) for i in range(3)]
+        best, least_off = (0.0, 0.0, 0.0), math.inf
+        for used in (used for size in (3, 2, 1) for used in combinations(range(3), size)):
+            solution = _solved([[normal[i][j] for j in used] for i in used], [right[i] for i in used])
+            if solution is None or min(solution) < 0:
+                continue
+            values = dict(zip(used, solution, strict=True))
+            a, b, c = (values.get(i, 0.0) for i in range(3))
+            off = math.fsum([w * (value - (a * x + b * y + c * z)) ** 2 for (x, y, z), value, w in points])
+            if off < least_off:
+                best, least_off = (a, b, c), off
+        return cls(best)
 
 
 class LevelCurve(NamedTuple):
@@ -139,70 +141,16 @@ def _weights(levels: Sequence[Level]) -> list[float]:
     return [1 / level.value**2 if level.value else 1.0 for level in levels]
 
 
-def _basis(at_a_time: int) -> tuple[float, float, float]:
-    return 1.0, at_a_time - 1.0, at_a_time * (at_a_time - 1.0)
-
-
-class _Sums(NamedTuple):
-    """Sums over the levels that all choices of parameters share."""
-
-    points: list[tuple[tuple[float, float, float], float, float]]  # basis, value, weight
-    normal: list[list[float]]
-    right: list[float]
-
-    @classmethod
-    def of(cls, levels: Sequence[Level], weights: Sequence[float]) -> Self:
-        points = [(_basis(level.at_a_time), level.value, w) for level, w in zip(levels, weights, strict=True)]
-        normal = [[math.fsum([w * row[i] * row[j] for row, _, w in points]) for j in range(3)] for i in range(3)]
-        right = [math.fsum([w * row[i] * value for row, value, w in points]) for i in range(3)]
-        return cls(points, normal, right)
-
-    def fitted(self, used: tuple[int, ...]) -> Fit | None:
-        """Return a fit; None if a parameter is negative, or the levels do not separate the parameters."""
-        inverse = _inverse([[self.normal[i][j] for j in used] for i in used])
-        if inverse is None:
-            return None
-        right = [self.right[i] for i in used]
-        parameters = tuple(_dot(row, right) for row in inverse)
-        if min(parameters) < 0:
-            return None
-        return Fit(used, parameters, math.fsum(self._squares(used, parameters)))
-
-    def _squares(self, used: tuple[int, ...], parameters: tuple[float, ...]) -> list[float]:
-        """Return the weighted squared residuals; unrolled, because a bootstrap spends most of its time here."""
-        if len(used) == 3:
-            a, b, c = parameters
-            sums = math.fsum
-            return [w * (value - sums((a * x, b * y, c * z))) ** 2 for (x, y, z), value, w in self.points]
-        if len(used) == 2:
-            (i, j), (a, b) = used, parameters
-            return [w * (value - (a * row[i] + b * row[j])) ** 2 for row, value, w in self.points]
-        (i,), (a,) = used, parameters
-        return [w * (value - a * row[i]) ** 2 for row, value, w in self.points]
-
-
-def _dot(left: Sequence[float], right: Sequence[float]) -> float:
-    return math.fsum(x * y for x, y in zip(left, right, strict=True))
-
-
-def _inverse(matrix: Sequence[Sequence[float]]) -> list[list[float]] | None:
-    """Invert by Gauss-Jordan elimination with pivots after scaling the diagonal to 1; None: singular."""
-    size = len(matrix)
+def _solved(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[float] | None:
+    """Solve normal equations by Gaussian elimination after scaling the diagonal to 1; None: singular."""
+    size = len(right)
     scale = [1 / math.sqrt(matrix[i][i]) if matrix[i][i] > 0 else 0.0 for i in range(size)]
-    if not all(scale):
-        return None
-    rows = [
-        [matrix[i][j] * scale[i] * scale[j] for j in range(size)] + [float(i == j) for j in range(size)]
-        for i in range(size)
-    ]
-    for column in range(size):
-        pivot = max(range(column, size), key=lambda row: abs(rows[row][column]))
-        if abs(rows[pivot][column]) < 1e-12:
+    rows = [[matrix[i][j] * scale[i] * scale[j] for j in range(size)] + [right[i] * scale[i]] for i in range(size)]
+    for pivot in range(size):
+        if rows[pivot][pivot] < 1e-12:
             return None
-        rows[column], rows[pivot] = rows[pivot], rows[column]
-        head = rows[column][column]
-        rows[column] = [value / head for value in rows[column]]
         for target in range(size):
-            if target != column and (factor := rows[target][column]):
-                rows[target] = [a - factor * b for a, b in zip(rows[target], rows[column], strict=True)]
-    return [[rows[i][size + j] * scale[i] * scale[j] for j in range(size)] for i in range(size)]
+            if target != pivot:
+                factor = rows[target][pivot] / rows[pivot][pivot]
+                rows[target] = [a - factor * b for a, b in zip(rows[target], rows[pivot], strict=True)]
+    return [rows[i][size] / rows[i][i] * scale[i] for i in range(size)]

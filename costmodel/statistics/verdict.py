@@ -13,11 +13,11 @@ from costmodel.statistics.repetitions import (
     Assumed,
     Estimate,
     RunPart,
-    apart,
     between,
     interval,
     measures,
     separate,
+    spread_under_no_change,
     variance_of_sum,
 )
 
@@ -160,7 +160,7 @@ def across(delta: Interval, within: Interval, first: Estimate, second: Estimate,
     if kind == TIE and not measures(first, second) and _decided(within) == DIFFERS:
         kind = CANNOT_TELL
     seen = delta.value / second.value if second.value else None
-    return Finding(kind, seen, apart(first, second, assume), (len(first.parts), len(second.parts)))
+    return Finding(kind, seen, spread_under_no_change(first, second, assume), (len(first.parts), len(second.parts)))
 
 
 def _decided(delta: Interval) -> str:
@@ -192,7 +192,7 @@ def paired_log_ratio(first: Estimate, second: Estimate, assume: Assumed) -> Inte
     errors = [d for stretches in series for d in stretches]
     half = student_t(count - 1) * math.sqrt(variance_of_sum(errors, correlation_time(series)))
     inside = Interval(value, value - half, value + half)
-    if len(pairs) < 2 or assume.given:
+    if len(pairs) < 2 or assume.by_user:
         return inside
     parts = []
     for mine, yours in pairs:

@@ -14,7 +14,7 @@ from taxtui.errors import RecordingError, UsageError
 from taxtui.report.row_limits import PAGE
 
 if TYPE_CHECKING:
-    from costmodel import PlaceAsked, Provider
+    from costmodel import Provider, SubstrateRun
     from taxtui.options.rows import RowChoice
     from taxtui.report.page.material import Material
 
@@ -63,7 +63,7 @@ def make(
     choice: RowChoice,
     reference: str | None,
     run_sd: float | None,
-    places: Sequence[PlaceAsked] = (),
+    places: Sequence[SubstrateRun] = (),
     providers: Sequence[Provider] = (),
     options: Sequence[str],
     command: str = "report",
@@ -117,7 +117,7 @@ def make(
     return written if pictures is None else [*written, _write_figures(material, pictures)]
 
 
-def asked_by_file(training: str) -> tuple[list[PlaceAsked], list[Provider]]:
+def asked_by_file(training: str) -> tuple[list[SubstrateRun], list[Provider]]:
     """Return the training run of each substrate and the estimated providers of a training file."""
     from taxtui.commands.opening import opened
     from taxtui.options.asking import places_of, providers_of

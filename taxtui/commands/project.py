@@ -20,7 +20,7 @@ from taxtui.terminal_text import clean
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from costmodel import CellFilter, CellIdentity, PlaceAsked, Published, Recording, Reference, Row, TrainingRun
+    from costmodel import CellFilter, CellIdentity, Published, Recording, Reference, Row, SubstrateRun, TrainingRun
     from taxtui.options.rows import RowChoice
     from taxtui.report.formats import Section
 
@@ -81,7 +81,7 @@ def command(
     scenarios/published/essay.toml. Recordings of the same cells are pooled. A published latency answers how many
     trajectories on how many workers, and for how much; taxtui refuses other options by name.
     """
-    from costmodel import PlaceAsked, TrainingRun, check_reference_used, project_places
+    from costmodel import SubstrateRun, TrainingRun, check_reference_used, project_per_substrate
     from taxtui.commands.opening import opened, opened_all, reference_of
 
     if (full or explain) and not BY_NAME[form].people:
@@ -124,11 +124,11 @@ def command(
         choice = choice._replace(substrates=tuple(dict.fromkeys([*choice.substrates, *names])))
     seen = full or not BY_NAME[form].people  # the answer alone has no stress
     with waiting("simulating" if training_run.step_rollouts else "projecting"):
-        result = project_places(sources, places, bounds, providers, _wanted(choice, training_run), stressed=seen)
+        result = project_per_substrate(sources, places, bounds, providers, _wanted(choice, training_run), stressed=seen)
     rows = every = [_sourced(row, context, places) for row in result]
     if not rows:  # what was chosen is not there: without steps it takes no time to say what is
         plain = TrainingRun(trajectories=training_run.trajectories, workers=training_run.workers)
-        rows = every = project_places(sources, [PlaceAsked("", plain, None)], bounds, stressed=False)
+        rows = every = project_per_substrate(sources, [SubstrateRun("", plain, None)], bounds, stressed=False)
     for line in idle_places(context, [row.identity for row in rows]):
         click.echo(f"taxtui: {clean(line)}", err=True)
     if bounds is not None:
@@ -143,7 +143,7 @@ def command(
             click.echo(f"\n{explanation.to_text(row, place_among(places, row.identity).training_run)}")
 
 
-def _sourced(row: Row, context: click.Context, places: Sequence[PlaceAsked]) -> Row:
+def _sourced(row: Row, context: click.Context, places: Sequence[SubstrateRun]) -> Row:
     """A row whose assumptions have the sources that were given for them."""
     if row.attribution is None:
         return row

@@ -13,7 +13,7 @@ from taxtui.terminal_text import clean
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from costmodel import PlaceAsked, Provider, Published, Recording
+    from costmodel import Provider, Published, Recording, SubstrateRun
     from taxtui.options.rows import RowChoice
     from taxtui.report.formats import Report
 
@@ -42,7 +42,7 @@ OPTION: Final = click.option(
 def answer(
     actions: Sequence[str],
     sources: Sequence[Recording | Published],
-    places: Sequence[PlaceAsked],
+    places: Sequence[SubstrateRun],
     choice: RowChoice,
     providers: Sequence[Provider],
     progress: Callable[[float], None],

@@ -12,22 +12,22 @@ from taxtui.options.training_file import field_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from costmodel import CellIdentity, PlaceAsked, Provider, Published, Recording
+    from costmodel import CellIdentity, Provider, Published, Recording, SubstrateRun
 
 
-def place_of(context: click.Context, spec: str = "") -> PlaceAsked:
+def place_of(context: click.Context, spec: str = "") -> SubstrateRun:
     """Return the training run of one substrate; "": of all without a table in the training file.
 
     Raises:
         UsageError: a notation cannot be read.
         costmodel.errors.CostModelError: options contradict each other, or a price sheet is wrong.
     """
-    from costmodel import PlaceAsked, load_prices
+    from costmodel import SubstrateRun, load_prices
 
     asked = asked_at(spec, context)
     asked.pop("compose")
     sheet = asked.pop("prices")
-    return PlaceAsked(spec, training_run_of(asked), None if sheet is None else load_prices(sheet))
+    return SubstrateRun(spec, training_run_of(asked), None if sheet is None else load_prices(sheet))
 
 
 def stated_at(context: click.Context, spec: str) -> frozenset[str]:
@@ -37,7 +37,7 @@ def stated_at(context: click.Context, spec: str) -> frozenset[str]:
     return frozenset(field_of(option) for option in OPTIONS if option.name in own)
 
 
-def places_of(context: click.Context) -> list[PlaceAsked]:
+def places_of(context: click.Context) -> list[SubstrateRun]:
     """Every substrate with tables of its own in the training file, then all others. Raises as ``place_of``."""
     file = context.params["file"]
     return [place_of(context, spec) for spec in (*(file.at if file else ()), "")]
@@ -56,7 +56,7 @@ def providers_of(context: click.Context, read: Callable[[str], Recording | Publi
     return [load_provider(spec, read) for spec in specs]
 
 
-def place_among(places: Sequence[PlaceAsked], identity: CellIdentity) -> PlaceAsked:
+def place_among(places: Sequence[SubstrateRun], identity: CellIdentity) -> SubstrateRun:
     """The one that means a cell."""
     from costmodel import matches_spec
 

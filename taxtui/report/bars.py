@@ -82,7 +82,7 @@ def chart(found: Answer, line: WorkLine | None = None) -> BarChart | None:
     if not bars:
         return None
     tier, length = clean(line.work.tier), str(line.work.length)
-    name = ", ".join([" x ".join(part for part in (tier, length) if part), *map(clean, line.others)])
+    name = ", ".join([" x ".join(part for part in (tier, length) if part), *map(clean, line.differences)])
     return BarChart(f"{_unit(found)} by cause, {name}", bars[:MOST_BARS], len(bars[MOST_BARS:]))
 
 

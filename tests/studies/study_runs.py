@@ -69,7 +69,7 @@ def coverage(runs: int, run_sd: float, assume: Assumed) -> tuple[float, float]:
 def main() -> None:
     """Print the tables."""
     usual = assumed("local")
-    told = Assumed(0.10, "given", given=True)
+    told = Assumed(0.10, "given", by_user=True)
     print(f"{'':58}  before     now   wanted")
     for run_sd in (0.05, 0.10):
         name = f"run sd {run_sd:.0%}"

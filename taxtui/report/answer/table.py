@@ -148,7 +148,7 @@ def notes(found: Answer, marks: FlagMarks) -> list[str]:
         names = ", ".join(f"{clean(place.name)} ({clean(place.provenance)})" for place in found.unranked)
         lines.append(f"Beside, not compared with what was {found.ground.replace('_', '-')}: {names}.")
     lines += [f"{clean(place.name)}: {clean(place.differs)}" for place in found.places if place.differs]
-    if any(entry.elsewhere for line in found.lines for entry in line.entries):
+    if any(entry.another_environment for line in found.lines for entry in line.entries):
         lines.append("Not all of it is from one machine, region or kernel.")
     return [*lines, *marks.notes()]
 
@@ -158,7 +158,7 @@ def _at_least(rows: Iterable[Row]) -> list[str]:
     missing: dict[tuple[int, int], None] = {}
     for row in rows:
         hours, levels = row.worker_hours, row.levels
-        if levels is not None and hours is not None and hours.low is not None and hours.high is None:
+        if levels is not None and hours is not None and hours.at_least:
             missing[levels.levels[-1][0], levels.at_a_time] = None
     return [
         f"≥: at least, as measured with {measured:,} at a time; {asked:,} share a host here: measure --concurrency "

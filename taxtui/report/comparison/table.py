@@ -119,7 +119,7 @@ class ComparisonTable:
         if (by_chance := len(self.ordered) // ONE_IN) > 0:
             notes.append(f"Without any real change, {by_chance} of so many comparisons may be worse by chance.")
         if left_out := sum(comparison.by_chance for comparison in self.ordered):
-            notes.append(f"--fail-above does not count {left_out} of those that are worse: chance explains them.")
+            notes.append(f"--fail-above does not count {left_out} worse metrics: chance may explain them.")
         if self.result.differing:
             fields = ", ".join(field.replace("_", " ") for field in self.result.differing)
             notes.append(f"Not the same on both sides: {fields}.")

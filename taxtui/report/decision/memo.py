@@ -153,7 +153,8 @@ def _lead(found: Decision, effects: Sequence[InputEffect], turns: Sequence[Turn]
 def _over_ranges(found: Decision) -> str:
     """Return the sentence about the savings at the ends of the ranges."""
     ends = [
-        "the run would not end" if item is None else f"it {_saves(found, item)}" for item in (found.most, found.least)
+        "the run would not end" if item is None else f"it {_saves(found, item)}"
+        for item in (found.saving_at_best, found.saving_at_worst)
     ]
     count = len(found.inputs)
     return f"Over the ranges of {count} unmeasured inputs: at best {ends[0]}, at worst {ends[1]}."

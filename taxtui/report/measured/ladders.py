@@ -35,11 +35,6 @@ def sections(found: Sequence[concurrency_sweep.Ladder]) -> list[Section]:
     for ladder in found:
         lines = [_line(level) for level in ladder.levels]
         notes = [in_words(ladder), *([law_in_words(ladder.law)] if ladder.law else [])]
-        if ladder.law and len(lines) > concurrency_sweep.MOST_LEVELS:
-            notes.append(
-                f"the law goes through {concurrency_sweep.MOST_LEVELS} of the {len(lines):,} levels, "
-                "evenly from first to last"
-            )
         tables.append(Section(f"Ladder: {title(ladder)}", list(_HEAD), lines, notes))
     how = (
         "trials/s: successes per second while all lanes are taken, from a block's first start to its last; "
@@ -132,6 +127,6 @@ def _record(ladder: concurrency_sweep.Ladder, place: int) -> dict[str, Any]:
     }
 
 
-def _knee(knee: concurrency_sweep.Knee) -> dict[str, Any]:
+def _knee(knee: concurrency_sweep.SaturationPoint) -> dict[str, Any]:
     at = knee.at._asdict() if knee.at else dict.fromkeys(Interval._fields)
     return {**knee._asdict(), "at": at, "throughput_per_s": knee.throughput_per_s._asdict()}

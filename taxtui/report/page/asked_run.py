@@ -9,14 +9,14 @@ from typing import Final, NamedTuple
 from costmodel import (
     Answer,
     CellIdentity,
-    PlaceAsked,
     Provider,
     Published,
     Recording,
     Reference,
     Row,
+    SubstrateRun,
     matches_spec,
-    project_places,
+    project_per_substrate,
     warnings,
 )
 from taxtui.options.rows import RowChoice
@@ -36,7 +36,7 @@ class AskedRun(NamedTuple):
     """Rows of one training run, or of one for each place."""
 
     rows: list[Row]
-    places: list[PlaceAsked]  # the last one is for all that no other means
+    places: list[SubstrateRun]  # the last one is for all that no other means
     sources: list[Recording | Published]
     bounds: Reference | None
     answer: Answer  # of the rows, as ``taxtui project`` has it
@@ -69,7 +69,7 @@ class AskedRun(NamedTuple):
 
 def asked_run(
     sources: Sequence[Recording | Published],
-    places: Sequence[PlaceAsked],
+    places: Sequence[SubstrateRun],
     bounds: Reference | None,
     providers: Sequence[Provider],
     wanted: Callable[[CellIdentity], bool],
@@ -86,7 +86,7 @@ def asked_run(
     def needed(identity: CellIdentity) -> bool:
         return wanted(identity) or (baseline is not None and matches_spec(identity, baseline))
 
-    every = project_places(sources, places, bounds, providers, needed)
+    every = project_per_substrate(sources, places, bounds, providers, needed)
     rows = [row for row in every if wanted(row.identity)]
     answer = projected.answer(every, rows, training_run, RowChoice(sort=sort))
     return AskedRun(rows, list(places), list(sources), bounds, answer)

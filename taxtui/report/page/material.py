@@ -11,12 +11,12 @@ from costmodel import (
     HELD_PER_SUCCESS,
     Answer,
     CellIdentity,
-    PlaceAsked,
     Provider,
     Published,
     Recording,
     Reference,
     Row,
+    SubstrateRun,
     TrainingRun,
     answer_of,
     project,
@@ -45,7 +45,7 @@ class Material:
         bounds: Reference | None = None,
         sort: str | None = None,
         published: Sequence[Published] = (),
-        places: Sequence[PlaceAsked] = (),
+        places: Sequence[SubstrateRun] = (),
         providers: Sequence[Provider] = (),
     ) -> None:
         """``rows`` are those to show of the cells of ``sources``, read from ``paths``; ``unfinished`` cells are none.

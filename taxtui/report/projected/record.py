@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from costmodel import FIXED_LENGTH, Attribution, Interval, LevelLaw, Quantile, Row, Share, warnings
+from costmodel import FIXED_LENGTH, Attribution, Interval, LevelLaw, Percentile, Row, Share, warnings
 from taxtui.report import variation
 
 
@@ -70,10 +70,10 @@ def _trajectory(row: Row) -> dict[str, float | None]:
     ends: tuple[float | None, ...] = latency.mean if latency else (None, None, None)
     result = dict(zip(("mean", "low", "high"), ends, strict=True))
     for name in ("p50", "p95", "p99"):
-        quantile: Quantile | None = getattr(latency, name, None)
-        result[name] = quantile.value if quantile else None
-        for part in ("low", "high", "needs_trials"):
-            result[f"{name}_{part}"] = getattr(quantile, part, None)
+        percentile: Percentile | None = getattr(latency, name, None)
+        for key, field in ((name, "value"), (f"{name}_low", "low"), (f"{name}_high", "high")):
+            result[key] = getattr(percentile, field, None)
+        result[f"{name}_needs_trials"] = percentile.needs if percentile else None
     return result
 
 

@@ -19,7 +19,7 @@ from taxtui.options.training import GROUPS, OPTIONS, SET, TYPED
 from taxtui.options.training_file import field_of
 
 if TYPE_CHECKING:
-    from costmodel import PlaceAsked, Provider, TrainingRun
+    from costmodel import Provider, SubstrateRun, TrainingRun
 
 TRAJECTORIES: Final = 1_000_000
 WORKERS: Final = 500
@@ -170,7 +170,7 @@ def command(paths: Sequence[Path], typed: Typed = USUAL) -> str:
 class Question(NamedTuple):
     """A parsed form, for the cost model."""
 
-    places: Sequence[PlaceAsked]  # substrates with tables in the training file, then all others
+    places: Sequence[SubstrateRun]  # substrates with tables in the training file, then all others
     providers: Sequence[Provider] = ()  # to estimate
 
     @property

@@ -15,10 +15,10 @@ from costmodel import (
     CellFilter,
     CellIdentity,
     Curve,
-    PlaceAsked,
     Published,
     Recording,
     Row,
+    SubstrateRun,
     Think,
     TrainingRun,
     answer_of,
@@ -28,7 +28,7 @@ from costmodel import (
     load,
     matches_spec,
     project,
-    project_places,
+    project_per_substrate,
 )
 from taxtui.errors import RecordingError
 from taxtui.live import catalogue
@@ -108,7 +108,7 @@ class Projector:
         quick = question._replace(places=[_quick(place) for place in question.places])
         if any(isinstance(source, Published) for source in sources):
             quick = question  # published figures need no simulation, and refuse other options by name
-        rows = project_places(sources, quick.places, None, quick.providers, stressed=False)
+        rows = project_per_substrate(sources, quick.places, None, quick.providers, stressed=False)
         return Answered(rows, question, sources, frozenset() if quick == question else _identities(rows))
 
     def _source(self, path: Path) -> Source:
@@ -139,7 +139,7 @@ def refined(request: Refinement) -> Iterator[Answered]:
 
 
 def _rows(question: Question, sources: Sequence[Source], wanted: CellFilter) -> list[Row]:
-    """Project some workloads as ``project_places`` does, with less simulation effort."""
+    """Project some workloads as ``project_per_substrate`` does, with less simulation effort."""
     matches: list[Row] = []
     for number, place in enumerate(question.places):
         earlier = [item.spec for item in question.places[:number]]
@@ -161,7 +161,7 @@ def _rows(question: Question, sources: Sequence[Source], wanted: CellFilter) -> 
     return matches
 
 
-def _quick(place: PlaceAsked) -> PlaceAsked:
+def _quick(place: SubstrateRun) -> SubstrateRun:
     """Return the question without the fields that take a simulation, and with the mean of the think times."""
     request = {item.name: getattr(place.training_run, item.name) for item in fields(TrainingRun) if item.name in QUICK}
     think = place.training_run.think

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from pathlib import Path
@@ -27,7 +25,6 @@ from costmodel.statistics.repetitions import Assumed, assumed
 from costmodel.statistics.verdict import POWER, repetitions_needed
 from taxtui.commands.compare import command
 from taxtui.errors import Regressed, TaxtuiError, TooLittleData, UsageError
-from taxtui.terminal_text import width
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 
@@ -104,9 +101,6 @@ def compared(tmp_path: Path, scale: float, limit: float, **more: Any) -> Compari
 
 def test_a_metric_is_beyond_its_limit_where_it_is_worse_and_its_change_is_above_the_limit(tmp_path: Path) -> None:
     change = compared(tmp_path, 1.3, 0.0).change
-    assert change is not None
-    assert change.low is not None
-    assert change.high is not None
     assert 0 < change.low < change.value < change.high
     for limit, beyond in ((change.low, True), (change.value - 1e-6, True), (change.value, None), (change.high, False)):
         comparison = compared(tmp_path, 1.3, limit)
@@ -126,7 +120,6 @@ def test_the_other_verdicts(tmp_path: Path, scale: float, limit: float, verdict:
 def test_an_inconclusive_change_says_how_many_repetitions_would_show_the_limit(tmp_path: Path) -> None:
     wide = compared(tmp_path, 1.05, 0.1, runs=1)
     assert wide.verdict == INCONCLUSIVE
-    assert wide.needs is not None
     assert wide.needs >= 3
     text = checked(tmp_path, tmp_path / "new.msgpack", tmp_path / "base.msgpack").stdout
     assert f"needs {wide.needs}" in text
@@ -157,7 +150,7 @@ def test_among_many_metrics_a_small_change_for_the_worse_is_no_failure(tmp_path:
     together = checked(tmp_path, after, before, *options, "--fail-above", "0%")
     assert isinstance(together.exception, TooLittleData)
     text = " ".join(together.stdout.split())
-    assert "--fail-above does not count 3 of those that are worse" in text
+    assert "--fail-above does not count 3 worse metrics" in text
     assert " needs " in text.split("--fail-above")[0]
 
 
@@ -170,12 +163,6 @@ def test_failures_count_in_points_and_none_passes_however_few_trials(tmp_path: P
     assert found["change"]["value"] == 0.5
     few = recorded(tmp_path / "few.msgpack", runs=1, trials=2)
     assert checked(tmp_path, few, before, "--metric", "failure_rate").exception is None
-
-
-def test_fewer_failures_are_better(tmp_path: Path) -> None:
-    result = checked(tmp_path, new(tmp_path), base(tmp_path, failing=6), "--metric", "failure_rate", "--format", "json")
-    assert verdicts(result) == {"failure_rate": "better"}
-    assert result.exception is None
 
 
 def test_what_never_succeeds_is_caught_by_failures_though_it_has_no_durations(tmp_path: Path) -> None:
@@ -278,20 +265,6 @@ def test_other_cells_of_a_tier_and_length_pair_where_it_is_asked(tmp_path: Path)
     assert (record["before"]["substrate"], record["after"]["substrate"]) == ("docker", "local")
 
 
-@pytest.mark.parametrize("form", ["table", "markdown", "csv", "json"])
-def test_every_format(tmp_path: Path, form: str) -> None:
-    paths = str(base(tmp_path)), str(new(tmp_path, 1.3))
-    result = CliRunner().invoke(command, [*paths, "--format", form])
-    assert result.exception is None
-    if form == "json":
-        assert [one["verdict"] for one in json.loads(result.stdout)] == [WORSE, WORSE, NO_DIFFERENCE]
-    elif form == "csv":
-        lines = list(csv.DictReader(io.StringIO(result.stdout)))
-        assert float(lines[0]["change.value"]) == pytest.approx(0.3, abs=0.08)
-    else:
-        assert max(map(width, result.stdout.splitlines())) <= (80 if form == "table" else 10_000)
-
-
 def test_the_flags_of_both_sides_are_shown(tmp_path: Path) -> None:
     before = write(tmp_path / "a.msgpack", [trial(n, create=S, outcome="ok") for n in range(9)], cell(0), run_id="a")
     after = write(tmp_path / "b.msgpack", [trial(n, outcome="failed") for n in range(9)], cell(0), run_id="b")
@@ -376,9 +349,7 @@ def test_a_percentile_of_one_run_differs_as_those_that_it_is_compared_with_do() 
     alone, beside = (percentile_with_runs(given, 0.5, one, Assumed(0.01, ""), runs) for runs in ([], others))
     assert spread_of(0.5, one) is None
     spread = spread_of(0.5, one, others)
-    assert spread is not None
     assert spread == pytest.approx((stdev(math.log(value) for value in (90, 100, 110, 120)), 3))
-    assert alone.high is not None
     assert beside.high == round(101 * math.exp(student_t(3) * spread.sd)) > alone.high
     assert spread_of(0.5, zero) is None
     assert percentile_with_runs(given, 0.5, zero, Assumed(0.2, "")).high != 102, "assumed where no logarithm shows it"
@@ -394,15 +365,11 @@ def test_a_ratio_holds_a_factor_where_the_difference_at_that_factor_holds_0(
 ) -> None:
     one, other = Interval(a, a - a_below, a + a_above), Interval(b, b - b_below, b + b_above)
     found, delta = ratio(one, other), difference(one, other.times(factor))
-    assert found.low is not None
-    assert delta.low is not None
-    assert delta.high is not None
     assert found.value == a / b
     near = 1e-9 * (abs(factor) + 1)
     if not -near < factor - found.low < near:
         assert (factor > found.low) == (delta.low < 0 or factor > found.value)
     if found.high is None:
-        assert other.low is not None
         assert other.low <= 0
     elif not -near < factor - found.high < near:
         assert (factor < found.high) == (delta.high > 0 or factor < found.value)

@@ -56,10 +56,7 @@ def decided(
 def test_a_verdict_holds_over_the_whole_range(recording: Recording) -> None:
     found = decided(recording)
     assert found.verdict == MOVE
-    assert found.least is not None
-    assert found.most is not None
-    assert found.least.low is not None
-    assert 0 < found.least.low < found.saving.value <= found.most.value
+    assert 0 < found.saving_at_worst.low < found.saving.value <= found.saving_at_best.value
     cheap = decided(recording, replace(ASKED, node_usd_hour=0.001), failure_rate=0.16)
     assert cheap.verdict == STAY
 
@@ -68,12 +65,10 @@ def test_an_input_that_nobody_stated_takes_the_verdict_away_and_is_named_first(r
     training_run = replace(ASKED, node_usd_hour=4.0)
     assert decided(recording, training_run).verdict == MOVE
     found = decided(recording, training_run, stated=frozenset({"failure_rate"}))
-    assert found.saving.low is not None
     assert found.saving.low > 0, "as assumed it would be MOVE"
     assert found.verdict == CANNOT_TELL
     first = input_effects(found)[0]
     assert (first.input.name, first.side) == ("limits", "daytona")
-    assert first.at is not None
     assert "0.0333 creates a second" in first.input.label(first.at)
     told = to_terminal(page(found, input_effects(found), [], [], "taxtui decide"), 80)
     assert "The sign of the saving changes with one input alone" in told
@@ -86,8 +81,6 @@ def test_only_the_unmeasured_side_is_varied(recording: Recording) -> None:
     found = decided(recording, stated=frozenset({"create_rate"}))
     assert {side.name for side, one in found.inputs if one.name == "failure_rate"} == {"daytona"}
     one = next(one for one in input_effects(found) if one.input.name == "failure_rate")
-    assert one.best is not None
-    assert one.worst is not None
     assert one.worst < found.saving.value < one.best
     assert found.start.training_run.failure_rate == 0.05
 
@@ -130,7 +123,7 @@ def test_a_run_that_would_never_end_at_the_worst_is_no_verdict(recording: Record
     found = decide_between(
         measured(recording, "docker", training_run), unmeasured(replace(candidate, inputs=inputs)), effort=0.02
     )
-    assert (found.verdict, found.least) == (CANNOT_TELL, None)
+    assert (found.verdict, found.saving_at_worst) == (CANNOT_TELL, None)
     assert "at worst the run would not end" in to_markdown(page(found, input_effects(found), [], [], "")).replace(
         "\n", " "
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Images, Interval, Think, TrainingRun, TrainingRunError, load, load_prices
+from costmodel import Images, Interval, Think, TrainingRun, load, load_prices
 from costmodel.analysis.project import behind
 from costmodel.analysis.what_if import Saving, what_if
 from costmodel.attribution.paired_comparison import RunInSteps
@@ -51,7 +51,6 @@ def test_a_stated_start_saves_until_it_is_as_slow_as_a_create(recording: Path, a
     found = effect(recording, action, **{f"{action}_s": 0.5})
     assert found.assumed == ()
     assert found.step_s.value > 0
-    assert found.usd is not None
     assert found.usd.value > 0
     [turn] = found.thresholds
     assert turn.value == pytest.approx(7 if action == "fork" else 7.5, rel=0.15)  # a recycled one has no clean-up
@@ -61,7 +60,6 @@ def test_a_suspension_saves_up_to_a_price_of_a_suspended_sandbox(recording: Path
     think = {"think": Think(20 * S), "suspend_after_s": 1.0, "suspend_s": 1.0, "gpu_usd_hour": 0.0}
     found = effect(recording, "suspend", **think)
     assert found.step_s.value == pytest.approx(0, abs=1e-9)
-    assert found.usd is not None
     assert found.usd.value == pytest.approx(
         16 * 2 * 18, rel=0.01
     )  # rollouts, pauses and suspended seconds, at $1 a second
@@ -75,8 +73,6 @@ def test_an_input_that_is_not_stated_has_its_published_range(recording: Path) ->
     found = effect(recording, "recycle")
     [assumed] = found.assumed
     assert (assumed.field, assumed.low, assumed.high) == ("recycle_s", 0.0, 5.0)
-    assert found.step_s.low is not None
-    assert found.step_s.high is not None
     assert found.step_s.low < found.step_s.value < found.step_s.high
 
 
@@ -99,11 +95,6 @@ def test_builds_before_the_run_save_the_first_uses(recording: Path) -> None:
     places = {"images": Images.of([1.0] * 4), "placement": "prepulled", "nodes": 1, "pods_per_node": 8}
     found = effect(recording, "prebuild", build_s=300.0, builders=1, **places)
     assert 10 * found.step_s.value == pytest.approx(4 * 300, rel=0.2)  # ten steps in all
-
-
-def test_a_run_without_steps_is_refused(recording: Path) -> None:
-    with pytest.raises(TrainingRunError, match="compares training steps"):
-        effect(recording, "fork", prompts=None, group_size=None, gpus=None, gpu_usd_hour=None)
 
 
 @pytest.mark.parametrize(

@@ -37,15 +37,6 @@ def test_the_closest_ranks_whose_risk_is_at_most_a_fortieth_on_each_side(count: 
 
 
 @untimed
-@given(st.integers(2, 120), permille)
-def test_two_limits_cover_at_least_95_percent(count: int, thousandths: int) -> None:
-    low, high = rank_limits(count, thousandths / 1000)
-    if low is not None and high is not None:
-        risk = below(count, Fraction(thousandths, 1000))
-        assert risk[high] - risk[low] >= Fraction(19, 20)
-
-
-@untimed
 @given(st.integers(1_000, 1_000_000), permille)
 def test_large_samples_agree_with_the_normal_approximation(count: int, thousandths: int) -> None:
     p = thousandths / 1000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cmath
 import math
 from random import Random
 from statistics import NormalDist
@@ -12,17 +11,6 @@ import pytest
 from costmodel.simulation.random_streams import _normals
 from costmodel.statistics import lognormal_sum
 from costmodel.statistics.lognormal_sum import CELLS, WHOLE, strata_of_sum
-
-
-@pytest.mark.parametrize("count", [1, 2, 4, 32, 128])
-def test_the_transform_is_that_of_the_definition(count: int) -> None:
-    rng = Random(count)
-    values = [complex(rng.gauss(0, 1), rng.gauss(0, 1)) for _ in range(count)]
-    found = lognormal_sum._fourier(values)
-    assert len(found) == count
-    for frequency, one in enumerate(found):
-        turns = (cmath.exp(-2j * math.pi * frequency * place / count) for place in range(count))
-        assert one == pytest.approx(sum(value * turn for value, turn in zip(values, turns, strict=True)))
 
 
 @pytest.mark.parametrize(("pauses", "sigma"), [(1, 0.6), (2, 1.2), (40, 0.3), (150, 1.2)])

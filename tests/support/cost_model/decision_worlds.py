@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from costmodel import Precision, TrainingRun, load
 from costmodel.analysis.bill import USD, Side
 from costmodel.analysis.decision import Decision, Savings, decide_between
-from costmodel.analysis.per_substrate import PlaceAsked, candidates_of, runs_of
+from costmodel.analysis.per_substrate import SubstrateRun, candidates_of, runs_of
 from costmodel.analysis.project import project, rows_of
 from costmodel.attribution.paired_comparison import RunInSteps
 from costmodel.providers.plausible_ranges import Candidate
@@ -64,7 +64,7 @@ def measured(recording: Recording, substrate: str, training_run: TrainingRun, ef
         return project([recording], training_run, effort=effort, wanted=wanted, stressed=False)[0]
 
     row = rerun(training_run)
-    runs = runs_of([recording], PlaceAsked(substrate, training_run, None), row)  # type: ignore[arg-type]
+    runs = runs_of([recording], SubstrateRun(substrate, training_run, None), row)  # type: ignore[arg-type]
     return Side(name=substrate, row=row, training_run=training_run, rerun=rerun, runs=runs)  # type: ignore[arg-type]
 
 
@@ -83,7 +83,7 @@ def candidate_at(
 ) -> Candidate:
     """The work of the recording at a provider, which has no nodes of ours."""
     asked = replace(training_run, nodes=None, pods_per_node=None, node_usd_hour=None)
-    place = PlaceAsked(provider, asked, None)
+    place = SubstrateRun(provider, asked, None)
     [found] = candidates_of([recording], place, load_provider(provider), lambda _: True, stated=stated)
     return found
 

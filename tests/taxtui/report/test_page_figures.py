@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from costmodel import TrainingRun, load
-from costmodel.analysis.per_substrate import PlaceAsked
+from costmodel.analysis.per_substrate import SubstrateRun
 from costmodel.providers.provider import load_provider
 from taxtui.report.cells import TableCell
 from taxtui.report.measured.failures import errors
@@ -139,7 +139,7 @@ def test_attribution_is_that_of_the_projection_by_cause(tmp_path: Path, steps: b
         trajectories=512, workers=16, **({"batch": 64, "gpus": 8, "gpu_usd_hour": 2.0} if steps else {})
     )
     providers = [load_provider("daytona", load)] * steps
-    own = Material(rows, sources, paths, 0, places=[PlaceAsked("", asked, None)], providers=providers)
+    own = Material(rows, sources, paths, 0, places=[SubstrateRun("", asked, None)], providers=providers)
     (figure,) = attribution.figures(own)
     assert own.run is not None
     assert [panel.apart for panel in figure.panels] == ["", "COMPOSED"][: 1 + steps]

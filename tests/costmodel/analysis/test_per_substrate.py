@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from costmodel import Precision, Recording, TrainingRun, load, project
-from costmodel.analysis.per_substrate import PlaceAsked, only, project_places, runs_of
+from costmodel.analysis.per_substrate import SubstrateRun, only, project_per_substrate, runs_of
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 from tests.support.cost_model.every_digit import every_digit
 
@@ -26,32 +26,31 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 
 def test_each_place_is_asked_its_own_and_the_last_one_is_for_all_others(recording: Recording) -> None:
-    places = [PlaceAsked("local", THERE, None), PlaceAsked("", HERE, None)]
-    rows = project_places([recording], places)
+    places = [SubstrateRun("local", THERE, None), SubstrateRun("", HERE, None)]
+    rows = project_per_substrate([recording], places)
     alone = {
         spec: project([recording], training_run, wanted=lambda identity, spec=spec: identity.substrate == spec)
         for spec, training_run in (("local", THERE), ("docker", HERE))
     }
     assert every_digit(rows) == every_digit([*alone["local"], *alone["docker"]])
     assert [row.identity.substrate for row in rows] == ["local", "local", "docker"]
-    few = project_places([recording], places, wanted=lambda identity: identity.tier == "T1")
+    few = project_per_substrate([recording], places, wanted=lambda identity: identity.tier == "T1")
     assert [(row.identity.substrate, row.identity.tier) for row in few] == [("local", "T1")]
 
 
 def test_all_are_compared_with_the_baseline_of_the_last(recording: Recording) -> None:
     common = TrainingRun(trajectories=100, workers=4, batch=20, precision=COARSE, baseline="docker")
-    rows = project_places([recording], [PlaceAsked("local", THERE, None), PlaceAsked("", common, None)])
+    rows = project_per_substrate([recording], [SubstrateRun("local", THERE, None), SubstrateRun("", common, None)])
     [local] = [row for row in rows if row.identity.substrate == "local" and row.identity.tier == "T2"]
-    assert local.versus is not None
     assert local.versus.label == "docker"
 
 
 def test_a_run_in_steps_is_simulated_from_the_trials_of_its_row(recording: Recording) -> None:
-    place = PlaceAsked("local", THERE, None)
+    place = SubstrateRun("local", THERE, None)
     [row] = project([recording], THERE, wanted=lambda identity: identity.tier == "T1")
     [run] = runs_of([recording], place, row)
     assert (run.pool.identity, run.training_run) == (row.identity, THERE)
-    assert runs_of([recording], PlaceAsked("local", TrainingRun(trajectories=9, workers=2), None), row) == ()
+    assert runs_of([recording], SubstrateRun("local", TrainingRun(trajectories=9, workers=2), None), row) == ()
 
 
 def test_what_is_not_wanted_is_left_out_but_for_other_lengths_of_the_same(recording: Recording, tmp_path: Path) -> None:

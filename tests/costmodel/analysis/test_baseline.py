@@ -29,16 +29,12 @@ def two_substrates(folder: Path, name: str = "a", slow: int = 3, **other: Any) -
 def test_rows_are_compared_with_the_baseline(folder: Path) -> None:
     docker, other = project([load(two_substrates(folder))], ask(baseline="docker", full_speed="docker"))
     assert docker.versus is None
-    assert other.versus is not None
     assert other.versus.worker_hours.value == pytest.approx(7)
     assert other.versus.verdict.kind == "differs"
     assert other.versus.baseline == docker.identity.cell_id
-    assert other.by_cause_worker_hours is not None
     assert (other.by_cause_worker_hours.slowdown, other.by_cause_worker_hours.work) == pytest.approx((1.5, 1.5))
-    assert docker.by_cause_worker_hours is not None
     assert docker.by_cause_worker_hours.slowdown == 0
     near = project([load(two_substrates(folder, "b", slow=1))], ask(baseline="docker"))[1]
-    assert near.versus is not None
     assert near.versus.verdict.kind == "differs"
     with pytest.raises(TrainingRunError, match="no row for 'podman'; the recordings hold docker, kubernetes"):
         project([load(two_substrates(folder, "c"))], ask(baseline="podman"))
@@ -59,7 +55,6 @@ def test_comparisons_across_places_are_flagged_and_across_provenance_refused(fol
 def test_variants_are_told_apart(folder: Path) -> None:
     file = two_substrates(folder, substrate="docker", variant="runtime=runsc")
     plain, runsc = project([load(file)], ask(baseline="docker:runtime=runsc"))
-    assert plain.versus is not None
     assert runsc.versus is None
     plain, runsc = project([load(file)], ask(baseline="docker"))
     assert (plain.versus, runsc.versus is None) == (None, False)
@@ -71,10 +66,7 @@ def test_break_even_length(folder: Path) -> None:
     cheap_action = [trial(n, cell=1, create=(11 + n % 2) * S, actions=[S] * 3) for n in range(10, 16)]
     rows = project([load(write(folder / "a", cheap_start + cheap_action, *cells))], ask(baseline="docker"))
     even = rows[1].break_even
-    assert even is not None
     assert even.actions == pytest.approx(5)
-    assert even.low is not None
-    assert even.high is not None
     assert even.low < 5 < even.high
     assert break_even(rows[0], rows[1]) == even
     few = one(write(folder / "b", [trial(1)]))
