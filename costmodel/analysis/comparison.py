@@ -25,7 +25,8 @@ from costmodel.analysis.compared_metrics import (
     parse_metric,
 )
 from costmodel.errors import TrainingRunError
-from costmodel.recording.reader import CellIdentity, Recording
+from costmodel.recording.reader import Recording
+from costmodel.recording.trial import CellIdentity
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.repetitions import Basis
 from costmodel.statistics.verdict import repetitions_needed

@@ -13,7 +13,7 @@ import msgspec
 from costmodel.errors import NoPrice, PriceError
 from costmodel.pricing.instance_sizes import SIZES
 from costmodel.pricing.tariff import BILLED, PROVISIONED, CpuBasis, IdleBilling, Node, SandboxPrice, UsdRates, titled
-from costmodel.recording.reader import CellIdentity
+from costmodel.recording.trial import CellIdentity
 from costmodel.toml import Count, Document, MalformedDocument, Text
 from costmodel.units import MAX_INT
 

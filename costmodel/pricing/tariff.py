@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 
 from costmodel.errors import PriceError
 from costmodel.pricing.instance_sizes import Size, sold_size
-from costmodel.recording.reader import CellIdentity
+from costmodel.recording.trial import CellIdentity
 from costmodel.units import NS_PER_HOUR
 
 PARTS: Final = 10**12
@@ -130,9 +130,9 @@ class SandboxPrice:
             )
         return size
 
-    def meter(self, identity: CellIdentity, *, least: bool = False) -> Meter:
-        """Return the meter without nodes; ``least``: at the lowest rates. Raises as ``size``."""
-        rates, size = self.cheaper if least else self.rates, self.size(identity)
+    def meter(self, identity: CellIdentity, *, lowest: bool = False) -> Meter:
+        """Return the meter without nodes; ``lowest``: at the lowest rates. Raises as ``size``."""
+        rates, size = self.cheaper if lowest else self.rates, self.size(identity)
         vcpus, gib = size.cpu_milli / 1000, size.memory_mib / 1024
         cpu_usd_hour = 0.0 if self.cpu == PROVISIONED else rates.usd_per_vcpu_hour
         asked_usd_hour = 0.0 if self.cpu == ACTIVE else max(0.0, vcpus - self.free_vcpus) * rates.usd_per_vcpu_hour

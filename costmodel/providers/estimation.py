@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Final
 from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
-from costmodel.projection.diagnostics import asked, refused
+from costmodel.projection.diagnostics import refused, settings_in_use
 from costmodel.providers import published_figures
-from costmodel.recording.reader import CellIdentity
-from costmodel.recording.trial import RecordedTrial
+from costmodel.recording.trial import CellIdentity, RecordedTrial
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_S
 from costmodel.workload.pool import Pool
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from costmodel.providers.provider import Dispatch, Provider, StartLaw
 
 
-def works(pools: Iterable[Pool]) -> list[Pool]:
+def workloads(pools: Iterable[Pool]) -> list[Pool]:
     """Return the most informative pool for each workload.
 
     Among equals: the lowest concurrency, then the longest dispatch, because the dispatch of a container is closer to an
@@ -54,12 +53,12 @@ def works(pools: Iterable[Pool]) -> list[Pool]:
 
 def _worth(pool: Pool) -> tuple[bool, bool, bool, int, float]:
     good = pool.successes
-    split_known = bool(good) and all(trial.measures.known for trial in good)
+    split_known = bool(good) and all(trial.measures.divided for trial in good)
     dispatch_ns = sum(trial.measures.dispatch_ns for trial in good) / (len(good) or 1)
     return bool(good), pool.provenance == warnings.MEASURED, split_known, -pool.identity.concurrency, dispatch_ns
 
 
-def elsewhere(pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None) -> Alternatives:
+def estimated(pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None) -> Alternatives:
     """Estimate a recorded pool's work at a provider. ``prices`` come before the provider's own.
 
     Raises:
@@ -127,7 +126,7 @@ def _limited(training_run: TrainingRun, provider: Provider) -> TrainingRun:
     """Fill unset limits of the training run with the provider's."""
     if provider.profile is None:
         return training_run
-    set_fields = {name: getattr(training_run, name) for name in asked(training_run)}
+    set_fields = {name: getattr(training_run, name) for name in settings_in_use(training_run)}
     return TrainingRun(**provider.profile.filled(set_fields))
 
 
@@ -159,7 +158,7 @@ def _pool(
     new.identity = _identity(pool.identity, provider)
     new.provenance = warnings.COMPOSED
     new.contended = None
-    new.untold = pool.untold - {"create", "ready", "held"}  # the provider's start supplies these
+    new.unreported = pool.unreported - {"create", "ready", "held"}  # the provider's start supplies these
     starts_ns = [round((seconds + image_s) * NS_PER_S) for seconds in law.strata(max(1, len(trials)))]
     Random(seed).shuffle(starts_ns)  # one per trial, independent of its times
     new.trials = [

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from costmodel.errors import SourceError
-from costmodel.recording.reader import CellIdentity
+from costmodel.recording.trial import CellIdentity
 from costmodel.toml import Count, Document, MalformedDocument, Text
 from costmodel.units import MAX_INT
 

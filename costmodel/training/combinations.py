@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from costmodel.errors import TrainingRunError
-
-if TYPE_CHECKING:
-    from costmodel.training.run import TrainingRun
 
 STEP_MODEL: Final = (
     "staleness instant_claim think_correlation nodes images failure_rate failure_hazard failure_burst on_failure "
@@ -42,7 +39,7 @@ class Excludes(NamedTuple):
 class Refused(NamedTuple):
     """Numbers that contradict each other."""
 
-    contradicts: Callable[[TrainingRun], bool]
+    contradicts: Callable[[Any], bool]
     message: str
 
 
@@ -156,8 +153,8 @@ RULES: Final[tuple[Needs | Excludes | Refused, ...]] = (
 )
 
 
-def check_combinations(run: TrainingRun) -> None:
-    """Refuse settings that contradict each other, or lack a setting that they need.
+def check_combinations(run: Any) -> None:
+    """Refuse settings of a ``TrainingRun`` that contradict each other, or lack a setting that they need.
 
     Raises:
         TrainingRunError: the first broken rule of the table.

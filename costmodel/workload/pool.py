@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from costmodel.errors import SourceError
 from costmodel.recording.breakdown import OPEN, UNKNOWN, Split, contended
-from costmodel.recording.reader import CellIdentity, RecordedCell, Recording
-from costmodel.recording.trial import RecordedTrial
+from costmodel.recording.reader import RecordedCell, Recording
+from costmodel.recording.trial import CellIdentity, RecordedTrial
 from costmodel.statistics.lognormal_sum import strata_of_sum
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH, Length
@@ -41,7 +41,7 @@ class Pool:
         "recordings",
         "resolution_ns",
         "trials",
-        "untold",
+        "unreported",
     )
 
     def __init__(self, cell: RecordedCell, identity: CellIdentity) -> None:
@@ -50,7 +50,7 @@ class Pool:
         self.preload = cell.preload
         self.provenance = cell.provenance
         self.resolution_ns = cell.resolution_ns  # of the coarsest clock
-        self.untold = cell.untold  # quantities that no source reports
+        self.unreported = cell.unreported  # quantities that no source reports
         self.trials: Sequence[RecordedTrial] = ()
         self.recordings: list[Recording] = []
         self.contended: float | None = None  # share of the waiting that is contention; None: unknown
@@ -96,7 +96,7 @@ class Pool:
     @property
     def run_known(self) -> bool:
         """Whether the in-sandbox time of every success is known."""
-        return all(trial.measures.known for trial in self.successes)
+        return all(trial.measures.divided for trial in self.successes)
 
     @property
     def cleanup_ns(self) -> float:
@@ -161,7 +161,7 @@ def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellI
             identity = alike(cell.identity)
             pool = by_key.setdefault((identity, cell.provenance), Pool(cell, identity))
             pool.resolution_ns = max(pool.resolution_ns, cell.resolution_ns)
-            pool.untold &= cell.untold
+            pool.unreported &= cell.unreported
             trials.setdefault(pool, []).append(cell.trials)
             if recording not in pool.recordings:
                 pool.recordings.append(recording)
@@ -302,7 +302,7 @@ def at_length(
         wrapper_ns += more.of(like.wrappers_ns)
     longer_ns = gap_ns - trial.gap_ns
     change_ns = duration_ns - trial.actions.taken_ns + longer_ns + think_ns - measured.think_ns
-    split_known = trial.setup.known and split.known and (like is trial or like.actions.known)
+    split_known = trial.setup.divided and split.divided and (like is trial or like.actions.divided)
     run_ns += trial.setup.work_ns
     contention_ns = measured.contention_ns(contended)
     if contention_ns and run_ns != measured.work_ns:  # in proportion

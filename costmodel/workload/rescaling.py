@@ -187,7 +187,7 @@ def _setup(trial: RecordedTrial, change: Remaking) -> Split:
         round(setup.work_ns * change.work),
         round(setup.dispatch_ns * dispatch),
         round(setup.unsplit_ns * change.unsplit),
-        setup.known,
+        setup.divided,
         setup.wrapper_ns,
     )
 

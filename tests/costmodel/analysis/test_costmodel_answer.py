@@ -12,7 +12,7 @@ from costmodel.analysis.project import project
 from costmodel.analysis.ranking import HELD_PER_SUCCESS, Answer, answer_of, excess, headline
 from costmodel.errors import TrainingRunError
 from costmodel.projection.row import Row
-from costmodel.recording.load import load
+from costmodel.recording.reader import load
 from costmodel.statistics.verdict import judge, ratio
 from costmodel.training.run import Think
 from tests.support.asking import ask

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from costmodel.analysis.headline import sentence
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
-from costmodel.recording.load import load
+from costmodel.recording.reader import load
 from costmodel.training.run import TrainingRun
 from taxtui.cli import app
 from tests.support.cost_model.costmodel_files import S, cell, trial, write

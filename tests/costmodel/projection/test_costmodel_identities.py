@@ -18,6 +18,7 @@ from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import mean_interval
 from costmodel.workload.estimator import StraightLine, Tally
 from costmodel.workload.pool import at_length, killed_after
+from tests.support.asking import present
 
 many = settings(max_examples=200, deadline=None)
 amounts = st.integers(0, 10**13)
@@ -51,18 +52,6 @@ def test_the_retry_identity_is_exact(outcomes: list[tuple[int, bool]]) -> None:
     identity = Fraction(sum(good), len(good)) + (Fraction(sum(bad), len(bad)) if bad else 0) * failure / (1 - failure)
     assert sums.total(lambda attempt: attempt.held_ns) / sums.successes == identity
     assert Retries(failure, None).attempts * Fraction(sum(held for held, _ in outcomes), len(outcomes)) == identity
-
-
-@many
-@given(
-    st.lists(st.integers(0, 10**12), min_size=1, max_size=30),
-    st.lists(st.integers(0, 10**12), min_size=1, max_size=30),
-)
-def test_sums_are_additive_over_cells(one: list[int], other: list[int]) -> None:
-    def held(sample: list[int]) -> Fraction:
-        return tally([a_trial([], x) for x in sample], 0).total(lambda attempt: attempt.held_ns)
-
-    assert held(one) + held(other) == held(one + other) == sum(one) + sum(other)
 
 
 @many
@@ -119,28 +108,11 @@ def test_break_even_is_symmetric(one: StraightLine, other: StraightLine) -> None
 
 
 @many
-@given(st.lists(st.integers(0, 10**6), min_size=3, max_size=60), st.integers(1, 1000))
-def test_intervals_scale(sample: list[int], factor: int) -> None:
-    plain, scaled = mean_interval(sample), mean_interval([factor * x for x in sample])
-    assert plain.low is not None
-    assert plain.high is not None
-    assert plain.low <= plain.value <= plain.high
-    for own, other in zip(plain, scaled, strict=True):
-        assert own is not None
-        assert other is not None
-        assert abs(own * factor - other) <= 1e-6 * max(1.0, abs(other))
-
-
-@many
 @given(st.lists(st.integers(0, 10**6), min_size=3, max_size=60), st.randoms(use_true_random=False))
 def test_clustering_never_narrows(sample: list[int], rng: Random) -> None:
     plain, clustered = mean_interval(sample), mean_interval(sample, [rng.randrange(5) for _ in sample])
-    assert plain.low is not None
-    assert plain.high is not None
-    assert clustered.low is not None
-    assert clustered.high is not None
-    assert clustered.low <= plain.low
-    assert clustered.high >= plain.high
+    assert present(clustered.low) <= present(plain.low)
+    assert present(clustered.high) >= present(plain.high)
 
 
 @settings(max_examples=40, deadline=None)

@@ -9,7 +9,6 @@ import pytest
 
 from costmodel import (
     PriceError,
-    Published,
     SourceError,
     TrainingRun,
     TrainingRunError,
@@ -22,6 +21,7 @@ from costmodel import (
 from costmodel.analysis.headline import sentence
 from costmodel.projection.diagnostics import option, used_by
 from taxtui.options.training import OPTIONS
+from tests.support.asking import present
 from tests.support.cost_model.asked_training_runs import ASKED, STEP_MODEL_ASKED
 from tests.support.cost_model.costmodel_files import trial, write
 
@@ -43,48 +43,30 @@ def test_the_essays_table() -> None:
     assert [row.label for row in rows] == list(ESSAY)
     for row in rows:
         latency, wall, hours, versus = ESSAY[row.label]
-        assert row.trajectory_s is not None
-        assert row.wall_clock_hours is not None
-        assert row.worker_hours is not None
-        assert row.trajectory_s.mean.value == latency
-        assert round(row.wall_clock_hours.fluid, 1) == wall
-        assert round(row.worker_hours.value) == hours
+        assert present(row.trajectory_s).mean.value == latency
+        assert round(present(row.wall_clock_hours).fluid, 1) == wall
+        assert round(present(row.worker_hours).value) == hours
         assert (row.versus and round(row.versus.worker_hours.value)) == versus
         assert row.flags == ("published",)
         (printed,) = row.assumptions
         assert printed.value == f"{latency:g} s for 50 actions"
         assert printed.source.endswith("(no date is known)")
         assert (
-            row.worker_hours.low,
-            row.wall_clock_hours.low,
+            present(row.worker_hours).low,
+            present(row.wall_clock_hours).low,
             row.tax_worker_hours,
             row.by_cause_worker_hours,
             row.trials,
         ) == (None,) * 5
 
 
-def test_the_contradiction_is_noted() -> None:
-    essay = load(SHIPPED / "essay.toml")
-    assert isinstance(essay, Published)
-    assert any("80" in note and "56" in note for note in essay.notes)
-    assert essay.source
-
-
 def test_the_papers_table_2() -> None:
     rows = project([load(SHIPPED / "paper.toml")], TrainingRun(trajectories=1_000_000, workers=500))
     slowest, fastest = rows
-    assert slowest.worker_hours is not None
-    assert fastest.worker_hours is not None
-    assert round(slowest.worker_hours.value) == 11_811
-    assert round(fastest.worker_hours.value) == 6_495
-    assert slowest.versus is not None
-    assert round(slowest.versus.worker_hours.value) == 5_316
+    assert round(present(slowest.worker_hours).value) == 11_811
+    assert round(present(fastest.worker_hours).value) == 6_495
+    assert round(present(slowest.versus).worker_hours.value) == 5_316
     assert [round(row.trajectory_s.mean.value, 1) for row in rows if row.trajectory_s] == [42.5, 23.4]
-
-
-def test_printed_hours_admit_the_latencies_in_the_file() -> None:
-    for latency, printed in ((42.52, 11_811), (23.382, 6_495)):
-        assert round(1_000_000 * latency / 3600) == printed
 
 
 def test_other_lengths_are_unknown_not_guessed() -> None:
@@ -148,8 +130,7 @@ def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:
     sheet.write_text(f"date = 2020-01-01\n{tables}")
     essay = load(SHIPPED / "essay.toml")
     rows = project([essay], TrainingRun(trajectories=100, workers=5), load_prices(sheet))
-    daytona = rows[-1].cost
-    assert daytona is not None
+    daytona = present(rows[-1].cost)
     assert daytona.total_usd == pytest.approx(100 * 60)
     assert daytona.billed_ratio == pytest.approx(60 / 12.9)  # 4.65: the minimum bills it as a minute
     assert {"billed_at_mean", "stale_prices"} <= set(rows[-1].flags)
@@ -160,22 +141,12 @@ def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = [", "line|invalid|Unclosed|Invalid"),
         ('name = "a scenario"', "not a file of published latencies"),
         (PUBLISHED, r"no \[\[rows\]\]; each needs"),
-        (f"{PUBLISHED}rows = 3", ":2: rows: expected `array`, got `int`"),
-        (f"{PUBLISHED}rows = []", r"no \[\[rows\]\]; each needs"),
         (f'{PUBLISHED}[[rows]]\nsubstrat = "x"', r":3: rows\[1\].substrat: unknown key; did you mean 'substrate'\?"),
-        (ROW + SECOND.replace("5", "nan"), r":13: rows\[2\].trajectory_s: must be a finite number, not nan"),
         (ROW + SECOND.replace("= 5", "= -1"), r":13: rows\[2\].trajectory_s: expected `float` >= 1e-09"),
-        (ROW + SECOND.replace("= 5", "= 1e300"), r":13: rows\[2\].trajectory_s: expected `float` <= "),
         (ROW + SECOND.replace("= 7", "= 0"), r":12: rows\[2\].actions: expected `int` >= 1"),
         (ROW.replace('substrate = "x"\n', ""), "missing required field `substrate`; add substrate = "),
-        (ROW.replace('"x"', '""'), ":4: rows.*substrate: expected `str` of length >= 1"),
-        (f"{PUBLISHED}cpus = inf\n{SECOND}", ":2: cpus: must be a finite number, not inf"),
-        (f"{PUBLISHED}memory_mib = []\n{SECOND}", ":2: memory_mib: expected `int`, got `array`"),
-        (f"{PUBLISHED}notes = [1]\n{SECOND}", r":2: notes\[1\]: expected `str`, got `int`"),
-        (f"{PUBLISHED}baseline = []\n{SECOND}", ":2: baseline: expected `str | null`, got `array`"),
         (f"{PUBLISHED}cpu = 2\n{SECOND}", r":2: cpu: unknown key; did you mean 'cpus'\?"),
     ],
 )

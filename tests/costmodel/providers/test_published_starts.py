@@ -94,13 +94,10 @@ HEAD = 'provenance = "published"\ndate = 2026-01-01\n'
         ('provenance = "published"\n[[starts]]\nsubstrate = "x"\np50_s = 1', "each needs its date; add date"),
         (f'{HEAD}[[starts]]\nsubstrate = "x"', "no time; give at least one of mean_s, p50_s"),
         (f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = 2\np95_s = 1', "must ascend"),
-        (f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = inf', "p50_s: must be a finite number, not inf"),
-        (f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = 1\nat_a_time = 0', "at_a_time: expected `int` >= 1"),
         (
             f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = 1\nburst = 3',
             r":6: starts\[1\].burst: unknown key; known: substrate, date",
         ),
-        (f"{HEAD}[[starts]]\np50_s = 1", r"starts\[1\]: .*missing required field `substrate`; add substrate = "),
         (
             f'{HEAD}[[speeds]]\nsubstrate = "x"\nseconds = 1',
             r":3: speeds\[1\]: .*missing required field `work`; add work = ",
@@ -113,12 +110,6 @@ HEAD = 'provenance = "published"\ndate = 2026-01-01\n'
         (
             f"{HEAD}source = 'a'\n{FIGURE}value = 2".replace('"s"', '"share"').replace("dispatch", "failures"),
             "a share must be at most 1",
-        ),
-        (f"{HEAD}starts = 3", ":3: starts: expected `array`, got `int`"),
-        (f'{HEAD}title = "x"\nrow = 3', "row: unknown key; did you mean 'rows'"),
-        (
-            'provenance = "published"\ndate = "May"\n[[starts]]\nsubstrate = "x"\np50_s = 1',
-            ":2: date: invalid RFC3339 encoded date",
         ),
     ],
 )

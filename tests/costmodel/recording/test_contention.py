@@ -16,6 +16,7 @@ from costmodel.workload.pool import pools
 from taxtui.cli import app
 from taxtui.live.state import RunState
 from taxtui.report.measured.rows import rows_of
+from tests.support.asking import present
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 SLEEP = S // 2
@@ -57,20 +58,16 @@ def test_report_and_project_say_the_same(tmp_path: Path) -> None:
     for row, told in zip(
         project([load(path)], TrainingRun(trajectories=3600, workers=1), each_level=True), reported(path), strict=True
     ):
-        causes = row.by_cause_worker_hours
-        assert causes is not None
-        assert row.tax_worker_hours is not None
+        causes = present(row.by_cause_worker_hours)
         assert causes.contention == pytest.approx(told["tax_by_cause_ns"]["contention"] / S)
         assert causes.work == pytest.approx(told["work_per_success_ns"] / S)
-        assert row.tax_worker_hours.value == pytest.approx(told["tax_per_success_ns"]["value"] / S)
-        assert row.worker_hours is not None
-        assert sum(part or 0.0 for part in causes) == pytest.approx(row.worker_hours.value)
+        assert present(row.tax_worker_hours).value == pytest.approx(told["tax_per_success_ns"]["value"] / S)
+        assert sum(part or 0.0 for part in causes) == pytest.approx(present(row.worker_hours).value)
 
 
 def test_at_another_length_contention_keeps_its_share_of_the_run(tmp_path: Path) -> None:
     rows = project([load(both_cells(tmp_path))], TrainingRun(trajectories=3600, workers=1, actions=6), each_level=True)
-    causes = rows[1].by_cause_worker_hours
-    assert causes is not None
+    causes = present(rows[1].by_cause_worker_hours)
     assert (causes.contention, causes.work) == pytest.approx((6, 9))
 
 

@@ -85,8 +85,8 @@ def test_actions_may_arrive_in_parts_and_columns_of_zeros_empty(file: Path) -> N
 def test_setup_time_is_unknown_as_soon_as_one_command_is(file: Path, run: int) -> None:
     events = trial(1, setup=[(S, run), (S, S)])
     (one,) = opened(write(file, [events])).cells[0].trials
-    assert one.setup == Split(S, 0, S, known=False)
-    assert not one.measures.known
+    assert one.setup == Split(S, 0, S, divided=False)
+    assert not one.measures.divided
 
 
 def test_a_run_that_is_longer_than_its_command_is_unknown(file: Path) -> None:

@@ -8,9 +8,8 @@ import pytest
 
 from costmodel import load, load_all
 from costmodel.errors import SourceError
-from costmodel.recording.load import read_recordings
 from costmodel.recording.published import Published
-from costmodel.recording.reader import Recording
+from costmodel.recording.reader import Recording, read_recordings
 from tests.support.cost_model.costmodel_files import trial, write
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"

@@ -13,6 +13,7 @@ from costmodel import Recording, TrainingRun, load, project
 from costmodel.recording.runner_health import RunnerSecond, WorkerFitness
 from costmodel.workload.contamination import exposure
 from taxtui.cli import app
+from tests.support.asking import present
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 MS = S // 1000
@@ -61,8 +62,7 @@ def test_a_bad_second_of_one_repetition_exposes_no_trial_of_another(tmp_path: Pa
 
 
 def test_what_bad_seconds_do_is_told_with_and_without_their_trials(tmp_path: Path) -> None:
-    found = exposure(recorded(tmp_path, 4 * S).cells[0].trials)
-    assert found is not None
+    found = present(exposure(recorded(tmp_path, 4 * S).cells[0].trials))
     assert (found.exposed, found.successes) == (5, 20)
     assert (found.every_ns.value, found.clean_ns.value, found.difference_ns) == (7 * S, 6 * S, S)
 
@@ -84,8 +84,7 @@ def test_a_row_is_badged_only_where_that_is_more_than_it_resolves(
 
 
 def test_where_most_trials_are_exposed_the_less_exposed_half_is_the_clean_one(tmp_path: Path) -> None:
-    found = exposure(recorded(tmp_path, S, bad=19).cells[0].trials)
-    assert found is not None
+    found = present(exposure(recorded(tmp_path, S, bad=19).cells[0].trials))
     assert found.exposed == 19
     assert exposure(recorded(tmp_path, S, bad=0).cells[0].trials) is None
 

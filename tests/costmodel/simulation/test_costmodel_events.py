@@ -15,7 +15,6 @@ from costmodel.simulation.attempts import Trials
 from costmodel.simulation.makespan import expected_max, list_makespan, makespan_bounds, renewal_makespan
 from costmodel.simulation.run import SimulatedRun, simulate_run
 from costmodel.statistics.distribution import Distribution
-from costmodel.training.policies import POLICIES
 from tests.support.cost_model.stepping import parts, stepped
 
 S = 10**9
@@ -184,17 +183,6 @@ def test_more_launches_end_sooner_and_cutting_a_straggler_may_save_more_than_the
     assert [one.wasted_ns.value for one in even] == sorted(one.wasted_ns.value for one in even)
     straggling = Distribution({S: 9, 1000 * S: 1})
     assert steps(straggling, 0.5).held_ns.value < steps(straggling, 0.0).held_ns.value / 10
-
-
-@few
-@given(laws, st.integers(1, 20), st.integers(1, 6), st.integers(0, 10**11), st.sampled_from(list(POLICIES)))
-def test_a_run_is_never_shorter_than_its_training_or_its_rollouts(
-    law: Distribution, batch: int, steps: int, train: int, policy: str
-) -> None:
-    found = expect(law, batch * steps, 5, batch=batch, train_s=train / S, policy=policy)
-    assert found.wall_ns.value >= max(steps * train, found.rollouts_ns.value) * (1 - 1e-6) - found.wall_ns.error
-    if policy == "sync":
-        assert found.wall_ns.value == pytest.approx(steps * train + found.rollouts_ns.value)
 
 
 def test_one_step_off_is_the_mean_of_maxima() -> None:

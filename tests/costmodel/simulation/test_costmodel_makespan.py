@@ -135,38 +135,6 @@ def test_lattices_and_equal_jobs_never_lose_step() -> None:
     assert not out_of_step(far, 2_000, 100, 2e-3)
 
 
-def test_scale_is_reached_with_flat_memory() -> None:
-    law = Distribution.of([x * S for x in uniform(Random(2), 100)])
-    for workers in (1, 500, 100_000):
-        found = expected_makespan(law, 10**15, workers)
-        assert found.value_ns == pytest.approx(1e15 * law.mean / workers, rel=1e-6)
-
-
-def test_degenerate_simulations() -> None:
-    assert random_makespan(Distribution.of([0]), 10_000, 3, Random(0)) == 0
-    assert random_makespan(Distribution.of([7]), 2, 3, Random(0)) == 7
-    assert random_makespan(Distribution.of([7]), 100, 3, Random(0)) == 34 * 7
-    assert random_makespan(Distribution.of([5]), 0, 3, Random(0)) == 0
-
-
-def test_durations_that_a_float_would_round_stay_whole() -> None:
-    assert random_makespan(Distribution.of([2**53 + 1]), 3, 3, Random(0)) == 2**53 + 1
-
-
-def test_lockstep_beyond_what_is_drawn_lies_in_the_middle_of_narrow_bounds() -> None:
-    law = Distribution.of([x * S for x in (Random(5).lognormvariate(2, 0.02) for _ in range(100))])
-    found = expected_makespan(law, 600_000, 10_000)
-    assert found.method == "bounds"
-    assert found.error_ns < 0.01 * found.value_ns
-
-
-def test_laws_of_every_size_are_drawn_without_bias() -> None:
-    for size in (1, 3, 256, 257, 5_000, 70_000):
-        law = Distribution({value * S: 1 for value in range(1, size + 1)})
-        mean = statistics.fmean(random_makespan(law, 20_000, 1, Random(seed)) for seed in range(4)) / 20_000
-        assert mean == pytest.approx(law.mean, abs=4.5 * law.sd / math.sqrt(80_000) + 1e-9 * law.mean)
-
-
 def test_list_makespan_by_hand() -> None:
     assert list_makespan([3, 3, 2, 2, 4], 2) == 9  # 3+2, then 3+2, then 4 on the first that is free
     assert list_makespan([], 4) == 0

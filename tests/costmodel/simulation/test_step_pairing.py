@@ -10,6 +10,7 @@ import pytest
 from costmodel import Images, Recording, Think, TrainingRun, load
 from costmodel.attribution.paired_comparison import RunDifference, RunInSteps, run_differences
 from costmodel.workload.pool import Pool, pools
+from tests.support.asking import present
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 DEMAND = TrainingRun(
@@ -36,11 +37,9 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Pool]:
 
 
 def test_what_both_share_cancels(cells: list[Pool]) -> None:
-    same = less(RunInSteps(cells[0], DEMAND, None), RunInSteps(cells[0], DEMAND, None))
-    assert same is not None
+    same = present(less(RunInSteps(cells[0], DEMAND, None), RunInSteps(cells[0], DEMAND, None)))
     assert same.usd == (0.0, 0.0, 0.0)
-    slower = less(RunInSteps(cells[1], DEMAND, None), RunInSteps(cells[0], DEMAND, None))
-    assert slower is not None
+    slower = present(less(RunInSteps(cells[1], DEMAND, None), RunInSteps(cells[0], DEMAND, None)))
     assert slower.usd.value == pytest.approx(8 * 10 * 2, rel=1e-6)  # steps, s, $ a second: think times are the same
     assert slower.usd.low == pytest.approx(slower.usd.value)
     assert slower.worker_hours.value == pytest.approx(64 * 10 / 3600, rel=1e-6)
@@ -70,8 +69,6 @@ def test_other_runs_are_resampled_each_for_themselves(cells: list[Pool], tmp_pat
     files = [write(tmp_path / f"{name}.msgpack", trials, cell(0), run_id=name) for name in ("one", "two")]
     found = [load(file) for file in files]
     one, two = (next(iter(pools([file]))) for file in found if isinstance(file, Recording))
-    apart_ = less(RunInSteps(one, DEMAND, None), RunInSteps(two, DEMAND, None))
-    assert apart_ is not None
+    apart_ = present(less(RunInSteps(one, DEMAND, None), RunInSteps(two, DEMAND, None)))
     assert apart_.usd.value == 0  # the same trials, drawn alike
-    assert apart_.usd.low is not None
-    assert apart_.usd.low < 0  # but who knows whether the runs were
+    assert present(apart_.usd.low) < 0  # but who knows whether the runs were
