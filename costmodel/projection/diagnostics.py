@@ -16,7 +16,7 @@ from costmodel.simulation.attempts import effective_workers, throttle_floor_ns
 from costmodel.statistics.repetitions import MIN_RUNS, Estimate, basis
 from costmodel.training.run import TrainingRun
 from costmodel.workload.estimator import StraightLine, Tally
-from costmodel.workload.length_extrapolation import EXACT, Margin, doubt
+from costmodel.workload.length_extrapolation import EXACT, Margin, extrapolation_margin, later_change
 from costmodel.workload.pool import Pool
 
 FROM_POOL: Final = "pool:"
@@ -82,7 +82,7 @@ def reasons(
         and run.rollouts.error_ns > training_run.precision.tolerance * run.rollouts.value_ns
     )
     conditions = {
-        warnings.FIRST_CYCLE: beyond and doubt(pool.trials, pool.cycle).first_only,
+        warnings.FIRST_CYCLE: beyond and later_change(pool.trials, pool.cycle) is None,
         warnings.BEYOND_LENGTH: beyond,
         warnings.BEYOND_CONCURRENCY: training_run.host_concurrency > pool.at_a_time,
         warnings.TAIL: tally.successes < warnings.TAIL_TRIALS,
@@ -113,7 +113,7 @@ def reasons(
 def beyond_recorded_ns(tally: Tally, pool: Pool) -> Margin:
     """Return the possible error of actions beyond the recorded ones, per success."""
     continued_ns = float(tally.total(lambda sample: sample.of_successes(sample.continued_ns)) / tally.successes)
-    return doubt(pool.trials, pool.cycle).of(continued_ns) if continued_ns else EXACT
+    return extrapolation_margin(pool.trials, pool.cycle).times(continued_ns) if continued_ns else EXACT
 
 
 _ALL: Final = frozenset(field.name for field in fields(TrainingRun))

@@ -47,7 +47,7 @@ def workloads(pools: Iterable[Pool]) -> list[Pool]:
         if key not in best or _worth(pool) > _worth(best[key]):
             best[key] = pool
     if not best:
-        raise TrainingRunError("a composed row needs work that was recorded: give a recording, or leave --compose out")
+        raise TrainingRunError("a composed row needs recorded work: give a recording, or leave --compose out")
     return list(best.values())
 
 
@@ -88,7 +88,7 @@ def estimated(pool: Pool, provider: Provider, training_run: TrainingRun, prices:
 def estimated_at(
     pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None, law: StartLaw, image_s: float
 ) -> Alternatives:
-    """Estimate a pool's work at a provider with one start distribution; each start takes ``image_s`` longer.
+    """Estimate a pool's work at a provider with a start distribution; each start takes ``image_s`` longer.
 
     Raises:
         TrainingRunError: an option needs unpublished input; the message names the option.
@@ -160,7 +160,7 @@ def _pool(
     new.contended = None
     new.unreported = pool.unreported - {"create", "ready", "held"}  # the provider's start supplies these
     starts_ns = [round((seconds + image_s) * NS_PER_S) for seconds in law.strata(max(1, len(trials)))]
-    Random(seed).shuffle(starts_ns)  # one per trial, independent of its times
+    Random(seed).shuffle(starts_ns)  # one per trial, independent of the trial
     new.trials = [
         remade(trial, _change(trial, provider, end, start_ns, Random(f"{seed}:{index}")))
         for index, (trial, start_ns) in enumerate(zip(trials, starts_ns, strict=False))
@@ -192,7 +192,7 @@ def _dispatches(trial: RecordedTrial, dispatch: Dispatch, end: int, rng: Random)
 
 
 def _identity(identity: CellIdentity, provider: Provider) -> CellIdentity:
-    """Replace the substrate and keep the workload, so that rows of the same workload are compared."""
+    """Replace the substrate and keep the workload, for comparisons of rows with the same workload."""
     newest = provider.newest[-1]
     return identity._replace(
         substrate=provider.substrate,

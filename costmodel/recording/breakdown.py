@@ -139,7 +139,7 @@ class Causes(NamedTuple):
     work_ns: int = 0  # rest of the in-sandbox time, with the set-up
     unsplit_ns: int = 0  # undivided commands
     harness_ns: int = 0  # runner gap between phases and commands
-    queued_ns: int = 0  # waiting that throttles imposed
+    queued_ns: int = 0  # throttled
     think_ns: int = 0  # idle on purpose
     failed_ns: int = 0  # occupied time of a failed trial
     wrapper_ns: int = 0  # taxtui's shell wrappers, no tax; 0: unknown
@@ -293,7 +293,7 @@ def measure(
 
 
 def contended(waiting_ns: float, alone_ns: float) -> float:
-    """Return the share of a cell's waiting that is contention: the excess over the same commands alone.
+    """Return the contended share of a cell's waiting: the excess over the same commands alone.
 
     ``waiting_ns`` and ``alone_ns`` are means over successes of a cell and of the same cell at concurrency 1. Waiting
     for sleep, a disk or a peer also occurs alone and is no contention.

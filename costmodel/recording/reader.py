@@ -53,7 +53,7 @@ class RecordedCell:
 
 
 class Recording:
-    """A file: its cells with their trials, and its completeness and health."""
+    """The cells of a file with their trials, completeness and health."""
 
     __slots__ = (
         "at_once",
@@ -75,7 +75,7 @@ class Recording:
         self.name = name
         self.run_id = ""
         self.cells: list[RecordedCell] = []
-        self.complete = False  # ends with RunFinished, with as many trials as it counts
+        self.complete = False  # ends with RunFinished and the reported number of trials
         self.distorted = False  # a measuring process was too busy
         self.lag_p99_ns = 0  # p99 over the seconds' p99; worst worker
         self.cpu_permille = 0  # median over the seconds; worst worker
@@ -112,7 +112,7 @@ def read_recording(path: Path) -> Recording:
 
 
 class _Reader:
-    """Folds events into a recording; ``_open`` has the trials that have not ended."""
+    """Folds events into a recording; ``_open`` has the unfinished trials."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -185,7 +185,7 @@ class _Reader:
 
 
 class OpenTrial:
-    """A trial that has started and not yet ended."""
+    """A started and unfinished trial."""
 
     __slots__ = (
         "cell",

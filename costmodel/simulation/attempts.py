@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
 from itertools import accumulate, compress, pairwise
 from random import Random
 from typing import Final, NamedTuple
@@ -238,14 +237,6 @@ def with_retries(
     )
     ratio = (exact * chained.size / chained.total).limit_denominator(10**12) if chained.total else Fraction(1)
     return chained.scaled(ratio.numerator, ratio.denominator)
-
-
-@lru_cache(maxsize=32)
-def retried(
-    success: Distribution, failure: Distribution | None, retries: Retries, backoff_ns: int, seed: int
-) -> Distribution:
-    """As ``with_retries`` by this seed, remembered: each point of a curve over workers asks for the same."""
-    return with_retries(success, failure, retries, backoff_ns, Random(seed))
 
 
 def throttle_floor_ns(creates: float, rate: float, burst: int) -> float:

@@ -289,7 +289,7 @@ def test_dispatch_of_a_recording_that_tells_none(tmp_path: Path) -> None:
 
 def test_published_figures_are_no_work(tmp_path: Path) -> None:
     essay = load(Path(__file__).parents[3] / "scenarios" / "published" / "essay.toml")
-    with pytest.raises(TrainingRunError, match="a composed row needs work that was recorded: give a recording"):
+    with pytest.raises(TrainingRunError, match="a composed row needs recorded work: give a recording"):
         project([essay], TrainingRun(trajectories=10, workers=1), providers=[acme(tmp_path)])
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from costmodel import Recording, TrainingRun, load, project
-from costmodel.workload.length_extrapolation import FIRST_CYCLE, Continuation, doubt
+from costmodel.workload.length_extrapolation import FIRST_CYCLE, Continuation, extrapolation_margin, later_change
 from tests.studies.study_length import held_out
 from tests.support.asking import present
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
@@ -51,10 +51,8 @@ def test_from_one_cycle_it_is_said_and_the_interval_allows_later_ones_to_be_chea
 
 def test_what_the_later_cycles_still_change_by_widens_the_interval(tmp_path: Path) -> None:
     one = recorded(tmp_path, [900, 900, 100, 100, 90, 90, 90, 90])
-    found = doubt(one.cells[0].trials, 2)
-    assert not found.first_only
-    assert (found.low, found.high) == pytest.approx((0.9, 1.1), abs=0.02)
-    assert doubt(one.cells[0].trials[:0], 2).first_only
+    assert extrapolation_margin(one.cells[0].trials, 2) == pytest.approx((0.1, 0.1), abs=0.02)
+    assert later_change(one.cells[0].trials[:0], 2) is None
 
 
 def test_the_shipped_recordings_predict_their_longer_lengths() -> None:
