@@ -65,7 +65,6 @@ class Simulator:
         self._line: deque[SimulatedWorker] = deque()  # waiting for a pod
         self._idle: list[SimulatedWorker] = []
         self._heap: list[tuple[int, int, int]] = []
-        self._latest = start  # end of the last rollout without an event
 
     def start(self, carried: Iterable[SimulatedWorker]) -> None:
         """Begin with the rollouts of ``carried`` workers of the last step, then with the queue."""
@@ -79,8 +78,6 @@ class Simulator:
             self._next(worker, now + old.due, old.stage)
         if state.rules.workers_only:
             self._one_after_another()
-        elif not first and self._together():
-            self._all_at_once()
         else:
             self._begin(self._workers[first:], now)
 
@@ -106,40 +103,6 @@ class Simulator:
         self.ended += len(state.first) - first
         state.launched = len(state.first)
         self.now = max(free)
-
-    def _together(self) -> bool:
-        """Whether all rollouts of the queue begin now, and end without a cut."""
-        state, rules = self.state, self.state.rules
-        waits = self._cuts or self._more is not None or rules.pool is not None or rules.timeout_ns or rules.gap_ns
-        waits = waits or rules.suspends or rules.recycle_ns is not None
-        queue = len(state.first) - state.launched
-        return not waits and queue <= len(self._workers) and (state.nodes is None or state.pods_free(self.now) >= queue)
-
-    def _all_at_once(self) -> None:
-        """Run a queue whose rollouts all begin now. Only failures need an event."""
-        state, now, include, nodes = self.state, self.now, self.state.rules.include_cleanup, self.state.nodes
-        begun, clocks, releases, latest = state.launched, state.clocks_ns, [], now
-        for worker, rollout in zip(self._workers, range(begun, len(state.first)), strict=False):
-            ok, span, queued, cleanup, *_ = state.first[rollout]
-            end = now + span
-            if nodes is not None:
-                node, arrival_ns = nodes.take(state.image[rollout], now)
-                end += arrival_ns - now
-                releases.append((end + cleanup, node))
-            clocks.append(span - queued + cleanup if span > queued else 0)
-            until = end + cleanup if include else end
-            if ok:
-                state.held_ns += until - now
-                state.delivered += 1
-                self.ended += 1
-                latest = max(latest, until)
-            else:
-                worker.rollout, worker.tries = rollout, 1
-                self._failed(worker, until, dropped=ok is None)
-        state.attempts += len(state.first) - begun
-        state.launched = len(state.first)
-        state.occupy_all(releases)
-        self._latest = latest
 
     def work(self, keep: int, latest: float = float("inf")) -> None:
         """Go on until ``keep`` rollouts are done in all, or nothing is left to do before ``latest``."""
@@ -180,8 +143,6 @@ class Simulator:
                     self._next(worker, until, GRANTED)
                 else:
                     self._let_through(worker, now)
-        if self.ended >= keep or not heap:
-            self.now = max(self.now, self._latest)
 
     def cut(self, *, over: bool = False) -> list[SimulatedWorker]:
         """End the step: unfinished rollouts continue in the next step where permitted, else they are cut.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from costmodel.simulation.attempts import AttemptTimes
@@ -220,11 +220,6 @@ class State:
         """Occupy the sandbox's pod, if any, until the end of clean-up."""
         if sandbox.node >= 0:
             heappush(self._releases, (sandbox.end + sandbox.cleanup, sandbox.node))
-
-    def occupy_all(self, releases: Iterable[tuple[int, int]]) -> None:
-        """Pods of these nodes are in use until then."""
-        self._releases += releases
-        heapify(self._releases)
 
     def vacate(self, sandbox: SimulatedSandbox) -> None:
         """Take back when the sandbox's pod is released."""

@@ -108,7 +108,7 @@ def test_a_cause_never_shortens_a_step(
 def test_nodes_that_never_fill_and_throttles_that_never_bind_change_nothing(
     trials: list[Parts], workers: int, backoff: int, include: bool, seed: int
 ) -> None:
-    """Three ways through the engine: nothing but workers, all placed at once, and event by event."""
+    """Two ways through the simulator: workers only, and event by event."""
     usual = {"workers": workers, "include_cleanup": include, "failure_rate": 0.3, "backoff_s": float(backoff)}
     plain = stepped(training_run(**usual), trials, steps=3, seed=seed)
     for more in (
