@@ -18,7 +18,6 @@ from costmodel.pricing.tariff import PARTS, Meter
 from costmodel.projection.cost import by_clock
 from costmodel.projection.row import Cost
 from costmodel.workload.pool import pools
-from tests.support.asking import present
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 HOUR = 3600 * S
@@ -48,8 +47,7 @@ def row(
 
 
 def cost(*args: Any, **more: Any) -> Cost:
-    found = present(row(*args, **more).cost)
-    return found
+    return row(*args, **more).cost
 
 
 @pytest.mark.parametrize("name", SHEETS)
@@ -89,10 +87,10 @@ def test_cpu_time_is_billed_where_it_is_known_and_bounded_where_it_is_not(tmp_pa
     keys = 'cpu = "active"\nusd_per_vcpu_hour = 3600\n'
     known = [trial(n, actions=(4 * S,), cpus=(S,)) for n in range(4)]
     found = row(tmp_path, keys, known)
-    assert present(found.cost).sandbox_usd.value == pytest.approx(1)  # a dollar per second of CPU
+    assert found.cost.sandbox_usd.value == pytest.approx(1)  # a dollar per second of CPU
     assert "cpu_time_unknown" not in found.flags
     found = row(tmp_path, keys, [trial(n, actions=(4 * S,)) for n in range(4)])
-    assert present(found.cost).sandbox_usd == (
+    assert found.cost.sandbox_usd == (
         pytest.approx(2),
         0,
         pytest.approx(4, rel=0.2),
@@ -150,8 +148,8 @@ def test_what_a_pools_other_sandboxes_cost_is_said_to_be_missing(tmp_path: Path)
 def test_think_time_is_free_or_not_where_the_idle_are_not_billed(tmp_path: Path) -> None:
     trials = [trial(n, create=0, ready=0, actions=(S, S), thinks=(0, 8 * S)) for n in range(4)]
     found = row(tmp_path, 'usd_per_hour = 3600\nidle = "free"', trials)
-    assert present(found.cost).sandbox_usd.value == pytest.approx(6)  # between 2 s and 10 s
-    assert (present(found.cost).sandbox_usd.low, present(found.cost).sandbox_usd.high) == (
+    assert found.cost.sandbox_usd.value == pytest.approx(6)  # between 2 s and 10 s
+    assert (found.cost.sandbox_usd.low, found.cost.sandbox_usd.high) == (
         pytest.approx(2, rel=0.2),
         pytest.approx(10, rel=0.2),
     )
@@ -163,9 +161,9 @@ def test_think_time_is_free_or_not_where_the_idle_are_not_billed(tmp_path: Path)
 def test_sources_that_disagree_make_a_range(tmp_path: Path) -> None:
     trials = [trial(n, create=0, ready=0, actions=(3600 * S,)) for n in range(4)]
     found = row(tmp_path, "usd_per_hour = [2, 4]", trials, source='source = ["one", "another"]\n', run_sd=0.0)
-    assert present(found.cost).sandbox_usd == (pytest.approx(3), pytest.approx(2), pytest.approx(4))
+    assert found.cost.sandbox_usd == (pytest.approx(3), pytest.approx(2), pytest.approx(4))
     assert "prices_disputed" in found.flags
-    assert present(found.cost).usd_per_sandbox_hour == 4
+    assert found.cost.usd_per_sandbox_hour == 4
 
 
 def test_nodes_are_paid_for_while_the_run_lasts_whatever_stands_on_them(tmp_path: Path) -> None:
@@ -262,7 +260,7 @@ def test_a_cell_is_priced_by_its_own_limits(tmp_path: Path) -> None:
     recording = load(write(tmp_path / "two", trials, cell(actions=1, cpu_milli=2000)))
     prices = load_prices(sheet(tmp_path, "usd_per_vcpu_hour = 5"))
     (found,) = project([recording], TrainingRun(trajectories=1, workers=1, think=Think(0)), prices)
-    assert present(found.cost).sandbox_usd.value == pytest.approx(10)
+    assert found.cost.sandbox_usd.value == pytest.approx(10)
 
 
 def test_nodes_have_one_price(tmp_path: Path) -> None:
@@ -288,10 +286,10 @@ def test_clocks_alone_are_billed_as_their_attempts_are(tmp_path: Path, keys: str
     trials = [trial(n, actions=(4 * S,) * 2, cpus=(S, S), thinks=(0, 2 * S)) for n in range(4)]
     recording = load(write(tmp_path / "run", trials, cell(actions=2)))
     prices = load_prices(sheet(tmp_path, keys))
-    (pool,) = pools([recording])  # type: ignore[list-item]
+    (pool,) = pools([recording])
     bill = by_clock(pool, prices.sandbox(pool.identity))
     (found,) = project([recording], TrainingRun(trajectories=4, workers=1), prices)
-    assert bill([13 * S] * 4) == pytest.approx(present(found.cost).sandbox_usd.value)
+    assert bill([13 * S] * 4) == pytest.approx(found.cost.sandbox_usd.value)
 
 
 STEPS = {"trajectories": 40, "workers": 10, "batch": 10, "failure_rate": 1e-9, "run_sd": 0.0}
@@ -301,10 +299,10 @@ BILL_HEAD = HEAD.replace('title = "ours"\n', "") + 'source = ["a", "b"]\n'
 def charged(folder: Path, keys: str, **more: object) -> Cost:
     trials = [trial(n, actions=(S,) * 3, cpus=(500_000_000,) * 3) for n in range(20)]
     (folder / "sheet.toml").write_text(BILL_HEAD + keys)
-    training_run = TrainingRun(**STEPS | more)  # type: ignore[arg-type]
+    training_run = TrainingRun(**STEPS | more)
     (row,) = project([load(write(folder / "run.msgpack", trials))], training_run, load_prices(folder / "sheet.toml"))
     assert row.attribution is not None
-    return present(row.cost)
+    return row.cost
 
 
 def test_in_steps_cpu_time_and_creates_are_billed(tmp_path: Path) -> None:
@@ -315,8 +313,8 @@ def test_in_steps_cpu_time_and_creates_are_billed(tmp_path: Path) -> None:
 def test_in_steps_sources_that_disagree_make_a_range(tmp_path: Path) -> None:
     bill = charged(tmp_path, "usd_per_hour = [1800, 5400]")
     assert bill.sandbox_usd.value == pytest.approx(40 * 6, rel=0.01)
-    assert present(bill.sandbox_usd.low) <= 40 * 3.01
-    assert present(bill.sandbox_usd.high) >= 40 * 8.99
+    assert bill.sandbox_usd.low <= 40 * 3.01
+    assert bill.sandbox_usd.high >= 40 * 8.99
 
 
 def test_in_steps_nodes_are_paid_for_while_the_run_lasts(tmp_path: Path) -> None:

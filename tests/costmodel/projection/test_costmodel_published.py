@@ -20,7 +20,6 @@ from costmodel import (
 from costmodel.analysis.headline import sentence
 from costmodel.projection.diagnostics import option, used_by
 from taxtui.options.training import OPTIONS
-from tests.support.asking import present
 from tests.support.cost_model.asked_training_runs import ASKED
 from tests.support.cost_model.costmodel_files import trial, write
 
@@ -42,17 +41,17 @@ def test_the_essays_table() -> None:
     assert [row.label for row in rows] == list(ESSAY)
     for row in rows:
         latency, wall, hours, versus = ESSAY[row.label]
-        assert present(row.trajectory_s).mean.value == latency
-        assert round(present(row.wall_clock_hours).fluid, 1) == wall
-        assert round(present(row.worker_hours).value) == hours
+        assert row.trajectory_s.mean.value == latency
+        assert round(row.wall_clock_hours.fluid, 1) == wall
+        assert round(row.worker_hours.value) == hours
         assert (row.versus and round(row.versus.worker_hours.value)) == versus
         assert row.flags == ("published",)
         (printed,) = row.assumptions
         assert printed.value == f"{latency:g} s for 50 actions"
         assert printed.source.endswith("(no date is known)")
         assert (
-            present(row.worker_hours).low,
-            present(row.wall_clock_hours).low,
+            row.worker_hours.low,
+            row.wall_clock_hours.low,
             row.tax_worker_hours,
             row.by_cause_worker_hours,
             row.trials,
@@ -62,9 +61,9 @@ def test_the_essays_table() -> None:
 def test_the_papers_table_2() -> None:
     rows = project([load(SHIPPED / "paper.toml")], TrainingRun(trajectories=1_000_000, workers=500))
     slowest, fastest = rows
-    assert round(present(slowest.worker_hours).value) == 11_811
-    assert round(present(fastest.worker_hours).value) == 6_495
-    assert round(present(slowest.versus).worker_hours.value) == 5_316
+    assert round(slowest.worker_hours.value) == 11_811
+    assert round(fastest.worker_hours.value) == 6_495
+    assert round(slowest.versus.worker_hours.value) == 5_316
     assert [round(row.trajectory_s.mean.value, 1) for row in rows if row.trajectory_s] == [42.5, 23.4]
 
 
@@ -116,7 +115,7 @@ def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:
     sheet.write_text(f"date = 2020-01-01\n{tables}")
     essay = load(SHIPPED / "essay.toml")
     rows = project([essay], TrainingRun(trajectories=100, workers=5), load_prices(sheet))
-    daytona = present(rows[-1].cost)
+    daytona = rows[-1].cost
     assert daytona.total_usd == pytest.approx(100 * 60)
     assert daytona.billed_ratio == pytest.approx(60 / 12.9)  # 4.65: the minimum bills it as a minute
     assert {"billed_at_mean", "stale_prices"} <= set(rows[-1].flags)

@@ -15,7 +15,6 @@ from costmodel.attribution import replications
 from costmodel.attribution.paired_comparison import RunInSteps
 from costmodel.projection.row import Share
 from costmodel.workload.pool import pools
-from tests.support.asking import present
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 LAB: dict[str, Any] = {
@@ -60,9 +59,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
                 )
             )
     path = tmp_path_factory.mktemp("lab") / "lab.msgpack"
-    found = load(write(path, trials, cell(0), cell(1, substrate="local")))
-    assert isinstance(found, Recording)
-    return found
+    return load(write(path, trials, cell(0), cell(1, substrate="local")))
 
 
 def rows(recording: Recording, *substrates: str, effort: float = 0.1, **asked: Any) -> list[Row]:
@@ -76,7 +73,7 @@ def rows(recording: Recording, *substrates: str, effort: float = 0.1, **asked: A
 
 
 def told(row: Row) -> Attribution:
-    return present(row.attribution)
+    return row.attribution
 
 
 @pytest.mark.slow
@@ -115,7 +112,7 @@ def test_it_is_simulated_until_its_own_error_is_small(recording: Recording, monk
 
 
 def width(share: Share) -> float:
-    return present(present(share.usd).high) - present(present(share.usd).low)
+    return share.usd.high - share.usd.low
 
 
 def test_a_row_does_not_depend_on_the_others_that_are_shown(recording: Recording) -> None:
@@ -139,7 +136,7 @@ def test_clean_up_costs_nothing_where_nobody_waits_for_it(tmp_path: Path) -> Non
         file = load(write(tmp_path / f"{cleanup}.msgpack", trials))
         asked = TrainingRun(**LAB | NODES | {"nodes": 16, "failure_rate": 0.2, "run_sd": 0.0})
         (row,) = project([file], asked, effort=0.02, stressed=False)
-        share = present(told(row).causes["cleanup"])
+        share = told(row).causes["cleanup"]
         seconds.append((told(row).run.step_s.value, share.step_s.value))
     assert seconds[0] == seconds[1]
     assert seconds[1][1] == 0
@@ -157,11 +154,11 @@ def test_the_headline_of_a_decision_is_the_difference_of_its_table(recording: Re
     found = decide_between(sides[0], sides[1], effort=0.05)
     assert found.paired
     assert found.saving.value == pytest.approx(found.start_bill.whole.value - found.goal_bill.whole.value)
-    less = present(found.start_bill.sandbox).value - present(found.goal_bill.sandbox).value
+    less = found.start_bill.sandbox.value - found.goal_bill.sandbox.value
     assert found.saving.value == pytest.approx(less, rel=0.02), "an ideal sandbox takes as long at both"
-    causes = [share for share in present(found.goal.row.attribution).causes.values() if share is not None]
+    causes = [share for share in found.goal.row.attribution.causes.values() if share is not None]
     parts = sum(share.usd.value for share in causes if share.usd is not None)
-    together = present(present(found.goal.row.attribution).interaction.usd)
-    assert parts + together.value == pytest.approx(present(found.goal_bill.sandbox).value)
+    together = found.goal.row.attribution.interaction.usd
+    assert parts + together.value == pytest.approx(found.goal_bill.sandbox.value)
     again = decide_between(sides[0], replace(sides[0], name="the same"), effort=0.05)
     assert again.saving == (0.0, 0.0, 0.0)

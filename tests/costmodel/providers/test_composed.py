@@ -20,7 +20,6 @@ from costmodel.providers.estimation import estimated, workloads
 from costmodel.providers.provider import Provider, StartLaw, load_provider
 from costmodel.workload.pool import Pool, pools
 from taxtui.cli import app
-from tests.support.asking import present
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 MS = S // 1000
@@ -39,9 +38,7 @@ def recorded(folder: Path, name: str = "run", runs: int = 900 * MS, **identity: 
     trials = [
         trial(n, actions=(S,) * 3, runs=(runs,) * 3, thinks=(0, 2 * S, 2 * S), cpus=(300 * MS,) * 3) for n in range(20)
     ]
-    source = load(write(folder / f"{name}.msgpack", trials, cell(**identity), run_id=name))
-    assert isinstance(source, Recording)
-    return source
+    return load(write(folder / f"{name}.msgpack", trials, cell(**identity), run_id=name))
 
 
 def acme(folder: Path, more: str = "", provider: str = PROVIDER) -> Provider:
@@ -63,9 +60,9 @@ def test_the_work_and_the_think_time_stay_and_the_start_is_the_providers(tmp_pat
     row = one(tmp_path, acme(tmp_path))
     assert row.provenance == "composed"
     assert row.label == "acme"
-    assert present(row.trajectory_s).mean.value == pytest.approx(0.5 + 3)  # instead of 3 s to start
+    assert row.trajectory_s.mean.value == pytest.approx(0.5 + 3)  # instead of 3 s to start
     assert row.think_s == pytest.approx(4)
-    parts = {name: hours * 3.6 for name, hours in present(row.by_cause_worker_hours).as_dict().items() if hours}
+    parts = {name: hours * 3.6 for name, hours in row.by_cause_worker_hours.as_dict().items() if hours}
     assert parts == pytest.approx({"startup": 0.5, "dispatch": 0.3, "work": 2.7, "think": 4})
     assert row.flags[0] == "composed"
     assert {"dispatch_borrowed", "speed_assumed"} <= set(row.flags)
@@ -75,17 +72,13 @@ def test_the_work_and_the_think_time_stay_and_the_start_is_the_providers(tmp_pat
 
 def test_dispatch_and_speed_are_a_range_where_they_are_given_as_one(tmp_path: Path) -> None:
     row = one(tmp_path, acme(tmp_path, '[provider]\ndispatch = "100ms..300ms"\nslowdown = "1..2"\n'))
-    mean = present(row.trajectory_s).mean
+    mean = row.trajectory_s.mean
     assert mean.value == pytest.approx(0.5 + 3 * (0.2 + 1.5 * 0.9))
     assert (mean.low, mean.high) == (pytest.approx(0.5 + 3 * (0.1 + 0.9)), pytest.approx(0.5 + 3 * (0.3 + 2 * 0.9)))
-    assert present(present(row.worker_hours).low) * 3.6 == pytest.approx(mean.low + 4)
-    assert present(present(row.worker_hours).high) * 3.6 == pytest.approx(mean.high + 4)
+    assert row.worker_hours.low * 3.6 == pytest.approx(mean.low + 4)
+    assert row.worker_hours.high * 3.6 == pytest.approx(mean.high + 4)
     assert not {"dispatch_borrowed", "speed_assumed"} & set(row.flags)
-    assert (
-        present(present(row.wall_clock_hours).low)
-        < present(row.wall_clock_hours).value
-        < present(present(row.wall_clock_hours).high)
-    )
+    assert row.wall_clock_hours.low < row.wall_clock_hours.value < row.wall_clock_hours.high
 
 
 def test_dispatch_of_a_recording_is_named_and_used(tmp_path: Path) -> None:
@@ -93,7 +86,7 @@ def test_dispatch_of_a_recording_is_named_and_used(tmp_path: Path) -> None:
     (tmp_path / "acme.toml").write_text(PROVIDER)
     provider = load_provider(f"{tmp_path / 'acme.toml'}:dispatch=remote.msgpack", lambda _: remote)
     row = one(tmp_path, provider)
-    assert present(row.trajectory_s).mean.value == pytest.approx(0.5 + 3 * (0.6 + 0.9))
+    assert row.trajectory_s.mean.value == pytest.approx(0.5 + 3 * (0.6 + 0.9))
     (dispatch,) = (found for found in row.assumptions if found.name == "dispatch")
     assert dispatch.source == "60 commands on acme in remote.msgpack"
 
@@ -101,7 +94,7 @@ def test_dispatch_of_a_recording_is_named_and_used(tmp_path: Path) -> None:
 def test_commands_that_are_not_split_hold_anything_from_none_to_all_of_the_dispatch(tmp_path: Path) -> None:
     whole = recorded(tmp_path, runs=-MS // MS)
     row = one(tmp_path, acme(tmp_path, '[provider]\ndispatch = "100ms"\n'), whole)
-    mean = present(row.trajectory_s).mean
+    mean = row.trajectory_s.mean
     assert (mean.low, mean.value, mean.high) == pytest.approx((3.5, 3.65, 3.8))
     assert row.tax_worker_hours is None
     assert "run_time_unknown" in row.flags
@@ -117,29 +110,25 @@ def test_a_start_is_as_slow_as_so_many_at_a_time_make_it_and_all_dates_are_its_r
     assert (quickest.p50_s, newest.p50_s, slowest.p50_s) == (0.144, 0.186, 0.710)
     step = one(tmp_path, e2b, workers=100, batch=100, quota=1000, create_rate=1e6, create_burst=1000)
     stream = one(tmp_path, e2b, workers=1)
-    assert present(step.by_cause_worker_hours).startup > 1.5 * present(stream.by_cause_worker_hours).startup
+    assert step.by_cause_worker_hours.startup > 1.5 * stream.by_cause_worker_hours.startup
 
 
 def test_limits_are_the_plans_unless_the_training_run_has_its_own(tmp_path: Path) -> None:
     e2b = load_provider("e2b")
     row = one(tmp_path, e2b, trajectories=10_000, workers=500)
-    assert present(row.evidence).usable_workers == 100
-    assert present(row.evidence).throttle_floor_ns == pytest.approx((10_000 - 5) / 5 * S)
+    assert row.evidence.usable_workers == 100
+    assert row.evidence.throttle_floor_ns == pytest.approx((10_000 - 5) / 5 * S)
     own = one(tmp_path, e2b, trajectories=10_000, workers=500, quota=400, create_rate=50.0)
-    assert present(own.evidence).usable_workers == 400
-    assert present(own.evidence).throttle_floor_ns == pytest.approx((10_000 - 1) / 50 * S)
+    assert own.evidence.usable_workers == 400
+    assert own.evidence.throttle_floor_ns == pytest.approx((10_000 - 1) / 50 * S)
     hobby = one(tmp_path, load_provider("e2b:profile=e2b-hobby"), workers=500)
-    assert present(hobby.evidence).usable_workers == 20
+    assert hobby.evidence.usable_workers == 20
 
 
 def test_a_composed_row_is_billed_by_its_providers_sheet_and_cpu_time(tmp_path: Path) -> None:
     row = one(tmp_path, load_provider("vercel"), trajectories=1, workers=1)
-    assert present(row.cost).sheet == "Vercel Sandbox, Pro (2026-08-08)"
-    assert (
-        present(present(row.cost).sandbox_usd.low)
-        < present(row.cost).sandbox_usd.value
-        < (present(row.cost).sandbox_usd.high or 0.0)
-    )
+    assert row.cost.sheet == "Vercel Sandbox, Pro (2026-08-08)"
+    assert row.cost.sandbox_usd.low < row.cost.sandbox_usd.value < (row.cost.sandbox_usd.high or 0.0)
     assert "cpu_time_unknown" not in row.flags  # the recording tells it
     ours = tmp_path / "ours.toml"
     ours.write_text(
@@ -148,7 +137,7 @@ def test_a_composed_row_is_billed_by_its_providers_sheet_and_cpu_time(tmp_path: 
     )
     (pool,) = workloads(pools([recorded(tmp_path)]))
     row = compose(pool, load_provider("vercel"), TrainingRun(trajectories=1, workers=1), load_prices(ours))
-    assert present(row.cost).sheet == "ours.toml (2026-11-01)"
+    assert row.cost.sheet == "ours.toml (2026-11-01)"
 
 
 def test_composed_rows_stand_beside_measured_ones_and_are_not_compared_with_them(tmp_path: Path) -> None:
@@ -176,7 +165,6 @@ def test_one_row_for_each_work_from_the_recording_that_tells_most(tmp_path: Path
 def test_failures_of_the_recording_are_not_the_providers(tmp_path: Path) -> None:
     trials = [trial(n, outcome="ok" if n % 2 else "failed") for n in range(10)]
     source = load(write(tmp_path / "flaky", trials))
-    assert isinstance(source, Recording)
     assert one(tmp_path, acme(tmp_path), source).delivered == 1.0
     assert "no_failures_seen" in one(tmp_path, acme(tmp_path), source).flags
 
@@ -204,9 +192,9 @@ def test_a_range_of_what_is_assumed_gives_no_limits_to_what_is_unknown(tmp_path:
     provider = acme(tmp_path, '[provider]\ndispatch = "100ms..300ms"\n')
     training_run = TrainingRun(trajectories=160, workers=16, batch=16)
     [row] = [one for one in project([source], training_run, providers=[provider], effort=0.01) if one.label == "acme"]
-    dispatch = present(present(row.attribution).causes["dispatch"])
+    dispatch = row.attribution.causes["dispatch"]
     assert (dispatch.step_s.low, dispatch.step_s.high) == (None, None)
-    assert present(dispatch.worker_hours.low) * 3600 <= 160 * 3 * 0.1 * 1.01 < dispatch.worker_hours.value * 3600
+    assert dispatch.worker_hours.low * 3600 <= 160 * 3 * 0.1 * 1.01 < dispatch.worker_hours.value * 3600
 
 
 def test_nothing_of_a_place_that_was_not_measured_is_called_measured(tmp_path: Path) -> None:
@@ -214,7 +202,7 @@ def test_nothing_of_a_place_that_was_not_measured_is_called_measured(tmp_path: P
     training_run = TrainingRun(trajectories=160, workers=16, batch=16)
     rows = project(recordings, training_run, providers=[acme(tmp_path)], effort=0.01)
     for row in rows:
-        told = {found.name: (found.value, found.source) for found in present(row.attribution).assumptions}
+        told = {found.name: (found.value, found.source) for found in row.attribution.assumptions}
         if row.provenance == "measured":
             assert told["run-to-run sd"][1] == told["failure_rate"][1] == "measured"
         else:

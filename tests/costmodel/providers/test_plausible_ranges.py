@@ -12,7 +12,6 @@ from costmodel.providers.plausible_ranges import Candidate, Input, figures
 from costmodel.providers.provider import load_provider
 from costmodel.recording.reader import Recording
 from costmodel.training.run import poisoned_groups
-from tests.support.asking import present
 from tests.support.cost_model.decision_worlds import RUN, candidate_at, record
 
 ASKED = replace(RUN, failure_rate=0.05)
@@ -86,7 +85,7 @@ def test_other_inputs_go_into_the_training_run_and_the_price(recording: Recordin
     told = candidate.at({"failure_rate": 0.1, "failure_burst": 4.0, "limits": 1.0, "disk": 10.0})
     assert (told.training_run.failure_rate, told.training_run.failure_burst) == (0.1, 4)
     assert told.training_run.create_rate == pytest.approx(1 / 30)
-    assert [one.disk_gib for one in present(told.prices).sandboxes] == [10.0]
+    assert [one.disk_gib for one in told.prices.sandboxes] == [10.0]
     assert [one.disk_gib for one in load_prices("daytona").sandboxes] == [3.0]
 
 

@@ -11,18 +11,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from costmodel import SourceError, load, load_all
+from costmodel import Published, SourceError, load, load_all
 from costmodel.recording import events
 from costmodel.recording.breakdown import UNKNOWN, Split
-from costmodel.recording.published import Published
 from costmodel.recording.reader import Recording, read_recordings
 from tests.support.cost_model.costmodel_files import FINISHED, S, cell, frame, header, health, trial, write
 
 
 def opened(path: Path) -> Recording:
-    recording = load(path)
-    assert isinstance(recording, Recording)
-    return recording
+    return load(path)
 
 
 @pytest.fixture
@@ -309,11 +306,10 @@ def files(folder: Path, count: int = 3) -> list[Path]:
 def test_recordings_and_published_figures_are_read_in_their_order(tmp_path: Path) -> None:
     paths = [*files(tmp_path), RECORDINGS / "small.msgpack", ESSAY]
     *recordings, published = load_all(paths)
+    assert isinstance(published, Published)
     small = load(RECORDINGS / "small.msgpack")
-    assert isinstance(small, Recording)
     run_ids = [recording.run_id for recording in recordings if isinstance(recording, Recording)]
     assert run_ids == ["run-0", "run-1", "run-2", small.run_id]
-    assert isinstance(published, Published)
 
 
 def test_the_first_unreadable_file_is_the_error(tmp_path: Path) -> None:

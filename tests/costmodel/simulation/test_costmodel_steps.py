@@ -17,7 +17,6 @@ from costmodel.projection.wall_clock import run_in_time
 from costmodel.simulation.makespan import random_makespan
 from costmodel.statistics.distribution import Distribution
 from taxtui.commands.project import command
-from tests.support.asking import present
 from tests.support.cost_model.costmodel_files import S, trial, write
 from tests.support.cost_model.simulating import attribute_coarsely
 
@@ -60,28 +59,22 @@ def test_every_launch_costs_workers_and_money(file: Path, sheet: Path) -> None:
     assert hours[-1] > 1.5 * hours[0]
     assert totals[-1] > 1.5 * totals[0]
     for row in rows[1:]:
-        assert present(row.worker_hours).value == present(row.steps).busy_worker_hours
-        assert present(row.by_cause_worker_hours).wasted == present(row.steps).wasted_worker_hours
-        assert sum(hours or 0 for hours in present(row.by_cause_worker_hours)) == pytest.approx(
-            present(row.worker_hours).value
-        )
-        assert present(row.wall_clock_hours).fluid * 500 == pytest.approx(present(row.worker_hours).value)
-        assert present(row.cost).worker_usd == pytest.approx(7200 * present(row.worker_hours).value)
-        assert (
-            present(present(row.worker_hours).low)
-            < present(row.worker_hours).value
-            < present(present(row.worker_hours).high)
-        )
+        assert row.worker_hours.value == row.steps.busy_worker_hours
+        assert row.by_cause_worker_hours.wasted == row.steps.wasted_worker_hours
+        assert sum(hours or 0 for hours in row.by_cause_worker_hours) == pytest.approx(row.worker_hours.value)
+        assert row.wall_clock_hours.fluid * 500 == pytest.approx(row.worker_hours.value)
+        assert row.cost.worker_usd == pytest.approx(7200 * row.worker_hours.value)
+        assert row.worker_hours.low < row.worker_hours.value < row.worker_hours.high
 
 
 def test_launches_of_equal_rollouts_by_hand(tmp_path: Path, sheet: Path) -> None:
     file = write(tmp_path / "same", [trial(n) for n in range(4)])
     row = one(file, sheet, trajectories=20, workers=20, batch=10, over_provision=0.5)
-    assert present(row.worker_hours).value * HOUR == pytest.approx(2 * 15 * 6)
-    assert present(row.cost).sandbox_usd.value == pytest.approx(2 * 15 * 6)  # 1 $ a second
-    assert present(row.cost).billed_ratio == 1
+    assert row.worker_hours.value * HOUR == pytest.approx(2 * 15 * 6)
+    assert row.cost.sandbox_usd.value == pytest.approx(2 * 15 * 6)  # 1 $ a second
+    assert row.cost.billed_ratio == 1
     few = one(file, sheet, trajectories=20, workers=5, batch=10, over_provision=0.5)
-    assert present(few.worker_hours).value * HOUR == pytest.approx(2 * 10 * 6)  # nobody was free to begin the others
+    assert few.worker_hours.value * HOUR == pytest.approx(2 * 10 * 6)  # nobody was free to begin the others
 
 
 def test_explain_tells_kept_from_thrown_away(file: Path) -> None:
@@ -102,14 +95,14 @@ def test_what_gpus_wait_for_is_the_model_the_commands_or_the_sandbox(
     trials = [trial(n, runs=run, gaps=late) for n in range(4)]
     ask = {"trajectories": 20, "workers": 20, "batch": 10, "gpus": 2, "gpu_usd_hour": 3.0, "think": Think(8 * S)}
     for more in ({}, {"quota": 5}, {"create_rate": 1.0}, {"over_provision": 0.5}):
-        waits = present(one(write(tmp_path / "same", trials), **ask, **more).gpu)
+        waits = one(write(tmp_path / "same", trials), **ask, **more).gpu
         sync = waits["sync"]
-        assert present(sync.commands_gpu_hours) * HOUR == pytest.approx(2 * 2 * 2.25)
-        assert present(sync.generation_gpu_hours) * HOUR == pytest.approx(2 * 2 * 16)
-        parts = present(sync.commands_gpu_hours) + present(sync.generation_gpu_hours) + present(sync.stalled_gpu_hours)
+        assert sync.commands_gpu_hours * HOUR == pytest.approx(2 * 2 * 2.25)
+        assert sync.generation_gpu_hours * HOUR == pytest.approx(2 * 2 * 16)
+        parts = sync.commands_gpu_hours + sync.generation_gpu_hours + sync.stalled_gpu_hours
         assert parts == pytest.approx(sync.waiting_gpu_hours)
-        assert sync.stalled_usd == pytest.approx(3 * present(sync.stalled_gpu_hours))
-    unknown = present(one(write(tmp_path / "unknown", [trial(n, runs=[-1] * 3) for n in range(4)]), **ask).gpu)
+        assert sync.stalled_usd == pytest.approx(3 * sync.stalled_gpu_hours)
+    unknown = one(write(tmp_path / "unknown", [trial(n, runs=[-1] * 3) for n in range(4)]), **ask).gpu
     assert (unknown["sync"].commands_gpu_hours, unknown["sync"].stalled_usd) == (None, None)
     assert unknown["sync"].generation_gpu_hours == pytest.approx(2 * 2 * 16 / HOUR)
 
@@ -122,8 +115,8 @@ def test_gpus_wait_beside_a_warm_pool_by_whatever_rule_it_refills(
     monkeypatch.undo()
     trials = [trial(n, runs=[S * 3 // 4] * 3) for n in range(4)]
     ask = {"trajectories": 20, "workers": 20, "batch": 10, "gpus": 2, "warm_pool": 4, **pool}
-    waits = present(one(write(tmp_path / "same", trials), **ask).gpu)
-    assert present(waits["sync"].commands_gpu_hours) * HOUR == pytest.approx(2 * 2 * 2.25)
+    waits = one(write(tmp_path / "same", trials), **ask).gpu
+    assert waits["sync"].commands_gpu_hours * HOUR == pytest.approx(2 * 2 * 2.25)
 
 
 @pytest.mark.parametrize("form", ["table", "markdown"])

@@ -18,7 +18,6 @@ from costmodel.statistics.distribution import Distribution
 from taxtui.commands.project import command
 from taxtui.report.numbers import duration
 from tests.studies.study_tails import LAWS, coverage, true_wall_s
-from tests.support.asking import present
 from tests.support.cost_model.costmodel_files import S, trial, write
 
 BY_NAME = {law.name: law for law in LAWS}
@@ -55,7 +54,6 @@ def test_where_the_tail_is_nothing_the_interval_is_the_means() -> None:
     run = run_in_time(law, training_run)
     low, high, tail = limits(run, training_run, Interval(10.0, 9.0, 12.0))[0]
     assert low is not None
-    assert high is not None
     value, error = run.wall.value_ns / S / HOUR, run.wall.error_ns / S / HOUR
     assert (low, high) == pytest.approx((0.9 * (value - error), 1.2 * (value + error)))
     assert tail == (0.0, 0.0, None)
@@ -74,15 +72,13 @@ def test_a_timeout_bounds_what_no_trial_showed() -> None:
         law = law_of("98 % 1 s, 2 % 21 s", 30, seed)
         run = run_in_time(law, training_run := TrainingRun(trajectories=512, workers=512, timeout_s=29.0))
         ends, _ = limits(run, training_run, Interval(1.0, 0.95, 1.05))
-        assert present(ends.low) * HOUR <= 24.3 <= present(ends.high) * HOUR
+        assert ends.low * HOUR <= 24.3 <= ends.high * HOUR
 
 
 def test_a_retry_after_the_timeout_is_part_of_the_bound() -> None:
     law = law_of("gamma, CV 0.3", 100)
     once, thrice = (tail_limits(law, 512, 512, 2 * S, timeout=Timeout(9 * S, 0, cap)).later_ns for cap in (1, 3))
-    again = present(tail_limits(law, 512, 512, 2 * S, timeout=Timeout(9 * S, S, 3)).later_ns)
-    assert once is not None
-    assert thrice is not None
+    again = tail_limits(law, 512, 512, 2 * S, timeout=Timeout(9 * S, S, 3)).later_ns
     seen = expected_max(law, 512)
     assert seen + once <= 9 * S
     assert 9 * S < seen + thrice < seen + again
@@ -102,8 +98,8 @@ def test_over_provisioned_steps_have_an_interval_of_their_own() -> None:
     run = run_in_time(law, training_run)
     whole, step = limits(run, training_run, Interval(1.0, 0.99, 1.01))
     step_s = run.parts[0][2].value_ns / S / HOUR
-    assert 0.8 * step_s < present(step.low) < step_s < present(step.high) < 1.25 * step_s
-    assert whole.low == pytest.approx(2 * present(step.low), rel=1e-3)
+    assert 0.8 * step_s < step.low < step_s < step.high < 1.25 * step_s
+    assert whole.low == pytest.approx(2 * step.low, rel=1e-3)
 
 
 def test_rollouts_that_nothing_waits_for_are_one_stream() -> None:

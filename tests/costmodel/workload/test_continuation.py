@@ -9,15 +9,12 @@ import pytest
 from costmodel import Recording, TrainingRun, load, project
 from costmodel.workload.length_extrapolation import FIRST_CYCLE, Continuation, extrapolation_margin, later_change
 from tests.studies.study_length import held_out
-from tests.support.asking import present
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 
 def recorded(folder: Path, durations: list[int], count: int = 4) -> Recording:
     trials = [trial(n, actions=[ns + n for ns in durations]) for n in range(count)]
-    found = load(write(folder / "a.msgpack", trials, cell(0, actions=len(durations), cycle=2)))
-    assert isinstance(found, Recording)
-    return found
+    return load(write(folder / "a.msgpack", trials, cell(0, actions=len(durations), cycle=2)))
 
 
 def test_the_later_half_of_the_cycles_goes_on_at_each_place_and_the_first_never() -> None:
@@ -34,7 +31,7 @@ def test_the_later_half_of_the_cycles_goes_on_at_each_place_and_the_first_never(
 def test_the_first_cycle_is_not_repeated(tmp_path: Path) -> None:
     one = recorded(tmp_path, [9 * S, 9 * S, S, S, S, S])
     (row,) = project([one], TrainingRun(trajectories=3600, workers=1, actions=12))
-    assert present(row.worker_hours).value == pytest.approx(3 + 22 + 6, rel=1e-6)
+    assert row.worker_hours.value == pytest.approx(3 + 22 + 6, rel=1e-6)
     assert "beyond_measured_length" in row.flags
     assert "first_cycle_only" not in row.flags
 
@@ -44,7 +41,7 @@ def test_from_one_cycle_it_is_said_and_the_interval_allows_later_ones_to_be_chea
     short, long = (project([one], TrainingRun(trajectories=3600, workers=1, actions=n, run_sd=0.0))[0] for n in (2, 12))
     assert "first_cycle_only" not in short.flags
     assert "first_cycle_only" in long.flags
-    for interval in (present(long.worker_hours), present(long.trajectory_s).mean):
+    for interval in (long.worker_hours, long.trajectory_s.mean):
         assert interval.low == pytest.approx(5 + 10 * FIRST_CYCLE[0], rel=1e-6)
         assert interval.high == pytest.approx(5 + 10 * FIRST_CYCLE[1], rel=1e-6)
 
