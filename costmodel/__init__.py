@@ -105,10 +105,8 @@ if TYPE_CHECKING:
         TrialStarted,
     )
     from costmodel.recording.follower import Follower, RecordingSummary, read_events
-    from costmodel.recording.load import load, load_all, read_recordings
-    from costmodel.recording.metrics import NOT_RECORDED, PER_ACTION, PER_TRIAL
     from costmodel.recording.published import PROVENANCE, Published, PublishedFigure, PublishedStart, read_published
-    from costmodel.recording.reader import CellIdentity, Recording, read_recording
+    from costmodel.recording.reader import Recording, load, load_all, read_recording, read_recordings
     from costmodel.recording.runner_health import (
         DISTURBED_SHARE,
         FLOOR_LIMIT_NS,
@@ -118,7 +116,7 @@ if TYPE_CHECKING:
     )
     from costmodel.recording.table import TableRow, frame, table_columns, table_rows
     from costmodel.recording.throughput import CellRates
-    from costmodel.recording.trial import RecordedTrial
+    from costmodel.recording.trial import NOT_RECORDED, PER_ACTION, PER_TRIAL, CellIdentity, RecordedTrial
     from costmodel.recording.validation import Causality, InCourse, check_scenario
     from costmodel.regular_file import open_regular, read_regular, too_large
     from costmodel.simulation.makespan import expected_max, makespan_bounds
@@ -193,14 +191,12 @@ _PUBLIC: Final[dict[str, str]] = {
         "Actions Cell Clock Event Header Health Link Mark Notice PhaseEnded RunFinished TrialEnded TrialStarted"
     ),
     "recording.follower": "Follower RecordingSummary read_events",
-    "recording.load": "load load_all read_recordings",
-    "recording.metrics": "NOT_RECORDED PER_ACTION PER_TRIAL",
     "recording.published": "PROVENANCE Published PublishedFigure PublishedStart read_published",
-    "recording.reader": "CellIdentity Recording read_recording",
+    "recording.reader": "Recording load load_all read_recording read_recordings",
     "recording.runner_health": "DISTURBED_SHARE FLOOR_LIMIT_NS LAG_LIMIT_NS RunnerFitness WorkerFitness",
     "recording.table": "TableRow frame table_columns table_rows",
     "recording.throughput": "CellRates",
-    "recording.trial": "RecordedTrial",
+    "recording.trial": "CellIdentity NOT_RECORDED PER_ACTION PER_TRIAL RecordedTrial",
     "recording.validation": "Causality InCourse check_scenario",
     # training: the training run to project
     "training.images": "Images",

@@ -130,12 +130,12 @@ def written(steps: Sequence[str | int]) -> str:
     return f"{text}: " if text else ""
 
 
-def hint(word: str, known: Sequence[str]) -> str:
+def hint(word: str, allowed: Sequence[str]) -> str:
     """Suggest the closest allowed word, else list all."""
     import difflib  # only for error messages
 
-    close = difflib.get_close_matches(word, known, 1)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+    close = difflib.get_close_matches(word, allowed, 1)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(allowed)}"
 
 
 def _to_write(name: str, kind: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeVar
 from costmodel.errors import TrainingRunError
 from costmodel.projection import warnings
 from costmodel.projection.row import BreakEven, Row, Versus
-from costmodel.recording.reader import CellIdentity
+from costmodel.recording.trial import CellIdentity
 from costmodel.statistics.intervals import Interval, difference, student_t
 from costmodel.statistics.repetitions import Assumed, Estimate, assumed
 from costmodel.statistics.verdict import UNKNOWN, Difference, Finding, judge, ratio

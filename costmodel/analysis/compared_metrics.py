@@ -11,8 +11,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from costmodel.errors import TrainingRunError
-from costmodel.recording.metrics import NOT_RECORDED, PER_ACTION, PER_TRIAL, values_of
-from costmodel.recording.trial import RecordedTrial
+from costmodel.recording.trial import NOT_RECORDED, PER_ACTION, PER_TRIAL, RecordedTrial, values_of
 from costmodel.statistics.intervals import Interval, difference, quantile, ratio, wilson_interval
 from costmodel.statistics.quantiles import percentile, percentile_with_runs, spread_of, worth
 from costmodel.statistics.repetitions import (
@@ -140,7 +139,9 @@ def _mean(pool: Pool, quantity: str) -> _Mean:
     if (part := PER_SUCCESS.get(quantity)) is not None:
         trials = pool.trials
         sums, sizes = [part(trial, pool.contended) for trial in trials], [int(trial.ok) for trial in trials]
-        complete = "held" not in pool.untold and (quantity == HELD or all(t.measures.known for t in pool.successes))
+        complete = "held" not in pool.unreported and (
+            quantity == HELD or all(t.measures.divided for t in pool.successes)
+        )
     else:
         trials = pool.successes
         values = [values_of(trial, quantity) for trial in trials]
@@ -151,7 +152,7 @@ def _mean(pool: Pool, quantity: str) -> _Mean:
 
 
 def _reports(pool: Pool, quantity: str) -> bool:
-    return not any(quantity in NOT_RECORDED.get(source, ()) for source in pool.untold)
+    return not any(quantity in NOT_RECORDED.get(source, ()) for source in pool.unreported)
 
 
 def _percentiles(before: Pool, after: Pool, quantity: str, p: float, assume: Assumed) -> Change:

@@ -26,7 +26,8 @@ from costmodel.analysis.compared_metrics import (
     parse_metric,
 )
 from costmodel.errors import TrainingRunError
-from costmodel.recording.reader import CellIdentity, Recording
+from costmodel.recording.reader import Recording
+from costmodel.recording.trial import CellIdentity
 from costmodel.statistics.intervals import LEVEL, Interval, student_t
 from costmodel.statistics.repetitions import NORMAL, Basis
 from costmodel.statistics.verdict import repetitions_needed

@@ -13,7 +13,8 @@ from costmodel.pricing.sheet import Prices
 from costmodel.projection.row import Row
 from costmodel.projection.tax_bounds import Reference
 from costmodel.recording.published import Published
-from costmodel.recording.reader import CellIdentity, Recording
+from costmodel.recording.reader import Recording
+from costmodel.recording.trial import CellIdentity
 from costmodel.training.run import TrainingRun
 
 if TYPE_CHECKING:
@@ -109,14 +110,14 @@ def candidates_of(
     ``wanted`` selects recorded cells. ``like``: cell with preferred trials. ``stated`` and ``images_gb`` are as
     for ``Candidate.of``.
     """
-    from costmodel.providers.estimation import works
+    from costmodel.providers.estimation import workloads
     from costmodel.providers.plausible_ranges import Candidate
 
     cells = [pool for pool in cells_of(recordings, place.training_run) if wanted(pool.identity)]
     same = [pool for pool in cells if pool.identity == like and pool.succeeded]
     return [
         Candidate.of(pool, provider, place.training_run, place.prices, stated, images_gb)
-        for pool in (same or (works(cells) if cells else []))
+        for pool in (same or (workloads(cells) if cells else []))
     ]
 
 

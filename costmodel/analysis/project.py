@@ -16,9 +16,9 @@ from costmodel.projection.measured_row import ENDS, mean_trajectory, measured_ro
 from costmodel.projection.published_rows import quoted
 from costmodel.projection.row import HeldOut, Row, Share
 from costmodel.projection.tax_bounds import Reference
-from costmodel.recording.load import Data, files_of
 from costmodel.recording.published import Published
-from costmodel.recording.reader import CellIdentity, Recording
+from costmodel.recording.reader import Data, Recording, files_of
+from costmodel.recording.trial import CellIdentity
 from costmodel.statistics.intervals import Between, Interval
 from costmodel.training.run import TrainingRun
 from costmodel.workload.estimator import Tally
@@ -156,11 +156,11 @@ def _thought_of(
 
         alternatives = [at_scale(levels, training_run, prices) for levels in groups]
     if providers:
-        from costmodel.providers.estimation import elsewhere, works
+        from costmodel.providers.estimation import estimated, workloads
 
-        workloads = works(cells)
+        pools_to_estimate = workloads(cells)
         alternatives += [
-            elsewhere(pool, provider, training_run, prices) for provider in providers for pool in workloads
+            estimated(pool, provider, training_run, prices) for provider in providers for pool in pools_to_estimate
         ]
     return alternatives
 

@@ -15,8 +15,8 @@ from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection.row import Attribution, Row
 from costmodel.providers.provider import load_provider
-from costmodel.recording.load import Data, files_of
-from costmodel.recording.reader import CellIdentity, Recording
+from costmodel.recording.reader import Data, Recording, files_of
+from costmodel.recording.trial import CellIdentity
 from costmodel.training.run import TrainingRun
 
 if TYPE_CHECKING:

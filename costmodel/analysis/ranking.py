@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from costmodel.analysis.baseline import WORK_FIELDS, judge_rows, matching, times
 from costmodel.projection import warnings
 from costmodel.projection.row import Row
-from costmodel.recording.reader import CellIdentity
+from costmodel.recording.trial import CellIdentity
 from costmodel.statistics.intervals import Interval
 from costmodel.statistics.verdict import Finding
 from costmodel.training.length import Length

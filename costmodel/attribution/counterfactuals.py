@@ -93,7 +93,7 @@ def acting_causes(
         or any(attempt.queued for attempt in parts)
     )
     acts["failures"] = bool(training_run.failure_rate or training_run.failure_hazard or trials.failures)
-    if not trials.known:
+    if not trials.run_known:
         acts |= {"dispatch": None, "slowdown": None, "contention": None}
     if full_speed is None:
         acts["slowdown"] = None

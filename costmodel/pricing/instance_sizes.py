@@ -35,7 +35,7 @@ SIZES: Final[Mapping[str, Mapping[int, tuple[int, ...]]]] = {"fargate": _FARGATE
 
 
 def sold_size(sizes: str, cpu_milli: int, memory_mib: int) -> Size | None:
-    """Return the smallest size that covers a request, fewest CPUs first; None: the request is too large.
+    """Return the smallest sufficient size for a request, fewest CPUs first; None: the request is too large.
 
     ``sizes`` is one of ``SIZES``.
     """

@@ -13,7 +13,7 @@ import msgspec
 from costmodel.errors import NoPrice, PriceError
 from costmodel.pricing.instance_sizes import SIZES
 from costmodel.pricing.tariff import BILLED, PROVISIONED, CpuBasis, IdleBilling, Node, SandboxPrice, UsdRates, titled
-from costmodel.recording.reader import CellIdentity
+from costmodel.recording.trial import CellIdentity
 from costmodel.toml import Count, Document, MalformedDocument, Text
 from costmodel.units import MAX_INT
 
@@ -22,14 +22,14 @@ STALE_AFTER: Final = datetime.timedelta(days=365)
 
 
 def priced_cell(substrate: str, variant: str, cpus: float, memory_mib: int) -> CellIdentity:
-    """Return a cell with these limits; a price depends on no other field."""
+    """Return a cell with these limits; a price depends on nothing else."""
     unpriced = CellIdentity._make("" for _ in CellIdentity._fields)
     return unpriced._replace(substrate=substrate, variant=variant, cpu_milli=round(cpus * 1000), memory_mib=memory_mib)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """A price sheet, or several of which the first with a price counts."""
+    """A price sheet, or several: the first with a price counts."""
 
     title: str
     date: datetime.date
@@ -38,7 +38,7 @@ class Prices:
     stale: bool  # older than a year when loaded
 
     def sandbox(self, identity: CellIdentity) -> SandboxPrice:
-        """Return the price of a cell's sandboxes: for its variant, else for any variant.
+        """Return the price of a cell's sandboxes: for the variant, else for any variant.
 
         The variant of a harness is a provider, whose prices apply.
 
@@ -92,19 +92,19 @@ _NEEDS: Final = {
     "free_disk_gib": ("usd_per_disk_gib_hour",),
     **{key: ("usd_per_node_hour",) for key in _NODE},
 }
-"""Key → keys of which it needs one."""
+"""Key → keys; at least one is needed."""
 
 
 class PricedSandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A ``[[sandbox]]`` of a sheet, as in the file."""
 
-    substrate: Text  # substrate, or provider that `--compose` names
+    substrate: Text  # substrate, or provider of `--compose`
     source: Text | Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]  # a list where sources disagree
     minimum_s: Annotated[float, msgspec.Meta(ge=0, le=MAX_INT / 1e9)]  # least time that is billed, in seconds
     increment_s: Annotated[float, msgspec.Meta(ge=1e-9, le=MAX_INT / 1e9)]  # billed time is rounded up to a multiple
     variant: str | None = None  # only for this runtime or instance type
     date: datetime.date | None = None  # date of the price; default: the sheet's
-    sizes: str = ""  # sizes that are sold: `fargate` or `vercel`; a request is billed as the next larger size
+    sizes: str = ""  # sold sizes: `fargate` or `vercel`; a request is billed as the next larger size
     cpu: CpuBasis = PROVISIONED  # billed vCPU time: `provisioned`, `active` (CPU time used) or `greater` of the two
     idle: IdleBilling = BILLED  # `free` where time without a request is not billed
     usd_per_hour: UsdSpan | None = None  # sandbox of any size
@@ -127,7 +127,7 @@ class PricedSandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     node_gib: Amount | None = None  # memory of a node
 
     def __post_init__(self) -> None:
-        """Check for a price, and for keys that other keys need."""
+        """Check for a price, and for missing keys."""
         if not self.rates:
             raise ValueError(f"no price; give at least one of {', '.join(UsdRates._fields)}")
         for key, needed in _NEEDS.items():

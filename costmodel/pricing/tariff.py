@@ -1,4 +1,4 @@
-"""Bill of a sandbox from its requested size, CPU time, lifetime and share of a node."""
+"""Bill of a sandbox from requested size, CPU time, lifetime and share of a node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 
 from costmodel.errors import PriceError
 from costmodel.pricing.instance_sizes import Size, sold_size
-from costmodel.recording.reader import CellIdentity
+from costmodel.recording.trial import CellIdentity
 from costmodel.units import NS_PER_HOUR
 
 PARTS: Final = 10**12
@@ -61,17 +61,17 @@ class Node(NamedTuple):
 
 
 class Meter(NamedTuple):
-    """Rates of a sandbox of one size; a bill is in whole parts of a dollar times ns per hour."""
+    """Rates of a sandbox of a certain size; a bill is in whole parts of a dollar times ns per hour."""
 
     exists: int  # per hour of existence, in parts
     cpu: int  # per hour of CPU time, in parts
     create: int
-    included_milli: int  # vCPUs whose CPU time is in ``exists``
+    included_milli: int  # vCPUs with CPU time in ``exists``
     minimum_ns: int
     increment_ns: int
 
     def billed(self, exists_ns: int, cpu_ns: int) -> int:
-        """Return the bill for a lifetime and its CPU time."""
+        """Return the bill for a lifetime and CPU time."""
         clock_ns = billed_ns(exists_ns, self.minimum_ns, self.increment_ns)
         beyond_ns = max(0, cpu_ns - self.included_milli * clock_ns // 1000)
         return self.exists * clock_ns + self.cpu * beyond_ns + self.create * (exists_ns > 0)
@@ -130,9 +130,9 @@ class SandboxPrice:
             )
         return size
 
-    def meter(self, identity: CellIdentity, *, least: bool = False) -> Meter:
-        """Return the meter without nodes; ``least``: at the lowest rates. Raises as ``size``."""
-        rates, size = self.cheaper if least else self.rates, self.size(identity)
+    def meter(self, identity: CellIdentity, *, lowest: bool = False) -> Meter:
+        """Return the meter without nodes; ``lowest``: at the lowest rates. Raises as ``size``."""
+        rates, size = self.cheaper if lowest else self.rates, self.size(identity)
         vcpus, gib = size.cpu_milli / 1000, size.memory_mib / 1024
         cpu_usd_hour = 0.0 if self.cpu == PROVISIONED else rates.usd_per_vcpu_hour
         asked_usd_hour = 0.0 if self.cpu == ACTIVE else max(0.0, vcpus - self.free_vcpus) * rates.usd_per_vcpu_hour
@@ -155,11 +155,11 @@ class SandboxPrice:
         )
 
     def usd_hour(self, identity: CellIdentity) -> float:
-        """Return the hourly rate of an idle sandbox, with its share of a node. Raises as ``size``."""
+        """Return the hourly rate of an idle sandbox, with a share of a node. Raises as ``size``."""
         return self.meter(identity).exists / PARTS + self._node_share(identity)
 
     def idle_usd_hour(self, identity: CellIdentity) -> float:
-        """Return the hourly rate of a ready sandbox without its node. Raises as ``size``."""
+        """Return the hourly rate of a ready sandbox without the node. Raises as ``size``."""
         return 0.0 if self.idle == FREE else self.meter(identity).exists / PARTS
 
     def suspended_usd_hour(self) -> float:
@@ -168,7 +168,7 @@ class SandboxPrice:
         return self.rates.usd_per_disk_hour + disk_gib * self.rates.usd_per_disk_gib_hour
 
     def usd(self, identity: CellIdentity, sandbox_ns: int, cpu_ns: int | None = None) -> Fraction:
-        """Return the cost of a sandbox that existed for ``sandbox_ns``.
+        """Return the cost of a sandbox with a lifetime of ``sandbox_ns``.
 
         Unknown CPU time (None) counts as all vCPUs busy. A node costs the sandbox's share of a full node.
         """
@@ -182,5 +182,5 @@ class SandboxPrice:
 
 
 def titled(title: str, date: datetime.date) -> str:
-    """Return the name of a sheet with its date."""
+    """Return the name of a sheet with the date."""
     return f"{title} ({date})"

@@ -12,7 +12,7 @@ from costmodel.projection import warnings
 from costmodel.projection.row import Cost, PoolUse, WallClock
 from costmodel.projection.wall_clock import TimedRun, launched_amount
 from costmodel.recording.breakdown import UNKNOWN
-from costmodel.recording.reader import CellIdentity
+from costmodel.recording.trial import CellIdentity
 from costmodel.statistics.intervals import Interval
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_HOUR
@@ -36,8 +36,8 @@ def cost(
     the middle.
     """
     price = prices.sandbox(pool.identity)
-    lower = _sandboxes(timed, training_run, price.meter(pool.identity, least=True), _Least(price, pool))
-    upper = _sandboxes(timed, training_run, price.meter(pool.identity), _Most(price, pool))
+    lower = _sandboxes(timed, training_run, price.meter(pool.identity, lowest=True), _LowerUse(price, pool))
+    upper = _sandboxes(timed, training_run, price.meter(pool.identity), _UpperUse(price, pool))
     sandbox = _across(lower, upper).not_negative()
     at_a_time = min(training_run.usable_workers, training_run.trajectories) + (
         warm_pool.idle_sandboxes if warm_pool else 0.0
@@ -74,7 +74,7 @@ def cost_of_mean(
     most_cpu_ns = trajectory_ns * identity.cpu_milli // 1000
     lower, upper = (
         Interval(training_run.trajectories * Meter.usd(meter.billed(trajectory_ns, cpu_ns)))
-        for meter, cpu_ns in ((price.meter(identity, least=True), 0), (price.meter(identity), most_cpu_ns))
+        for meter, cpu_ns in ((price.meter(identity, lowest=True), 0), (price.meter(identity), most_cpu_ns))
     )
     sandbox = _across(lower, upper)
     if price.node is not None:
@@ -105,7 +105,7 @@ def doubts(price: SandboxPrice, *, cpu_known: bool, think: bool) -> dict[str, fl
     return {flag: None for flag, holds in conditions.items() if holds}
 
 
-class _Most:
+class _UpperUse:
     """The most that an attempt can be billed for: idle time too, all vCPUs busy where CPU time is unknown."""
 
     def __init__(self, price: SandboxPrice, pool: Pool) -> None:
@@ -125,7 +125,7 @@ class _Most:
         ]
 
 
-class _Least(_Most):
+class _LowerUse(_UpperUse):
     """Lower limit of usage: idle time is free where the tariff says so, unknown CPU time is none."""
 
     def exists_ns(self, sample: Sample) -> Sequence[int]:
@@ -137,7 +137,7 @@ class _Least(_Most):
         return [max(0, ns) for ns in sample.cpu_ns]
 
 
-def _sandboxes(timed: TimedRun, training_run: TrainingRun, meter: Meter, use: _Most) -> Interval:
+def _sandboxes(timed: TimedRun, training_run: TrainingRun, meter: Meter, use: _UpperUse) -> Interval:
     """Return the bill of all attempts, without nodes and idle pool sandboxes."""
     tally, run = timed.tally, timed.run
     billed = tally.per_success(
@@ -206,8 +206,8 @@ def by_clock(pool: Pool, price: SandboxPrice) -> Callable[[Iterable[int]], float
     bills = {
         (meter, sum(use.exists_ns(sample)) / whole_ns, sum(use.cpu_ns(sample)) / whole_ns)
         for meter, use in (
-            (price.meter(pool.identity, least=True), _Least(price, pool)),
-            (price.meter(pool.identity), _Most(price, pool)),
+            (price.meter(pool.identity, lowest=True), _LowerUse(price, pool)),
+            (price.meter(pool.identity), _UpperUse(price, pool)),
         )
     }  # a single one, where both limits agree
 

@@ -16,7 +16,7 @@ from costmodel.simulation.attempts import effective_workers, throttle_floor_ns
 from costmodel.statistics.repetitions import MIN_RUNS, Estimate, basis
 from costmodel.training.run import TrainingRun
 from costmodel.workload.estimator import StraightLine, Tally
-from costmodel.workload.length_extrapolation import EXACT, Margin, doubt
+from costmodel.workload.length_extrapolation import EXACT, Margin, extrapolation_margin, later_change
 from costmodel.workload.pool import Pool
 
 FROM_POOL: Final = "pool:"
@@ -60,7 +60,7 @@ def trust(pool: Pool) -> dict[str, float | None]:
         warnings.DISTURBED: exposure is not None and exposure.throughout,
         warnings.DISTORTED: exposure is not None and exposure.matters,
         warnings.INCOMPLETE: not pool.complete,
-        **{flag: quantity in pool.untold for quantity, flag in warnings.UNTOLD.items()},
+        **{flag: quantity in pool.unreported for quantity, flag in warnings.UNTOLD.items()},
     }
     sizes = {warnings.DISTORTED: abs(exposure.difference_ns) / (exposure.every_ns.value or 1.0) if exposure else None}
     return {flag: sizes.get(flag) for flag, holds in conditions.items() if holds}
@@ -82,7 +82,7 @@ def reasons(
         and run.rollouts.error_ns > training_run.precision.tolerance * run.rollouts.value_ns
     )
     conditions = {
-        warnings.FIRST_CYCLE: beyond and doubt(pool.trials, pool.cycle).first_only,
+        warnings.FIRST_CYCLE: beyond and later_change(pool.trials, pool.cycle) is None,
         warnings.BEYOND_LENGTH: beyond,
         warnings.BEYOND_CONCURRENCY: training_run.host_concurrency > pool.at_a_time,
         warnings.TAIL: tally.successes < warnings.TAIL_TRIALS,
@@ -91,7 +91,7 @@ def reasons(
         warnings.NO_FAILURES: tally.failure == 0,
         warnings.LOCKSTEP: simulated or loose,
         warnings.RUN_UNKNOWN: not tally.run_known,
-        warnings.OPTION_UNUSED: bool(untold(pool, tally, training_run)),
+        warnings.OPTION_UNUSED: bool(options_without_data(pool, tally, training_run)),
         warnings.CONTENTION_UNKNOWN: pool.contention_unknown,
     }
     sizes = {
@@ -113,10 +113,10 @@ def reasons(
 def beyond_recorded_ns(tally: Tally, pool: Pool) -> Margin:
     """Return the possible error of actions beyond the recorded ones, per success."""
     continued_ns = float(tally.total(lambda sample: sample.of_successes(sample.continued_ns)) / tally.successes)
-    return doubt(pool.trials, pool.cycle).of(continued_ns) if continued_ns else EXACT
+    return extrapolation_margin(pool.trials, pool.cycle).times(continued_ns) if continued_ns else EXACT
 
 
-_ALL: Final = frozenset(one.name for one in fields(TrainingRun))
+_ALL: Final = frozenset(field.name for field in fields(TrainingRun))
 _BY_ONE_LATENCY: Final = frozenset({"trajectories", "workers", "actions", "baseline", "quota", "precision"})
 """The length must be the published one; nothing is simulated, so precision has no effect."""
 _UNPUBLISHED: Final = frozenset({"include_cleanup"})
@@ -135,7 +135,7 @@ def used_by(kind: str) -> frozenset[str]:
     return _ALL - _UNPUBLISHED if kind == warnings.COMPOSED else _ALL
 
 
-def asked(training_run: TrainingRun) -> list[str]:
+def settings_in_use(training_run: TrainingRun) -> list[str]:
     """Return the fields of a training run that differ from their defaults."""
     return [
         field.name
@@ -146,7 +146,7 @@ def asked(training_run: TrainingRun) -> list[str]:
 
 def refused(training_run: TrainingRun, kind: str) -> list[str]:
     """Return the options set in the training run that a kind of row cannot use."""
-    return [option(name) for name in asked(training_run) if name not in used_by(kind)]
+    return [option(name) for name in settings_in_use(training_run) if name not in used_by(kind)]
 
 
 def option(field: str) -> str:
@@ -157,11 +157,11 @@ def option(field: str) -> str:
     return f"--{words.replace('_', '-')}"
 
 
-def untold(pool: Pool, tally: Tally, training_run: TrainingRun) -> tuple[str, ...]:
+def options_without_data(pool: Pool, tally: Tally, training_run: TrainingRun) -> tuple[str, ...]:
     """Return the options set in the training run whose data this pool's source lacks."""
     lacking = {
         "include_cleanup": all(trial.measures.cleanup_ns is None for trial in pool.trials),
         "full_speed": not tally.run_known,
-        "warm_pool": not any(tally.attempts.cold_ns) and "create" in pool.untold,
+        "warm_pool": not any(tally.attempts.cold_ns) and "create" in pool.unreported,
     }
-    return tuple(option(name) for name in asked(training_run) if lacking.get(name))
+    return tuple(option(name) for name in settings_in_use(training_run) if lacking.get(name))

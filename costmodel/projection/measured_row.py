@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
 from costmodel.projection.cost import cost
-from costmodel.projection.diagnostics import beyond_recorded_ns, evidence_of, reasons, trust, untold
+from costmodel.projection.diagnostics import beyond_recorded_ns, evidence_of, options_without_data, reasons, trust
 from costmodel.projection.row import ByCause, PoolUse, Row, Steps, Stress, Trajectory, WallClock
 from costmodel.projection.tax_bounds import Reference, tax_between
 from costmodel.projection.wall_clock import (
@@ -63,7 +63,7 @@ def measured_row(
     backoff_ns = round(training_run.backoff_s * NS_PER_S)
     doubt_ns = beyond_recorded_ns(tally, pool)
     estimated = tally.estimate(lambda sample: sample.held_ns, lambda sample: sample.think_ns)
-    bounded = "held" in pool.untold  # occupied time is a lower bound, so the tax has no upper one
+    bounded = "held" in pool.unreported  # occupied time is a lower bound, so the tax has no upper one
     tax = tally.per_success(lambda sample: sample.tax_ns) if tally.run_known and not bounded else None
     held = doubt_ns.around(interval(estimated, tally.assume))
     exact_held = tally.total(lambda sample: sample.held_ns) / tally.successes
@@ -85,7 +85,7 @@ def measured_row(
         kept_share = (own_ns - outcome.wasted_ns.value) / (law.mean * training_run.trajectories or 1.0)
         worker_hours = launched_amount(worker_hours, own_ns / NS_PER_HOUR, outcome)
         tax_hours = tax_hours and tax_hours.times(kept_share)
-        by_cause = by_cause.kept(kept_share, outcome.wasted_ns.value / NS_PER_HOUR)
+        by_cause = by_cause.scaled(kept_share, outcome.wasted_ns.value / NS_PER_HOUR)
         between = between and Between(kept_share * between.low, kept_share * between.high)
     if outcome is not None and outcome.waited_ns.value:
         waited_hours = outcome.waited_ns.value / NS_PER_HOUR
@@ -113,7 +113,7 @@ def measured_row(
         warm_pool=warm_pool,
         cost=None if prices is None else cost(timed, pool, prices, training_run, worker_hours, wall_clock, warm_pool),
         stress=_stress(timed, training_run, worker_hours) if stressed and not by_steps else None,
-        unused=untold(pool, tally, training_run),
+        unused=options_without_data(pool, tally, training_run),
         flags=reasons(pool, timed, training_run, prices, max(doubt_ns) / (float(exact_held) or 1.0)),
         evidence=evidence_of(timed, training_run, estimated, tally.line(), whole.tail),
     )

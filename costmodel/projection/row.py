@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from costmodel.projection.tail_limits import TailLimits
-from costmodel.recording.reader import CellIdentity
+from costmodel.recording.trial import CellIdentity
 from costmodel.simulation.makespan import Makespan
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Between, Interval
@@ -92,12 +92,12 @@ class ByCause(NamedTuple):
     wrapper: float | None = None  # taxtui's shell wrappers around commands, no tax; None: unknown
     wasted: float | None = None  # cut rollouts; None without over-provisioning
 
-    def told(self) -> dict[str, float | None]:
+    def as_dict(self) -> dict[str, float | None]:
         """Return time by cause, None: unknown; without absent optional causes."""
         optional = ("unsplit", "cleanup", "wrapper", "wasted")
         return {cause: time for cause, time in self._asdict().items() if time is not None or cause not in optional}
 
-    def kept(self, share: float, wasted: float) -> ByCause:
+    def scaled(self, share: float, wasted: float) -> ByCause:
         """Return ``share`` of each cause for kept rollouts; the rest is ``wasted`` by over-provisioning."""
         return ByCause._make([*(None if hours is None else share * hours for hours in self[:-1]), wasted])
 

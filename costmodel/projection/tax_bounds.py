@@ -74,18 +74,18 @@ def tax_between(tally: Tally, median: MedianDispatch | None, hours: float, waiti
     if tally.run_known:
         return None
 
-    def most(attempt: Attempt) -> int:
+    def upper(attempt: Attempt) -> int:
         work_ns = 0 if attempt.unsplit_ns else attempt.run_ns + attempt.wrapper_ns
         return attempt.held_ns - attempt.think_ns - work_ns if attempt.ok else attempt.held_ns
 
-    def least(attempt: Attempt) -> int:
+    def lower(attempt: Attempt) -> int:
         dispatch_ns = median.of(attempt.actions, attempt.unsplit_ns) if median else 0
-        return most(attempt) - (attempt.unsplit_ns - dispatch_ns) * attempt.ok
+        return upper(attempt) - (attempt.unsplit_ns - dispatch_ns) * attempt.ok
 
     def whole(part: Callable[[Attempt], int]) -> float:
         return float(tally.total(lambda sample: list(map(part, sample))) / tally.successes) * hours + waiting_hours
 
-    return Between(max(0.0, whole(least)), whole(most))
+    return Between(max(0.0, whole(lower)), whole(upper))
 
 
 def check_reference_used(reference: Reference, unknown: Iterable[str]) -> None:

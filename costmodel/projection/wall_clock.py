@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from costmodel.projection.row import GpuWaiting, Steps
 from costmodel.projection.tail_limits import NO_TAIL, TailLimits, Timeout, tail_limits
-from costmodel.simulation.attempts import Retries, Trials, retried
+from costmodel.simulation.attempts import Retries, Trials, with_retries
 from costmodel.simulation.makespan import Makespan, expected_makespan, makespan_bounds
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import Interval
@@ -108,7 +109,8 @@ def _tallied(
         # A pool may change which attempts fail; the simulation decides.
         retries = retries._replace(simulated=Fraction(outcome.attempts.value / training_run.trajectories))
     backoff_ns = round(training_run.backoff_s * NS_PER_S)
-    law = retried(success, tally.held_times(ok=False), retries, backoff_ns, training_run.precision.seed)
+    rng = Random(training_run.precision.seed)
+    law = with_retries(success, tally.held_times(ok=False), retries, backoff_ns, rng)
     return tally, retries, law
 
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Final
 from costmodel.errors import TrainingRunError
 from costmodel.pricing.sheet import Prices
 from costmodel.projection import warnings
-from costmodel.projection.diagnostics import asked, refused
+from costmodel.projection.diagnostics import refused, settings_in_use
 from costmodel.providers import published_figures
-from costmodel.recording.reader import CellIdentity
-from costmodel.recording.trial import RecordedTrial
+from costmodel.recording.trial import CellIdentity, RecordedTrial
 from costmodel.training.run import TrainingRun
 from costmodel.units import NS_PER_S
 from costmodel.workload.pool import Pool
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from costmodel.providers.provider import Dispatch, Provider, StartLaw
 
 
-def works(pools: Iterable[Pool]) -> list[Pool]:
+def workloads(pools: Iterable[Pool]) -> list[Pool]:
     """Return the most informative pool for each workload.
 
     Among equals: the lowest concurrency, then the longest dispatch, because the dispatch of a container is closer to an
@@ -48,18 +47,18 @@ def works(pools: Iterable[Pool]) -> list[Pool]:
         if key not in best or _worth(pool) > _worth(best[key]):
             best[key] = pool
     if not best:
-        raise TrainingRunError("a composed row needs work that was recorded: give a recording, or leave --compose out")
+        raise TrainingRunError("a composed row needs recorded work: give a recording, or leave --compose out")
     return list(best.values())
 
 
 def _worth(pool: Pool) -> tuple[bool, bool, bool, int, float]:
     good = pool.successes
-    split_known = bool(good) and all(trial.measures.known for trial in good)
+    split_known = bool(good) and all(trial.measures.divided for trial in good)
     dispatch_ns = sum(trial.measures.dispatch_ns for trial in good) / (len(good) or 1)
     return bool(good), pool.provenance == warnings.MEASURED, split_known, -pool.identity.concurrency, dispatch_ns
 
 
-def elsewhere(pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None) -> Alternatives:
+def estimated(pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None) -> Alternatives:
     """Estimate a recorded pool's work at a provider. ``prices`` come before the provider's own.
 
     Raises:
@@ -89,7 +88,7 @@ def elsewhere(pool: Pool, provider: Provider, training_run: TrainingRun, prices:
 def estimated_at(
     pool: Pool, provider: Provider, training_run: TrainingRun, prices: Prices | None, law: StartLaw, image_s: float
 ) -> Alternatives:
-    """Estimate a pool's work at a provider with one start distribution; each start takes ``image_s`` longer.
+    """Estimate a pool's work at a provider with a start distribution; each start takes ``image_s`` longer.
 
     Raises:
         TrainingRunError: an option needs unpublished input; the message names the option.
@@ -127,7 +126,7 @@ def _limited(training_run: TrainingRun, provider: Provider) -> TrainingRun:
     """Fill unset limits of the training run with the provider's."""
     if provider.profile is None:
         return training_run
-    set_fields = {name: getattr(training_run, name) for name in asked(training_run)}
+    set_fields = {name: getattr(training_run, name) for name in settings_in_use(training_run)}
     return TrainingRun(**provider.profile.filled(set_fields))
 
 
@@ -159,9 +158,9 @@ def _pool(
     new.identity = _identity(pool.identity, provider)
     new.provenance = warnings.COMPOSED
     new.contended = None
-    new.untold = pool.untold - {"create", "ready", "held"}  # the provider's start supplies these
+    new.unreported = pool.unreported - {"create", "ready", "held"}  # the provider's start supplies these
     starts_ns = [round((seconds + image_s) * NS_PER_S) for seconds in law.strata(max(1, len(trials)))]
-    Random(seed).shuffle(starts_ns)  # one per trial, independent of its times
+    Random(seed).shuffle(starts_ns)  # one per trial, independent of the trial
     new.trials = [
         remade(trial, _change(trial, provider, end, start_ns, Random(f"{seed}:{index}")))
         for index, (trial, start_ns) in enumerate(zip(trials, starts_ns, strict=False))
@@ -193,7 +192,7 @@ def _dispatches(trial: RecordedTrial, dispatch: Dispatch, end: int, rng: Random)
 
 
 def _identity(identity: CellIdentity, provider: Provider) -> CellIdentity:
-    """Replace the substrate and keep the workload, so that rows of the same workload are compared."""
+    """Replace the substrate and keep the workload, for comparisons of rows with the same workload."""
     newest = provider.newest[-1]
     return identity._replace(
         substrate=provider.substrate,

@@ -19,7 +19,7 @@ _LIMITS: Final[Mapping[Limit, str]] = {
     "creates_per_s": "create_rate",
     "burst": "create_burst",
 }
-"""Limit → the field of a training run that it fills."""
+"""Limit → the filled field of a training run."""
 PerSecond = Annotated[float, msgspec.Meta(gt=0, le=1e9)]
 
 
@@ -36,10 +36,10 @@ class Disputed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ProfileFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits of one plan of a provider, as in the file. None: no known limit."""
+    """Limits of a plan of a provider, as in the file. None: no known limit."""
 
     substrate: Text
-    # Date of the source, or of its reading.
+    # Date of the source, or of reading the source.
     date: Annotated[
         datetime.date, msgspec.Meta(description="limits change, so a profile needs its date; add date = YYYY-MM-DD")
     ]
@@ -59,7 +59,7 @@ class ProfileFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Profile(ProfileFile, frozen=True, kw_only=True):
-    """The limits of one provider's plan under the name of its file."""
+    """The limits of a provider's plan under the name of the file."""
 
     name: str
 

@@ -30,7 +30,7 @@ from costmodel.workload.scenario_range import Alternatives
 DISPATCH, FAILURES, BURST, IMAGE, START, LIMITS, DISK, SPEED = INPUTS = (
     *("dispatch", "failure_rate", "failure_burst", "image", "start", "limits", "disk", "work_speed"),
 )
-"""Names of the inputs that have a range, in the order in which a page prints them."""
+"""Names of the inputs with a range, in the order of a page."""
 STATED: Final = "stated for this provider"
 _FILE: Final = Path(__file__).parent / "data" / "ranges" / "unmeasured.toml"
 _GB_S: Final = "image_gb_s"
@@ -41,7 +41,7 @@ LifeCycle = Literal["suspend_s", "resume_s", "fork_s", "recycle_s", "build_s"]
 
 
 class RangeFigure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A published range of one input, as in the file."""
+    """A published range of an input, as in the file."""
 
     input: Literal["dispatch", "failure_rate", "failure_burst", "image", "image_gb_s", "work_speed", "disk"] | LifeCycle
     unit: Text
@@ -77,22 +77,22 @@ class Input(NamedTuple):
     best: float
     worst: float
     sources: tuple[str, ...]
-    of_others: bool = False  # whether the sources are about other providers
+    of_others: bool = False  # whether the sources are about different providers
     plans: tuple[str, ...] = ()  # names, if a value is the number of a plan
     either: bool = False  # whether either end may cost more
 
     def label(self, value: float) -> str:
-        """Format a value with its unit, or a plan with its limits."""
+        """Format a value with unit, or a plan with limits."""
         return self.plans[round(value)] if self.plans else f"{value:.3g} {self.unit}"
 
     def short(self, value: float) -> str:
-        """Format a value without its unit, or a plan by name."""
+        """Format a value without unit, or a plan by name."""
         return self.plans[round(value)].partition(" (")[0] if self.plans else f"{value:.3g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A provider without measurements: recorded work with values for its unmeasured inputs."""
+    """A provider without measurements: recorded work with values for unmeasured inputs."""
 
     pool: Pool
     provider: Provider
@@ -133,11 +133,11 @@ class Candidate:
         )
 
     def values(self, end: Literal["assumed", "best", "worst"]) -> dict[str, float]:
-        """Return all inputs at one end of their ranges."""
+        """Return all inputs at the same end of the ranges."""
         return {item.name: getattr(item, end) for item in self.inputs}
 
     def at(self, values: Mapping[str, float]) -> Alternatives:
-        """Estimate the work at these values; other inputs are as assumed.
+        """Estimate the work at these values; the rest is as assumed.
 
         Raises:
             TrainingRunError: the training run has no answer at these values.
@@ -181,7 +181,7 @@ class Ranges(NamedTuple):
     images_gb: tuple[float, ...]
 
     def published(self, name: str) -> tuple[list[RangeFigure], bool]:
-        """Return the provider's figures, or all if they are no range, and whether others' figures are used."""
+        """Return the provider's figures, or all figures if the provider's are no range, and whether all are used."""
         all_of_it = [figure for figure in figures() if figure.input == name]
         own_figures = [figure for figure in all_of_it if figure.provider == self.provider.substrate]
         if own_figures and min(figure.low for figure in own_figures) < max(figure.high for figure in own_figures):

@@ -45,9 +45,9 @@ AS_RECORDED: Final = Span(1.0, 1.0, 1.0)
 
 
 class Dispatch(NamedTuple):
-    """Time to submit a command and return its result, in s."""
+    """Time to submit a command and return the result, in s."""
 
-    seconds: Span  # of one command
+    seconds: Span  # of a command
     each_ns: tuple[int, ...]  # of measured commands; (): one value for all
     source: str
 
@@ -84,7 +84,7 @@ class Provider:
     slowdown_source: str = "assumed: as fast as where the work was recorded"
     profile: Profile | None = None
     prices: Prices | None = None
-    stated: frozenset[str] = frozenset()  # options of the user, which have no range
+    stated: frozenset[str] = frozenset()  # options of the user, without a range
 
     @property
     def newest(self) -> list[PublishedStart]:
@@ -99,7 +99,7 @@ class Provider:
         return self.newest[-1].at_a_time
 
     def start_laws(self, at_a_time: int) -> tuple[StartLaw, StartLaw, StartLaw]:
-        """Return the fastest published start, the one for a concurrency, and the slowest."""
+        """Return the fastest published start, the start at a concurrency, and the slowest start."""
         newest = self.newest
         spread = max((start.p95_s or start.p50_s or 0.0) / (start.p50_s or 1.0) for start in newest)
 
@@ -198,7 +198,7 @@ def _slowdown(name: str, speeds: Sequence[PublishedSpeed]) -> tuple[Span, str]:
 
 
 def _from_file(path: Path) -> Provider:
-    """Load a file of one substrate's figures; its ``[provider]`` table has the options."""
+    """Load a file of a substrate's figures; the ``[provider]`` table has the options."""
     facts = published.read_published(path)
     if len({(start.substrate, start.variant) for start in facts.starts}) != 1:
         raise SourceError(f"{path}: a provider is one substrate; give [[starts]] of one, with p50_s")
@@ -244,7 +244,7 @@ def _measured_dispatch(recording: Recording) -> Dispatch:
 
 
 def _span(text: str, units: dict[str, float], key: str) -> Span:
-    """Parse ``120ms`` or ``100ms..300ms``; the value of a range is its middle."""
+    """Parse ``120ms`` or ``100ms..300ms``; the value of a range is the middle."""
     ends = [_number(part, units, key) for part in text.split("..")]
     if len(ends) > 2 or ends != sorted(ends):
         raise TrainingRunError(f"{key} must be one value or least..most, not {text!r}")

@@ -86,7 +86,7 @@ class Split(msgspec.Struct, frozen=True, gc=False, array_like=True):
     work_ns: int = 0  # inside the sandbox
     dispatch_ns: int = 0  # the rest of the same commands
     unsplit_ns: int = 0  # whole commands with unknown in-sandbox time
-    known: bool = True  # whether all in-sandbox times are known
+    divided: bool = True  # whether all in-sandbox times are known
     wrapper_ns: int = 0  # taxtui's shell wrappers; 0: unknown, and part of dispatch
 
     @classmethod
@@ -118,7 +118,7 @@ class Split(msgspec.Struct, frozen=True, gc=False, array_like=True):
             self.work_ns + second.work_ns,
             self.dispatch_ns + second.dispatch_ns,
             self.unsplit_ns + second.unsplit_ns,
-            self.known and second.known,
+            self.divided and second.divided,
             self.wrapper_ns + second.wrapper_ns,
         )
 
@@ -139,7 +139,7 @@ class Causes(NamedTuple):
     work_ns: int = 0  # rest of the in-sandbox time, with the set-up
     unsplit_ns: int = 0  # undivided commands
     harness_ns: int = 0  # runner gap between phases and commands
-    queued_ns: int = 0  # waiting that throttles imposed
+    queued_ns: int = 0  # throttled
     think_ns: int = 0  # idle on purpose
     failed_ns: int = 0  # occupied time of a failed trial
     wrapper_ns: int = 0  # taxtui's shell wrappers, no tax; 0: unknown
@@ -163,7 +163,7 @@ class Measures(msgspec.Struct, frozen=True, gc=False, array_like=True):
     cleanup_ns: int | None = None
     verify_ns: int | None = None  # tests of the task in the occupied sandbox; in no sum
     orchestration_ns: int | None = None  # None: no milestone
-    known: bool = True  # all in-sandbox times are known
+    divided: bool = True  # all in-sandbox times are known
     waiting_ns: int | None = None  # part of work without CPU use; None: CPU time is unknown
     start_delay_ns: int = 0  # from the scheduled start to the start, before the occupied time
     wrapper_ns: int = 0  # of taxtui's shell wrappers around the commands; 0 where unknown
@@ -280,8 +280,8 @@ def measure(
         phases.get("cleanup"),
         phases.get("verify"),
         orchestration_ns,
-        commands.known,
-        None if cpu_ns is None or not commands.known else max(0, commands.work_ns - cpu_ns),
+        commands.divided,
+        None if cpu_ns is None or not commands.divided else max(0, commands.work_ns - cpu_ns),
         start_delay_ns,
         commands.wrapper_ns,
         phases.get("suspend"),
@@ -293,7 +293,7 @@ def measure(
 
 
 def contended(waiting_ns: float, alone_ns: float) -> float:
-    """Return the share of a cell's waiting that is contention: the excess over the same commands alone.
+    """Return the contended share of a cell's waiting: the excess over the same commands alone.
 
     ``waiting_ns`` and ``alone_ns`` are means over successes of a cell and of the same cell at concurrency 1. Waiting
     for sleep, a disk or a peer also occurs alone and is no contention.

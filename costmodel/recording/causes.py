@@ -45,7 +45,7 @@ CAUSE_POLICIES: Final[dict[str, CausePolicy]] = {
     CANCELLED: CausePolicy(retry=False, grade=False, reward_valid=False),
     UNCLASSIFIED: CausePolicy(retry=True, grade=True, reward_valid=False),
 }
-"""Cause → consequences of most of its errors."""
+"""Cause → consequences of most errors."""
 
 _FINAL: Final = frozenset(
     {
@@ -93,7 +93,7 @@ _ERRORS: Final[dict[str, tuple[str, ...]]] = {
 }
 _STARTING: Final = ("create", "reset", "ready", "preload")
 CAUSE_OF: Final = {error: cause for cause, errors in _ERRORS.items() for error in errors}
-"""Class of an error, without its module → cause."""
+"""Class of an error, without the module → cause."""
 
 
 def cause_of(error: str, phase: str = "") -> str:
@@ -102,7 +102,7 @@ def cause_of(error: str, phase: str = "") -> str:
 
 
 def policy_of(cause: str, error: str = "") -> CausePolicy:
-    """Return the consequences of a cause, for one class of its errors."""
+    """Return the consequences of a cause, for one class of errors."""
     policy = CAUSE_POLICIES.get(cause, CAUSE_POLICIES[UNCLASSIFIED])
     final = cause == PROVIDER and error.rpartition(".")[2] in _FINAL
     return policy._replace(retry=False) if final else policy

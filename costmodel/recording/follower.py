@@ -21,7 +21,7 @@ READ_BYTES: Final = 256 << 10
 
 
 class Follower:
-    """Reads a recording while it is being written, and afterwards."""
+    """Reads a growing or complete recording."""
 
     CHUNK_BYTES: Final = 1 << 20
 
@@ -32,7 +32,7 @@ class Follower:
             raise SourceError(f"cannot read {path}: {error.strerror}") from error
         self.path = path
         self.header: Header | None = None
-        self.skipped = 0  # events that this version does not understand
+        self.skipped = 0  # events of later versions
         self.frames = 0
         self.events = 0
         self._empty = True
@@ -58,7 +58,7 @@ class Follower:
 
     @property
     def complete(self) -> bool:
-        """Whether the run has ended with the number of trials that its end reports."""
+        """Whether the run has ended with the reported number of trials."""
         if self._end is None or self._trials is None:
             return self._end is not None
         return self._trials.outcomes == +Counter(self._end.counts)
@@ -178,14 +178,14 @@ class RecordingSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The facts of a whole file."""
 
     header: Header
-    complete: bool  # ends with RunFinished, with as many trials as it counts
+    complete: bool  # ends with RunFinished and the reported number of trials
     ended: bool  # ends with RunFinished
     frames: int
     events: int
     skipped: int
     torn_bytes: int
     size_bytes: int
-    chained: bool  # each frame has the checksum of its predecessor; False: an early version
+    chained: bool  # each frame has the checksum of the frame before; False: an early version
 
 
 class EndedTrials:

@@ -1,4 +1,4 @@
-"""Published figures of substrates, as exactly as they were printed, each with its source and date.
+"""Published figures of substrates, as printed, each with a source and date.
 
 A file has one or more kinds of tables. ``[[rows]]`` are latencies of a whole trajectory, used wherever a recording is.
 ``[[starts]]`` are start times of sandboxes by concurrency, ``[[speeds]]`` times of the same work, and ``[[figures]]``
@@ -18,14 +18,14 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from costmodel.errors import SourceError
-from costmodel.recording.reader import CellIdentity
+from costmodel.recording.trial import CellIdentity
 from costmodel.toml import Count, Document, MalformedDocument, Text
 from costmodel.units import MAX_INT
 
 PROVENANCE: Final = "published"
 _ORDERED: Final = ("p50_s", "p95_s", "p99_s", "max_s")
 Seconds = Annotated[float, msgspec.Meta(ge=1e-9, le=MAX_INT / 1e9)]
-"""A time above 0 and below 292 years, so that it fits int ns."""
+"""A time above 0 and below 292 years, to fit int ns."""
 FigureDate = Annotated[
     datetime.date,
     msgspec.Meta(description="such figures change within weeks, so each needs its date; add date = YYYY-MM-DD"),

@@ -1,12 +1,11 @@
-"""Reads a recording into trials by cell, with occupied time and columns of commands."""
+"""Reads a recording into trials by cell, and opens files of either kind: recordings and published figures."""
 
 from __future__ import annotations
 
-import zlib
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from os import PathLike
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from costmodel.recording import events
 from costmodel.recording.breakdown import (
@@ -23,56 +22,24 @@ from costmodel.recording.breakdown import (
 )
 from costmodel.recording.causes import recorded_cause
 from costmodel.recording.follower import read_events
+from costmodel.recording.published import Published, read_published
 from costmodel.recording.runner_health import FLOOR_LIMIT_NS, RunnerSecond, WorkerFitness
-from costmodel.recording.trial import RecordedTrial
+from costmodel.recording.trial import CellIdentity, RecordedTrial
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH
 
 OK: Final = "ok"
-UNTOLD: Final = "unknown:"
+UNREPORTED: Final = "unknown:"
 """Prefix of a quantity, among a cell's capabilities, that no trial of an imported cell reports."""
 NOT_COUNTED: Final = ("cancelled", "interrupted")
 PARTS: Final = (events.PhaseEnded, events.Actions)
 """Frequent events of an open trial."""
 
 
-class CellIdentity(NamedTuple):
-    """Identity of a cell across files; trials of equal cells are pooled."""
-
-    substrate: str
-    variant: str
-    tier: str
-    tier_digest: str
-    actions: int
-    mode: str
-    concurrency: int
-    arrival: str
-    think: str
-    acquire: str
-    cache: str
-    cpu_milli: int
-    memory_mib: int
-    network: str
-    image: str
-    environment: str
-    substrate_version: str
-    length: str = FIXED_LENGTH
-
-    @property
-    def cell_id(self) -> str:
-        """Eight hex digits, equal across files; unchanged for fixed lengths since before recorded lengths."""
-        fields = tuple(self[:-1]) if self.length == FIXED_LENGTH else tuple(self)
-        return f"{zlib.crc32(repr(fields).encode()):08x}"
-
-    @property
-    def label(self) -> str:
-        return f"{self.substrate}:{self.variant}" if self.variant else self.substrate
-
-
 class RecordedCell:
     """One cell of a recording."""
 
-    __slots__ = ("cycle", "identity", "preload", "provenance", "resolution_ns", "trials", "untold")
+    __slots__ = ("cycle", "identity", "preload", "provenance", "resolution_ns", "trials", "unreported")
 
     def __init__(self, event: events.Cell) -> None:
         self.identity = CellIdentity(*(getattr(event, field) for field in CellIdentity._fields))
@@ -80,13 +47,13 @@ class RecordedCell:
         self.preload = event.preload
         self.provenance = event.provenance
         self.resolution_ns = event.resolution_ns
-        marks = (mark.partition(UNTOLD) for mark in event.capabilities)
-        self.untold = frozenset(quantity for before, mark, quantity in marks if mark and not before)
+        marks = (mark.partition(UNREPORTED) for mark in event.capabilities)
+        self.unreported = frozenset(quantity for before, mark, quantity in marks if mark and not before)
         self.trials: Sequence[RecordedTrial] = []
 
 
 class Recording:
-    """A file: its cells with their trials, and its completeness and health."""
+    """The cells of a file with their trials, completeness and health."""
 
     __slots__ = (
         "at_once",
@@ -108,7 +75,7 @@ class Recording:
         self.name = name
         self.run_id = ""
         self.cells: list[RecordedCell] = []
-        self.complete = False  # ends with RunFinished, with as many trials as it counts
+        self.complete = False  # ends with RunFinished and the reported number of trials
         self.distorted = False  # a measuring process was too busy
         self.lag_p99_ns = 0  # p99 over the seconds' p99; worst worker
         self.cpu_permille = 0  # median over the seconds; worst worker
@@ -138,13 +105,14 @@ def read_recording(path: Path) -> Recording:
     reader = _Reader(Recording(path.name))
     summary = read_events(path, reader.apply)
     recording = reader.finish()
+    recording.complete = summary.complete
     recording.skipped += summary.skipped
     recording.torn_bytes = summary.torn_bytes
     return recording
 
 
 class _Reader:
-    """Folds events into a recording; ``_open`` has the trials that have not ended."""
+    """Folds events into a recording; ``_open`` has the unfinished trials."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -152,8 +120,6 @@ class _Reader:
         self._trials: dict[int, list[RecordedTrial]] = {}  # by cell
         self._open: dict[int, OpenTrial] = {}
         self._runs: dict[RunKey, RunKey] = {}  # one object per key, shared by its trials
-        self._outcomes: Counter[str] = Counter()  # of ended trials, warm-ups excluded
-        self._counts: Counter[str] | None = None  # as reported by the end of the run
         self._worker = 0  # of the current events
 
     def apply(self, event: events.Event) -> None:
@@ -185,13 +151,9 @@ class _Reader:
                 RunnerSecond(event.at_ns, event.lag_p50_ns, event.lag_p99_ns, event.cpu_permille, event.pool_waits)
             )
             self._recording.floors_ns[self._worker] = event.floor_ns
-        elif isinstance(event, events.RunFinished):
-            self._counts = Counter(event.counts)
 
     def _ended(self, event: events.TrialEnded) -> None:
         opened = self._open.pop(event.trial, None)
-        if opened is None or not opened.warm_up:
-            self._outcomes[event.outcome] += 1
         cell = self._cells.get(opened.cell) if opened else None
         if opened is None or cell is None:
             self._recording.skipped += 1
@@ -209,7 +171,6 @@ class _Reader:
 
     def finish(self) -> Recording:
         recording, unreported = self._recording, WorkerFitness()
-        recording.complete = self._counts is not None and self._counts == self._outcomes
         for cell in recording.cells:
             for trial in cell.trials:
                 slow = recording.floors_ns.get(trial.worker, UNKNOWN) > FLOOR_LIMIT_NS
@@ -224,7 +185,7 @@ class _Reader:
 
 
 class OpenTrial:
-    """A trial that has started and not yet ended."""
+    """A started and unfinished trial."""
 
     __slots__ = (
         "cell",
@@ -344,3 +305,32 @@ class OpenTrial:
     def _orchestration_ns(self) -> int | None:
         """Return the time from the create request to the first milestone of the sandbox's process, or None."""
         return min((at_ns - self.create_ns for at_ns in self.started_ns if at_ns >= self.create_ns), default=None)
+
+
+Data = Recording | Published | Sequence[Recording | Published]
+"""One file, or several."""
+
+
+def files_of(data: Data) -> list[Recording | Published]:
+    """Return one file or several as a list."""
+    return [data] if isinstance(data, Recording | Published) else list(data)
+
+
+def load(path: str | PathLike[str]) -> Recording | Published:
+    """Read a recording, or published latencies where the name ends in ``.toml``.
+
+    Raises:
+        SourceError: the file is unreadable or damaged, with the offset in bytes.
+    """
+    path = Path(path)
+    return read_published(path) if path.suffix == ".toml" else read_recording(path)
+
+
+def load_all(paths: Iterable[str | PathLike[str]]) -> list[Recording | Published]:
+    """Read several files in their order. Raises ``SourceError`` as ``load``, for the first unreadable file."""
+    return [load(path) for path in paths]
+
+
+def read_recordings(paths: Iterable[Path]) -> list[Recording]:
+    """Read several recordings in their order. Raises ``SourceError`` for the first unreadable file."""
+    return [read_recording(path) for path in paths]

@@ -194,7 +194,7 @@ class _Reader:
     ) -> TableRow:
         identity, measures = cell.identity, trial.measures
         ok = ended.outcome == OK
-        split = ok and measures.known
+        split = ok and measures.divided
         return (
             self._run_id,
             started.repetition,

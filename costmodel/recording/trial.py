@@ -1,15 +1,19 @@
-"""Recorded trials."""
+"""Recorded trials, the identity of their cell, and the durations of a trial by name."""
 
 from __future__ import annotations
 
+import zlib
 from array import array
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from costmodel.recording.breakdown import NO_COMMANDS, NOTHING, Measures, Split
+from costmodel.recording.breakdown import NO_COMMANDS, NOTHING, Measures, Split, parted
 from costmodel.statistics.repetitions import Origin, RunKey
+from costmodel.training.length import FIXED_LENGTH
 
 if TYPE_CHECKING:
     _Column = array[int]
@@ -17,6 +21,39 @@ else:
     _Column = array  # which takes no parameter at run time
 
 _EMPTY: Final = msgspec.field(default_factory=lambda: array("q"))
+
+
+class CellIdentity(NamedTuple):
+    """Identity of a cell across files; trials of equal cells are pooled."""
+
+    substrate: str
+    variant: str
+    tier: str
+    tier_digest: str
+    actions: int
+    mode: str
+    concurrency: int
+    arrival: str
+    think: str
+    acquire: str
+    cache: str
+    cpu_milli: int
+    memory_mib: int
+    network: str
+    image: str
+    environment: str
+    substrate_version: str
+    length: str = FIXED_LENGTH
+
+    @property
+    def cell_id(self) -> str:
+        """Eight hex digits, equal across files; unchanged for fixed lengths since before recorded lengths."""
+        fields = tuple(self[:-1]) if self.length == FIXED_LENGTH else tuple(self)
+        return f"{zlib.crc32(repr(fields).encode()):08x}"
+
+    @property
+    def label(self) -> str:
+        return f"{self.substrate}:{self.variant}" if self.variant else self.substrate
 
 
 class RecordedTrial(msgspec.Struct, eq=False, gc=False):
@@ -53,3 +90,56 @@ class RecordedTrial(msgspec.Struct, eq=False, gc=False):
 def origins_of(trials: Iterable[RecordedTrial]) -> list[Origin]:
     """Return run and block of each trial."""
     return [(trial.run, trial.block) for trial in trials]
+
+
+PER_ACTION: Final = MappingProxyType[str, Callable[[RecordedTrial], Sequence[int]]](
+    {
+        "action": lambda trial: trial.durations_ns,
+        "run": lambda trial: parted(trial.durations_ns, trial.runs_ns)[0],
+        "dispatch": lambda trial: parted(trial.durations_ns, trial.runs_ns, trial.wrappers_ns)[1],
+        "wrapper": lambda trial: [ns for ns in trial.wrappers_ns if ns],
+    }
+)
+"""Kind of duration → values of a trial, one per action; all but the first omit unknown runs."""
+
+_MEASURES: Final = (
+    "create ready orchestration preload setup work dispatch_total wrapper_total waiting unsplit harness cold_start "
+    "fresh_episode trajectory amortized_per_action ready_again queued think held verify suspend resume snapshot "
+    "fork build start_delay response cleanup"
+)
+PER_TRIAL: Final = MappingProxyType[str, Callable[[RecordedTrial], int | None]](
+    {
+        **{kind: attrgetter(f"measures.{kind}_ns") for kind in _MEASURES.split()},
+        "dispatch_total": lambda trial: trial.measures.dispatch_ns,
+        "wrapper_total": lambda trial: trial.measures.wrapper_ns or None,
+        "amortized_per_action": lambda trial: _amortized_ns(trial),
+    }
+)
+"""Kind of duration → value of a trial, or None. ``*_total`` marks totals of kinds per action."""
+
+NOT_RECORDED: Final = MappingProxyType[str, Sequence[str]](
+    {
+        "run": ("run", "dispatch", "dispatch_total", "work", "wrapper", "wrapper_total"),
+        "create": ("create", "cold_start", "fresh_episode", "orchestration"),
+        "ready": ("ready",),
+        "setup": ("setup",),
+        "think": ("think", "trajectory", "amortized_per_action"),
+        "actions": ("action", "amortized_per_action"),
+        "held": ("held", "trajectory", "amortized_per_action", "harness"),
+        "verify": ("verify",),
+    }
+)
+"""Quantity that an imported source may lack → unknown kinds of durations."""
+
+
+def values_of(trial: RecordedTrial, kind: str) -> Sequence[int]:
+    """Return a trial's values in ns: one per action, one, or none if unknown. ``kind`` is in a table above."""
+    if (of_actions := PER_ACTION.get(kind)) is not None:
+        return of_actions(trial)
+    value = PER_TRIAL[kind](trial)
+    return () if value is None else (value,)
+
+
+def _amortized_ns(trial: RecordedTrial) -> int | None:
+    actions = len(trial.durations_ns)
+    return round(trial.measures.trajectory_ns / actions) if actions else None

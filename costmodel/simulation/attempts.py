@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Container, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
 from itertools import accumulate, compress, pairwise
 from random import Random
 from typing import Final, NamedTuple
@@ -40,7 +39,7 @@ class Parts(NamedTuple):
     contention: int
     harness: int
     work: int  # on the reference, if any
-    other: int  # wrapper time and undivided actions; of a failure, unexplained time
+    unexplained: int  # wrapper time and undivided actions; of a failure, unexplained time
     think: int
     cleanup: int
 
@@ -77,7 +76,7 @@ class Trials:
         sample = sorted(attempts(pool, training_run.length, plain), key=lambda attempt: attempt.held_ns)
         self.successes = [_parts(attempt, pool, training_run, full_speed) for attempt in sample if attempt.ok]
         self.failures = [_parts(attempt, pool, training_run, full_speed) for attempt in sample if not attempt.ok]
-        self.known = all(attempt.run_ns != UNKNOWN for attempt in sample if attempt.ok)
+        self.run_known = all(attempt.run_ns != UNKNOWN for attempt in sample if attempt.ok)
         if training_run.failure_rate is not None or training_run.failure_hazard is not None:
             self.failures = []
         self.count = len(pool.trials)
@@ -90,7 +89,7 @@ class Trials:
         trials.successes = [
             Parts(number, count, 0, False, 0, 0, 0, 0, 0, 0, 0, 0, ns, 0, 0, 0) for number, (ns, count) in durations
         ]
-        trials.failures, trials.known, trials.count = [], True, len(law.values)
+        trials.failures, trials.run_known, trials.count = [], True, len(law.values)
         return trials
 
     def stressed(self, share: int, factor: int) -> Trials:
@@ -132,7 +131,7 @@ def timed(
     cleaned, thinks = factor * ("cleanup" not in without), "think" not in without
     times = []
     for attempt in parts:
-        moving = sum(compress(attempt[4:12], present)) + attempt.work + attempt.other
+        moving = sum(compress(attempt[4:12], present)) + attempt.work + attempt.unexplained
         startup = attempt.create * create + attempt.ready * ready
         span = max(0, round(factor * moving)) + attempt.think * thinks
         queue, cleanup = round(factor * attempt.queued * queued), round(cleaned * attempt.cleanup)
@@ -169,7 +168,7 @@ def _parts(attempt: Attempt, pool: Pool, training_run: TrainingRun, full_speed: 
         contention=attempt.contention_ns if separated else 0,
         harness=rest if attempt.ok else 0,
         work=work,
-        other=attempt.unsplit_ns + attempt.wrapper_ns + (0 if attempt.ok else rest),
+        unexplained=attempt.unsplit_ns + attempt.wrapper_ns + (0 if attempt.ok else rest),
         think=0 if training_run.think is not None else attempt.think_ns,
         cleanup=measured.cleanup_ns or 0,
         dropped=not attempt.ok and policy_of(trial.cause, trial.error).treatment == DROPPED,
@@ -238,14 +237,6 @@ def with_retries(
     )
     ratio = (exact * chained.size / chained.total).limit_denominator(10**12) if chained.total else Fraction(1)
     return chained.scaled(ratio.numerator, ratio.denominator)
-
-
-@lru_cache(maxsize=32)
-def retried(
-    success: Distribution, failure: Distribution | None, retries: Retries, backoff_ns: int, seed: int
-) -> Distribution:
-    """As ``with_retries`` by this seed, remembered: each point of a curve over workers asks for the same."""
-    return with_retries(success, failure, retries, backoff_ns, Random(seed))
 
 
 def throttle_floor_ns(creates: float, rate: float, burst: int) -> float:

@@ -87,7 +87,7 @@ class StepDraws(NamedTuple):
     suspended: list[tuple[int, int]]  # delay and suspended time, in ns; [] without suspension
 
 
-class AgainDraws(NamedTuple):
+class AttemptDraw(NamedTuple):
     """A separately drawn attempt, and its outcome."""
 
     row: int
@@ -142,7 +142,7 @@ class World:
         self._seed = seed
         self._rng = Random(0)  # seeded for each separately drawn attempt
         self._steps: dict[int, StepDraws] = {}
-        self._again: dict[int, AgainDraws] = {}
+        self._attempt_draws: dict[int, AttemptDraw] = {}
 
     def step(self, number: int, rollouts: int, *, prompt: int = -1, redone: int = 0) -> StepDraws:
         """Draw a step's rollouts, or those of one ``prompt`` at its ``redone``-th repetition."""
@@ -161,7 +161,7 @@ class World:
     def forget(self) -> None:
         """Forget the drawn steps; a new draw returns the same."""
         self._steps.clear()
-        self._again.clear()
+        self._attempt_draws.clear()
 
     def _draw(self, key: int, rollouts: int, rng: Random) -> StepDraws:
         random, total = rng.random, self._weights[-1]
@@ -202,10 +202,10 @@ class World:
         common, private, erfc = self._common, self._own, math.erfc
         return [0.5 * erfc(-(common * z + private * normal) / ROOT) for z, normal in zip(shared, normals, strict=True)]
 
-    def apart(self, draws: StepDraws, rollout: int, tries: int) -> AgainDraws:
+    def attempt_draw(self, draws: StepDraws, rollout: int, tries: int) -> AttemptDraw:
         """Attempt number ``tries`` of a rollout, the first being 0."""
         key = (draws.key << 40) + (rollout << 16) + tries
-        cached = self._again.get(key)
+        cached = self._attempt_draws.get(key)
         if cached is None:
             rng = self._rng
             rng.seed((self._seed << 128) + (key << 1) + 1)
@@ -217,7 +217,7 @@ class World:
             z = draws.shared[rollout // self.group] if self._common else 0.0
             rank = self._ranks([z], [rng.gauss(0, 1)])[0] if self._common else rng.random()
             place = bisect_right(self._edges, rank)
-            cached = self._again[key] = AgainDraws(
+            cached = self._attempt_draws[key] = AttemptDraw(
                 row,
                 self._thinks[row][place] if self._thinks else 0,
                 rng.random(),
@@ -273,12 +273,12 @@ class View:
         if self._failure:
             for rollout, chance in enumerate(draws.chances):
                 if chance < self._failure:
-                    times[rollout] = self._failed(self.world.apart(draws, rollout, 0), warm)
+                    times[rollout] = self._failed(self.world.attempt_draw(draws, rollout, 0), warm)
         return times
 
-    def again(self, draws: StepDraws, rollout: int, tries: int, *, warm: bool = False) -> AttemptTimes:
+    def attempt(self, draws: StepDraws, rollout: int, tries: int, *, warm: bool = False) -> AttemptTimes:
         """Return attempt number ``tries`` of a rollout with failed attempts only."""
-        draw = self.world.apart(draws, rollout, tries)
+        draw = self.world.attempt_draw(draws, rollout, tries)
         if self._hazard:
             return self._struck(
                 self._asleep(self._success(draw.row, draw.think_ns, warm), draw.suspended), draw.patience_h
@@ -293,7 +293,7 @@ class View:
     def _spent(self, draws: StepDraws, rollout: int, tries: int) -> bool:
         """Whether an earlier attempt was the rollout's success, ended by the time limit."""
         first = draws.chances[rollout] if draws.chances else 1.0
-        later = (self.world.apart(draws, rollout, before).chance for before in range(1, tries))
+        later = (self.world.attempt_draw(draws, rollout, before).chance for before in range(1, tries))
         return first >= self._failure or any(chance >= self._failure for chance in later)
 
     def _success(self, row: int, think_ns: int, warm: bool) -> AttemptTimes:
@@ -304,7 +304,7 @@ class View:
         until = attempt.queued + round(patience_h / self._hazard * NS_PER_HOUR)
         return _cut(attempt, until) if until < attempt.span else attempt
 
-    def _failed(self, draw: AgainDraws, warm: bool) -> AttemptTimes:
+    def _failed(self, draw: AttemptDraw, warm: bool) -> AttemptTimes:
         if self.world.as_recorded:
             failed = _shifted(self._failures[draw.failed_row], draw.failed_think_ns * self._thinking, warm)
             failed = self._asleep(failed, draw.failed_suspended)

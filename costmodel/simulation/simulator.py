@@ -56,16 +56,15 @@ class Simulator:
         steps."""
         self.state = state
         self.now = start
-        self.done = 0
+        self.ended = 0
         self.trained: list[tuple[int, int, Totals, int]] = []  # batches of a stream, for ``timeline``
         self.steps_trained = 0
         self._more = more
-        self._cuts = state.asked.over_provision > 0 or state.redone is not None  # whether an attempt may be cut
+        self._cuts = state.rules.over_provision > 0 or state.redone is not None  # whether an attempt may be cut
         self._workers = [SimulatedWorker(number, start) for number in range(count)]
         self._line: deque[SimulatedWorker] = deque()  # waiting for a pod
         self._idle: list[SimulatedWorker] = []
         self._heap: list[tuple[int, int, int]] = []
-        self._latest = start  # end of the last rollout without an event
 
     def start(self, carried: Iterable[SimulatedWorker]) -> None:
         """Begin with the rollouts of ``carried`` workers of the last step, then with the queue."""
@@ -77,16 +76,14 @@ class Simulator:
                 worker.sandbox = old.sandbox.later(now)
                 state.occupy(worker.sandbox)
             self._next(worker, now + old.due, old.stage)
-        if state.asked.workers_only:
+        if state.rules.workers_only:
             self._one_after_another()
-        elif not first and self._together():
-            self._all_at_once()
         else:
             self._begin(self._workers[first:], now)
 
     def _one_after_another(self) -> None:
         """Run the queue where rollouts wait for nothing but workers: each goes to the worker that is free first."""
-        state, rules = self.state, self.state.asked
+        state, rules = self.state, self.state.rules
         first, clocks, include = state.launched, state.clocks_ns, rules.include_cleanup
         free = [self.now] * len(self._workers)
         for rollout, attempt in enumerate(state.first[first:], first):
@@ -94,7 +91,7 @@ class Simulator:
             while attempt.ok is False and tries != rules.cap:
                 clocks.append(attempt.span - attempt.queued + attempt.cleanup)
                 busy += attempt.span + attempt.cleanup * include + rules.backoff_ns
-                attempt = state.again(rollout, tries, warm=False)
+                attempt = state.attempt(rollout, tries, warm=False)
                 tries += 1
             ok, span, queued, cleanup, *_ = attempt
             clocks.append(span - queued + cleanup)
@@ -103,48 +100,14 @@ class Simulator:
             state.held_ns += busy
             state.attempts += tries
             state.delivered += bool(ok)
-        self.done += len(state.first) - first
+        self.ended += len(state.first) - first
         state.launched = len(state.first)
         self.now = max(free)
-
-    def _together(self) -> bool:
-        """Whether all rollouts of the queue begin now, and end without a cut."""
-        state, rules = self.state, self.state.asked
-        waits = self._cuts or self._more is not None or rules.pool is not None or rules.timeout_ns or rules.gap_ns
-        waits = waits or rules.suspends or rules.recycle_ns is not None
-        queue = len(state.first) - state.launched
-        return not waits and queue <= len(self._workers) and (state.nodes is None or state.pods_free(self.now) >= queue)
-
-    def _all_at_once(self) -> None:
-        """Run a queue whose rollouts all begin now. Only failures need an event."""
-        state, now, include, nodes = self.state, self.now, self.state.asked.include_cleanup, self.state.nodes
-        begun, clocks, releases, latest = state.launched, state.clocks_ns, [], now
-        for worker, rollout in zip(self._workers, range(begun, len(state.first)), strict=False):
-            ok, span, queued, cleanup, *_ = state.first[rollout]
-            end = now + span
-            if nodes is not None:
-                node, arrival_ns = nodes.take(state.image[rollout], now)
-                end += arrival_ns - now
-                releases.append((end + cleanup, node))
-            clocks.append(span - queued + cleanup if span > queued else 0)
-            until = end + cleanup if include else end
-            if ok:
-                state.held_ns += until - now
-                state.delivered += 1
-                self.done += 1
-                latest = max(latest, until)
-            else:
-                worker.rollout, worker.tries = rollout, 1
-                self._failed(worker, until, dropped=ok is None)
-        state.attempts += len(state.first) - begun
-        state.launched = len(state.first)
-        state.occupy_all(releases)
-        self._latest = latest
 
     def work(self, keep: int, latest: float = float("inf")) -> None:
         """Go on until ``keep`` rollouts are done in all, or nothing is left to do before ``latest``."""
         state, heap, line, workers = self.state, self._heap, self._line, self._workers
-        while self.done < keep:
+        while self.ended < keep:
             if line and 0 <= (freed := state.next_release()) <= latest and (not heap or freed <= heap[0][0]):
                 self.now = freed
                 state.release()
@@ -180,8 +143,6 @@ class Simulator:
                     self._next(worker, until, GRANTED)
                 else:
                     self._let_through(worker, now)
-        if self.done >= keep or not heap:
-            self.now = max(self.now, self._latest)
 
     def cut(self, *, over: bool = False) -> list[SimulatedWorker]:
         """End the step: unfinished rollouts continue in the next step where permitted, else they are cut.
@@ -189,13 +150,13 @@ class Simulator:
         ``over``: no step follows. Times of continuing workers count from now.
         """
         state, now, beyond = self.state, self.now, []
-        partial = state.asked.partial and not over
+        partial = state.rules.partial and not over
         for worker in self._workers:
             if worker.rollout == NONE:
                 continue
             spent = now - worker.since
             if worker.stage == GRANTED:  # return the promised token
-                state.full_again -= state.gap_ns
+                state.full_ns -= state.gap_ns
                 state.waited_ns -= worker.due - now
                 spent += worker.due - now
             state.held_ns += spent
@@ -240,7 +201,7 @@ class Simulator:
             worker.rollout = NONE
             self._idle.append(worker)
             return False
-        rollout = state.launched if state.asked.recycle_ns is None else state.take_waiting(image)
+        rollout = state.launched if state.rules.recycle_ns is None else state.take_waiting(image)
         worker.rollout, worker.tries, worker.since, worker.earlier_ns = rollout, 0, now, 0
         state.launched += 1
         if used is not None and state.image[rollout] == image:  # the sandbox is reset, and not cleaned up
@@ -256,20 +217,20 @@ class Simulator:
 
     def _let_through(self, worker: SimulatedWorker, now: int) -> None:
         """Draw the attempt of a granted create, and find a pod."""
-        state, rollout, tries, timeout = self.state, worker.rollout, worker.tries, self.state.asked.timeout_ns
+        state, rollout, tries, timeout = self.state, worker.rollout, worker.tries, self.state.rules.timeout_ns
         worker.tries = tries + 1
         state.attempts += 1
-        attempt = state.again(rollout, tries, warm=False) if tries else state.first[rollout]
+        attempt = state.attempt(rollout, tries, warm=False) if tries else state.first[rollout]
         worker.ready = NONE
         if state.pool is not None:
             worker.ready = state.claim(state.prompt[rollout], now, attempt.startup)
             if worker.ready >= 0:
-                attempt = state.again(rollout, tries, warm=True)
+                attempt = state.attempt(rollout, tries, warm=True)
         worker.attempt, worker.limit = attempt, now + timeout if timeout else 0
         if worker.used is not None:
             state.hits += 1
-            attempt = state.again(rollout, tries, warm=True)
-            worker.attempt = attempt._replace(span=attempt.span + (state.asked.recycle_ns or 0))
+            attempt = state.attempt(rollout, tries, warm=True)
+            worker.attempt = attempt._replace(span=attempt.span + (state.rules.recycle_ns or 0))
             self._place(worker, now)
             return
         if state.nodes is None or (not self._line and state.pods_free(now)):
@@ -293,7 +254,7 @@ class Simulator:
             node, begin = state.nodes.take(state.image[worker.rollout], now, hit=worker.ready >= 0)
         begin = max(begin, worker.ready)
         end = begin + span
-        until = end + cleanup if state.asked.include_cleanup else end
+        until = end + cleanup if state.rules.include_cleanup else end
         if worker.limit and until > worker.limit:
             suspended = suspended * max(0, worker.limit - begin) // max(1, span) if worker.limit < end else suspended
             ok, dropped, until, end = False, False, worker.limit, min(end, worker.limit)
@@ -302,7 +263,7 @@ class Simulator:
             begin -= startup
         state.clocks_ns.append(end - begin - suspended + cleanup if end > begin else 0)
         state.suspended_ns += suspended
-        recycles = state.asked.recycle_ns is not None
+        recycles = state.rules.recycle_ns is not None
         if node >= 0 or self._cuts or recycles:
             cleanup = max(1, cleanup) if recycles else cleanup  # a worker may keep its pod before others get it
             worker.sandbox = SimulatedSandbox(begin, end, cleanup, node, len(state.clocks_ns) - 1, suspended)
@@ -315,7 +276,7 @@ class Simulator:
 
     def _failed(self, worker: SimulatedWorker, until: int, *, dropped: bool = False) -> None:
         """Decide the consequence of a failure at ``until``; a ``dropped`` rollout is not retried."""
-        rules = self.state.asked
+        rules = self.state.rules
         if rules.on_failure == RESAMPLE:
             self._next(worker, until, BROKEN)
         elif rules.on_failure == KEEP:  # delivered, with reward 0
@@ -332,13 +293,13 @@ class Simulator:
         state, delivered = self.state, worker.stage == DONE
         state.held_ns += now - worker.since
         state.delivered += delivered
-        self.done += worker.stage != LEFT_OUT or self._more is not None
+        self.ended += worker.stage != LEFT_OUT or self._more is not None
         worker.sandbox = None
         if state.redone is not None:
             state.finished[state.prompt[worker.rollout]] += 1
-        if self._more is not None and (self.done % state.asked.size == 0 or self.done == keep):
+        if self._more is not None and (self.ended % state.rules.size == 0 or self.ended == keep):
             self._train(now)
-        if self.done == keep:
+        if self.ended == keep:
             worker.rollout = NONE
             return False
         return self._take(worker, now)
@@ -346,9 +307,9 @@ class Simulator:
     def _train(self, now: int) -> None:
         """Train a batch of a stream."""
         before = self.trained[-1][0] if self.trained else 0
-        trained = max(now, before) + self.state.asked.train_ns
+        trained = max(now, before) + self.state.rules.train_ns
         self.trained.append((trained, now, self.state.totals(now), len(self.state.clocks_ns)))
-        if self.state.asked.staleness:
+        if self.state.rules.staleness:
             heappush(self._heap, (trained, len(self._workers), 0))
 
     def _break(self, broken: SimulatedWorker, now: int) -> None:
@@ -369,8 +330,8 @@ class Simulator:
             worker.rollout, worker.attempt, worker.sandbox = NONE, None, None
             worker.event += 1  # void the next event
         lost = state.finished.pop(prompt, 0)
-        self.done -= lost
+        self.ended -= lost
         state.delivered -= lost
-        self.done += state.redo(prompt)
+        self.ended += state.redo(prompt)
         idle, self._idle = self._idle, []
         self._begin(sorted(free + idle, key=lambda worker: worker.number), now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from costmodel.simulation.attempts import AttemptTimes
@@ -56,22 +56,22 @@ class State:
     """State of one run under one random stream, without its workers."""
 
     def __init__(
-        self, asked: StepRules, view: View, disks: Sequence[Iterable[int]] = (), built: Iterable[int] = ()
+        self, rules: StepRules, view: View, disks: Sequence[Iterable[int]] = (), built: Iterable[int] = ()
     ) -> None:
         """Everything is ready: the burst unused, the pool full. ``disks``: images on the nodes; ``built``: built
         images."""
-        self.asked = asked
+        self.rules = rules
         self.view = view
-        self.gap_ns, self.allowance_ns = asked.gap_ns, (asked.burst - 1) * asked.gap_ns
-        self.full_again = 0.0  # time of the full burst
-        self.nodes = None if asked.cluster is None else Nodes(asked.cluster, disks, built)
+        self.gap_ns, self.allowance_ns = rules.gap_ns, (rules.burst - 1) * rules.gap_ns
+        self.full_ns = 0.0  # time of the full burst
+        self.nodes = None if rules.cluster is None else Nodes(rules.cluster, disks, built)
         self.clocks_ns: list[int] = []  # per sandbox, by start
         self.held_ns = self.waited_ns = self.wasted_ns = self.delivered = self.attempts = self.hits = 0
         self._idle_ns = self.suspended_ns = 0
-        self.pool = pool = asked.pool
+        self.pool = pool = rules.pool
         self._stock = pool.size if pool is not None and pool.group is None else 0  # ready from the start, not taken
         self._ready: deque[int] = deque()  # arrival of each replacement, ascending
-        self._left: dict[int, int] = {}  # remaining pool sandboxes by prompt
+        self._unclaimed: dict[int, int] = {}  # remaining pool sandboxes by prompt
         self._releases: list[tuple[int, int]] = []  # when pods are free again, and their node
         self._void: Counter[tuple[int, int]] = Counter()  # void releases
         # By number of the rollout since the start of the run:
@@ -83,7 +83,7 @@ class State:
         self.launched = 0  # next rollout in the queue; with recycling, number of started rollouts
         self.waiting: dict[int, deque[int]] = {}  # with recycling: rollouts by image, in the order of their turns
         # For repeated prompts:
-        self.redone: dict[int, Redone] | None = {} if asked.on_failure == RESAMPLE else None
+        self.redone: dict[int, Redone] | None = {} if rules.on_failure == RESAMPLE else None
         self.finished: Counter[int] = Counter()  # finished rollouts by prompt
         self.dead: set[int] = set()
 
@@ -104,11 +104,11 @@ class State:
 
     def load(self, draws: StepDraws, count: int, step: int) -> None:
         """The first ``count`` rollouts of a step join the queue."""
-        group = self.asked.group
+        group = self.rules.group
         base = self._join(draws, count)
         if self.pool is not None and self.pool.group is not None:
-            self._left.update(dict.fromkeys(range(base, self.prompt[-1] + 1), self.pool.size))
-        if self.asked.forks:
+            self._unclaimed.update(dict.fromkeys(range(base, self.prompt[-1] + 1), self.pool.size))
+        if self.rules.forks:
             prepare_ns = self.view.world.prepare_ns
             self.clocks_ns += [prepare_ns[row] for row in draws.rows[:count:group]]
         if self.redone is not None:
@@ -120,24 +120,24 @@ class State:
         assert self.redone is not None
         self.dead.add(prompt)
         before = self.redone.pop(prompt)
-        if before.times + 1 == self.asked.cap:
+        if before.times + 1 == self.rules.cap:
             return before.rollouts
-        again = before._replace(times=before.times + 1)
-        draws = self.view.world.step(before.step, before.rollouts, prompt=before.number, redone=again.times)
-        self.redone[self._join(draws, before.rollouts)] = again
+        repetition = before._replace(times=before.times + 1)
+        draws = self.view.world.step(before.step, before.rollouts, prompt=before.number, redone=repetition.times)
+        self.redone[self._join(draws, before.rollouts)] = repetition
         return 0
 
     def _join(self, draws: StepDraws, count: int) -> int:
         """Return the number of the first new prompt."""
         first, base = len(self.first), self.prompt[-1] + 1 if self.prompt else 0
         self.first += self.view.first(draws)[:count]
-        if self.asked.recycle_ns is not None:
+        if self.rules.recycle_ns is not None:
             for rollout, image in enumerate(draws.images[:count], first):
                 self.waiting.setdefault(image, deque()).append(rollout)
-        if self.pool is not None or self.asked.recycle_ns is not None:
+        if self.pool is not None or self.rules.recycle_ns is not None:
             self.warm += self.view.first(draws, warm=True)[:count]
         self.image += draws.images[:count]
-        self.prompt += [base + number // self.asked.group for number in range(count)]
+        self.prompt += [base + number // self.rules.group for number in range(count)]
         self._drawn += [(draws, first)] * count
         return base
 
@@ -150,21 +150,21 @@ class State:
             self.waiting[chosen] = line
         return rollout
 
-    def again(self, rollout: int, tries: int, *, warm: bool) -> AttemptTimes:
+    def attempt(self, rollout: int, tries: int, *, warm: bool) -> AttemptTimes:
         """Return attempt number ``tries`` of a rollout; attempt 0 is a pool hit."""
         if not tries:
             return self.warm[rollout]
         draws, first = self._drawn[rollout]
-        return self.view.again(draws, rollout - first, tries, warm=warm)
+        return self.view.attempt(draws, rollout - first, tries, warm=warm)
 
     def granted(self, now: int) -> float:
         """Request a create now and return the time of its grant, in ns."""
-        full_again = self.full_again
-        granted = full_again - self.allowance_ns
+        full_ns = self.full_ns
+        granted = full_ns - self.allowance_ns
         if granted > now:
-            self.full_again = full_again + self.gap_ns
+            self.full_ns = full_ns + self.gap_ns
             return granted
-        self.full_again = (full_again if full_again > now else now) + self.gap_ns
+        self.full_ns = (full_ns if full_ns > now else now) + self.gap_ns
         return now
 
     def claim(self, prompt: int, now: int, startup: int) -> int:
@@ -172,13 +172,13 @@ class State:
         pool = self.pool
         assert pool is not None
         if pool.group is not None:
-            if not self._left.get(prompt):
+            if not self._unclaimed.get(prompt):
                 return -1
-            self._left[prompt] -= 1
+            self._unclaimed[prompt] -= 1
             self.hits += 1
             return now
         ready = self._ready
-        if not self._stock and (not ready or ready[0] > now + (startup if self.asked.instant else 0)):
+        if not self._stock and (not ready or ready[0] > now + (startup if self.rules.instant else 0)):
             return -1
         since = 0 if self._stock else ready.popleft()
         self._stock -= self._stock > 0
@@ -220,11 +220,6 @@ class State:
         """Occupy the sandbox's pod, if any, until the end of clean-up."""
         if sandbox.node >= 0:
             heappush(self._releases, (sandbox.end + sandbox.cleanup, sandbox.node))
-
-    def occupy_all(self, releases: Iterable[tuple[int, int]]) -> None:
-        """Pods of these nodes are in use until then."""
-        self._releases += releases
-        heapify(self._releases)
 
     def vacate(self, sandbox: SimulatedSandbox) -> None:
         """Take back when the sandbox's pod is released."""

@@ -67,7 +67,7 @@ class _Step(NamedTuple):
 
 def _in_turn(state: State, stretch: Stretch) -> list[_Step]:
     """Steps with a barrier."""
-    rules = state.asked
+    rules = state.rules
     start = trained = 0
     carried: list[SimulatedWorker] = []
     ends = []
@@ -92,7 +92,7 @@ def _in_turn(state: State, stretch: Stretch) -> list[_Step]:
 
 def _stream(state: State, stretch: Stretch) -> list[_Step]:
     """Simulate rollouts without a barrier."""
-    rules = state.asked
+    rules = state.rules
     coming = list(enumerate(stretch.sizes, stretch.first))
 
     def more(steps_trained: int) -> bool:
@@ -119,5 +119,5 @@ def _stream(state: State, stretch: Stretch) -> list[_Step]:
 def _pull_ahead(state: State, number: int, size: int, now: int) -> None:
     """Pull the images of a step of ``size`` rollouts ahead, where the placement does."""
     if state.nodes is not None and state.nodes.pulls_ahead:
-        images = state.view.world.images(number, state.asked.launched(size))
-        state.nodes.pull_ahead(images[:: state.asked.group], now)
+        images = state.view.world.images(number, state.rules.launched(size))
+        state.nodes.pull_ahead(images[:: state.rules.group], now)

@@ -1,4 +1,4 @@
-"""Combinations of settings that have no answer: one table of the settings that need or exclude other settings.
+"""Combinations of settings without an answer: a table of the settings that need or exclude another setting.
 
 A setting is a field or a property of ``TrainingRun``; ``field=value`` means this value. A message is formatted with the
 training run as ``run``, the refused ``setting``, and the ``excluded`` one.
@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from costmodel.errors import TrainingRunError
-
-if TYPE_CHECKING:
-    from costmodel.training.run import TrainingRun
 
 STEP_MODEL: Final = (
     "staleness instant_claim think_correlation nodes images failure_rate failure_hazard failure_burst on_failure "
     "suspend_after_s fork_s recycle_s build_s"
 )
-"""Fields that only the simulation of steps answers."""
+"""Fields for the simulation of steps only."""
 
 
 class Needs(NamedTuple):
@@ -40,20 +37,20 @@ class Excludes(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Numbers that contradict each other."""
+    """Contradictory numbers."""
 
-    contradicts: Callable[[TrainingRun], bool]
+    contradicts: Callable[[Any], bool]
     message: str
 
 
 _STEPS = "training steps, GPUs and over-provisioning need a batch: add --batch B"
 _NODES = "nodes need their number of pods, and pods a number of nodes: give --nodes N and --pods-per-node P"
 _THINK = (
-    "think_correlation needs think times that differ and prompts: add --think lognormal:8s,0.6 "
+    "think_correlation needs varying think times and prompts: add --think lognormal:8s,0.6 "
     "and --prompts P --group-size G"
 )
 _IMAGES = "images lie on nodes, one for each prompt: add --nodes N --pods-per-node P --prompts P --group-size G"
-_BARRIER = "over-provisioning needs the barrier of a step, which --policy {run.policy} lacks"
+_BARRIER = "over-provisioning needs the barrier of a step, and --policy {run.policy} has none"
 _RESAMPLE = "resample does not go with over-provisioning, async or a warm pool: leave them out"
 _CAPPED = "when it fails: leave --max-attempts and --backoff-seconds out"
 
@@ -129,7 +126,7 @@ RULES: Final[tuple[Needs | Excludes | Refused, ...]] = (
     Excludes("on_failure=mask", "max_attempts backoff_s", f"mask drops a rollout {_CAPPED}"),
     Excludes("on_failure=keep", "max_attempts backoff_s", f"keep delivers a rollout with reward 0 {_CAPPED}"),
     Needs("on_failure=resample", "group_size", "resample redoes a whole group: add --prompts P --group-size G"),
-    Excludes("on_failure=resample", "backoff_s", "a group that is redone does not wait: leave --backoff-seconds out"),
+    Excludes("on_failure=resample", "backoff_s", "a redone group does not wait: leave --backoff-seconds out"),
     Excludes("on_failure=resample", "over_provision is_stream warm_pool", _RESAMPLE),
     # life cycle of a sandbox
     Needs(
@@ -141,7 +138,7 @@ RULES: Final[tuple[Needs | Excludes | Refused, ...]] = (
     Excludes(
         "recycle_s",
         "include_cleanup warm_pool over_provision on_failure=resample",
-        "--recycle-seconds does not go with {excluded}: leave one of them out",
+        "--recycle-seconds does not go with {excluded}: leave either out",
     ),
     Needs(
         "builders built_images", "build_s", "builders and built images need the time of a build: add --build-seconds S"
@@ -156,8 +153,8 @@ RULES: Final[tuple[Needs | Excludes | Refused, ...]] = (
 )
 
 
-def check_combinations(run: TrainingRun) -> None:
-    """Refuse settings that contradict each other, or lack a setting that they need.
+def check_combinations(run: Any) -> None:
+    """Refuse settings of a ``TrainingRun`` that contradict each other, or lack a needed setting.
 
     Raises:
         TrainingRunError: the first broken rule of the table.

@@ -15,7 +15,7 @@ MOST: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """Size of each image in GB: amount that a node pulls and stores."""
+    """Size of each image in GB, as pulled and stored by a node."""
 
     sizes_gb: tuple[float, ...]
 
@@ -28,7 +28,7 @@ class Images:
         """
         sizes = tuple(float(size) for size in sizes_gb)
         if not 1 <= len(sizes) <= MOST:
-            raise TrainingRunError(f"a set of images holds 1 to {MOST:,} of them, not {len(sizes):,}")
+            raise TrainingRunError(f"a set of images has 1 to {MOST:,} images, not {len(sizes):,}")
         for size in sizes:
             if not 0 < size < math.inf:
                 raise TrainingRunError(f"the size of an image must be a number of GB above 0, not {size:g}")
@@ -44,7 +44,7 @@ class Images:
         if low_gb > high_gb:
             raise TrainingRunError(f"images of {low_gb:g} to {high_gb:g} GB: the smaller size comes first")
         if count < 1 or count > MOST:
-            raise TrainingRunError(f"a set of images holds 1 to {MOST:,} of them, not {count:,}")
+            raise TrainingRunError(f"a set of images has 1 to {MOST:,} images, not {count:,}")
         step = (high_gb - low_gb) / count
         return cls.of(low_gb + (number + 0.5) * step for number in range(count))
 

@@ -1,4 +1,4 @@
-"""Number of actions per trajectory: one number, a range, or the recorded numbers."""
+"""Number of actions per trajectory: a number, a range, or the recorded numbers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from costmodel.errors import TrainingRunError
 
 FIXED_LENGTH: Final = "fixed"
 RECORDED_LENGTH: Final = "recorded"
-"""Kind of a cell's length: equal for all trials, or as each trial had it."""
+"""Kind of a cell's length: equal for all trials, or recorded for each trial."""
 
 
 class Length(NamedTuple):
-    """A distribution of numbers of actions, ascending, each with its weight. Equal distributions compare equal."""
+    """A distribution of numbers of actions, ascending, each with a weight. Equal distributions compare equal."""
 
     weights: tuple[tuple[int, int], ...]
 
@@ -31,7 +31,9 @@ class Length(NamedTuple):
         """
         positive = {actions: weight for actions, weight in weights.items() if weight}
         if not positive or min(positive) < 0 or min(positive.values()) < 0:
-            raise TrainingRunError("a law of lengths needs at least one of 0 or more actions with a weight above 0")
+            raise TrainingRunError(
+                "a distribution of lengths needs a length of at least 0 actions with a weight above 0"
+            )
         divisor = math.gcd(*positive.values())
         return cls(tuple((actions, positive[actions] // divisor) for actions in sorted(positive)))
 
@@ -46,7 +48,7 @@ class Length(NamedTuple):
 
     @classmethod
     def of(cls, lengths: Iterable[int]) -> Self:
-        """Weight each length by its frequency. Raises TrainingRunError without a length."""
+        """Weight each length by frequency. Raises TrainingRunError without a length."""
         return cls.weighted(Counter(lengths))
 
     @property

@@ -1,4 +1,4 @@
-"""Suspension, forks, recycling and builds: the part of a training run that changes the life of a sandbox."""
+"""Suspension, forks, recycling and builds: changes in the life of a sandbox."""
 
 from __future__ import annotations
 

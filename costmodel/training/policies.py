@@ -6,10 +6,10 @@ from typing import Final, NamedTuple
 
 
 class Policy(NamedTuple):
-    """Order of rollouts and training, as docs/simulation.md defines it. GPUs wait while they do not train."""
+    """Order of rollouts and training, as docs/simulation.md defines it. GPUs wait outside of training."""
 
     name: str  # for ``--policy``
-    barrier: bool  # a step waits for its last rollout; False: one stream of rollouts
+    barrier: bool  # a step waits for the last rollout; False: a stream of rollouts
     overlaps: bool  # rollouts of the next step run during training
 
 

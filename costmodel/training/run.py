@@ -1,4 +1,4 @@
-"""The training run to project: one frozen value, checked as a whole before any computation."""
+"""The training run to project, checked as a whole before any computation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from costmodel.training.policies import ASYNC, POLICIES, SYNC, Policy
 from costmodel.training.precision import USUAL, Precision
 
 SPREAD, COLOCATED, PREPULLED, PREFETCHED = PLACEMENTS = ("spread", "colocated", "prepulled", "prefetched")
-"""Choice of a sandbox's node and of the time of its image pull: docs/simulation.md."""
+"""Choice of a sandbox's node and of the time of the image pull: docs/simulation.md."""
 RETRY, MASK, RESAMPLE, KEEP = ON_FAILURE = ("retry", "mask", "resample", "keep")
 """Retry in place, drop the rollout, redo all rollouts of the prompt, or deliver with reward 0."""
 
@@ -42,7 +42,7 @@ def check_counts(trajectories: int, workers: int) -> None:
 
 
 def launched(size: int, over_provision: float) -> int:
-    """Return the number of rollouts that a step launches to keep ``size``."""
+    """Return the launched rollouts of a step that keeps ``size``."""
     return math.ceil(size * (1 + over_provision) - 1e-9)
 
 
@@ -69,13 +69,13 @@ class TrainingRun:
     trajectories: int
     workers: int
     actions: int | Length | None = None  # per trajectory; None: as many as were recorded
-    baseline: str | None = None  # SUBSTRATE[:key=value], to compare the other rows with
-    full_speed: str | None = None  # likewise, a place whose commands run at full speed
+    baseline: str | None = None  # SUBSTRATE[:key=value], compared with all rows
+    full_speed: str | None = None  # likewise; its commands count as full speed
 
-    max_attempts: int | None = None  # None: until it succeeds
-    backoff_s: float = 0.0  # the worker waits this long before it tries again
+    max_attempts: int | None = None  # None: until success
+    backoff_s: float = 0.0  # wait of the worker before another attempt
     timeout_s: float | None = None  # longer attempts are killed and count as failed
-    think: Think | None = None  # replaces the recorded one
+    think: Think | None = None  # replaces recorded think time
     include_cleanup: bool = False  # the worker waits for the clean-up too
 
     quota: int | None = None  # sandboxes at a time
@@ -84,11 +84,11 @@ class TrainingRun:
     warm_pool: int | None = None  # sandboxes kept ready (for each image, with group_size)
     refill_s: float | None = None  # time to refill a slot of the pool
     refill_rate: float | None = None  # or: sandboxes made ready per second
-    instant_claim: bool = False  # a rollout without a ready sandbox may claim the next one
+    instant_claim: bool = False  # a rollout without a ready sandbox may claim the next sandbox
 
     batch: int | None = None  # trajectories per training step; None with ``prompts``: all their rollouts
     prompts: int | None = None  # per training step
-    group_size: int | None = None  # rollouts of a prompt that start together, with the same image
+    group_size: int | None = None  # rollouts of a prompt, with a common start and image
     train_s: float = 0.0  # per training step
     policy: str | None = None  # a name in POLICIES; None: sync with a batch, else async
     staleness: int | None = None  # async: rollouts of a step start once the step this many before it is trained
@@ -96,7 +96,7 @@ class TrainingRun:
     partial_rollouts: bool = False  # carry the rest into the next step
     gpus: int | None = None
     gpu_usd_hour: float | None = None
-    think_correlation: float = 0.0  # of log think time between rollouts of one prompt
+    think_correlation: float = 0.0  # of log think time between rollouts of a prompt
 
     nodes: int | None = None  # machines for sandboxes
     pods_per_node: int | None = None
@@ -107,10 +107,10 @@ class TrainingRun:
     placement: str | None = None  # a name in PLACEMENTS; None: spread
     failure_rate: float | None = None  # share of attempts; replaces the recorded failures
     failure_hazard: float | None = None  # or: failures per hour of a sandbox
-    failure_burst: int = 1  # first attempts of a step that fail together, neighbours in its queue
+    failure_burst: int = 1  # first attempts of a step with a common failure, neighbours in the queue
     on_failure: str | None = None  # a name in ON_FAILURE; None: retry
 
-    suspend_after_s: float | None = None  # model time after which a sandbox is suspended
+    suspend_after_s: float | None = None  # model time before a suspension
     suspend_s: float = 0.0
     resume_s: float = 0.0  # before the next action
     suspended_usd_hour: float | None = None  # of a suspended sandbox; None: as the price sheet charges for its disk
@@ -118,7 +118,7 @@ class TrainingRun:
     recycle_s: float | None = None  # reset of a sandbox for the next rollout of its image, instead of create and ready
     build_s: float | None = None  # of an image, on its first use
     builders: int | None = None  # builds at a time; None: without limit
-    built_images: int = 0  # images that are built before the run
+    built_images: int = 0  # images built before the run
 
     run_sd: float | None = None  # relative sd between runs; None: measured from three runs on, else the shipped sd
     precision: Precision = USUAL
@@ -156,7 +156,7 @@ class TrainingRun:
 
     @property
     def step_model(self) -> list[str]:
-        """Fields in use that need the simulation of steps."""
+        """Fields in use for the simulation of steps."""
         return [
             field.name
             for field in fields(self)
@@ -165,7 +165,7 @@ class TrainingRun:
 
     @property
     def step_rollouts(self) -> int | None:
-        """Trajectories that a training step keeps; None: no steps."""
+        """Kept trajectories of a training step; None: no steps."""
         if self.prompts is not None and self.group_size is not None:
             return self.prompts * self.group_size
         return self.batch
@@ -226,7 +226,7 @@ class TrainingRun:
 
     @property
     def is_stream(self) -> bool:
-        """Whether no step waits for its last rollout."""
+        """Whether no step waits for the last rollout."""
         return not self.effective_policy.barrier
 
     @property

@@ -15,8 +15,8 @@ from costmodel.recording.breakdown import UNKNOWN
 class Attempt(msgspec.Struct, frozen=True, gc=False):
     """One attempt at a trajectory: a trial, or a version of a trial. Durations are int ns."""
 
-    trial: int  # versions of one trial are not independent
-    actions: int  # of a success: all; of a failure: those before its end
+    trial: int  # versions of a trial are not independent
+    actions: int  # of a success: all; of a failure: actions before the end
     weight: int  # the same total for every trial
     ok: bool
     held_ns: int
@@ -32,12 +32,12 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     unsplit_ns: int  # whole commands where run_ns is UNKNOWN
     harness_ns: int  # runner gap between phases and commands
     cleanup_ns: int  # part of held_ns
-    sandbox_ns: int  # time that the provider bills
+    sandbox_ns: int  # billed by the provider
     commands_ns: int  # from the end of the set-up to the end of the last action
-    continued_ns: int  # part of commands_ns: actions and gaps beyond the recorded ones
+    continued_ns: int  # part of commands_ns: actions and gaps beyond the recording
 
     def unthrottled(self) -> Attempt:
-        """Remove the waits that throttles imposed when the trial was recorded."""
+        """Remove the recorded throttled time."""
         return replace(self, held_ns=self.held_ns - self.queued_ns, queued_ns=0)
 
     def warm(self, weight: int) -> Attempt:
@@ -88,7 +88,7 @@ class Sample(Sequence[Attempt]):
 
     @property
     def tax_ns(self) -> Sequence[int]:
-        """Occupied time beyond think, in-sandbox and wrapper time, invalid if unknown; for a failure all of it."""
+        """Occupied time beyond think, in-sandbox and wrapper time, invalid if unknown; for a failure all."""
         columns = (self.ok, self.held_ns, self.think_ns, self.run_ns, self.contention_ns, self.wrapper_ns)
         return [
             held - think - run + contention - wrapper if ok else held

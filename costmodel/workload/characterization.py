@@ -49,7 +49,7 @@ class ThinkLaw(NamedTuple):
 
 
 class LengthLaw(NamedTuple):
-    """Number of actions per trajectory. A failed trajectory is censored: its full length is unknown.
+    """Number of actions per trajectory. A failed trajectory is censored: the full length is unknown.
 
     The quantiles are those of Kaplan and Meier (J. Amer. Statist. Assoc. 53, 1958), None with too much
     censoring. The mean is over successes, and too small if long trajectories fail more often.
@@ -81,7 +81,7 @@ class FailureLaw(NamedTuple):
 
 
 class CauseRate(NamedTuple):
-    """Trials that ended by one cause."""
+    """Trials with the same cause of their end."""
 
     cause: str  # as in costmodel.recording.causes
     trials: int
@@ -113,7 +113,7 @@ class Laws(NamedTuple):
 
 
 def laws(trials: Sequence[RecordedTrial]) -> Laws:
-    """Estimate all distributions of one counted trial or more."""
+    """Estimate all distributions of counted trials, at least one."""
     return Laws(think_law(trials), length_law(trials), failure_law(trials), shared(trials))
 
 
@@ -150,7 +150,7 @@ def duration_law(trials: Sequence[RecordedTrial], of: Callable[[RecordedTrial], 
 
 
 def lognormal(values: Sequence[float]) -> tuple[float, float]:
-    """Return median and sigma of a lognormal fit to values above 0, one or more."""
+    """Return median and sigma of a lognormal fit to values above 0, at least one."""
     sums = _Sums.of([math.log(value) for value in values])
     return math.exp(_mean(sums)), math.exp(_log_sd(sums))
 
@@ -167,7 +167,7 @@ def length_law(trials: Sequence[RecordedTrial]) -> LengthLaw | None:
 
 
 def failure_law(trials: Sequence[RecordedTrial]) -> FailureLaw:
-    """Estimate failures of starts and of running sandboxes, from one trial or more."""
+    """Estimate failures of starts and of running sandboxes, from at least one trial."""
     failed = [trial for trial in trials if not trial.ok]
     starts_failed = sum(trial.failed_in in STARTING for trial in failed)
     events = [int(not trial.ok and trial.failed_in not in STARTING | AFTERWARDS) for trial in trials]
@@ -187,7 +187,7 @@ def failure_law(trials: Sequence[RecordedTrial]) -> FailureLaw:
 
 
 def hazard(events: Sequence[int], hours: Sequence[float], clusters: Sequence[Hashable]) -> Interval | None:
-    """Return events per hour: Garwood's exact interval or a wider clustered one; None without an hour."""
+    """Return events per hour: Garwood's exact interval, or the clustered interval where wider; None without an hour."""
     exposure_h, count = math.fsum(hours), sum(events)
     if exposure_h <= 0:
         return None
@@ -199,7 +199,7 @@ def hazard(events: Sequence[int], hours: Sequence[float], clusters: Sequence[Has
 
 
 def cause_rates(trials: Sequence[RecordedTrial]) -> tuple[CauseRate, ...]:
-    """Return rates by cause, most frequent first, from one trial or more."""
+    """Return rates by cause, most frequent first, from at least one trial."""
     hours = [max(0, trial.sandbox_ns) / NS_PER_HOUR for trial in trials]
     clusters: list[Hashable] = [trial.group or index for index, trial in enumerate(trials)]
     causes = Counter((trial.cause, _treatment(trial)) for trial in trials if trial.cause)
@@ -261,7 +261,7 @@ _SHARED: Final[dict[str, Callable[[RecordedTrial], float | None]]] = {
 
 
 class _Sums(NamedTuple):
-    """Sums over clusters that support leaving out one cluster in constant time."""
+    """Sums over clusters; removing a cluster takes constant time."""
 
     clusters: int
     size: int  # values
@@ -308,7 +308,7 @@ def _half_log_ratio(sums: _Sums) -> float:
 
 
 def jackknife(parts: Sequence[_Sums], statistic: Callable[[_Sums], float], back: Callable[[float], float]) -> Interval:
-    """Return ``back(statistic)`` with the interval of leaving out one cluster at a time.
+    """Return ``back(statistic)`` with the interval of the jackknife over clusters.
 
     No interval with fewer than three clusters, or if a partial statistic is not finite.
     """

@@ -19,10 +19,10 @@ from costmodel.statistics.intervals import Interval, mean_interval
 class Exposure(NamedTuple):
     """A cell's trajectories with and without the trials in bad seconds; means over successes, in ns."""
 
-    exposed: int  # successes that overlap a bad second
+    exposed: int  # successes with a bad second
     successes: int
     every_ns: Interval
-    clean_ns: Interval  # of successes that are not exposed, or of the less exposed half if larger
+    clean_ns: Interval  # of unexposed successes, or of the less exposed half if larger
     share: float = 0.0  # share of bad seconds in the median success
 
     @property
@@ -32,7 +32,7 @@ class Exposure(NamedTuple):
 
     @property
     def difference_ns(self) -> float:
-        """Amount that exposed trials add to the mean."""
+        """Excess of the mean due to exposed trials."""
         return self.every_ns.value - self.clean_ns.value
 
     @property

@@ -1,4 +1,4 @@
-"""Weighted sums over the attempts of one cell, in total and by trial."""
+"""Weighted sums over the attempts of a cell, in total and by trial."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from costmodel.statistics.repetitions import WITHIN_ONLY, Assumed, Estimate, Ori
 from costmodel.workload.attempts import Attempt, Sample
 
 Value = Callable[[Sample], Sequence[int]]
-"""Column of whole numbers, one per attempt."""
+"""Column of whole numbers with a value per attempt."""
 
 MAX_VERSIONS = 1_000
 """Versions of a trial in percentiles; more are replaced by this number of quantiles."""
@@ -37,12 +37,12 @@ class StraightLine(NamedTuple):
 
 
 class Tally:
-    """Attempts at one length. A quantity "per success" is its sum over all attempts, divided by the successes."""
+    """Attempts at one length. A quantity "per success" is the sum over all attempts divided by the successes."""
 
     def __init__(
         self, attempts: Sequence[Attempt], trials: Sequence[RecordedTrial], assume: Assumed = WITHIN_ONLY
     ) -> None:
-        """Take attempts of ``trials`` with equal total weight; ``assume`` applies to one run or two."""
+        """Take attempts of ``trials`` with equal total weight; ``assume`` applies to fewer than three runs."""
         self.attempts = sample = Sample.of(attempts)
         self.trials = trials
         self.assume = assume
@@ -64,7 +64,7 @@ class Tally:
         return Fraction(sum(self.by_trial(value))) / self.weight
 
     def estimate(self, value: Value, idle: Value | None = None) -> Estimate:
-        """Return Σ value over all attempts / successes; ``idle`` is the part that no run can change."""
+        """Return Σ value over all attempts / successes; ``idle`` is intended idle time, the same in every run."""
         still = 0.0 if idle is None else float(self.total(idle) / self.successes)
         return estimate(self.by_trial(value), self._ok, self._origins, still)
 
@@ -120,7 +120,7 @@ class Tally:
         return self.attempts.run_known
 
     def held_times(self, ok: bool) -> Distribution | None:
-        """Return the distribution of occupied times of successes, or of failures; None without one."""
+        """Return the distribution of occupied times of successes, or of failures; None without any."""
         sample = self.attempts
         weights: Counter[int] = Counter()
         trials = set()
@@ -162,6 +162,6 @@ def _quantiles(weights: Mapping[int, int], part_weight: float) -> list[int]:
 
 
 def _reduced(weights: Counter[int], trials: int) -> Distribution:
-    """Reduce to the smallest whole weights, which draw faster."""
+    """Reduce to the smallest whole weights, for faster draws."""
     divisor = math.gcd(*weights.values())
     return Distribution({value: weight // divisor for value, weight in weights.items()}, trials)

@@ -1,4 +1,4 @@
-"""Cost of actions beyond the recorded ones, from a trial's later cycles, with its uncertainty.
+"""Cost of actions beyond the recording, from a trial's later cycles, with an uncertainty.
 
 A tier repeats its cycle of actions. The first cycle is slower (files are read from disk, caches fill), so it predicts
 later cycles only if a trial has no other.
@@ -19,7 +19,7 @@ in 16 series of 50 and 150 actions on local, docker runc and gVisor the mean lat
 
 
 class Continuation(NamedTuple):
-    """``extra`` more actions, each at the mean of its position over the last ``cycles`` whole cycles."""
+    """``extra`` more actions, each at the mean of the same position over the last ``cycles`` whole cycles."""
 
     extra: int
     cycle: int
@@ -27,7 +27,7 @@ class Continuation(NamedTuple):
 
     @classmethod
     def of_trial(cls, recorded: int, extra: int, cycle: int) -> Self:
-        """Average the later half of the trial's cycles, without the first unless it is the only one.
+        """Average the later half of the trial's cycles, without the first unless there is no later cycle.
 
         A slow sandbox tends to stay slow, so other trials do not contribute.
         """
@@ -47,18 +47,21 @@ class Continuation(NamedTuple):
 
 
 def later_cycles(recorded: int, cycle: int) -> int:
-    """Return the number of averaged cycles: half of the whole ones, at least one."""
+    """Return the number of averaged cycles: half of the whole cycles, at least one."""
     return max(1, recorded // cycle // 2) if cycle else 1
 
 
 class Margin(NamedTuple):
-    """Distances below and above a quantity, in its unit."""
+    """Distances below and above a quantity, in its unit or as shares of it."""
 
     less: float
     more: float
 
+    def times(self, factor: float) -> Margin:
+        return Margin(self.less * factor, self.more * factor)
+
     def around(self, interval: Interval) -> Interval:
-        """Widen an interval by the margin, which no number of trials reduces."""
+        """Widen an interval by the margin; no number of trials reduces a margin."""
         if interval.low is None or interval.high is None:
             return interval
         return interval._replace(low=interval.low - self.less, high=interval.high + self.more)
@@ -67,19 +70,8 @@ class Margin(NamedTuple):
 EXACT: Final = Margin(0.0, 0.0)
 
 
-class Doubt(NamedTuple):
-    """Range of the time beyond the recorded actions, as shares of its estimate."""
-
-    low: float
-    high: float
-    first_only: bool  # no trial has a second cycle, so FIRST_CYCLE was assumed
-
-    def of(self, continued: float) -> Margin:
-        return Margin((1 - self.low) * continued, (self.high - 1) * continued)
-
-
-def doubt(trials: Iterable[RecordedTrial], cycle: int) -> Doubt:
-    """Return the pooled relative difference between later and earlier cycles, applied both ways.
+def later_change(trials: Iterable[RecordedTrial], cycle: int) -> float | None:
+    """Return the pooled relative difference between later and earlier cycles; None: no trial has a second cycle.
 
     The first cycle does not count unless there are only two.
     """
@@ -93,10 +85,15 @@ def doubt(trials: Iterable[RecordedTrial], cycle: int) -> Doubt:
         first = cycle if start >= 2 * cycle else start - cycle
         later += _taken(trial, start, recorded) / cycles
         before += _taken(trial, first, start) * cycle / (start - first)
-    if not later or not before:
-        return Doubt(*FIRST_CYCLE, first_only=True)
-    change = abs(later / before - 1)
-    return Doubt(max(0.0, 1 - change), 1 + change, first_only=False)
+    return abs(later / before - 1) if later and before else None
+
+
+def extrapolation_margin(trials: Iterable[RecordedTrial], cycle: int) -> Margin:
+    """Return the margin of the time beyond the recorded actions, as shares of its estimate."""
+    change = later_change(trials, cycle)
+    if change is None:
+        return Margin(1 - FIRST_CYCLE[0], FIRST_CYCLE[1] - 1)
+    return Margin(min(1.0, change), change)
 
 
 def _taken(trial: RecordedTrial, start: int, end: int) -> int:

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from costmodel.errors import SourceError
 from costmodel.recording.breakdown import OPEN, UNKNOWN, Split, contended
-from costmodel.recording.reader import CellIdentity, RecordedCell, Recording
-from costmodel.recording.trial import RecordedTrial
+from costmodel.recording.reader import RecordedCell, Recording
+from costmodel.recording.trial import CellIdentity, RecordedTrial
 from costmodel.statistics.lognormal_sum import strata_of_sum
 from costmodel.statistics.repetitions import RunKey
 from costmodel.training.length import FIXED_LENGTH, Length
@@ -30,7 +30,7 @@ HITS = 1_000_000
 
 
 class Pool:
-    """The trials of one cell from all its recordings."""
+    """The trials of a cell from all recordings."""
 
     __slots__ = (
         "contended",
@@ -41,7 +41,7 @@ class Pool:
         "recordings",
         "resolution_ns",
         "trials",
-        "untold",
+        "unreported",
     )
 
     def __init__(self, cell: RecordedCell, identity: CellIdentity) -> None:
@@ -50,10 +50,10 @@ class Pool:
         self.preload = cell.preload
         self.provenance = cell.provenance
         self.resolution_ns = cell.resolution_ns  # of the coarsest clock
-        self.untold = cell.untold  # quantities that no source reports
+        self.unreported = cell.unreported  # unreported by every source
         self.trials: Sequence[RecordedTrial] = ()
         self.recordings: list[Recording] = []
-        self.contended: float | None = None  # share of the waiting that is contention; None: unknown
+        self.contended: float | None = None  # contended share of the waiting; None: unknown
 
     @property
     def sources(self) -> list[str]:
@@ -65,7 +65,7 @@ class Pool:
 
     @property
     def exposure(self) -> Exposure | None:
-        """Effect of seconds in which the measuring process was late; None: no effect."""
+        """Effect of the measuring process's late seconds; None: no effect."""
         return exposure(self.trials)
 
     @property
@@ -76,7 +76,7 @@ class Pool:
 
     @property
     def disturbed(self) -> bool:
-        """Whether the median trial spent most of its time in such seconds."""
+        """Whether the median trial spent most of the time in late seconds."""
         exposure = self.exposure
         return exposure is not None and exposure.throughout
 
@@ -96,7 +96,7 @@ class Pool:
     @property
     def run_known(self) -> bool:
         """Whether the in-sandbox time of every success is known."""
-        return all(trial.measures.known for trial in self.successes)
+        return all(trial.measures.divided for trial in self.successes)
 
     @property
     def cleanup_ns(self) -> float:
@@ -124,7 +124,7 @@ class Pool:
 
     @property
     def alone(self) -> tuple[CellIdentity, str]:
-        """Key that cells share if they differ only in concurrency.
+        """Key of cells that differ in concurrency only.
 
         Concurrency is only an upper bound for open arrivals, so it stays in their key.
         """
@@ -139,7 +139,7 @@ class Pool:
 
     @property
     def series(self) -> CellIdentity:
-        """Key that cells share if they differ only in length."""
+        """Key of cells that differ in length only."""
         return self.identity._replace(actions=0)
 
 
@@ -149,7 +149,7 @@ def unchanged(identity: CellIdentity) -> CellIdentity:
 
 
 def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellIdentity] = unchanged) -> list[Pool]:
-    """Return one pool for cells with equal ``alike``, in the order of first appearance."""
+    """Return a pool per group of cells with equal ``alike``, in the order of first appearance."""
     by_key: dict[tuple[CellIdentity, str], Pool] = {}
     trials: dict[Pool, list[Sequence[RecordedTrial]]] = {}
     names: dict[str, str] = {}
@@ -161,7 +161,7 @@ def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellI
             identity = alike(cell.identity)
             pool = by_key.setdefault((identity, cell.provenance), Pool(cell, identity))
             pool.resolution_ns = max(pool.resolution_ns, cell.resolution_ns)
-            pool.untold &= cell.untold
+            pool.unreported &= cell.unreported
             trials.setdefault(pool, []).append(cell.trials)
             if recording not in pool.recordings:
                 pool.recordings.append(recording)
@@ -172,7 +172,7 @@ def pools(recordings: Iterable[Recording], alike: Callable[[CellIdentity], CellI
 
 
 def _set_contention(cells: Sequence[Pool]) -> None:
-    """Set contention: waiting beyond that of the same cell at concurrency 1, if both are known."""
+    """Set contention: waiting in excess of the same cell at concurrency 1, if both are known."""
     waits = [(pool, pool.waiting_ns) for pool in cells]
     alone = {pool.alone: waiting_ns for pool, waiting_ns in waits if pool.identity.concurrency == 1}
     for pool, waiting_ns in waits:
@@ -232,7 +232,7 @@ def attempts(pool: Pool, length: Length | None, training_run: TrainingRun) -> Sa
 
 
 def _dealt(length: Length, trials: int, rng: Random) -> list[Length]:
-    """Return for each trial its lengths, with equal total weight.
+    """Return the lengths of each trial, with equal total weight.
 
     Few lengths: all of them. Many lengths: quantiles, shuffled over trials within equal shares of the distribution. The
     cost stays constant, and the mean is kept.
@@ -274,7 +274,7 @@ def at_length(
     longest: RecordedTrial | None = None,
     weight: int = 1,
 ) -> Attempt:
-    """Cut a trial to its first ``actions``, or extend it by the cost of its later cycles.
+    """Cut a trial to its first ``actions``, or extend it by the cost of later cycles.
 
     A trial without an action continues as the ``longest`` of its cell. A trial that failed after more than ``actions``
     successful commands is a success at this length.
@@ -302,7 +302,7 @@ def at_length(
         wrapper_ns += more.of(like.wrappers_ns)
     longer_ns = gap_ns - trial.gap_ns
     change_ns = duration_ns - trial.actions.taken_ns + longer_ns + think_ns - measured.think_ns
-    split_known = trial.setup.known and split.known and (like is trial or like.actions.known)
+    split_known = trial.setup.divided and split.divided and (like is trial or like.actions.divided)
     run_ns += trial.setup.work_ns
     contention_ns = measured.contention_ns(contended)
     if contention_ns and run_ns != measured.work_ns:  # in proportion
@@ -337,7 +337,7 @@ def at_length(
 
 
 def _killed(attempt: Attempt, limit_ns: int) -> Attempt:
-    """Return the attempt as a failure at ``limit_ns``, with its occupied time only."""
+    """Return the attempt as a failure at ``limit_ns``, with occupied time only."""
     saved = attempt.held_ns - limit_ns
     return replace(
         attempt,
@@ -349,7 +349,7 @@ def _killed(attempt: Attempt, limit_ns: int) -> Attempt:
 
 
 def _with_think(recorded: Sequence[Attempt], think: Think) -> list[Attempt]:
-    """Replace think time; a distribution gives one version of each attempt per stratum.
+    """Replace think time; a distribution gives a version of each attempt per stratum.
 
     A pause lies between two actions, so a trajectory has one pause fewer than actions.
     """

@@ -1,4 +1,4 @@
-"""Recorded trials rescaled to another place or concurrency: other start, dispatch, command time."""
+"""Recorded trials rescaled to another place or concurrency: start, dispatch and command time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PARTS: Final[dict[str, Part]] = {
 
 
 def at_scale(levels: Sequence[Pool], training_run: TrainingRun, prices: Prices | None) -> Alternatives:
-    """Return one row of a cell measured at several concurrencies, for the training run's sandboxes per host.
+    """Return the row's inputs of a cell at several concurrencies, for the training run's sandboxes per host.
 
     The trials of the next higher measured concurrency are rescaled: start, dispatch and command time each along a
     curve. The limits are those of the curve of the total. Beyond the highest level the row stays that level's, and from
@@ -180,14 +180,14 @@ def remade(trial: RecordedTrial, change: Remaking) -> RecordedTrial:
 def _setup(trial: RecordedTrial, change: Remaking) -> Split:
     setup, dispatch = trial.setup, change.dispatch
     if change.dispatches is not None and trial.actions.dispatch_ns:
-        # The number of set-up commands is not recorded, so their dispatch scales as that of the actions.
+        # The number of set-up commands is not recorded, so the set-up's dispatch scales as the actions'.
         dispatches_ns = change.dispatches(len(trial.durations_ns))
         dispatch = sum(dispatches_ns) / trial.actions.dispatch_ns
     return Split(
         round(setup.work_ns * change.work),
         round(setup.dispatch_ns * dispatch),
         round(setup.unsplit_ns * change.unsplit),
-        setup.known,
+        setup.divided,
         setup.wrapper_ns,
     )
 

@@ -112,7 +112,7 @@ def _bar(found: Answer, line: WorkLine, entry: Entry) -> Bar | None:
     if causes is None or hours is None or entry.amount is None or not hours.value:
         return None
     scale = entry.amount.value / hours.value
-    spent = causes.told()
+    spent = causes.as_dict()
     parts = {cause: size * scale for cause in CAUSES if (size := spent.get(cause))}
     text = duration(entry.amount.value * NS_PER_S) if found.measure == HELD_PER_SUCCESS else number(entry.amount.value)
     tax = entry.row.tax_worker_hours

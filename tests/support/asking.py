@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from costmodel import Row, TrainingRun, load, project
 
 HOUR: Final = 3600
+T = TypeVar("T")
+
+
+def present(value: T | None) -> T:
+    """Return a value that a test expects not to be None."""
+    assert value is not None
+    return value
 
 
 def ask(**more: Any) -> TrainingRun:
@@ -24,5 +31,4 @@ def one(recording: Path, **more: Any) -> Row:
 
 def hours(row: Row) -> float:
     """Its worker-hours."""
-    assert row.worker_hours is not None
-    return row.worker_hours.value
+    return present(row.worker_hours).value

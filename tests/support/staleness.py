@@ -28,7 +28,7 @@ def asynchronous(in_flight: int, batch: int, train_s: float, spread: float) -> l
     """Return steps of one stream; a rollout takes ``MEAN_S`` on average, lognormal with this sigma."""
     rng = Random(f"{in_flight} {batch} {spread}")
     times = [rng.lognormvariate(0, spread) for _ in range(4_000)]
-    trials = [parts(other=MEAN_S * time / (sum(times) / len(times)), weight=1) for time in times]
+    trials = [parts(unexplained=MEAN_S * time / (sum(times) / len(times)), weight=1) for time in times]
     asked = training_run(batch=batch, workers=in_flight, policy="async", train_s=train_s)
     return stepped(asked, trials, steps=STEPS)
 

@@ -23,7 +23,7 @@ PLANTED = {
     "The rooms of the cost model": ("costmodel/statistics/intervals.py", "import costmodel.training.run"),
     "The cost model knows nothing of taxtui": ("costmodel/projection/warnings.py", "import taxtui.errors"),
     "The cost model is used by its public names": ("taxtui/recording/writer.py", "import costmodel.recording.framing"),
-    "The cost model starts no process": ("costmodel/recording/load.py", "import multiprocessing.pool"),
+    "The cost model starts no process": ("costmodel/recording/reader.py", "import multiprocessing.pool"),
     "Nothing imports a substrate": ("taxtui/sandboxes/registry.py", "import taxtui.substrates.local.substrate"),
     "No provider knows another": ("taxtui/substrates/docker/http.py", "import taxtui.substrates.aws.connection"),
     "Substrates need no more than plug-ins": ("taxtui/substrates/local/folders.py", "import taxtui.recording.writer"),

@@ -31,6 +31,6 @@ def test_a_bound_on_staleness_bounds_what_runs_ahead() -> None:
     """With at most k steps ahead of the trainer, no more than k batches are launched and not yet trained."""
     train_s, batch, ahead = 2 * MEAN_S, 64, 3
     asked = training_run(batch=batch, workers=128, policy="async", train_s=train_s, staleness=ahead)
-    steps = stepped(asked, [parts(other=MEAN_S, weight=1)], steps=40)
+    steps = stepped(asked, [parts(unexplained=MEAN_S, weight=1)], steps=40)
     launched = list(accumulate(step.attempts for step in steps))
     assert all(count <= (number + 1 + ahead) * batch for number, count in enumerate(launched))

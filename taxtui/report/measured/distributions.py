@@ -24,7 +24,7 @@ def laws_of(row: MeasuredRow) -> characterization.Laws:
     result = characterization.laws(row.cell.trials)
     if row.identity.length == FIXED_LENGTH:
         result = result._replace(length=None)
-    if HELD in row.cell.untold:
+    if HELD in row.cell.unreported:
         result = result._replace(failures=result.failures._replace(per_hour=None))
     return result
 

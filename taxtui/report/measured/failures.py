@@ -27,7 +27,7 @@ NOTES: Final = [
 def rates_of(row: MeasuredRow) -> tuple[characterization.CauseRate, ...]:
     """Rates of a row by cause; no hazard where the time of trials is unknown."""
     rates = characterization.cause_rates(row.cell.trials)
-    return tuple(rate._replace(per_hour=None) for rate in rates) if HELD in row.cell.untold else rates
+    return tuple(rate._replace(per_hour=None) for rate in rates) if HELD in row.cell.unreported else rates
 
 
 def sections(names: Mapping[MeasuredRow, Content], head: str) -> list[Section]:

@@ -35,7 +35,7 @@ _QUANTITIES: Final[dict[str, Callable[[RecordedTrial], int | None]]] = {
     "boot, image built": lambda one: _boot(one) if one.image_cached is False else None,
     "boot": lambda one: _boot(one) if one.image_cached is None else None,
     "set-up": lambda one: one.measures.preload_ns + one.measures.setup_ns or None,
-    "dispatch": lambda one: one.measures.dispatch_ns if one.measures.known and one.durations_ns else None,
+    "dispatch": lambda one: one.measures.dispatch_ns if one.measures.divided and one.durations_ns else None,
     "removal": lambda one: one.measures.cleanup_ns or None,
     "verification": lambda one: one.measures.verify_ns or None,
     "wall": lambda one: max(0, one.freed_ns - one.start_ns),
@@ -97,7 +97,7 @@ def job_wall_ns(row: MeasuredRow) -> int | None:
     trials = row.cell.trials
     if (
         row.identity.length == FIXED_LENGTH
-        or INSTANTS in row.cell.untold
+        or INSTANTS in row.cell.unreported
         or len({(trial.run, trial.worker) for trial in trials}) > 1
     ):
         return None
@@ -197,7 +197,7 @@ def record(row: MeasuredRow, prices: Prices | None = None) -> dict[str, Any]:
 
 
 def _unheld(row: MeasuredRow) -> bool:
-    return HELD in row.cell.untold
+    return HELD in row.cell.unreported
 
 
 def _lived_ns(trial: RecordedTrial) -> int:

@@ -114,7 +114,7 @@ class MeasuredRow:
         self.length = cell.length
         self.own_label = clean(f"{PROVENANCES.get(cell.provenance, '')} {cell.identity.label}".strip())
         self.scheduled = breakdown.has_schedule(cell.identity.arrival)
-        untold = {name for item in cell.untold for name in NOT_RECORDED.get(item, ())}
+        untold = {name for item in cell.unreported for name in NOT_RECORDED.get(item, ())}
         self.untold = frozenset(untold if self.scheduled else untold | {"response"})  # columns
         self.median_dispatch: MedianDispatch | None = None  # of the substrate, from a reference
         self.label = self.own_label  # numbered where others would look the same
@@ -177,7 +177,7 @@ class MeasuredRow:
     @cached_property
     def work_ns(self) -> float | None:
         """The commands' own time less contention, per successful trial; None where it is not known of all."""
-        if not all(trial.measures.known for trial in self.good):
+        if not all(trial.measures.divided for trial in self.good):
             return None
         contended = self.cell.contended
         return self._per_success(sum(t.measures.work_ns - t.measures.contention_ns(contended) for t in self.good))
@@ -302,5 +302,5 @@ def _flags(cell: Pool) -> list[str]:
     }
     identity = cell.identity._asdict()
     unusual = [f"{field} {clean(identity[field])}" for field, usual in USUAL.items() if identity[field] not in usual]
-    doubts |= {flag: quantity in cell.untold for quantity, flag in warnings.UNTOLD.items()}
+    doubts |= {flag: quantity in cell.unreported for quantity, flag in warnings.UNTOLD.items()}
     return [*warnings.ordered({flag: None for flag, holds in doubts.items() if holds}), *unusual]

@@ -24,7 +24,7 @@ class Column:
 
 
 def column(trials: Iterable[RecordedTrial], name: str) -> Column:
-    """One kind of duration, as ``costmodel.recording.metrics`` has them, of trials that succeeded."""
+    """One kind of duration, as ``costmodel.recording.trial`` has them, of trials that succeeded."""
     result = Column()
     if (told := PER_TRIAL.get(name)) is None:
         for trial in trials:

@@ -239,7 +239,7 @@ def _dollars(usd: float | None) -> str:
 
 def _causes(row: Row) -> Iterator[tuple[str, str]]:
     if row.by_cause_worker_hours is not None:
-        for cause, value in row.by_cause_worker_hours.told().items():
+        for cause, value in row.by_cause_worker_hours.as_dict().items():
             yield cause, hours(value) if value is None else exact(value)
     if row.tax_worker_hours is not None:
         causes = tax_in_words(row.by_cause_worker_hours is not None and row.by_cause_worker_hours.cleanup is not None)

@@ -39,7 +39,7 @@ def record(row: Row) -> dict[str, Any]:
         "worker_hours": _interval(row.worker_hours),
         "tax_worker_hours": _interval(row.tax_worker_hours),
         "tax_between_worker_hours": row.tax_between_worker_hours and row.tax_between_worker_hours._asdict(),
-        "by_cause": row.by_cause_worker_hours and row.by_cause_worker_hours.told(),
+        "by_cause": row.by_cause_worker_hours and row.by_cause_worker_hours.as_dict(),
         "wall_clock_hours": row.wall_clock_hours._asdict() if row.wall_clock_hours else None,
         "cost": _cost(row),
         "vs_baseline": _versus(row),

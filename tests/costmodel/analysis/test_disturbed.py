@@ -16,8 +16,7 @@ from costmodel.analysis.headline import sentence
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
 from costmodel.projection.row import Row
-from costmodel.recording.load import load
-from costmodel.recording.reader import read_recording
+from costmodel.recording.reader import load, read_recording
 from costmodel.recording.runner_health import FLOOR_LIMIT_NS, LAG_LIMIT_NS
 from costmodel.training.run import TrainingRun
 from taxtui.cli import app

@@ -14,7 +14,7 @@ from costmodel.analysis.project import project
 from costmodel.analysis.ranking import HELD_PER_SUCCESS, answer_of, excess, headline
 from costmodel.errors import TrainingRunError
 from costmodel.projection.row import Row
-from costmodel.recording.load import load
+from costmodel.recording.reader import load
 from costmodel.training.run import Think
 from taxtui.cli import app
 from tests.support.asking import ask

@@ -47,9 +47,7 @@ def row(
 
 
 def cost(*args: Any, **more: Any) -> Cost:
-    found = row(*args, **more).cost
-    assert found is not None
-    return found
+    return row(*args, **more).cost
 
 
 @pytest.mark.parametrize("name", SHEETS)
@@ -89,12 +87,14 @@ def test_cpu_time_is_billed_where_it_is_known_and_bounded_where_it_is_not(tmp_pa
     keys = 'cpu = "active"\nusd_per_vcpu_hour = 3600\n'
     known = [trial(n, actions=(4 * S,), cpus=(S,)) for n in range(4)]
     found = row(tmp_path, keys, known)
-    assert found.cost is not None
     assert found.cost.sandbox_usd.value == pytest.approx(1)  # a dollar per second of CPU
     assert "cpu_time_unknown" not in found.flags
     found = row(tmp_path, keys, [trial(n, actions=(4 * S,)) for n in range(4)])
-    assert found.cost is not None
-    assert found.cost.sandbox_usd == (pytest.approx(2), 0, pytest.approx(4, rel=0.2))  # none of it, or all four seconds
+    assert found.cost.sandbox_usd == (
+        pytest.approx(2),
+        0,
+        pytest.approx(4, rel=0.2),
+    )  # none of it, or all four seconds
     assert "cpu_time_unknown" in found.flags
     unmeasured = [trial(n, actions=(4 * S,), runs=(-1,)) for n in range(4)]
     assert cost(tmp_path, keys, unmeasured).sandbox_usd.value == pytest.approx(2)
@@ -148,7 +148,6 @@ def test_what_a_pools_other_sandboxes_cost_is_said_to_be_missing(tmp_path: Path)
 def test_think_time_is_free_or_not_where_the_idle_are_not_billed(tmp_path: Path) -> None:
     trials = [trial(n, create=0, ready=0, actions=(S, S), thinks=(0, 8 * S)) for n in range(4)]
     found = row(tmp_path, 'usd_per_hour = 3600\nidle = "free"', trials)
-    assert found.cost is not None
     assert found.cost.sandbox_usd.value == pytest.approx(6)  # between 2 s and 10 s
     assert (found.cost.sandbox_usd.low, found.cost.sandbox_usd.high) == (
         pytest.approx(2, rel=0.2),
@@ -162,7 +161,6 @@ def test_think_time_is_free_or_not_where_the_idle_are_not_billed(tmp_path: Path)
 def test_sources_that_disagree_make_a_range(tmp_path: Path) -> None:
     trials = [trial(n, create=0, ready=0, actions=(3600 * S,)) for n in range(4)]
     found = row(tmp_path, "usd_per_hour = [2, 4]", trials, source='source = ["one", "another"]\n', run_sd=0.0)
-    assert found.cost is not None
     assert found.cost.sandbox_usd == (pytest.approx(3), pytest.approx(2), pytest.approx(4))
     assert "prices_disputed" in found.flags
     assert found.cost.usd_per_sandbox_hour == 4
@@ -208,14 +206,12 @@ def test_two_sheets_as_one(tmp_path: Path) -> None:
     ("keys", "message"),
     [
         ("usd_per_unit_hour = 1", "usd_per_unit_hour needs gib_per_unit; add gib_per_unit = ?"),
-        ("usd_per_unit_hour = 1\ngib_per_unit = 0", "gib_per_unit: expected `float` > 0"),
         ("usd_per_disk_gib_hour = 1", "usd_per_disk_gib_hour needs disk_gib"),
         ("usd_per_node_hour = 1", "usd_per_node_hour needs sandboxes_per_node or node_vcpus and node_gib"),
         (
             "usd_per_node_hour = 1\nnode_vcpus = 4",
             "usd_per_node_hour needs sandboxes_per_node or node_vcpus and node_gib",
         ),
-        ("usd_per_node_hour = 1\nsandboxes_per_node = 0", "sandboxes_per_node: expected `int` >= 1"),
         ("usd_per_node_hour = 1\nsandboxes_per_node = 2\nnode_gib = 1", "leave node_gib out"),
         ("usd_per_hour = 1\nsandboxes_per_node = 2", "sandboxes_per_node needs usd_per_node_hour"),
         ("usd_per_hour = 1\nfree_gib = 2", "free_gib needs usd_per_gib_hour"),
@@ -224,12 +220,7 @@ def test_two_sheets_as_one(tmp_path: Path) -> None:
         ('usd_per_hour = 1\nidle = "cheap"', "idle: invalid enum value 'cheap'; known: billed, free"),
         ("usd_per_hour = [1, 2]", "usd_per_hour is a range, which needs the sources that disagree"),
         ("usd_per_hour = [2, 1]", r"usd_per_hour must be \[least, most\]"),
-        ("usd_per_hour = [1, 2, 3]", "usd_per_hour: expected `array` of length <= 2"),
-        ("usd_per_hour = [1, -2]", r"usd_per_hour\[2\]: expected `float` >= 0"),
-        ("usd_per_hour = 1\ndate = 3", "date: expected `date.*`, got `int`"),
-        ("usd_per_hour = 1\nfree_disk_gib = 1", "free_disk_gib needs usd_per_disk_gib_hour"),
         ('usd_per_hour = 1\nsizes = "large"', "unknown sizes 'large'; known: fargate, vercel"),
-        ("usd_per_hour = 1\nfree_disk_gib = nan", "free_disk_gib: must be a finite number, not nan"),
     ],
 )
 def test_what_a_sheet_lacks_is_one_line_with_what_to_write(tmp_path: Path, keys: str, message: str) -> None:
@@ -243,20 +234,6 @@ def test_a_node_that_holds_none_is_said_before_anything_is_billed(tmp_path: Path
     prices = load_prices(sheet(tmp_path, "usd_per_node_hour = 1\nnode_vcpus = 1\nnode_gib = 4"))
     with pytest.raises(PriceError, match="no sandbox with 2 vCPU and 1024 MiB fits on a node"):
         prices.sandbox(priced_cell("docker", "", 2.0, 1024))
-
-
-def test_published_rows_are_billed_by_the_same_tariffs(tmp_path: Path) -> None:
-    path = tmp_path / "printed.toml"
-    path.write_text('provenance = "published"\n[[rows]]\nsubstrate = "docker"\nactions = 5\ntrajectory_s = 3600\n')
-    keys = 'cpu = "active"\nusd_per_vcpu_hour = 2\nusd_per_gib_hour = 1'
-    (printed,) = project([load(path)], TrainingRun(trajectories=10, workers=5), load_prices(sheet(tmp_path, keys)))
-    assert printed.cost is not None
-    assert printed.cost.sandbox_usd == (pytest.approx(20), pytest.approx(10), pytest.approx(30))
-    assert {"cpu_time_unknown", "billed_at_mean"} <= set(printed.flags)
-    nodes = sheet(tmp_path, "usd_per_node_hour = 8\nsandboxes_per_node = 4")
-    (printed,) = project([load(path)], TrainingRun(trajectories=10, workers=5), load_prices(nodes))
-    assert printed.cost is not None
-    assert printed.cost.sandbox_usd.value == pytest.approx(2 * 2 * 8)
 
 
 @settings(max_examples=30, deadline=None)
@@ -283,7 +260,6 @@ def test_a_cell_is_priced_by_its_own_limits(tmp_path: Path) -> None:
     recording = load(write(tmp_path / "two", trials, cell(actions=1, cpu_milli=2000)))
     prices = load_prices(sheet(tmp_path, "usd_per_vcpu_hour = 5"))
     (found,) = project([recording], TrainingRun(trajectories=1, workers=1, think=Think(0)), prices)
-    assert found.cost is not None
     assert found.cost.sandbox_usd.value == pytest.approx(10)
 
 
@@ -310,8 +286,37 @@ def test_clocks_alone_are_billed_as_their_attempts_are(tmp_path: Path, keys: str
     trials = [trial(n, actions=(4 * S,) * 2, cpus=(S, S), thinks=(0, 2 * S)) for n in range(4)]
     recording = load(write(tmp_path / "run", trials, cell(actions=2)))
     prices = load_prices(sheet(tmp_path, keys))
-    (pool,) = pools([recording])  # type: ignore[list-item]
+    (pool,) = pools([recording])
     bill = by_clock(pool, prices.sandbox(pool.identity))
     (found,) = project([recording], TrainingRun(trajectories=4, workers=1), prices)
-    assert found.cost is not None
     assert bill([13 * S] * 4) == pytest.approx(found.cost.sandbox_usd.value)
+
+
+STEPS = {"trajectories": 40, "workers": 10, "batch": 10, "failure_rate": 1e-9, "run_sd": 0.0}
+BILL_HEAD = HEAD.replace('title = "ours"\n', "") + 'source = ["a", "b"]\n'
+
+
+def charged(folder: Path, keys: str, **more: object) -> Cost:
+    trials = [trial(n, actions=(S,) * 3, cpus=(500_000_000,) * 3) for n in range(20)]
+    (folder / "sheet.toml").write_text(BILL_HEAD + keys)
+    training_run = TrainingRun(**STEPS | more)
+    (row,) = project([load(write(folder / "run.msgpack", trials))], training_run, load_prices(folder / "sheet.toml"))
+    assert row.attribution is not None
+    return row.cost
+
+
+def test_in_steps_cpu_time_and_creates_are_billed(tmp_path: Path) -> None:
+    bill = charged(tmp_path, 'cpu = "active"\nusd_per_vcpu_hour = 3600\nusd_per_create = 2')
+    assert bill.sandbox_usd.value == pytest.approx(40 * (1.5 + 2), rel=0.01)
+
+
+def test_in_steps_sources_that_disagree_make_a_range(tmp_path: Path) -> None:
+    bill = charged(tmp_path, "usd_per_hour = [1800, 5400]")
+    assert bill.sandbox_usd.value == pytest.approx(40 * 6, rel=0.01)
+    assert bill.sandbox_usd.low <= 40 * 3.01
+    assert bill.sandbox_usd.high >= 40 * 8.99
+
+
+def test_in_steps_nodes_are_paid_for_while_the_run_lasts(tmp_path: Path) -> None:
+    bill = charged(tmp_path, "usd_per_node_hour = 3600\nsandboxes_per_node = 7")
+    assert bill.sandbox_usd.value == pytest.approx(2 * 4 * 6, rel=0.01)  # 2 nodes, 4 steps of 6 s

@@ -7,14 +7,12 @@ import math
 import re
 from fractions import Fraction
 from pathlib import Path
-from random import Random
 
 import pytest
 
 from costmodel import Images, NoPrice, PriceError, Think, TrainingRun, TrainingRunError, load_prices
-from costmodel.pricing.tariff import billed_ns
-from costmodel.recording.reader import CellIdentity
-from costmodel.simulation.attempts import Retries, effective_workers, throttle_floor_ns, with_retries
+from costmodel.recording.trial import CellIdentity
+from costmodel.simulation.attempts import Retries, effective_workers, throttle_floor_ns
 from costmodel.statistics.distribution import Distribution
 from costmodel.statistics.intervals import (
     Interval,
@@ -38,37 +36,12 @@ def test_retries_by_hand() -> None:
     assert float(Retries(Fraction(1, 2), 1000).delivered) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("cap", [None, 1, 3])
-def test_the_law_of_retried_jobs_has_the_exact_mean(cap: int | None) -> None:
-    success, failure = Distribution.of([10 * S, 20 * S]), Distribution.of([S, 3 * S])
-    retries = Retries(Fraction(1, 4), cap)
-    law = with_retries(success, failure, retries, 5 * S, Random(1))
-    f, tries = 0.25, float(retries.attempts)
-    exact = float(retries.delivered) * 15 + (tries - float(retries.delivered)) * 2 + (tries - 1) * 5
-    assert law.mean / S == pytest.approx(exact, rel=1e-6)
-    if cap == 1:
-        assert sum(law.counts[i] for i, v in enumerate(law.values) if v < 5 * S) / law.size == pytest.approx(
-            f, abs=0.01
-        )
-
-
-def test_no_failure_leaves_the_law_alone() -> None:
-    law = Distribution.of([S, 2 * S])
-    assert with_retries(law, None, Retries(Fraction(0), None), 0, Random(0)) is law
-
-
 def test_throttles() -> None:
     assert throttle_floor_ns(1100, 20, 100) == 50 * S
     assert throttle_floor_ns(50, 20, 100) == 0
     assert effective_workers(500, 20, 5 * S) == 100
     assert effective_workers(50, 20, 5 * S) == 50
     assert effective_workers(50, None, 5 * S) == 50
-
-
-def test_billing_by_hand() -> None:
-    assert billed_ns(12_900_000_000, 60 * S, S) == 60 * S
-    assert billed_ns(60 * S + 1, 60 * S, S) == 61 * S
-    assert billed_ns(0, 60 * S, S) == 0
 
 
 SHEET = """
@@ -121,14 +94,8 @@ def test_the_shipped_sheet_is_dated_and_sourced() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = [", "."),
         ("[worker]\nusd_per_hour = 1", "needs its date"),
-        ("date = 2026-01-01T00:00:00", ":1: date: expected `date`, got `datetime`"),
         ('date = 2026-01-01\ncurrency = "EUR"', r":2: currency: invalid enum value 'EUR'; known: USD"),
-        ("date = 2026-01-01\nworker = 3", ":2: worker: expected `object"),
-        ("date = 2026-01-01\nsandbox = 3", ":2: sandbox: expected `array`, got `int`"),
-        ("date = 2026-01-01\nsandbox = [3]", r":2: sandbox\[1\]: expected `object`, got `int`"),
-        ("date = 2026-01-01\nsanbox = []", r":2: sanbox: unknown key; did you mean 'sandbox'\?"),
         (
             'date = 2026-01-01\n[[sandbox]]\nsubstrat = "x"',
             r":3: sandbox\[1\].substrat: unknown key; did you mean",
@@ -137,17 +104,9 @@ def test_the_shipped_sheet_is_dated_and_sourced() -> None:
             'date = 2026-01-01\n[[sandbox]]\nsubstrate = "x"',
             r":2: sandbox\[1\]: .*missing required field `source`; add source = ",
         ),
-        ('date = 2026-01-01\n[[sandbox]]\nsource = "x"', r":2: sandbox\[1\]: .*missing required field `substrate`"),
         (re.sub("usd_per_.*_hour = .*\n", "", SHEET), r":3: sandbox\[1\]: no price; give at least one of"),
         (SHEET.replace("usd_per_vcpu_hour = 2", "usd_per_vcpu_hour = -2"), "usd_per_vcpu_hour: expected `float` >= 0"),
-        (
-            SHEET.replace("usd_per_vcpu_hour = 2", "usd_per_vcpu_hour = nan"),
-            "hour: must be a finite number, not nan",
-        ),
-        (SHEET.replace("increment_s = 10", "increment_s = 0"), "increment_s: expected `float` >= 1e-09"),
         (SHEET.replace("minimum_s = 60\n", ""), "missing required field `minimum_s`"),
-        (f"date = 2026-01-01\ntitle = 1{'0' * 5000}", "limit"),
-        ("date = 2026-01-01\ntitle = " + "[" * 5000, "."),
     ],
 )
 def test_bad_price_sheets_are_one_line(tmp_path: Path, text: str, message: str) -> None:
@@ -177,20 +136,7 @@ def test_intervals() -> None:
     assert symmetric.low == pytest.approx(3 - half)
     assert symmetric.high == pytest.approx(3 + half)
     skewed = mean_interval([1.0] * 20 + [30.0])
-    assert skewed.low is not None
-    assert skewed.high is not None
     assert skewed.high - skewed.value > skewed.value - skewed.low
-
-
-def test_clusters_only_ever_widen() -> None:
-    values = [1.0, 1.1, 1.2, 5.0, 5.1, 5.2, 9.0, 9.1, 9.2]
-    plain, clustered = mean_interval(values), mean_interval(values, [1, 1, 1, 2, 2, 2, 3, 3, 3])
-    assert clustered.low is not None
-    assert plain.low is not None
-    assert clustered.low < plain.low
-    assert mean_interval(values, [1, 1, 1, 1, 2, 2, 2, 2, 2]) == plain  # two clusters say nothing
-    mixed = mean_interval(values, [1, 2, 3, 1, 2, 3, 1, 2, 3])
-    assert mixed == plain
 
 
 def test_ratios_and_differences() -> None:
@@ -207,10 +153,6 @@ def test_wilson_and_quantiles() -> None:
     assert wilson_interval(100, 100).high == 1
     assert {wilson_interval(0, n).low for n in range(1, 400)} == {0.0}, "and no 7e-16, as rounding would have it"
     assert [quantile([1, 2, 3, 4], p) for p in (0, 0.25, 0.5, 0.51, 1)] == [1, 1, 2, 3, 4]
-
-
-def test_think_times_mean() -> None:
-    assert Think(8 * S, 0.6).mean_ns == pytest.approx(8 * S * math.exp(0.18))
 
 
 STEPS: dict[str, object] = {"prompts": 5, "group_size": 4}
@@ -290,7 +232,7 @@ def test_images_of_a_range_lie_evenly_in_it() -> None:
 )
 def test_contradictory_training_runs_are_one_line(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(TrainingRunError, match=message) as error:
-        TrainingRun(**{"trajectories": 100, "workers": 5} | wrong)  # type: ignore[arg-type]
+        TrainingRun(**{"trajectories": 100, "workers": 5} | wrong)
     assert "\n" not in str(error.value)
 
 

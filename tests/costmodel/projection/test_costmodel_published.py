@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from costmodel import (
     PriceError,
-    Published,
     SourceError,
     TrainingRun,
     TrainingRunError,
@@ -22,7 +20,7 @@ from costmodel import (
 from costmodel.analysis.headline import sentence
 from costmodel.projection.diagnostics import option, used_by
 from taxtui.options.training import OPTIONS
-from tests.support.cost_model.asked_training_runs import ASKED, STEP_MODEL_ASKED
+from tests.support.cost_model.asked_training_runs import ASKED
 from tests.support.cost_model.costmodel_files import trial, write
 
 PUBLISHED = 'provenance = "published"\n'
@@ -43,9 +41,6 @@ def test_the_essays_table() -> None:
     assert [row.label for row in rows] == list(ESSAY)
     for row in rows:
         latency, wall, hours, versus = ESSAY[row.label]
-        assert row.trajectory_s is not None
-        assert row.wall_clock_hours is not None
-        assert row.worker_hours is not None
         assert row.trajectory_s.mean.value == latency
         assert round(row.wall_clock_hours.fluid, 1) == wall
         assert round(row.worker_hours.value) == hours
@@ -63,28 +58,13 @@ def test_the_essays_table() -> None:
         ) == (None,) * 5
 
 
-def test_the_contradiction_is_noted() -> None:
-    essay = load(SHIPPED / "essay.toml")
-    assert isinstance(essay, Published)
-    assert any("80" in note and "56" in note for note in essay.notes)
-    assert essay.source
-
-
 def test_the_papers_table_2() -> None:
     rows = project([load(SHIPPED / "paper.toml")], TrainingRun(trajectories=1_000_000, workers=500))
     slowest, fastest = rows
-    assert slowest.worker_hours is not None
-    assert fastest.worker_hours is not None
     assert round(slowest.worker_hours.value) == 11_811
     assert round(fastest.worker_hours.value) == 6_495
-    assert slowest.versus is not None
     assert round(slowest.versus.worker_hours.value) == 5_316
     assert [round(row.trajectory_s.mean.value, 1) for row in rows if row.trajectory_s] == [42.5, 23.4]
-
-
-def test_printed_hours_admit_the_latencies_in_the_file() -> None:
-    for latency, printed in ((42.52, 11_811), (23.382, 6_495)):
-        assert round(1_000_000 * latency / 3600) == printed
 
 
 def test_other_lengths_are_unknown_not_guessed() -> None:
@@ -107,23 +87,10 @@ def test_one_length_makes_no_curve_over_lengths_but_a_recording_beside_it_does(t
     assert any(time_s is not None for time_s in times_s)
 
 
-def test_every_option_of_a_training_run_is_in_the_matrix() -> None:
-    assert set(ASKED) | set(STEP_MODEL_ASKED) == {one.name for one in fields(TrainingRun)}
-
-
-@pytest.mark.parametrize("name", STEP_MODEL_ASKED)
-def test_a_published_row_refuses_what_only_steps_answer(name: str) -> None:
-    with pytest.raises(TrainingRunError, match=r"^essay\.toml holds published latencies") as error:
-        project([load(SHIPPED / "essay.toml")], TrainingRun(trajectories=1000, workers=32, **STEP_MODEL_ASKED[name]))
-    assert option(name) in str(error.value)
-
-
 @pytest.mark.parametrize("name", ASKED)
-@pytest.mark.parametrize("mixed", [False, True])
-def test_an_option_is_used_by_a_published_row_or_refused_by_name(tmp_path: Path, name: str, mixed: bool) -> None:
-    sources = [load(SHIPPED / "essay.toml")]
-    if mixed:
-        sources.insert(0, load(write(tmp_path / "run.msgpack", [trial(n) for n in range(3)])))
+def test_an_option_is_used_by_a_published_row_or_refused_by_name(tmp_path: Path, name: str) -> None:
+    """A recording beside the published rows changes nothing."""
+    sources = [load(write(tmp_path / "run.msgpack", [trial(n) for n in range(3)])), load(SHIPPED / "essay.toml")]
     usual = {"trajectories": 1000, "workers": 5}
     training_run = TrainingRun(**usual | ASKED[name])
     if name not in used_by("published"):
@@ -149,7 +116,6 @@ def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:
     essay = load(SHIPPED / "essay.toml")
     rows = project([essay], TrainingRun(trajectories=100, workers=5), load_prices(sheet))
     daytona = rows[-1].cost
-    assert daytona is not None
     assert daytona.total_usd == pytest.approx(100 * 60)
     assert daytona.billed_ratio == pytest.approx(60 / 12.9)  # 4.65: the minimum bills it as a minute
     assert {"billed_at_mean", "stale_prices"} <= set(rows[-1].flags)
@@ -160,22 +126,12 @@ def test_published_rows_are_billed_at_their_mean(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = [", "line|invalid|Unclosed|Invalid"),
         ('name = "a scenario"', "not a file of published latencies"),
         (PUBLISHED, r"no \[\[rows\]\]; each needs"),
-        (f"{PUBLISHED}rows = 3", ":2: rows: expected `array`, got `int`"),
-        (f"{PUBLISHED}rows = []", r"no \[\[rows\]\]; each needs"),
         (f'{PUBLISHED}[[rows]]\nsubstrat = "x"', r":3: rows\[1\].substrat: unknown key; did you mean 'substrate'\?"),
-        (ROW + SECOND.replace("5", "nan"), r":13: rows\[2\].trajectory_s: must be a finite number, not nan"),
         (ROW + SECOND.replace("= 5", "= -1"), r":13: rows\[2\].trajectory_s: expected `float` >= 1e-09"),
-        (ROW + SECOND.replace("= 5", "= 1e300"), r":13: rows\[2\].trajectory_s: expected `float` <= "),
         (ROW + SECOND.replace("= 7", "= 0"), r":12: rows\[2\].actions: expected `int` >= 1"),
         (ROW.replace('substrate = "x"\n', ""), "missing required field `substrate`; add substrate = "),
-        (ROW.replace('"x"', '""'), ":4: rows.*substrate: expected `str` of length >= 1"),
-        (f"{PUBLISHED}cpus = inf\n{SECOND}", ":2: cpus: must be a finite number, not inf"),
-        (f"{PUBLISHED}memory_mib = []\n{SECOND}", ":2: memory_mib: expected `int`, got `array`"),
-        (f"{PUBLISHED}notes = [1]\n{SECOND}", r":2: notes\[1\]: expected `str`, got `int`"),
-        (f"{PUBLISHED}baseline = []\n{SECOND}", ":2: baseline: expected `str | null`, got `array`"),
         (f"{PUBLISHED}cpu = 2\n{SECOND}", r":2: cpu: unknown key; did you mean 'cpus'\?"),
     ],
 )

@@ -53,9 +53,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
         trial(n, actions=(S + n,) * 3, thinks=(0, S, S), cleanup=S, outcome="failed" if n == 4 else "ok", cell=n % 2)
         for n in range(40)
     ]
-    found = load(write(path, trials, cell(0), cell(1, substrate="local")))
-    assert isinstance(found, Recording)
-    return found
+    return load(write(path, trials, cell(0), cell(1, substrate="local")))
 
 
 @cache

@@ -59,9 +59,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
                 )
             )
     path = tmp_path_factory.mktemp("lab") / "lab.msgpack"
-    found = load(write(path, trials, cell(0), cell(1, substrate="local")))
-    assert isinstance(found, Recording)
-    return found
+    return load(write(path, trials, cell(0), cell(1, substrate="local")))
 
 
 def rows(recording: Recording, *substrates: str, effort: float = 0.1, **asked: Any) -> list[Row]:
@@ -75,7 +73,6 @@ def rows(recording: Recording, *substrates: str, effort: float = 0.1, **asked: A
 
 
 def told(row: Row) -> Attribution:
-    assert row.attribution is not None
     return row.attribution
 
 
@@ -115,9 +112,6 @@ def test_it_is_simulated_until_its_own_error_is_small(recording: Recording, monk
 
 
 def width(share: Share) -> float:
-    assert share.usd is not None
-    assert share.usd.low is not None
-    assert share.usd.high is not None
     return share.usd.high - share.usd.low
 
 
@@ -143,7 +137,6 @@ def test_clean_up_costs_nothing_where_nobody_waits_for_it(tmp_path: Path) -> Non
         asked = TrainingRun(**LAB | NODES | {"nodes": 16, "failure_rate": 0.2, "run_sd": 0.0})
         (row,) = project([file], asked, effort=0.02, stressed=False)
         share = told(row).causes["cleanup"]
-        assert share is not None
         seconds.append((told(row).run.step_s.value, share.step_s.value))
     assert seconds[0] == seconds[1]
     assert seconds[1][1] == 0
@@ -161,15 +154,11 @@ def test_the_headline_of_a_decision_is_the_difference_of_its_table(recording: Re
     found = decide_between(sides[0], sides[1], effort=0.05)
     assert found.paired
     assert found.saving.value == pytest.approx(found.start_bill.whole.value - found.goal_bill.whole.value)
-    assert found.start_bill.sandbox is not None
-    assert found.goal_bill.sandbox is not None
     less = found.start_bill.sandbox.value - found.goal_bill.sandbox.value
     assert found.saving.value == pytest.approx(less, rel=0.02), "an ideal sandbox takes as long at both"
-    assert found.goal.row.attribution is not None
     causes = [share for share in found.goal.row.attribution.causes.values() if share is not None]
     parts = sum(share.usd.value for share in causes if share.usd is not None)
     together = found.goal.row.attribution.interaction.usd
-    assert together is not None
     assert parts + together.value == pytest.approx(found.goal_bill.sandbox.value)
     again = decide_between(sides[0], replace(sides[0], name="the same"), effort=0.05)
     assert again.saving == (0.0, 0.0, 0.0)

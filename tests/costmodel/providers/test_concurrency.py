@@ -29,29 +29,8 @@ def test_the_scalability_law_is_found_where_it_holds() -> None:
 def test_the_published_curve_goes_on_within_the_interval(percentile: str) -> None:
     *known, (n, actual, _) = rock(percentile)
     found = LevelCurve.of(known).at(n)  # four levels up to 8,000, asked for 16,000
-    assert found.low is not None
-    assert found.high is not None
     assert found.low < actual < found.high
     assert LevelCurve.of(known).beyond(n) == 2
-
-
-@pytest.mark.parametrize("percentile", ["p50_s", "p95_s", "p99_s"])
-@pytest.mark.parametrize("left_out", [1, 2, 3])
-def test_each_level_of_the_published_curve_lies_between_its_neighbours(percentile: str, left_out: int) -> None:
-    levels = rock(percentile)
-    n, actual, _ = levels.pop(left_out)
-    found = LevelCurve.of(levels).at(n)
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low * 0.99 <= actual <= found.high  # 4.92 s of 2,000 is a little less than 4.93 s of 1,000
-
-
-def test_the_published_creates_come_at_a_constant_rate() -> None:
-    rates = [n / slowest for n, slowest, _ in rock("p99_s")[2:]]
-    assert rates == pytest.approx([301, 250, 266], abs=1)
-    fitted = Scalability.of([Level(n, n / 250) for n in (1000, 4000, 8000, 16000)])
-    a, b, c = fitted.parameters
-    assert (a, b, c) == (pytest.approx(1 / 250, abs=1e-3), pytest.approx(1 / 250, rel=1e-3), pytest.approx(0, abs=1e-9))
 
 
 def test_beyond_the_highest_level_its_value_stays_and_from_twice_as_many_on_nothing_bounds_it() -> None:
@@ -70,8 +49,6 @@ def test_a_limit_that_was_reached_is_no_slowdown_without_end(limit: int) -> None
     """Sandboxes beyond the limit wait in line, so that each takes n / limit: 2,000 are 31 times as many as measured."""
     curve = LevelCurve.of([Level(n, max(1.0, n / limit)) for n in (1, 2, 4, 8, 16, 32, 64)])
     at_twice, far = curve.at(128), curve.at(2000)
-    assert at_twice.low is not None
-    assert at_twice.high is not None
     assert at_twice.low <= 128 / limit <= at_twice.high * (1 + 1e-9)
     assert (far.value, far.high) == (pytest.approx(64 / limit), None)
 
@@ -94,6 +71,5 @@ def test_more_at_a_time_is_never_faster(levels: list[tuple[int, float, float]], 
     low, high = sorted((n, more))
     assert curve.at(low).value <= curve.at(high).value * (1 + 1e-9)
     found = curve.at(n)
-    assert found.low is not None
     assert 0 <= found.low <= found.value * (1 + 1e-9)
     assert found.high is None or found.value <= found.high * (1 + 1e-9)

@@ -61,16 +61,10 @@ def test_one_of_ones_own(tmp_path: Path) -> None:
     [
         ({"date": None}, "a profile needs its date"),
         ({"source": None}, 'missing required field `source`; add source = "…"'),
-        ({"substrate": "3"}, ":1: substrate: expected `str`, got `int`"),
         ({"concurrent": None}, "no limit; give at least one of concurrent, creates_per_s, burst"),
         ({"concurrent": "0"}, ":4: concurrent: expected `int` >= 1"),
-        ({"concurrent": "2.5"}, "concurrent: expected `int.*`, got `float`"),
         ({"creates_per_s": "-1"}, "creates_per_s: expected `float` > 0"),
-        ({"creates_per_s": "inf"}, "creates_per_s: must be a finite number, not inf"),
         ({"burst": "5"}, "a burst is an exception to a rate; add creates_per_s = ?"),
-        ({"concurent": "5"}, "concurent: unknown key; did you mean 'concurrent'"),
-        ({"notes": "3"}, "notes: expected `array`, got `int`"),
-        ({"disputed": "[3]"}, r"disputed\[1\]: expected `object`, got `int`"),
         (
             {"disputed": '[{limit = "quota", value = 3, source = "z"}]'},
             r"disputed\[1\].limit: invalid enum value 'quota'; known: concurrent, creates_per_s, burst",
@@ -79,7 +73,6 @@ def test_one_of_ones_own(tmp_path: Path) -> None:
             {"disputed": '[{limit = "burst", value = 2.5, source = "z"}]'},
             r"disputed\[1\]: burst must be a whole number, not 2.5",
         ),
-        ({"date": "["}, "Invalid|Unclosed|invalid"),
     ],
 )
 def test_bad_profiles_are_one_line(tmp_path: Path, change: dict[str, str | None], message: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from costmodel import Published, SourceError, TrainingRun, load, project
+from costmodel import SourceError, TrainingRun, load, project
 from costmodel.providers import plausible_ranges
 from costmodel.providers.published_figures import shipped
 from costmodel.recording.published import PublishedFigure
@@ -61,7 +61,6 @@ def test_starts_answer_nothing_alone(tmp_path: Path) -> None:
         'provenance = "published"\ndate = 2026-01-01\n[[starts]]\nsubstrate = "x"\nat_a_time = 4\np50_s = 1\n'
     )
     starts = load(path)
-    assert isinstance(starts, Published)
     with pytest.raises(SourceError, match=r"starts\.toml holds no latency of a trajectory .* --compose x"):
         project([starts], TrainingRun(trajectories=10, workers=1))
 
@@ -71,7 +70,6 @@ def test_a_table_has_what_the_file_says_unless_it_says_otherwise(tmp_path: Path)
     row = '[[rows]]\nsubstrate = "x"\nactions = 5\ntrajectory_s = 1\n'
     path.write_text(f'{HEAD}cpus = 2\nsource = "a"\n{row}{row}date = 2025-05-05\ncpus = 0.5\nsource = "b"\n')
     facts = load(path)
-    assert isinstance(facts, Published)
     assert [one.identity.cpu_milli for one in facts.rows] == [2000, 500]
     printed = [row.assumptions[0].source for row in project([facts], TrainingRun(trajectories=10, workers=1))]
     assert printed == ["a (2026-01-01)", "b (2025-05-05)"]
@@ -94,13 +92,10 @@ HEAD = 'provenance = "published"\ndate = 2026-01-01\n'
         ('provenance = "published"\n[[starts]]\nsubstrate = "x"\np50_s = 1', "each needs its date; add date"),
         (f'{HEAD}[[starts]]\nsubstrate = "x"', "no time; give at least one of mean_s, p50_s"),
         (f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = 2\np95_s = 1', "must ascend"),
-        (f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = inf', "p50_s: must be a finite number, not inf"),
-        (f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = 1\nat_a_time = 0', "at_a_time: expected `int` >= 1"),
         (
             f'{HEAD}[[starts]]\nsubstrate = "x"\np50_s = 1\nburst = 3',
             r":6: starts\[1\].burst: unknown key; known: substrate, date",
         ),
-        (f"{HEAD}[[starts]]\np50_s = 1", r"starts\[1\]: .*missing required field `substrate`; add substrate = "),
         (
             f'{HEAD}[[speeds]]\nsubstrate = "x"\nseconds = 1',
             r":3: speeds\[1\]: .*missing required field `work`; add work = ",
@@ -113,12 +108,6 @@ HEAD = 'provenance = "published"\ndate = 2026-01-01\n'
         (
             f"{HEAD}source = 'a'\n{FIGURE}value = 2".replace('"s"', '"share"').replace("dispatch", "failures"),
             "a share must be at most 1",
-        ),
-        (f"{HEAD}starts = 3", ":3: starts: expected `array`, got `int`"),
-        (f'{HEAD}title = "x"\nrow = 3', "row: unknown key; did you mean 'rows'"),
-        (
-            'provenance = "published"\ndate = "May"\n[[starts]]\nsubstrate = "x"\np50_s = 1',
-            ":2: date: invalid RFC3339 encoded date",
         ),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from costmodel import Recording, TrainingRun, load, project
+from costmodel import TrainingRun, load, project
 from costmodel.recording.breakdown import contended
 from costmodel.recording.follower import read_events
 from costmodel.workload.pool import pools
@@ -29,7 +29,7 @@ def both_cells(folder: Path, *, alone: bool = True, cpus: bool = True) -> Path:
         crowd = number % 2
         run = S + SLEEP + crowd * S
         told = {"cpus": [S] * 3} if cpus else {}
-        trials.append(trial(number, cell=crowd, actions=[run + S // 10] * 3, runs=[run] * 3, **told))  # type: ignore[arg-type]
+        trials.append(trial(number, cell=crowd, actions=[run + S // 10] * 3, runs=[run] * 3, **told))
     cells = [cell(0, concurrency=1 if alone else 4), cell(1, concurrency=2, arrival="closed")]
     return write(folder / "a.msgpack", trials, *cells)
 
@@ -58,19 +58,15 @@ def test_report_and_project_say_the_same(tmp_path: Path) -> None:
         project([load(path)], TrainingRun(trajectories=3600, workers=1), each_level=True), reported(path), strict=True
     ):
         causes = row.by_cause_worker_hours
-        assert causes is not None
-        assert row.tax_worker_hours is not None
         assert causes.contention == pytest.approx(told["tax_by_cause_ns"]["contention"] / S)
         assert causes.work == pytest.approx(told["work_per_success_ns"] / S)
         assert row.tax_worker_hours.value == pytest.approx(told["tax_per_success_ns"]["value"] / S)
-        assert row.worker_hours is not None
         assert sum(part or 0.0 for part in causes) == pytest.approx(row.worker_hours.value)
 
 
 def test_at_another_length_contention_keeps_its_share_of_the_run(tmp_path: Path) -> None:
     rows = project([load(both_cells(tmp_path))], TrainingRun(trajectories=3600, workers=1, actions=6), each_level=True)
     causes = rows[1].by_cause_worker_hours
-    assert causes is not None
     assert (causes.contention, causes.work) == pytest.approx((6, 9))
 
 
@@ -89,7 +85,6 @@ def test_it_is_unknown_without_the_cell_alone_or_without_cpu_time(tmp_path: Path
 def test_both_readers_read_the_same_waiting(tmp_path: Path) -> None:
     path = both_cells(tmp_path)
     found = load(path)
-    assert isinstance(found, Recording)
     state = RunState()
     read_events(path, state.apply)
     for row in rows_of(pools([found])):

@@ -11,17 +11,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from costmodel import SourceError, load
+from costmodel import Published, SourceError, load, load_all
 from costmodel.recording import events
 from costmodel.recording.breakdown import UNKNOWN, Split
-from costmodel.recording.reader import Recording
+from costmodel.recording.reader import Recording, read_recordings
 from tests.support.cost_model.costmodel_files import FINISHED, S, cell, frame, header, health, trial, write
 
 
 def opened(path: Path) -> Recording:
-    recording = load(path)
-    assert isinstance(recording, Recording)
-    return recording
+    return load(path)
 
 
 @pytest.fixture
@@ -85,8 +83,8 @@ def test_actions_may_arrive_in_parts_and_columns_of_zeros_empty(file: Path) -> N
 def test_setup_time_is_unknown_as_soon_as_one_command_is(file: Path, run: int) -> None:
     events = trial(1, setup=[(S, run), (S, S)])
     (one,) = opened(write(file, [events])).cells[0].trials
-    assert one.setup == Split(S, 0, S, known=False)
-    assert not one.measures.known
+    assert one.setup == Split(S, 0, S, divided=False)
+    assert not one.measures.divided
 
 
 def test_a_run_that_is_longer_than_its_command_is_unknown(file: Path) -> None:
@@ -295,3 +293,33 @@ def _payloads(data: bytes) -> list[bytes]:
         found.append(data[offset + 10 : end])
         offset = end
     return found
+
+
+RECORDINGS = Path(__file__).parents[3] / "recordings"
+ESSAY = Path(__file__).parents[3] / "scenarios/published/essay.toml"
+
+
+def files(folder: Path, count: int = 3) -> list[Path]:
+    return [write(folder / f"{n}.msgpack", [trial(0, create=n + 1), trial(1)], run_id=f"run-{n}") for n in range(count)]
+
+
+def test_recordings_and_published_figures_are_read_in_their_order(tmp_path: Path) -> None:
+    paths = [*files(tmp_path), RECORDINGS / "small.msgpack", ESSAY]
+    *recordings, published = load_all(paths)
+    assert isinstance(published, Published)
+    small = load(RECORDINGS / "small.msgpack")
+    run_ids = [recording.run_id for recording in recordings if isinstance(recording, Recording)]
+    assert run_ids == ["run-0", "run-1", "run-2", small.run_id]
+
+
+def test_the_first_unreadable_file_is_the_error(tmp_path: Path) -> None:
+    paths = files(tmp_path)
+    for bad in paths[1:]:
+        bad.write_bytes(b"\xc9 this is none")
+    with pytest.raises(SourceError, match=r"1\.msgpack"):
+        read_recordings(paths)
+
+
+def test_trials_of_a_run_have_one_key(tmp_path: Path) -> None:
+    [found] = read_recordings(files(tmp_path, 1))
+    assert len({id(one.run) for cell in found.cells for one in cell.trials}) == 1

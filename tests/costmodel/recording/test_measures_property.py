@@ -64,8 +64,8 @@ def test_the_causes_of_held_add_up_to_it(
     taken = sum(duration for duration, *_ in setup + actions)
     assert one.harness_ns == one.trajectory_ns - one.startup_ns - taken
     assert 0 <= causes.contention_ns <= one.work_ns
-    assert (one.waiting_ns is None) == (cpu is None or not one.known)
-    if one.known:
+    assert (one.waiting_ns is None) == (cpu is None or not one.divided)
+    if one.divided:
         assert causes.unsplit_ns == 0
         untaxed = causes.work_ns + causes.think_ns + causes.wrapper_ns
         assert one.tax_ns(ok=ok, contended=share) == sum(causes) - untaxed
@@ -79,7 +79,7 @@ def test_commands_are_split_alike_at_once_in_parts_and_in_arrays(one: list[Comma
     assert whole == split(one).plus(split(other))
     assert whole.taken_ns == sum(duration for duration, *_ in one + other)
     possible = [command for command in one + other if 0 <= command[1] <= command[0]]
-    assert whole.known == (len(possible) == len(one + other))
+    assert whole.divided == (len(possible) == len(one + other))
     assert whole.work_ns == sum(run for _, run, _ in possible)
     assert whole.wrapper_ns == sum(map(counted, possible))
     assert whole.dispatch_ns == sum(duration - run for duration, run, _ in possible) - whole.wrapper_ns
@@ -110,9 +110,3 @@ def test_the_badge_is_what_the_quantiles_say(seconds: list[tuple[int, int]]) -> 
     assert fitness.lagged == (lag_quantile_ns([lag for lag, _ in seconds]) > LAG_LIMIT_NS)
     assert fitness.overworked == (cpu_median_permille([cpu for _, cpu in seconds]) > CPU_LIMIT_PERMILLE)
     assert fitness.problems == ["loop lag"] * fitness.lagged + ["client CPU"] * fitness.overworked
-
-
-def test_columns_that_do_not_belong_together_are_unknown() -> None:
-    assert list(known_runs([5, 6, 7], [1, 2])) == [UNKNOWN] * 3
-    assert list(known_runs([5, 6], [])) == [0, 0]
-    assert list(known_runs([5, 6], [6, 6])) == [UNKNOWN, 6]

@@ -32,9 +32,7 @@ def recorded(folder: Path, slow_ns: int, *, bad: int = 5, spread_ns: int = 0) ->
         start = number * 1000 * S
         seconds = [second(start), second(start + 2 * S, BAD_NS * exposed), second(start + 900 * S)]
         trials.append([*events[:-1], *seconds, events[-1]])
-    found = load(write(folder / "a.msgpack", trials, cell(0)))
-    assert isinstance(found, Recording)
-    return found
+    return load(write(folder / "a.msgpack", trials, cell(0)))
 
 
 def test_a_trial_is_exposed_for_its_share_of_the_bad_seconds() -> None:
@@ -54,7 +52,6 @@ def test_a_bad_second_of_one_repetition_exposes_no_trial_of_another(tmp_path: Pa
         frames[worker] = [clock, started]
         frames[2 + worker] = [clock, second(0), second(2 * S, lag_ns), *rest]
     recording = load(write(tmp_path / "a.msgpack", frames, cell(0)))
-    assert isinstance(recording, Recording)
     first, other = recording.cells[0].trials
     assert (first.start_ns, first.end_ns) == (other.start_ns, other.end_ns)
     assert (first.exposed, other.exposed) == (1 / 3, 0)
@@ -62,7 +59,6 @@ def test_a_bad_second_of_one_repetition_exposes_no_trial_of_another(tmp_path: Pa
 
 def test_what_bad_seconds_do_is_told_with_and_without_their_trials(tmp_path: Path) -> None:
     found = exposure(recorded(tmp_path, 4 * S).cells[0].trials)
-    assert found is not None
     assert (found.exposed, found.successes) == (5, 20)
     assert (found.every_ns.value, found.clean_ns.value, found.difference_ns) == (7 * S, 6 * S, S)
 
@@ -85,7 +81,6 @@ def test_a_row_is_badged_only_where_that_is_more_than_it_resolves(
 
 def test_where_most_trials_are_exposed_the_less_exposed_half_is_the_clean_one(tmp_path: Path) -> None:
     found = exposure(recorded(tmp_path, S, bad=19).cells[0].trials)
-    assert found is not None
     assert found.exposed == 19
     assert exposure(recorded(tmp_path, S, bad=0).cells[0].trials) is None
 

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from costmodel import Precision, TrainingRun
 from costmodel.simulation.attempts import Trials
-from costmodel.simulation.makespan import expected_max, list_makespan, makespan_bounds, renewal_makespan
+from costmodel.simulation.makespan import expected_max, makespan_bounds, renewal_makespan
 from costmodel.simulation.run import SimulatedRun, simulate_run
 from costmodel.statistics.distribution import Distribution
-from costmodel.training.policies import POLICIES
 from tests.support.cost_model.stepping import parts, stepped
 
 S = 10**9
@@ -49,23 +48,6 @@ def retried(
     precision = Precision(effort=effort, seed=1, tolerance=1e-6)
     training_run = TrainingRun(trajectories=jobs, workers=workers, precision=precision, **asked)
     return simulate_run(trials, training_run, law, (law.mean, law.mean - startup))
-
-
-@few
-@given(durations, st.integers(1, 200), st.integers(1, 30), st.integers(0, 5))
-def test_without_policies_it_is_list_scheduling(each: list[int], jobs: int, workers: int, seed: int) -> None:
-    trials = Trials.of(Distribution.of(each)).successes
-    ask = {"trajectories": jobs, "workers": workers, "batch": jobs}
-    one, several = (
-        stepped(TrainingRun(**ask, policy=policy), trials, steps=1, seed=seed)[0] for policy in ("async", "sync")
-    )
-    assert one.wall_ns == several.wall_ns
-    alone = [stepped(TrainingRun(**ask | {"workers": 10**6}), trials, steps=1, seed=seed)[0]]
-    assert max(each) >= alone[0].wall_ns
-    assert one.held_ns == alone[0].held_ns
-    drawn = [step.held_ns for step in stepped(TrainingRun(**ask | {"batch": 1, "workers": 1}), trials, steps=jobs)]
-    assert stepped(TrainingRun(**ask | {"workers": 1}), trials)[0].wall_ns > 0
-    assert list_makespan(drawn, 1) == sum(drawn)
 
 
 @few
@@ -125,14 +107,6 @@ def test_pool_in_the_steady_state_of_many_workers_is_erlangs_loss() -> None:
     assert found.hits.value / found.attempts.value == pytest.approx(1 - lost, abs=0.01)
 
 
-@few
-@given(st.integers(1, 40), st.integers(1, 12), st.integers(1, 12))
-def test_groups_hit_what_is_kept_for_their_image(rollouts: int, group: int, size: int) -> None:
-    found = retried([S, 2 * S], [], rollouts, 40, warm_pool=size, group_size=group)
-    full, rest = divmod(rollouts, group)
-    assert found.hits.value == pytest.approx(full * min(size, group) + min(size, rest))
-
-
 def test_a_pool_made_at_a_rate_hits_what_the_rate_gives() -> None:
     times = [20 * S + n for n in range(0, 10**9, 10**8)]
     rate, workers, saved = 1.0, 40, 10
@@ -184,24 +158,6 @@ def test_more_launches_end_sooner_and_cutting_a_straggler_may_save_more_than_the
     assert [one.wasted_ns.value for one in even] == sorted(one.wasted_ns.value for one in even)
     straggling = Distribution({S: 9, 1000 * S: 1})
     assert steps(straggling, 0.5).held_ns.value < steps(straggling, 0.0).held_ns.value / 10
-
-
-@few
-@given(laws, st.integers(1, 20), st.integers(1, 6), st.integers(0, 10**11), st.sampled_from(list(POLICIES)))
-def test_a_run_is_never_shorter_than_its_training_or_its_rollouts(
-    law: Distribution, batch: int, steps: int, train: int, policy: str
-) -> None:
-    found = expect(law, batch * steps, 5, batch=batch, train_s=train / S, policy=policy)
-    assert found.wall_ns.value >= max(steps * train, found.rollouts_ns.value) * (1 - 1e-6) - found.wall_ns.error
-    if policy == "sync":
-        assert found.wall_ns.value == pytest.approx(steps * train + found.rollouts_ns.value)
-
-
-def test_one_step_off_is_the_mean_of_maxima() -> None:
-    law = Distribution({10 * S: 1, 30 * S: 1})
-    found = expect(law, 100, 1, batch=1, train_s=20.0, policy="one-step-off", effort=1.0)
-    exact = 20 + 99 * (20 + 30) / 2 + 20  # the mean of both is 20 s: the maximum of the means says 20 for each step
-    assert found.wall_ns.value / S == pytest.approx(exact, abs=found.wall_ns.error / S + 0.1)
 
 
 def test_a_cut_gives_back_the_creates_that_it_had_promised() -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from costmodel import TrainingRunError
 from costmodel.simulation.makespan import (
@@ -135,38 +137,6 @@ def test_lattices_and_equal_jobs_never_lose_step() -> None:
     assert not out_of_step(far, 2_000, 100, 2e-3)
 
 
-def test_scale_is_reached_with_flat_memory() -> None:
-    law = Distribution.of([x * S for x in uniform(Random(2), 100)])
-    for workers in (1, 500, 100_000):
-        found = expected_makespan(law, 10**15, workers)
-        assert found.value_ns == pytest.approx(1e15 * law.mean / workers, rel=1e-6)
-
-
-def test_degenerate_simulations() -> None:
-    assert random_makespan(Distribution.of([0]), 10_000, 3, Random(0)) == 0
-    assert random_makespan(Distribution.of([7]), 2, 3, Random(0)) == 7
-    assert random_makespan(Distribution.of([7]), 100, 3, Random(0)) == 34 * 7
-    assert random_makespan(Distribution.of([5]), 0, 3, Random(0)) == 0
-
-
-def test_durations_that_a_float_would_round_stay_whole() -> None:
-    assert random_makespan(Distribution.of([2**53 + 1]), 3, 3, Random(0)) == 2**53 + 1
-
-
-def test_lockstep_beyond_what_is_drawn_lies_in_the_middle_of_narrow_bounds() -> None:
-    law = Distribution.of([x * S for x in (Random(5).lognormvariate(2, 0.02) for _ in range(100))])
-    found = expected_makespan(law, 600_000, 10_000)
-    assert found.method == "bounds"
-    assert found.error_ns < 0.01 * found.value_ns
-
-
-def test_laws_of_every_size_are_drawn_without_bias() -> None:
-    for size in (1, 3, 256, 257, 5_000, 70_000):
-        law = Distribution({value * S: 1 for value in range(1, size + 1)})
-        mean = statistics.fmean(random_makespan(law, 20_000, 1, Random(seed)) for seed in range(4)) / 20_000
-        assert mean == pytest.approx(law.mean, abs=4.5 * law.sd / math.sqrt(80_000) + 1e-9 * law.mean)
-
-
 def test_list_makespan_by_hand() -> None:
     assert list_makespan([3, 3, 2, 2, 4], 2) == 9  # 3+2, then 3+2, then 4 on the first that is free
     assert list_makespan([], 4) == 0
@@ -197,3 +167,55 @@ def test_nonsense_is_refused(sample: list[float], jobs: int, workers: int) -> No
 def test_negative_jobs_are_refused(jobs: list[int]) -> None:
     with pytest.raises(TrainingRunError, match="negative"):
         list_makespan(jobs, 2)
+
+
+jobs = st.lists(st.integers(0, 10**12), min_size=1, max_size=60)
+samples = st.lists(st.integers(1, 10**11), min_size=1, max_size=40)
+workers = st.integers(1, 80)
+huge = st.integers(1, 10**15)
+many = settings(max_examples=200, deadline=None)
+
+
+@many
+@given(jobs, workers)
+def test_graham(durations: list[int], count: int) -> None:
+    end = list_makespan(durations, count)
+    total, longest = sum(durations), max(durations)
+    assert end * count >= total
+    assert end >= longest
+    assert end * count <= total + (count - 1) * longest
+
+
+@many
+@given(jobs, workers)
+def test_more_workers_never_end_later(durations: list[int], count: int) -> None:
+    assert list_makespan(durations, count + 1) <= list_makespan(durations, count)
+
+
+@many
+@given(st.integers(0, 10**9), st.integers(1, 300), workers)
+def test_equal_jobs_go_in_waves(duration: int, number: int, count: int) -> None:
+    waves = -(-number // count)
+    assert list_makespan([duration] * number, count) == waves * duration
+    assert random_makespan(Distribution.of([duration]), number, count, Random(0)) == waves * duration
+
+
+@many
+@given(samples, huge, st.integers(1, 10**6))
+def test_bounds_are_ordered_and_monotone(sample: list[int], number: int, count: int) -> None:
+    law = Distribution.of(sample)
+    here = makespan_bounds(law, number, count)
+    more_jobs, more_workers = makespan_bounds(law, number + 1, count), makespan_bounds(law, number, count + 1)
+    assert 0 < here[0] <= here[1]
+    for side in (0, 1):
+        assert more_jobs[side] >= here[side] * (1 - 1e-9)
+        assert more_workers[side] <= here[side] * (1 + 1e-9)
+
+
+@many
+@given(samples, st.integers(0, 10**15))
+def test_expected_max_grows_towards_the_longest(sample: list[int], number: int) -> None:
+    law = Distribution.of(sample)
+    value = expected_max(law, number)
+    assert -1e-3 <= value <= max(sample) * (1 + 1e-12)
+    assert expected_max(law, number + 1) >= value * (1 - 1e-9)

@@ -59,42 +59,22 @@ def test_every_launch_costs_workers_and_money(file: Path, sheet: Path) -> None:
     assert hours[-1] > 1.5 * hours[0]
     assert totals[-1] > 1.5 * totals[0]
     for row in rows[1:]:
-        assert row.steps is not None
-        assert row.worker_hours is not None
-        assert row.by_cause_worker_hours is not None
-        assert row.cost is not None
-        assert row.wall_clock_hours is not None
         assert row.worker_hours.value == row.steps.busy_worker_hours
         assert row.by_cause_worker_hours.wasted == row.steps.wasted_worker_hours
         assert sum(hours or 0 for hours in row.by_cause_worker_hours) == pytest.approx(row.worker_hours.value)
         assert row.wall_clock_hours.fluid * 500 == pytest.approx(row.worker_hours.value)
         assert row.cost.worker_usd == pytest.approx(7200 * row.worker_hours.value)
-        assert row.worker_hours.low is not None
-        assert row.worker_hours.high is not None
         assert row.worker_hours.low < row.worker_hours.value < row.worker_hours.high
 
 
 def test_launches_of_equal_rollouts_by_hand(tmp_path: Path, sheet: Path) -> None:
     file = write(tmp_path / "same", [trial(n) for n in range(4)])
     row = one(file, sheet, trajectories=20, workers=20, batch=10, over_provision=0.5)
-    assert row.worker_hours is not None
-    assert row.cost is not None
     assert row.worker_hours.value * HOUR == pytest.approx(2 * 15 * 6)
     assert row.cost.sandbox_usd.value == pytest.approx(2 * 15 * 6)  # 1 $ a second
     assert row.cost.billed_ratio == 1
     few = one(file, sheet, trajectories=20, workers=5, batch=10, over_provision=0.5)
-    assert few.worker_hours is not None
     assert few.worker_hours.value * HOUR == pytest.approx(2 * 10 * 6)  # nobody was free to begin the others
-
-
-def test_nothing_launched_in_excess_is_as_ever(file: Path, sheet: Path) -> None:
-    plain, none = one(file, sheet), one(file, sheet, over_provision=0.0)
-    assert plain.worker_hours == none.worker_hours
-    assert plain.cost == none.cost
-    assert plain.by_cause_worker_hours is not None
-    assert plain.by_cause_worker_hours.wasted is None
-    assert plain.steps is not None
-    assert plain.steps.busy_worker_hours is None
 
 
 def test_explain_tells_kept_from_thrown_away(file: Path) -> None:
@@ -104,32 +84,6 @@ def test_explain_tells_kept_from_thrown_away(file: Path) -> None:
     assert "= 150, B = 100 are kept" in told
     assert f"{row['by_cause']['wasted']:,.9g} thrown away = {row['worker_hours']['value']:,.9g}" in told
     assert "wasted: rollouts launched in excess" in told
-
-
-@pytest.mark.parametrize("policy", ["sync", "one-step-off", "async"])
-def test_the_wall_clock_is_never_below_the_training_alone(file: Path, policy: str) -> None:
-    row = one(file, train_s=600.0, policy=policy)
-    assert row.wall_clock_hours is not None
-    assert row.wall_clock_hours.low is not None
-    assert 20 * 600 / HOUR <= row.wall_clock_hours.low <= row.wall_clock_hours.value
-    assert (row.wall_clock_hours.high, row.wall_clock_hours.needs_trials) == (None, 738 if policy != "async" else 14756)
-
-
-def test_generation_is_told_from_the_rest_of_what_gpus_wait_for(tmp_path: Path) -> None:
-    file = write(tmp_path / "same", [trial(n) for n in range(4)])  # 6 s, 3 actions
-    ask = {"trajectories": 20, "workers": 20, "batch": 10, "gpus": 2, "gpu_usd_hour": 3.0}
-    silent = one(file, **ask).gpu
-    thinking = one(file, think=Think(8 * S), **ask).gpu
-    assert silent is not None
-    assert thinking is not None
-    assert silent["sync"].generation_gpu_hours is None
-    assert thinking["sync"].waiting_gpu_hours * HOUR == pytest.approx(2 * 2 * (6 + 16))
-    assert thinking["sync"].generation_gpu_hours is not None
-    assert thinking["sync"].generation_gpu_hours * HOUR == pytest.approx(2 * 2 * 16)
-    assert thinking["sync"].generation_usd == pytest.approx(3 * thinking["sync"].generation_gpu_hours)
-    limited = one(file, think=Think(8 * S), timeout_s=40.0, over_provision=0.5, **ask).gpu
-    assert limited is not None
-    assert limited["sync"].generation_gpu_hours == pytest.approx(2 * 2 * 16 / HOUR)
 
 
 def test_what_gpus_wait_for_is_the_model_the_commands_or_the_sandbox(
@@ -142,18 +96,13 @@ def test_what_gpus_wait_for_is_the_model_the_commands_or_the_sandbox(
     ask = {"trajectories": 20, "workers": 20, "batch": 10, "gpus": 2, "gpu_usd_hour": 3.0, "think": Think(8 * S)}
     for more in ({}, {"quota": 5}, {"create_rate": 1.0}, {"over_provision": 0.5}):
         waits = one(write(tmp_path / "same", trials), **ask, **more).gpu
-        assert waits is not None
         sync = waits["sync"]
-        assert sync.commands_gpu_hours is not None
-        assert sync.stalled_gpu_hours is not None
-        assert sync.generation_gpu_hours is not None
         assert sync.commands_gpu_hours * HOUR == pytest.approx(2 * 2 * 2.25)
         assert sync.generation_gpu_hours * HOUR == pytest.approx(2 * 2 * 16)
         parts = sync.commands_gpu_hours + sync.generation_gpu_hours + sync.stalled_gpu_hours
         assert parts == pytest.approx(sync.waiting_gpu_hours)
         assert sync.stalled_usd == pytest.approx(3 * sync.stalled_gpu_hours)
     unknown = one(write(tmp_path / "unknown", [trial(n, runs=[-1] * 3) for n in range(4)]), **ask).gpu
-    assert unknown is not None
     assert (unknown["sync"].commands_gpu_hours, unknown["sync"].stalled_usd) == (None, None)
     assert unknown["sync"].generation_gpu_hours == pytest.approx(2 * 2 * 16 / HOUR)
 
@@ -167,8 +116,6 @@ def test_gpus_wait_beside_a_warm_pool_by_whatever_rule_it_refills(
     trials = [trial(n, runs=[S * 3 // 4] * 3) for n in range(4)]
     ask = {"trajectories": 20, "workers": 20, "batch": 10, "gpus": 2, "warm_pool": 4, **pool}
     waits = one(write(tmp_path / "same", trials), **ask).gpu
-    assert waits is not None
-    assert waits["sync"].commands_gpu_hours is not None
     assert waits["sync"].commands_gpu_hours * HOUR == pytest.approx(2 * 2 * 2.25)
 
 

@@ -8,8 +8,6 @@ from costmodel import TrainingRun
 from costmodel.attribution.assumptions import ASKED, POISONED, STEP_MODEL_RULES, assumptions
 from costmodel.statistics.repetitions import Basis
 from costmodel.training.images import Images
-from costmodel.training.run import Think
-from tests.support.cost_model.costmodel_files import S
 
 ASSUMED = Basis(1, 0.08, measured=False, source="as shipped")
 
@@ -28,11 +26,6 @@ def test_what_is_asked_for_is_told_with_its_unit_and_what_is_usual_is_not() -> N
     assert found["timeout_s"] == ("900 s", ASKED)
     assert found["partial_rollouts"] == ("yes", ASKED)
     assert "policy" not in found
-
-
-def test_think_time_is_told_as_its_law() -> None:
-    assert told(think=Think(8 * S, 1.2))["think"] == ("lognormal, median 8 s, sigma 1.2", ASKED)
-    assert told(think=Think(5 * S, 0.0))["think"] == ("5 s before each action", ASKED)
 
 
 def test_failures_are_measured_or_taken_for_granted_as_the_rules_have_them() -> None:
@@ -58,9 +51,3 @@ def test_images_bring_along_what_nobody_said_about_them() -> None:
     chosen = told(**nodes, placement="prepulled")
     assert chosen["placement"] == ("prepulled", ASKED)
     assert "pulls" not in chosen
-
-
-def test_runs_and_a_smaller_system_are_said() -> None:
-    assert told()["run-to-run sd"] == ("8.0% over 1 runs", "as shipped")
-    assert "size" not in told()
-    assert told(scale=7)["size"][0].startswith("as 1/7 of the run")

@@ -30,17 +30,17 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Pool]:
     """One creates 10 s longer than the other, else they are alike."""
     trials = [trial(n, create=2 * S, runs=[S // 2] * 3) for n in range(8)]
     trials += [trial(n, cell=1, create=12 * S, runs=[S // 2] * 3) for n in range(10, 18)]
-    found = load(write(tmp_path_factory.mktemp("pairs") / "r.msgpack", trials, cell(0), cell(1, substrate="local")))
-    assert isinstance(found, Recording)
-    return list(pools([found]))
+    return list(
+        pools(
+            [load(write(tmp_path_factory.mktemp("pairs") / "r.msgpack", trials, cell(0), cell(1, substrate="local")))]
+        )
+    )
 
 
 def test_what_both_share_cancels(cells: list[Pool]) -> None:
     same = less(RunInSteps(cells[0], DEMAND, None), RunInSteps(cells[0], DEMAND, None))
-    assert same is not None
     assert same.usd == (0.0, 0.0, 0.0)
     slower = less(RunInSteps(cells[1], DEMAND, None), RunInSteps(cells[0], DEMAND, None))
-    assert slower is not None
     assert slower.usd.value == pytest.approx(8 * 10 * 2, rel=1e-6)  # steps, s, $ a second: think times are the same
     assert slower.usd.low == pytest.approx(slower.usd.value)
     assert slower.worker_hours.value == pytest.approx(64 * 10 / 3600, rel=1e-6)
@@ -49,8 +49,6 @@ def test_what_both_share_cancels(cells: list[Pool]) -> None:
 def test_a_place_with_nodes_is_paired_with_one_without(cells: list[Pool]) -> None:
     one, other = RunInSteps(cells[0], NODES, None), RunInSteps(cells[0], DEMAND, None)
     pulls, back = less(one, other), less(other, one)
-    assert pulls is not None
-    assert back is not None
     assert pulls.usd.value > 0
     assert back.usd.value == pytest.approx(-pulls.usd.value)
     assert run_differences([(one, other), (other, one)]) == [pulls, back], (
@@ -71,7 +69,5 @@ def test_other_runs_are_resampled_each_for_themselves(cells: list[Pool], tmp_pat
     found = [load(file) for file in files]
     one, two = (next(iter(pools([file]))) for file in found if isinstance(file, Recording))
     apart_ = less(RunInSteps(one, DEMAND, None), RunInSteps(two, DEMAND, None))
-    assert apart_ is not None
     assert apart_.usd.value == 0  # the same trials, drawn alike
-    assert apart_.usd.low is not None
     assert apart_.usd.low < 0  # but who knows whether the runs were

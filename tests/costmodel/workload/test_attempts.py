@@ -8,7 +8,7 @@ import pytest
 
 from costmodel import TrainingRun
 from costmodel.recording.breakdown import UNKNOWN
-from costmodel.recording.load import read_recordings
+from costmodel.recording.reader import read_recordings
 from costmodel.training.length import Length
 from costmodel.workload.attempts import Sample
 from costmodel.workload.pool import attempts, pools
@@ -46,8 +46,8 @@ def test_an_attempt_at_the_recorded_length_is_the_trial(tmp_path: Path, name: st
             cleanup_ns = (measures.cleanup_ns or 0) * cleanup
             assert (attempt.ok, attempt.held_ns) == (recorded.ok, measures.held_ns + cleanup_ns)
             assert (attempt.think_ns, attempt.queued_ns) == (measures.think_ns, measures.queued_ns)
-            assert attempt.run_ns == (measures.work_ns if measures.known else UNKNOWN)
-            assert attempt.dispatch_ns == (measures.dispatch_ns if measures.known else 0)
+            assert attempt.run_ns == (measures.work_ns if measures.divided else UNKNOWN)
+            assert attempt.dispatch_ns == (measures.dispatch_ns if measures.divided else 0)
             assert attempt.harness_ns == measures.harness_ns
             assert attempt.sandbox_ns == recorded.sandbox_ns + (measures.cleanup_ns or 0)
 

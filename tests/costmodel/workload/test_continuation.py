@@ -7,16 +7,14 @@ from pathlib import Path
 import pytest
 
 from costmodel import Recording, TrainingRun, load, project
-from costmodel.workload.length_extrapolation import FIRST_CYCLE, Continuation, doubt
+from costmodel.workload.length_extrapolation import FIRST_CYCLE, Continuation, extrapolation_margin, later_change
 from tests.studies.study_length import held_out
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 
 def recorded(folder: Path, durations: list[int], count: int = 4) -> Recording:
     trials = [trial(n, actions=[ns + n for ns in durations]) for n in range(count)]
-    found = load(write(folder / "a.msgpack", trials, cell(0, actions=len(durations), cycle=2)))
-    assert isinstance(found, Recording)
-    return found
+    return load(write(folder / "a.msgpack", trials, cell(0, actions=len(durations), cycle=2)))
 
 
 def test_the_later_half_of_the_cycles_goes_on_at_each_place_and_the_first_never() -> None:
@@ -33,7 +31,6 @@ def test_the_later_half_of_the_cycles_goes_on_at_each_place_and_the_first_never(
 def test_the_first_cycle_is_not_repeated(tmp_path: Path) -> None:
     one = recorded(tmp_path, [9 * S, 9 * S, S, S, S, S])
     (row,) = project([one], TrainingRun(trajectories=3600, workers=1, actions=12))
-    assert row.worker_hours is not None
     assert row.worker_hours.value == pytest.approx(3 + 22 + 6, rel=1e-6)
     assert "beyond_measured_length" in row.flags
     assert "first_cycle_only" not in row.flags
@@ -44,8 +41,6 @@ def test_from_one_cycle_it_is_said_and_the_interval_allows_later_ones_to_be_chea
     short, long = (project([one], TrainingRun(trajectories=3600, workers=1, actions=n, run_sd=0.0))[0] for n in (2, 12))
     assert "first_cycle_only" not in short.flags
     assert "first_cycle_only" in long.flags
-    assert long.worker_hours is not None
-    assert long.trajectory_s is not None
     for interval in (long.worker_hours, long.trajectory_s.mean):
         assert interval.low == pytest.approx(5 + 10 * FIRST_CYCLE[0], rel=1e-6)
         assert interval.high == pytest.approx(5 + 10 * FIRST_CYCLE[1], rel=1e-6)
@@ -53,10 +48,8 @@ def test_from_one_cycle_it_is_said_and_the_interval_allows_later_ones_to_be_chea
 
 def test_what_the_later_cycles_still_change_by_widens_the_interval(tmp_path: Path) -> None:
     one = recorded(tmp_path, [900, 900, 100, 100, 90, 90, 90, 90])
-    found = doubt(one.cells[0].trials, 2)
-    assert not found.first_only
-    assert (found.low, found.high) == pytest.approx((0.9, 1.1), abs=0.02)
-    assert doubt(one.cells[0].trials[:0], 2).first_only
+    assert extrapolation_margin(one.cells[0].trials, 2) == pytest.approx((0.1, 0.1), abs=0.02)
+    assert later_change(one.cells[0].trials[:0], 2) is None
 
 
 def test_the_shipped_recordings_predict_their_longer_lengths() -> None:

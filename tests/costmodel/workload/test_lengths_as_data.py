@@ -38,13 +38,12 @@ def test_every_trial_counts_with_the_length_it_has(path: Path) -> None:
     assert (row.trials, row.failures) == (5, 1)
     assert row.length == Length(((2, 1), (3, 2), (8, 1)))
     assert row.actions == 4
-    assert row.worker_hours is not None
     assert row.worker_hours.value == pytest.approx((5 * 3 + sum(LENGTHS) + 5) / 4)
     assert "beyond_measured_length" not in row.flags
 
 
 def test_a_law_of_lengths_is_the_mixture_of_its_lengths(path: Path) -> None:
-    (pool,) = pools([costmodel.load(path)])  # type: ignore[list-item]
+    (pool,) = pools([costmodel.load(path)])
     training_run = TrainingRun(trajectories=3600, workers=1)
     found = attempts(pool, Length(((2, 3), (4, 1))), training_run)
     assert [(one.trial, one.actions, one.weight) for one in found[:4]] == [(0, 2, 3), (0, 4, 1), (1, 2, 3), (1, 4, 1)]
@@ -60,7 +59,7 @@ def test_a_law_of_lengths_is_the_mixture_of_its_lengths(path: Path) -> None:
 
 
 def test_a_wide_law_is_dealt_out_without_moving_its_mean(path: Path) -> None:
-    (pool,) = pools([costmodel.load(path)])  # type: ignore[list-item]
+    (pool,) = pools([costmodel.load(path)])
     found = attempts(pool, Length.between(1, 2000), TrainingRun(trajectories=1, workers=1))
     good = [one for one in found if one.ok]
     assert {one.trial for one in found} == set(range(5))
@@ -74,7 +73,7 @@ def test_a_wide_law_is_dealt_out_without_moving_its_mean(path: Path) -> None:
 def test_a_trajectory_without_an_action_goes_on_as_the_longest_of_its_cell(tmp_path: Path) -> None:
     trials = [trial(0, actions=()), trial(1, actions=[S] * 4), trial(2, actions=[2 * S] * 2)]
     path = write(tmp_path / "a.msgpack", trials, cell(0, actions=0, length="recorded", cycle=1))
-    (pool,) = pools([costmodel.load(path)])  # type: ignore[list-item]
+    (pool,) = pools([costmodel.load(path)])
     found = attempts(pool, Length.constant(6), TrainingRun(trajectories=1, workers=1))
     assert [one.held_ns // S for one in found] == [3 + 6, 3 + 6, 3 + 12]
     assert [one.run_ns // S for one in found] == [6, 6, 12]
@@ -97,8 +96,6 @@ def test_what_is_shown_is_the_shortest_the_longest_and_the_mean(path: Path) -> N
 def test_the_length_is_part_of_the_identity_and_fixed_cells_keep_their_ids(tmp_path: Path, path: Path) -> None:
     fixed = costmodel.load(write(tmp_path / "fixed", [trial(0)], cell(0, actions=3)))
     found = costmodel.load(path)
-    assert not isinstance(fixed, costmodel.Published)
-    assert not isinstance(found, costmodel.Published)
     (one,), (other,) = fixed.cells, found.cells
     assert one.identity.cell_id == "51ef20c4"
     assert one.identity._replace(length="recorded").cell_id != one.identity.cell_id
@@ -122,8 +119,3 @@ def test_a_law_says_what_it_is() -> None:
     for bad in ({}, {3: 0}, {-1: 2}, {3: -1, 4: 5}):
         with pytest.raises(costmodel.TrainingRunError):
             Length.weighted(bad)
-
-
-def test_info_says_how_the_run_ended_apart_from_whether_its_file_is_whole(path: Path) -> None:
-    told = run("recordings", "info", path).output
-    assert "ended                    finished: 5 trials, 1 failed" in told

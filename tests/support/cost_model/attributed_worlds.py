@@ -8,6 +8,7 @@ from typing import Final
 
 from costmodel import Precision, Recording, Think, TrainingRun, load, project
 from costmodel.projection.row import Share
+from tests.support.asking import present
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 
 AMOUNTS: Final = ("run", "sandbox", "create", "dispatch", "failures")
@@ -54,9 +55,10 @@ def attributed(recording: Recording, seed: int = 0, effort: float = 0.02) -> dic
         precision=Precision(seed=seed),
     )
     (row,) = project([recording], training_run, effort=effort, stressed=False)
-    assert row.attribution is not None
-    causes = {name: share for name, share in row.attribution.causes.items() if share is not None and name in AMOUNTS}
-    return {"run": row.attribution.run, "sandbox": row.attribution.sandbox, **causes}
+    causes = {
+        name: share for name, share in present(row.attribution).causes.items() if share is not None and name in AMOUNTS
+    }
+    return {"run": present(row.attribution).run, "sandbox": present(row.attribution).sandbox, **causes}
 
 
 def two_sided(share: Share, unit: str) -> bool:

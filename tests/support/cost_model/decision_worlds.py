@@ -17,7 +17,8 @@ from costmodel.analysis.project import project, rows_of
 from costmodel.attribution.paired_comparison import RunInSteps
 from costmodel.providers.plausible_ranges import Candidate
 from costmodel.providers.provider import load_provider
-from costmodel.recording.reader import CellIdentity, Recording
+from costmodel.recording.reader import Recording
+from costmodel.recording.trial import CellIdentity
 from costmodel.training.run import Think
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 

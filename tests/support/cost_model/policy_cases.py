@@ -13,6 +13,7 @@ from typing import Any, Final
 from costmodel import Precision, Recording, Think, TrainingRun, load, load_prices, project
 from costmodel.projection.wall_clock import timed_run
 from costmodel.workload.pool import attempts, pools
+from tests.support.asking import present
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 from tests.support.cost_model.simpy_twin import Asked, Recorded, Twin
 
@@ -131,8 +132,7 @@ def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
     (folder / "sheet.toml").write_text(SHEET)
     (row,) = project([recording], case.training_run, load_prices(folder / "sheet.toml"))
     (pool,) = pools([recording])
-    timed = timed_run(attempts(pool, pool.length, case.training_run), pool, case.training_run)
-    assert timed is not None
+    timed = present(timed_run(attempts(pool, pool.length, case.training_run), pool, case.training_run))
     outcome = timed.run.outcome
     rng = Random(f"twin {case.training_run.precision.seed}")
     found = [Twin(case.asked, rng).run() for _ in range(runs)]
@@ -142,10 +142,7 @@ def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
         center = math.fsum(values) / runs
         return center, 3 * math.sqrt(math.fsum((one - center) ** 2 for one in values) / (runs - 1) / runs)
 
-    assert row.wall_clock_hours is not None
-    assert row.worker_hours is not None
-    assert row.cost is not None
-    wall, hour = row.wall_clock_hours, 3600.0
+    wall, hour = present(row.wall_clock_hours), 3600.0
     twin_wall = mean(lambda one: one.wall_s)
     yield Compared("wall-clock", wall.value * hour, (wall.error or 0.0) * hour, *twin_wall)
     hours_error = 0.0
@@ -156,7 +153,7 @@ def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
         elif case.training_run.warm_pool:
             hours_error += outcome.held_ns.error / 1e9
     busy = mean(lambda one: one.held_s + one.backoff_s + one.waited_s)
-    yield Compared("worker-hours", row.worker_hours.value * hour, hours_error, *busy)
+    yield Compared("worker-hours", present(row.worker_hours).value * hour, hours_error, *busy)
     if row.gpu is not None:
         steps = -(-case.training_run.trajectories // (case.training_run.batch or 1))
         waits = row.gpu[case.training_run.effective_policy.name].waiting_gpu_hours * hour
@@ -165,11 +162,11 @@ def compared(case: Case, folder: Path, runs: int) -> Iterator[Compared]:
     if outcome is None:
         return
     billed_error = (
-        hours_error * row.cost.billed_ratio * 2
+        hours_error * present(row.cost).billed_ratio * 2
         if case.training_run.over_provision or case.training_run.warm_pool
         else 0
     )
-    yield Compared("billed", row.cost.sandbox_usd.value, billed_error, *mean(lambda one: one.billed_s))
+    yield Compared("billed", present(row.cost).sandbox_usd.value, billed_error, *mean(lambda one: one.billed_s))
     for name, one, value in (
         ("creates", outcome.attempts, lambda one: one.attempts),
         ("throttled", outcome.waited_ns, lambda one: one.waited_s * 1e9),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from costmodel import Precision
 from costmodel.attribution import replications
 from costmodel.projection import wall_clock
 from costmodel.simulation import run
@@ -21,10 +20,10 @@ def simulate_once(monkeypatch: pytest.MonkeyPatch) -> None:
     attribute_coarsely(monkeypatch)
 
 
-def _remembered(law: Distribution, *asked: int, **how: Any) -> Makespan:
-    question = (*law.values, *law.counts, *asked, *how.items())
+def _remembered(law: Distribution, jobs: int, workers: int, precision: Precision) -> Makespan:
+    question = (*law.values, *law.counts, jobs, workers, precision)
     if question not in _known:
-        _known[question] = expected_makespan(law, *asked, **how)
+        _known[question] = expected_makespan(law, jobs, workers, precision)
     return _known[question]
 
 

@@ -14,6 +14,7 @@ from costmodel.attribution.replications import Worlds, worlds
 from costmodel.simulation.timeline import StepTaken
 from costmodel.training.images import Images
 from costmodel.workload.pool import pools
+from tests.support.asking import present
 from tests.support.cost_model.costmodel_files import S, cell, trial, write
 from tests.support.cost_model.step_twin import StepFound, StepTwin
 from tests.support.cost_model.step_twin_trials import StepAsked, StepTrial
@@ -256,8 +257,7 @@ def modelled(case: StepCase, folder: Path) -> Worlds:
     assert isinstance(recording, Recording)
     (folder / "sheet.toml").write_text(SHEET)
     (pool,) = pools([recording])
-    found = worlds(pool, case.training_run, load_prices(folder / "sheet.toml"))
-    assert found is not None
+    found = present(worlds(pool, case.training_run, load_prices(folder / "sheet.toml")))
     return found
 
 

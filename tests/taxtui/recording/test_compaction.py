@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from costmodel.errors import SourceError
 from costmodel.recording.events import ACTION, Actions, Clock, Event, PhaseEnded, RunFinished, column, sparse
 from costmodel.recording.follower import read_events
-from costmodel.recording.load import load as read_costs
+from costmodel.recording.reader import load as read_costs
 from taxtui.errors import UsageError, WriteFailed
 from taxtui.live.state import RunState
 from taxtui.recording import compact as compaction

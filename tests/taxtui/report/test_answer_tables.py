@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
-from costmodel.recording.load import load
+from costmodel.recording.reader import load
 from costmodel.training.run import TrainingRun
 from taxtui.cli import app
 from taxtui.errors import UsageError

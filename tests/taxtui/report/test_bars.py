@@ -13,7 +13,7 @@ from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
 from costmodel.projection.row import CAUSES as ATTRIBUTED
 from costmodel.projection.row import ByCause
-from costmodel.recording.load import load
+from costmodel.recording.reader import load
 from costmodel.training.run import Think, TrainingRun
 from taxtui.cli import app
 from taxtui.report import bars

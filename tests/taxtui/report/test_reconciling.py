@@ -15,7 +15,7 @@ import pytest
 from costmodel import TrainingRun, load, project
 from costmodel.recording import events
 from costmodel.recording.follower import read_events
-from costmodel.recording.reader import CellIdentity
+from costmodel.recording.trial import CellIdentity
 from taxtui.live.cell_state import PARTS, CellState
 from taxtui.live.state import RunState
 from taxtui.report.formats import csv_rows, markdown_tables

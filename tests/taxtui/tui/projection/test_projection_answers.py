@@ -10,7 +10,7 @@ import pytest
 from costmodel import CellIdentity
 from costmodel.analysis.project import project
 from costmodel.analysis.ranking import answer_of
-from costmodel.recording.load import load
+from costmodel.recording.reader import load
 from taxtui.report.projected.record import record as record_of
 from taxtui.tui.projection.form import USUAL, parsed
 from taxtui.tui.projection.model import (
