@@ -44,7 +44,7 @@ WIDTH: Final = 24
     "--probe",
     "probing",
     is_flag=True,
-    help="Create two sandboxes of each usable substrate and try to reach other parts; of paid substrates only with -s.",
+    help="Create two sandboxes of each usable substrate and test their isolation; of paid substrates only with -s.",
 )
 @click.option(
     "--canary",

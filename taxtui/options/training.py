@@ -83,7 +83,7 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
             _option(
                 "--policy", None, "When steps wait for rollouts.  [sync with steps]", type=click.Choice(tuple(POLICIES))
             ),
-            _option("--staleness", "K", "Steps of async rollouts ahead of training, at most.", type=COUNT),
+            _option("--staleness", "K", "Most steps of async rollouts ahead of training.", type=COUNT),
             _option("--over-provision", "X", "Launch B(1+X) rollouts per step and keep the first B.", type=float),
             _option("--partial-rollouts", None, "Carry unfinished rollouts into the next step.", is_flag=True),
         ),
@@ -119,9 +119,7 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
         "Failures",
         (
             _option("--failure-rate", "SHARE", "Share of failed attempts, instead of the recorded: 5%.", type=SHARE),
-            _option(
-                "--failure-burst", "K", "Sandboxes in a common failure, with --failure-rate. Default: 1.", type=COUNT
-            ),
+            _option("--failure-burst", "K", "Sandboxes failing together, with --failure-rate. Default: 1.", type=COUNT),
             _option("--failure-hazard", "H", "Failures per hour of a sandbox, instead of a share.", type=float),
             _option(
                 "--on-failure",
@@ -131,7 +129,7 @@ GROUPS: Final[Mapping[str, OptionGroup]] = {
             ),
             _option("--max-attempts", "A", "Attempts before a trajectory is given up.", type=COUNT),
             _option("--backoff-seconds", "S", "Wait before each new attempt, in seconds.", type=float),
-            _option("--timeout-seconds", "S", "Kill an attempt after this time.", type=float),
+            _option("--timeout-seconds", "S", "Limit of an attempt's occupied time, in seconds.", type=float),
         ),
     ),
     "limits": OptionGroup(
