@@ -269,6 +269,16 @@ class TrainingCommand(click.Command):
                 with formatter.section(heading):
                     formatter.write_dl(lines)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the command line. Raises ``UsageError``: an option is a key of ``--set`` only."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            keys = {option.opts[-1]: field_of(option) for option in OPTIONS if option not in TYPED}
+            if key := keys.get(error.option_name):
+                raise UsageError(f"{error.option_name} is no option here", fix=f"write --set {key}=VALUE") from error
+            raise
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         from costmodel import TrainingRunError

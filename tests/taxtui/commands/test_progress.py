@@ -77,7 +77,11 @@ SIZE = "--trajectories 9 --workers 3"
     ("module", "command", "activities"),
     [
         (project, f"project a.msgpack {SIZE}", ["projecting"]),
-        (project, f"project a.msgpack {SIZE} --prompts 4 --group-size 4 --think 1s", ["simulating"]),
+        (
+            project,
+            "project a.msgpack --trajectories 64 --workers 8 --prompts 4 --group-size 4 --think 1s",
+            ["simulating"],
+        ),
         (project, f"project a.msgpack {SIZE} --html a.html", ["simulating and drawing the page"]),
         (report, "report a.msgpack --html a.html", ["drawing the page"]),
         (

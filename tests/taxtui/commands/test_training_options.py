@@ -162,6 +162,11 @@ def test_a_change_that_cannot_be_read_is_one_line(word: str, line: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_an_option_of_the_file_alone_is_offered_as_a_key() -> None:
+    error = CliRunner().invoke(app, ["project", "x", "--gpu-usd-hour", "2"]).exception
+    assert str(error) == "--gpu-usd-hour is no option here; write --set gpu_usd_hour=VALUE"
+
+
 def test_an_error_names_what_a_command_takes() -> None:
     assert as_typed("add --nodes N --pods-per-node P") == "add --set nodes=N --set pods_per_node=P"
     assert as_typed("leave --images out; add --gpus G") == "leave images out; add --gpus G"
