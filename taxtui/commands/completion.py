@@ -103,4 +103,4 @@ _NAMES: Final[Mapping[str, Callable[[], Sequence[str]]]] = {
 }
 _ALSO_FILES: Final = frozenset({"--tier", "--compose", "--prices"})
 _FILES: Final = frozenset({"--training", "--reference", "--pool-before", "--pool-after"})
-_ARGUMENTS: Final[Mapping[str, Callable[[], Sequence[str]]]] = {"scenario": _scenarios, "given": _formats}
+_ARGUMENTS: Final[Mapping[str, Callable[[], Sequence[str]]]] = {"scenario": _scenarios, "words": _formats}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from costmodel import events, table_columns
+from taxtui.commands.progress import progress
 from taxtui.errors import UsageError
 from taxtui.importers import registry
 from taxtui.importers.importing import Imported, ImportProgress, files_of, import_files, reader_for
@@ -17,8 +17,6 @@ from taxtui.importers.protocol import THINK, Asked
 from taxtui.terminal_text import clean
 
 if TYPE_CHECKING:
-    from click._termui_impl import ProgressBar
-
     from taxtui.importers.protocol import Reader
 
 PHASES: Final = ("action", THINK, events.CREATE, events.READY, events.SETUP, events.VERIFY, events.CLEANUP)
@@ -49,8 +47,10 @@ def command(words: tuple[str, ...], out: Path, spans: tuple[str, ...], keep_name
     _refuse_exports(paths)
     options = Asked(_span_phases(spans))
     reader = reader_for(name, paths)
-    with _Bar(reader, paths) as progress:
-        result = import_files(reader, paths, out, options, keep_names=keep_names, strict=strict, progress=progress)
+    count = sum(1 for _ in files_of(reader, paths))
+    with progress("reading") as report_share:
+        files = _FileProgress(count, report_share)
+        result = import_files(reader, paths, out, options, keep_names=keep_names, strict=strict, progress=files)
     for line in _lines(reader, result, out):
         click.echo(clean(line), err=True)
 
@@ -86,36 +86,16 @@ def _span_phases(spans: Sequence[str]) -> dict[str, str]:
     return phases
 
 
-class _Bar(ImportProgress):
-    """A bar over the files with the number of trials, on a terminal only."""
+class _FileProgress(ImportProgress):
+    """Reports the share of the files that were read."""
 
-    def __init__(self, reader: Reader, paths: Sequence[Path]) -> None:
-        self._bar: ProgressBar[Any] | None = None
-        if sys.stderr.isatty():
-            total = sum(1 for _ in files_of(reader, paths))
-            self._bar = click.progressbar(
-                length=total,
-                label="reading",
-                file=sys.stderr,
-                item_show_func=lambda trials: f"{trials or 0:,} trials",
-            )
+    def __init__(self, count: int, report_share: Callable[[float], None]) -> None:
+        self._count, self._report_share = count, report_share
+        self._read = 0
 
     def file(self, path: Path, trials: int) -> None:
-        if self._bar:
-            self._bar.update(1, trials)
-
-    def trial(self, trials: int) -> None:
-        if self._bar and trials % 500 == 0:
-            self._bar.update(0, trials)
-
-    def __enter__(self) -> _Bar:
-        if self._bar:
-            self._bar.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._bar:
-            self._bar.__exit__(None, None, None)
+        self._read += 1
+        self._report_share(self._read / self._count)
 
 
 def _lines(reader: Reader, result: Imported, out: Path) -> list[str]:
